@@ -1,0 +1,15 @@
+//! Layer 0 of Primer: arithmetic, with no input or output.
+//!
+//! Secret shares live in `Z_p` ([`modulus`]), one prime for the whole system. Real numbers become
+//! integers with a fixed number of fractional bits ([`fixed`]); after a product both parties drop
+//! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
+//! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
+//! integer products, [`prg`] expands short seeds, [`pack`] writes residues without wasted bits.
+
+pub mod fixed;
+pub mod gemm;
+pub mod matrix;
+pub mod modulus;
+pub mod pack;
+pub mod prg;
+pub mod truncate;

@@ -1,0 +1,146 @@
+//! Bit packing: residues of `w` bits laid end to end, least significant bit first.
+//!
+//! Every message that carries residues uses this one layout: 41-bit shares, 30-bit limbs, 16-bit
+//! ring values. Packing is exact: `n` values of `w` bits take `⌈n·w/8⌉` bytes and the unused high
+//! bits of the last byte are zero, which decoding checks, so that every byte string has at most
+//! one meaning.
+
+use thiserror::Error;
+
+/// Why packed bytes were refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum PackError {
+    /// The byte count does not belong to the announced number of values.
+    #[error("{values} packed values of {width} bits take {expected} bytes, not {actual}")]
+    Length {
+        /// Values announced.
+        values: usize,
+        /// Bits of each.
+        width: u32,
+        /// Bytes that would be right.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// A value is not below the modulus.
+    #[error("packed value {index} is not a residue of its modulus")]
+    OutOfRange {
+        /// Its position.
+        index: usize,
+    },
+    /// The unused bits at the end are not zero.
+    #[error("the padding after the last packed value is not zero")]
+    Padding,
+}
+
+/// Bytes taken by `values` values of `width` bits, or `None` if that overflows.
+pub fn packed_len(values: usize, width: u32) -> Option<usize> {
+    Some(values.checked_mul(width as usize)?.div_ceil(8))
+}
+
+/// Appends values of `width` bits (1 to 57) to a buffer.
+///
+/// # Panics
+/// If the width is out of range. Values must fit the width (checked in debug builds).
+pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    assert!(
+        (1..=57).contains(&width),
+        "packable widths are 1 to 57 bits"
+    );
+    out.reserve(packed_len(values.len(), width).expect("values in memory can be counted"));
+    let mut acc = 0u64;
+    let mut bits = 0;
+    for v in values {
+        debug_assert!(v >> width == 0, "a packed value fits its width");
+        acc |= v << bits;
+        bits += width;
+        // At most 57 + 7 bits are held, so nothing is lost before whole bytes leave.
+        while bits >= 8 {
+            out.push(acc as u8);
+            acc >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        out.push(acc as u8);
+    }
+}
+
+/// Reads `out.len()` values of `width` bits, each below `modulus`.
+///
+/// # Errors
+/// [`PackError`] if the length, a value or the padding is wrong; `out` is unspecified then.
+pub fn unpack(bytes: &[u8], width: u32, modulus: u64, out: &mut [u64]) -> Result<(), PackError> {
+    assert!(
+        (1..=57).contains(&width),
+        "packable widths are 1 to 57 bits"
+    );
+    let expected = packed_len(out.len(), width).unwrap_or(usize::MAX);
+    if bytes.len() != expected {
+        return Err(PackError::Length {
+            values: out.len(),
+            width,
+            expected,
+            actual: bytes.len(),
+        });
+    }
+    let mask = (1u64 << width) - 1;
+    let mut acc = 0u64;
+    let mut bits = 0;
+    let mut rest = bytes.iter();
+    for (index, slot) in out.iter_mut().enumerate() {
+        while bits < width {
+            acc |= u64::from(*rest.next().expect("length was checked")) << bits;
+            bits += 8;
+        }
+        let v = acc & mask;
+        acc >>= width;
+        bits -= width;
+        if v >= modulus {
+            return Err(PackError::OutOfRange { index });
+        }
+        *slot = v;
+    }
+    if acc != 0 {
+        Err(PackError::Padding)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn round_trip(width in 1u32..=57, raw in proptest::collection::vec(any::<u64>(), 0..50)) {
+            let values: Vec<u64> = raw.iter().map(|v| v & ((1 << width) - 1)).collect();
+            let mut bytes = vec![0xaa];
+            pack(values.iter().copied(), width, &mut bytes);
+            prop_assert_eq!(bytes.len() - 1, packed_len(values.len(), width).unwrap());
+            let mut back = vec![0; values.len()];
+            unpack(&bytes[1..], width, 1 << width, &mut back).unwrap();
+            prop_assert_eq!(back, values);
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let mut bytes = Vec::new();
+        pack([5u64, 6, 7].into_iter(), 3, &mut bytes);
+        let mut out = [0; 3];
+        assert_eq!(
+            unpack(&bytes, 3, 7, &mut out),
+            Err(PackError::OutOfRange { index: 2 })
+        );
+        assert!(matches!(
+            unpack(&bytes[..1], 3, 8, &mut out),
+            Err(PackError::Length { .. })
+        ));
+        bytes[1] |= 0x80;
+        assert_eq!(unpack(&bytes, 3, 8, &mut out), Err(PackError::Padding));
+        assert_eq!(packed_len(usize::MAX, 41), None);
+    }
+}
