@@ -1,0 +1,99 @@
+//! The hyperbolic tangent of the pooler.
+//!
+//! An odd function, so only magnitudes are tabulated: `a = x XOR sign`, below 4, in cells of
+//! 1/256; from 4 on (tanh is 0.9993 there) the last entry serves. The sign comes back by negation:
+//! with output bits `t_i`, `-t = Σ (t_i XOR 1)·2^i - (2^o - 1)`, which projection gates do for free.
+
+use super::{FunctionError, Table};
+use serde::{Deserialize, Serialize};
+
+const TABLE_BITS: u32 = 10;
+const SPAN_BITS: u32 = 2;
+const OUTPUT_BITS: u32 = 12;
+
+/// Hyperbolic tangent on a ring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tanh {
+    /// Bits of the input ring.
+    pub ring_bits: u32,
+    /// Fractional bits of the input.
+    pub fraction: i32,
+    /// `tanh` of magnitudes below 4.
+    pub table: Table,
+}
+
+impl Tanh {
+    /// The tangent for a ring and a scale.
+    ///
+    /// # Panics
+    /// If the fraction leaves no room for the table.
+    pub fn new(ring_bits: u32, fraction: i32) -> Self {
+        let cell = 2f64.powi(SPAN_BITS as i32 - TABLE_BITS as i32);
+        let unit = f64::from(1 << OUTPUT_BITS);
+        let table = Table::tabulate(TABLE_BITS, OUTPUT_BITS, |i| {
+            ((f64::from(i) + 0.5) * cell).tanh() * unit
+        });
+        let tanh = Self {
+            ring_bits,
+            fraction,
+            table,
+        };
+        tanh.validate()
+            .expect("a tangent is built from usable parameters");
+        tanh
+    }
+
+    /// Fractional bits of the output: all its bits.
+    pub const fn output_fraction(&self) -> i32 {
+        self.table.output_bits() as i32
+    }
+
+    /// Low bits of the magnitude that the table does not see.
+    pub const fn dropped_bits(&self) -> u32 {
+        (self.fraction as u32 + SPAN_BITS) - self.table.input_bits()
+    }
+
+    /// The function on a signed ring value.
+    #[inline]
+    pub fn apply(&self, x: i64) -> i64 {
+        let sign = x >> 63;
+        let a = (x ^ sign) as u64;
+        let saturated = a >> (self.fraction as u32 + SPAN_BITS) != 0;
+        let index = if saturated {
+            u64::MAX >> (64 - TABLE_BITS)
+        } else {
+            a >> self.dropped_bits()
+        };
+        (self.table.at(index) ^ sign) - sign
+    }
+
+    pub(super) fn validate(&self) -> Result<(), FunctionError> {
+        let check = |ok, reason: String| FunctionError::unless(ok, "tanh", reason);
+        self.table.validate("tanh")?;
+        let (m, f) = (self.ring_bits, self.fraction);
+        check(
+            self.table.input_bits() == TABLE_BITS,
+            "its table has another size".into(),
+        )?;
+        check((2..=24).contains(&m), format!("ring of {m} bits"))?;
+        check(
+            f >= (TABLE_BITS - SPAN_BITS) as i32 && f as u32 + SPAN_BITS < m,
+            format!("{f} fractional bits in a ring of {m}"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_to_the_real_function_everywhere() {
+        let tanh = Tanh::new(16, 10);
+        for x in -(1i64 << 15)..1 << 15 {
+            let error = tanh.apply(x) as f64 / 4096.0 - (x as f64 / 1024.0).tanh();
+            assert!(error.abs() < 0.0032, "{x}: {error}");
+            assert_eq!(tanh.apply(!x), -tanh.apply(x));
+        }
+    }
+}
