@@ -39,3 +39,9 @@ pub(crate) fn clear(stop: &Stop, instances: &[Vec<i64>], prg: &mut Prg) -> Clear
         instances.iter().map(|row| share(stop, row, prg)).unzip();
     evaluate(stop.circuit(), &words(stop, &server), &words(stop, &client))
 }
+
+/// Evaluates up to 64 instances on given shares.
+#[allow(dead_code)]
+pub(crate) fn clear_shares(stop: &Stop, server: &[Vec<u64>], client: &[Vec<u64>]) -> Clear {
+    evaluate(stop.circuit(), &words(stop, server), &words(stop, client))
+}
