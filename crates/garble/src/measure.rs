@@ -40,7 +40,7 @@ pub fn typical_softmax() -> Softmax {
 }
 
 /// Instances of one timed run: long enough to time, short enough for many runs.
-const INSTANCES: usize = 4096;
+const INSTANCES: usize = 1024;
 
 /// Measures for about `budget` and keeps the best run of each kind.
 pub fn measure(budget: Duration) -> Figures {

@@ -1,5 +1,6 @@
 //! Where arithmetic outputs live: the share field or a power of two.
 
+use super::LANES;
 use primer_ring::modulus as prime;
 
 /// The group of a circuit's arithmetic outputs.
@@ -74,6 +75,62 @@ impl Modulus {
             Self::Prime => prime::neg(a),
             Self::Ring(m) => a.wrapping_neg() & Self::mask(m),
         }
+    }
+
+    /// [`Self::from_block`] of eight blocks; one loop, so that it becomes vector code.
+    #[inline(always)]
+    pub(crate) fn residues(self, blocks: &[u128; LANES]) -> [u64; LANES] {
+        let mut out = [0; LANES];
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    let block = [blocks[l] as u64, (blocks[l] >> 64) as u64];
+                    out[l] = Self::Prime.from_block(block);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    out[l] = Self::Ring(m).from_block([blocks[l] as u64, 0]);
+                }
+            }
+        }
+        out
+    }
+
+    /// `a + b` eight times.
+    #[inline(always)]
+    pub(crate) fn add_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    a[l] = prime::add(a[l], b[l]);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    a[l] = Self::Ring(m).add(a[l], b[l]);
+                }
+            }
+        }
+        a
+    }
+
+    /// `a - b` eight times.
+    #[inline(always)]
+    pub(crate) fn sub_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    a[l] = prime::sub(a[l], b[l]);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    a[l] = Self::Ring(m).sub(a[l], b[l]);
+                }
+            }
+        }
+        a
     }
 
     /// An element from a pseudorandom block, uniform up to a distance of `2^-71`.

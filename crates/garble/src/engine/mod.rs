@@ -43,6 +43,7 @@ pub(crate) trait Engine: Copy {
 
     fn load(self, wire: &Wire) -> Self::Vector;
     fn store(self, vector: Self::Vector, wire: &mut Wire);
+    fn gather(self, labels: [&Label; LANES]) -> Self::Vector;
     fn read(self, bytes: &[u8; 16 * LANES]) -> Self::Vector;
     fn write(self, vector: Self::Vector, bytes: &mut [u8; 16 * LANES]);
     fn splat(self, label: Label) -> Self::Vector;

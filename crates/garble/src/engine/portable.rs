@@ -25,6 +25,11 @@ impl Engine for Portable {
     }
 
     #[inline(always)]
+    fn gather(self, labels: [&Label; LANES]) -> Vector {
+        labels.map(|label| *label)
+    }
+
+    #[inline(always)]
     fn read(self, bytes: &[u8; 16 * LANES]) -> Vector {
         let (blocks, _) = bytes.as_chunks::<16>();
         std::array::from_fn(|l| Label::from_le_bytes(blocks[l]))

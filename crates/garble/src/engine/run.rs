@@ -75,13 +75,14 @@ fn hash<E: Engine>(
 #[inline(always)]
 fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Vector {
     // A missing instance of the last batch has zero labels; nothing of it is ever sent.
-    let mut wire = Wire::default();
-    for l in 0..LANES {
-        if let Some(label) = inputs.get(l * count + index) {
-            wire.0[l] = *label;
+    const NONE: Label = 0;
+    let mut labels = [&NONE; LANES];
+    for (l, label) in labels.iter_mut().enumerate() {
+        if let Some(present) = inputs.get(l * count + index) {
+            *label = present;
         }
     }
-    e.load(&wire)
+    e.gather(labels)
 }
 
 #[inline(always)]
@@ -103,11 +104,6 @@ fn colors<E: Engine>(e: E, x: E::Vector) -> u8 {
         bits |= ((wire.0[l] & 1) as u8) << l;
     }
     bits
-}
-
-#[inline(always)]
-fn halves(label: Label) -> [u64; 2] {
-    [label as u64, (label >> 64) as u64]
 }
 
 fn rows<const N: usize, T>(all: &mut [T], i: usize) -> &mut [T; N] {
@@ -191,17 +187,16 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
                 e.store(e.xor(both, of_color_0), &mut r1);
                 let weight = circuit.weights[weight as usize];
                 let flipped = weight ^ modulus.neg(weight);
-                let sums = &mut batch.sums[output as usize];
-                let row: &mut [u64; LANES] = rows(s.rows, projections);
+                let (mut signed, mut of_one) = ([weight; LANES], [weight; LANES]);
                 for l in 0..LANES {
-                    let r0 = modulus.from_block(halves(r0.0[l]));
-                    let r1 = modulus.from_block(halves(r1.0[l]));
-                    let color = c.0[l] as u64;
-                    let signed = weight ^ (flipped & color);
-                    row[l] = modulus.add(modulus.sub(r0, r1), signed);
-                    let share = modulus.sub(r0, weight & color);
-                    sums[l] = modulus.add(sums[l], share);
+                    signed[l] ^= flipped & c.0[l] as u64;
+                    of_one[l] &= c.0[l] as u64;
                 }
+                let (r0, r1) = (modulus.residues(&r0.0), modulus.residues(&r1.0));
+                let row: &mut [u64; LANES] = rows(s.rows, projections);
+                *row = modulus.add_each(modulus.sub_each(r0, r1), signed);
+                let sums = &mut batch.sums[output as usize];
+                *sums = modulus.add_each(*sums, modulus.sub_each(r0, of_one));
                 projections += 1;
             }
             Op::Reveal { a, flip } => {
@@ -267,13 +262,13 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
                 let (mut c, mut r) = (Wire::default(), Wire::default());
                 e.store(e.color(x), &mut c);
                 e.store(h, &mut r);
-                let sums = &mut batch.sums[output as usize];
-                let row = &rows[projections];
+                let mut row = rows[projections];
                 for l in 0..LANES {
-                    let masked = row[l] & c.0[l] as u64;
-                    let share = modulus.add(modulus.from_block(halves(r.0[l])), masked);
-                    sums[l] = modulus.add(sums[l], share);
+                    row[l] &= c.0[l] as u64;
                 }
+                let share = modulus.add_each(modulus.residues(&r.0), row);
+                let sums = &mut batch.sums[output as usize];
+                *sums = modulus.add_each(*sums, share);
                 projections += 1;
             }
             Op::Reveal { a, .. } => {

@@ -118,6 +118,18 @@ impl Engine for VaesToken {
     }
 
     #[inline(always)]
+    fn gather(self, labels: [&Label; LANES]) -> Self::Vector {
+        let mut vector = self.splat(0);
+        for i in 0..PAIRS {
+            let low = (&raw const *labels[2 * i]).cast::<__m128i>();
+            let high = (&raw const *labels[2 * i + 1]).cast::<__m128i>();
+            // SAFETY: a label is 16 bytes; the token proves AVX2.
+            vector[i] = unsafe { _mm256_set_m128i(_mm_loadu_si128(high), _mm_loadu_si128(low)) };
+        }
+        vector
+    }
+
+    #[inline(always)]
     fn read(self, bytes: &[u8; 16 * LANES]) -> Self::Vector {
         let from = bytes.as_ptr().cast::<__m256i>();
         // SAFETY: 128 bytes are read from 128 bytes, unaligned; the token proves AVX2.
@@ -292,6 +304,17 @@ impl Engine for AesNiToken {
             // SAFETY: a label is 16 bytes and aligned; SSE2 is part of x86-64.
             unsafe { *(&raw mut wire.0[l]).cast::<__m128i>() = vector[l] };
         }
+    }
+
+    #[inline(always)]
+    fn gather(self, labels: [&Label; LANES]) -> Self::Vector {
+        let mut vector = self.splat(0);
+        for l in 0..LANES {
+            let from = (&raw const *labels[l]).cast::<__m128i>();
+            // SAFETY: a label is 16 bytes; SSE2 is part of x86-64.
+            vector[l] = unsafe { _mm_loadu_si128(from) };
+        }
+        vector
     }
 
     #[inline(always)]
