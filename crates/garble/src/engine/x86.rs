@@ -13,9 +13,17 @@ use std::arch::x86_64::*;
 
 const ROUNDS: usize = 10;
 
+/// The round keys of [`KEYS`] keys in one round.
+type Round = [Label; KEYS];
+
 /// Round keys of [`KEYS`] keys, round by round.
 #[repr(C, align(64))]
-pub(crate) struct Schedule([[Label; KEYS]; ROUNDS + 1]);
+pub(crate) struct Schedule {
+    rounds: [Round; ROUNDS + 1],
+    /// [`ROUNDS`], which the compiler must not know: it would unroll the rounds and then put the
+    /// eight independent chains of a step one behind the other to save registers.
+    last: usize,
+}
 
 /// The round constants of AES-128.
 const CONSTANTS: [i32; ROUNDS] = [1, 2, 4, 8, 16, 32, 64, 128, 0x1b, 0x36];
@@ -91,8 +99,8 @@ const PAIRS: usize = LANES / 2;
 /// # Safety
 /// The processor has AVX2.
 #[inline(always)]
-unsafe fn twice(keys: &Schedule, round: usize, key: usize) -> __m256i {
-    let from = (&raw const keys.0[round][key]).cast::<__m128i>();
+unsafe fn twice(round: &Round, key: usize) -> __m256i {
+    let from = (&raw const round[key]).cast::<__m128i>();
     // SAFETY: a label is 16 bytes and aligned; the caller vouches for AVX2.
     unsafe { _mm256_broadcastsi128_si256(*from) }
 }
@@ -206,15 +214,18 @@ impl Engine for VaesToken {
 
     #[inline(always)]
     fn no_keys(self) -> Schedule {
-        Schedule([[0; KEYS]; ROUNDS + 1])
+        Schedule {
+            rounds: [[0; KEYS]; ROUNDS + 1],
+            last: std::hint::black_box(ROUNDS),
+        }
     }
 
     #[inline(always)]
     fn expand(self, nonce: Label, counter: u64, schedule: &mut Schedule) {
-        for (i, key) in schedule.0[0].iter_mut().enumerate() {
+        for (i, key) in schedule.rounds[0].iter_mut().enumerate() {
             *key = nonce ^ u128::from(counter + i as u64);
         }
-        let at = schedule.0.as_mut_ptr().cast::<__m256i>();
+        let at = schedule.rounds.as_mut_ptr().cast::<__m256i>();
         // SAFETY: the schedule is 11 rounds of four 256-bit words, aligned to 64 bytes; the token
         // proves AVX2 and VAES.
         unsafe {
@@ -246,21 +257,19 @@ impl Engine for VaesToken {
     ) -> (Self::Vector, Self::Vector) {
         // SAFETY: the token proves AVX2 and VAES.
         unsafe {
-            let (k, l) = (twice(keys, 0, i), twice(keys, 0, j));
+            let (k, l) = (twice(&keys.rounds[0], i), twice(&keys.rounds[0], j));
             for n in 0..PAIRS {
                 x[n] = _mm256_xor_si256(x[n], k);
                 y[n] = _mm256_xor_si256(y[n], l);
             }
-            for round in 1..ROUNDS {
-                let (k, l) = (twice(keys, round, i), twice(keys, round, j));
+            for round in &keys.rounds[1..keys.last] {
+                let (k, l) = (twice(round, i), twice(round, j));
                 for n in 0..PAIRS {
                     x[n] = _mm256_aesenc_epi128(x[n], k);
-                }
-                for n in 0..PAIRS {
                     y[n] = _mm256_aesenc_epi128(y[n], l);
                 }
             }
-            let (k, l) = (twice(keys, ROUNDS, i), twice(keys, ROUNDS, j));
+            let (k, l) = (twice(&keys.rounds[ROUNDS], i), twice(&keys.rounds[ROUNDS], j));
             for n in 0..PAIRS {
                 x[n] = _mm256_aesenclast_epi128(x[n], k);
                 y[n] = _mm256_aesenclast_epi128(y[n], l);
@@ -273,15 +282,19 @@ impl Engine for VaesToken {
     fn encrypt_one(self, keys: &Schedule, i: usize, mut x: Self::Vector) -> Self::Vector {
         // SAFETY: the token proves AVX2 and VAES.
         unsafe {
-            for round in 0..=ROUNDS {
-                let k = twice(keys, round, i);
+            let k = twice(&keys.rounds[0], i);
+            for n in 0..PAIRS {
+                x[n] = _mm256_xor_si256(x[n], k);
+            }
+            for round in &keys.rounds[1..keys.last] {
+                let k = twice(round, i);
                 for n in 0..PAIRS {
-                    x[n] = match round {
-                        0 => _mm256_xor_si256(x[n], k),
-                        ROUNDS => _mm256_aesenclast_epi128(x[n], k),
-                        _ => _mm256_aesenc_epi128(x[n], k),
-                    };
+                    x[n] = _mm256_aesenc_epi128(x[n], k);
                 }
+            }
+            let k = twice(&keys.rounds[ROUNDS], i);
+            for n in 0..PAIRS {
+                x[n] = _mm256_aesenclast_epi128(x[n], k);
             }
         }
         x
@@ -383,14 +396,17 @@ impl Engine for AesNiToken {
 
     #[inline(always)]
     fn no_keys(self) -> Schedule {
-        Schedule([[0; KEYS]; ROUNDS + 1])
+        Schedule {
+            rounds: [[0; KEYS]; ROUNDS + 1],
+            last: std::hint::black_box(ROUNDS),
+        }
     }
 
     #[inline(always)]
     fn expand(self, nonce: Label, counter: u64, schedule: &mut Schedule) {
         for i in 0..KEYS {
             let key = nonce ^ u128::from(counter + i as u64);
-            schedule.0[0][i] = key;
+            schedule.rounds[0][i] = key;
             // SAFETY: labels are 16 bytes and aligned; the token proves AES-NI and SSSE3.
             unsafe {
                 let mut k = _mm_set_epi64x((key >> 64) as i64, key as i64);
@@ -401,7 +417,7 @@ impl Engine for AesNiToken {
                     k = _mm_xor_si128(k, _mm_slli_si128::<4>(k));
                     k = _mm_xor_si128(k, _mm_slli_si128::<8>(k));
                     k = _mm_xor_si128(k, word);
-                    *(&raw mut schedule.0[round + 1][i]).cast::<__m128i>() = k;
+                    *(&raw mut schedule.rounds[round + 1][i]).cast::<__m128i>() = k;
                 }
             }
         }
@@ -421,17 +437,21 @@ impl Engine for AesNiToken {
 
     #[inline(always)]
     fn encrypt_one(self, keys: &Schedule, i: usize, mut x: Self::Vector) -> Self::Vector {
-        for round in 0..=ROUNDS {
-            // SAFETY: labels are 16 bytes and aligned; the token proves AES-NI.
-            unsafe {
-                let k = *(&raw const keys.0[round][i]).cast::<__m128i>();
+        // SAFETY: labels are 16 bytes and aligned; the token proves AES-NI.
+        unsafe {
+            let k = *(&raw const keys.rounds[0][i]).cast::<__m128i>();
+            for l in 0..LANES {
+                x[l] = _mm_xor_si128(x[l], k);
+            }
+            for round in &keys.rounds[1..keys.last] {
+                let k = *(&raw const round[i]).cast::<__m128i>();
                 for l in 0..LANES {
-                    x[l] = match round {
-                        0 => _mm_xor_si128(x[l], k),
-                        ROUNDS => _mm_aesenclast_si128(x[l], k),
-                        _ => _mm_aesenc_si128(x[l], k),
-                    };
+                    x[l] = _mm_aesenc_si128(x[l], k);
                 }
+            }
+            let k = *(&raw const keys.rounds[ROUNDS][i]).cast::<__m128i>();
+            for l in 0..LANES {
+                x[l] = _mm_aesenclast_si128(x[l], k);
             }
         }
         x
