@@ -2,7 +2,7 @@
 
 use crate::engine::Label;
 use rand_core::CryptoRng;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes of a label.
 pub const LABEL_BYTES: usize = 16;
@@ -32,6 +32,11 @@ impl Offset {
         } else {
             None
         }
+    }
+
+    /// The offset as bytes, to be stored where only the garbler reads.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; LABEL_BYTES]> {
+        Zeroizing::new(self.0.to_le_bytes())
     }
 
     pub(crate) const fn label(&self) -> Label {

@@ -23,7 +23,8 @@ struct Run {
 fn bits(stop: &Stop, shares: &[Vec<u64>]) -> Vec<bool> {
     let m = stop.ring_bits();
     let flat = shares.iter().flatten();
-    flat.flat_map(|s| (0..m).map(move |i| s >> i & 1 == 1)).collect()
+    flat.flat_map(|s| (0..m).map(move |i| s >> i & 1 == 1))
+        .collect()
 }
 
 fn label(prg: &mut Prg) -> Label {
@@ -38,7 +39,9 @@ fn garble(circuit: &Circuit, inputs: [&[bool]; 2], backend: Backend, seed: u8) -
     let zero = inputs.map(|bits| bits.iter().map(|_| label(&mut prg)).collect::<Vec<_>>());
     let active = [0, 1].map(|p| {
         let labels = zero[p].iter().zip(inputs[p]);
-        labels.map(|(&z, &b)| offset.choose(z, b)).collect::<Vec<_>>()
+        labels
+            .map(|(&z, &b)| offset.choose(z, b))
+            .collect::<Vec<_>>()
     });
     let per = [Party::Garbler, Party::Evaluator].map(|p| circuit.inputs(p));
     let instances = inputs[0].len() / per[0];
@@ -50,9 +53,14 @@ fn garble(circuit: &Circuit, inputs: [&[bool]; 2], backend: Backend, seed: u8) -
         let end = instances.min(first + LANES);
         let part = |p: usize| &zero[p][first * per[p]..end * per[p]];
         let masks = &mut masks[first * outputs..end * outputs];
-        garbler.batch(part(0), part(1), masks, &mut material).unwrap();
+        garbler
+            .batch(part(0), part(1), masks, &mut material)
+            .unwrap();
     }
-    assert_eq!(circuit.garbled_len(instances as u64), Some(material.len() as u64));
+    assert_eq!(
+        circuit.garbled_len(instances as u64),
+        Some(material.len() as u64)
+    );
     Run {
         nonce,
         material,
@@ -137,8 +145,19 @@ fn engines_agree_with_the_clear_run() {
         check(&gelu(), instances, instances as u8);
     }
     let function = |f| Stop::new(&f, 1).unwrap();
-    check(&function(Function::Relu { ring_bits: 12, fraction: 0 }), 17, 40);
-    check(&function(Function::InverseRoot(InverseRoot::new(20, 1.5))), 17, 41);
+    check(
+        &function(Function::Relu {
+            ring_bits: 12,
+            fraction: 0,
+        }),
+        17,
+        40,
+    );
+    check(
+        &function(Function::InverseRoot(InverseRoot::new(20, 1.5))),
+        17,
+        41,
+    );
     check(&function(Function::Tanh(Tanh::new(16, 10))), 17, 42);
     for row in [1, 2, 30] {
         let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
@@ -175,7 +194,9 @@ fn projections_into_rings() {
         let ring = circuit.modulus();
         let all: Vec<(u64, u64)> = (0..64).map(|i| (i % 8, i / 8)).collect();
         let spread = |v: Vec<u64>| -> Vec<bool> {
-            v.iter().flat_map(|v| (0..3).map(move |i| v >> i & 1 == 1)).collect()
+            v.iter()
+                .flat_map(|v| (0..3).map(move |i| v >> i & 1 == 1))
+                .collect()
         };
         let mine = spread(all.iter().map(|p| p.0).collect());
         let theirs = spread(all.iter().map(|p| p.1).collect());
@@ -245,10 +266,12 @@ fn truncated_material_is_an_error() {
         let result = damaged(|run| run.material.truncate(keep));
         assert!(matches!(result, Err(EvaluateError::Read(_))));
     }
-    assert!(damaged(|run| {
-        run.material.pop();
-    })
-    .is_err());
+    assert!(
+        damaged(|run| {
+            run.material.pop();
+        })
+        .is_err()
+    );
 }
 
 #[test]
@@ -259,5 +282,8 @@ fn rows_beyond_the_modulus_are_an_error() {
         run.material[start..start + 41].fill(0xff);
     });
     let message = result.unwrap_err().to_string();
-    assert_eq!(message, "garbled rows: packed value 0 is not a residue of its modulus");
+    assert_eq!(
+        message,
+        "garbled rows: packed value 0 is not a residue of its modulus"
+    );
 }

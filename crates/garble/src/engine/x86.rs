@@ -269,7 +269,10 @@ impl Engine for VaesToken {
                     y[n] = _mm256_aesenc_epi128(y[n], l);
                 }
             }
-            let (k, l) = (twice(&keys.rounds[ROUNDS], i), twice(&keys.rounds[ROUNDS], j));
+            let (k, l) = (
+                twice(&keys.rounds[ROUNDS], i),
+                twice(&keys.rounds[ROUNDS], j),
+            );
             for n in 0..PAIRS {
                 x[n] = _mm256_aesenclast_epi128(x[n], k);
                 y[n] = _mm256_aesenclast_epi128(y[n], l);
