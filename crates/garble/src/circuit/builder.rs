@@ -3,6 +3,13 @@
 //! Only AND gates cost anything when garbled, so every rule here serves to have fewer of them:
 //! a gate with a constant or with the same input twice disappears, and a gate that already
 //! exists is not built again.
+//!
+//! Every wire is a XOR of *atoms*, the inputs and the outputs of AND gates. Atoms have random-looking
+//! 128-bit fingerprints and the fingerprint of a XOR is the XOR of theirs. Wires with equal
+//! fingerprints are one wire, however they were built, and a wire with fingerprint 0 is the constant
+//! 0. Security leans on the latter: the zero label of an empty sum would be 0 in *all* instances that
+//! share a hash key, and equal inputs under one key are what must not happen (`docs/garbling.md`).
+//! No sum that is empty can escape, because its fingerprint is 0.
 
 use super::table::KnownTables;
 use super::{Bit, Circuit, Modulus, compile};
@@ -39,7 +46,10 @@ pub(super) enum Exit {
 /// used keeps few wires alive at a time.
 pub struct Builder {
     pub(super) nodes: Vec<Node>,
-    known: HashMap<Node, u32>,
+    /// The fingerprint of every node.
+    prints: Vec<u128>,
+    by_print: HashMap<u128, u32>,
+    ands: HashMap<(Bit, Bit), Bit>,
     pub(super) tables: KnownTables,
     /// Exits with the number of nodes that existed before them.
     pub(super) exits: Vec<(u32, Exit)>,
@@ -59,7 +69,9 @@ impl Builder {
     pub fn new(modulus: Modulus) -> Self {
         Self {
             nodes: vec![Node::Zero],
-            known: HashMap::new(),
+            prints: vec![0],
+            by_print: HashMap::from([(0, 0)]),
+            ands: HashMap::new(),
             tables: KnownTables::new(),
             exits: Vec::new(),
             inputs: [0; 2],
@@ -74,33 +86,32 @@ impl Builder {
         let first = self.inputs[party as usize];
         self.inputs[party as usize] += count;
         (first..first + count)
-            .map(|index| self.node(Node::Input { party, index }))
+            .map(|index| self.atom(Node::Input { party, index }))
             .collect()
     }
 
-    fn node(&mut self, node: Node) -> Bit {
-        if let Some(&id) = self.known.get(&node) {
-            return Bit::of_node(id);
-        }
+    fn push(&mut self, node: Node, print: u128) -> Bit {
         let id = u32::try_from(self.nodes.len()).expect("a circuit has fewer than 2^31 nodes");
         assert!(id < 1 << 31, "a circuit has fewer than 2^31 nodes");
         self.nodes.push(node);
-        self.known.insert(node, id);
+        self.prints.push(print);
+        self.by_print.insert(print, id);
         Bit::of_node(id)
+    }
+
+    fn atom(&mut self, node: Node) -> Bit {
+        let print = fingerprint(self.nodes.len() as u64);
+        self.push(node, print)
     }
 
     /// Exclusive or: free.
     pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
-        let flip = a.flipped() != b.flipped();
-        let (lo, hi) = (a.node().min(b.node()), a.node().max(b.node()));
-        let plain = if lo == hi {
-            Bit::ZERO
-        } else if lo == 0 {
-            Bit::of_node(hi)
-        } else {
-            self.node(Node::Xor(lo, hi))
+        let print = self.prints[a.node() as usize] ^ self.prints[b.node() as usize];
+        let plain = match self.by_print.get(&print) {
+            Some(&id) => Bit::of_node(id),
+            None => self.push(Node::Xor(a.node(), b.node()), print),
         };
-        plain.flip(flip)
+        plain.flip(a.flipped() != b.flipped())
     }
 
     /// Exclusive or of any number of bits.
@@ -115,8 +126,12 @@ impl Builder {
             Bit::ZERO
         } else if a == Bit::ONE || a == b {
             b
+        } else if let Some(&known) = self.ands.get(&(a, b)) {
+            known
         } else {
-            self.node(Node::And(a, b))
+            let new = self.atom(Node::And(a, b));
+            self.ands.insert((a, b), new);
+            new
         }
     }
 
@@ -198,5 +213,72 @@ impl Builder {
     /// The finished circuit: unused gates dropped, wires placed in reusable slots.
     pub fn finish(self) -> Circuit {
         compile::compile(&self)
+    }
+}
+
+/// The fingerprint of an atom: two steps of the SplitMix64 finaliser, fixed so that both parties
+/// build the same circuit.
+const fn fingerprint(id: u64) -> u128 {
+    const fn mix(mut z: u64) -> u64 {
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    let low = mix(id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let high = mix(low ^ 0x6a09_e667_f3bc_c908);
+    (high as u128) << 64 | low as u128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_and_repetitions_fold() {
+        let mut b = Builder::new(Modulus::Prime);
+        let x = b.inputs(Party::Garbler, 3);
+        assert_eq!(b.and(x[0], Bit::ZERO), Bit::ZERO);
+        assert_eq!(b.and(Bit::ONE, !x[0]), !x[0]);
+        assert_eq!(b.and(x[1], x[1]), x[1]);
+        assert_eq!(b.and(x[1], !x[1]), Bit::ZERO);
+        assert_eq!(b.or(x[1], !x[1]), Bit::ONE);
+        assert_eq!(b.xor(x[2], !x[2]), Bit::ONE);
+        let once = b.and(x[0], !x[1]);
+        assert_eq!(b.and(!x[1], x[0]), once);
+        assert_eq!(b.and_gates(), 1);
+    }
+
+    #[test]
+    fn empty_sums_are_constants_however_they_are_built() {
+        let mut b = Builder::new(Modulus::Prime);
+        let x = b.inputs(Party::Evaluator, 3);
+        let xy = b.xor(x[0], x[1]);
+        let yz = b.xor(!x[1], x[2]);
+        let xz = b.xor(x[0], x[2]);
+        let sum = b.sum([xy, yz, xz]);
+        assert_eq!(sum, Bit::ONE);
+        // Equal sums are one wire.
+        let nodes = b.nodes.len();
+        assert_eq!(b.xor(xy, yz), !xz);
+        assert_eq!(b.xor(xy, x[1]), x[0]);
+        assert_eq!(b.nodes.len(), nodes);
+    }
+
+    #[test]
+    fn unused_gates_are_dropped() {
+        let mut b = Builder::new(Modulus::Prime);
+        let x = b.inputs(Party::Garbler, 4);
+        let used = b.and(x[0], x[1]);
+        b.and(x[2], x[3]);
+        let out = b.output();
+        b.project(out, used, 3);
+        b.project(out, Bit::ONE, 4);
+        let circuit = b.finish();
+        let cost = circuit.cost();
+        assert_eq!(
+            (cost.and_gates, cost.projections, cost.garbler_inputs),
+            (1, 1, 4)
+        );
+        assert_eq!(circuit.constants, [4]);
     }
 }

@@ -1,0 +1,120 @@
+//! The gate budgets of the design, and the byte formulas.
+
+use primer_garble::circuit::{Circuit, LANES};
+use primer_garble::measure::measure;
+use primer_garble::stop::Stop;
+use primer_plan::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
+use std::time::Duration;
+
+fn stop(function: Function, row: usize) -> Stop {
+    Stop::new(&function, row).unwrap()
+}
+
+fn gates(function: Function, row: usize) -> usize {
+    stop(function, row).circuit().cost().and_gates
+}
+
+/// The table of `docs/garbling.md`.
+#[test]
+fn counts_of_the_page() {
+    let gelu = |m, f, g| gates(Function::Gelu(Gelu::new(Activation::GeluErf, m, f, g)), 1);
+    assert_eq!(gelu(15, 8, 8), 77);
+    assert_eq!(gelu(16, 8, 9), 83);
+    assert_eq!(gelu(16, 8, 10), 94);
+    let tanh = |m, f, g| gates(Function::Gelu(Gelu::new(Activation::GeluTanh, m, f, g)), 1);
+    assert_eq!(tanh(16, 8, 9), 87);
+    let relu = Function::Relu {
+        ring_bits: 16,
+        fraction: 8,
+    };
+    assert_eq!(gates(relu, 1), 15);
+    let softmax = |m, f, n| gates(Function::Softmax(Softmax::new(m, f, 0, 0)), n);
+    assert_eq!(softmax(15, 5, 30), 6697);
+    assert_eq!(softmax(16, 6, 30), 7808);
+    assert_eq!(
+        gates(Function::InverseRoot(InverseRoot::new(22, 1.0)), 1),
+        298
+    );
+    assert_eq!(gates(Function::Tanh(Tanh::new(16, 10)), 1), 208);
+    assert_eq!(Stop::argmax(16, 2).unwrap().circuit().cost().and_gates, 46);
+}
+
+#[test]
+fn gelu_stays_within_its_budget() {
+    for activation in [Activation::GeluErf, Activation::GeluTanh] {
+        for m in 9..=16 {
+            for f in 6..=m as i32 - 3 {
+                for g in f..=f + 4 {
+                    if g <= 12 {
+                        let count = gates(Function::Gelu(Gelu::new(activation, m, f, g)), 1);
+                        assert!(count <= 110, "{count} gates for {m} {f} {g}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn softmax_stays_within_its_budget() {
+    for (m, f) in [(15, 5), (16, 5), (16, 6)] {
+        for n in [1, 2, 16, 30, 31, 64, 128] {
+            let count = gates(Function::Softmax(Softmax::new(m, f, 0, 0)), n);
+            // A few gates belong to the row, not to its elements.
+            assert!(
+                count <= 280 * n + 60,
+                "{count} gates for {n} elements of {m}, {f}"
+            );
+            if n == 30 {
+                assert!(count <= 280 * n);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_measured_figures_are_within_the_budgets() {
+    let figures = measure(Duration::ZERO);
+    assert_eq!(figures.gelu_and_gates, 83);
+    assert_eq!(figures.exp_and_gates, 74);
+    assert!(figures.exp_and_gates <= 110);
+    assert!(figures.softmax_and_gates_per_element <= 280.0);
+    assert_eq!(figures.bytes_per_and, 32.0);
+    assert!(figures.garble_mand_per_s > 0.0 && figures.evaluate_mand_per_s > 0.0);
+}
+
+#[test]
+fn bytes_follow_the_formula() {
+    let per_batch = |c: &Circuit| c.garbled_len(LANES as u64).unwrap();
+    for (stop, reveals) in [
+        (
+            stop(Function::Gelu(Gelu::new(Activation::GeluErf, 16, 8, 9)), 1),
+            0,
+        ),
+        (stop(Function::Softmax(Softmax::new(15, 5, 0, 0)), 30), 0),
+        (Stop::argmax(16, 9).unwrap(), 4),
+    ] {
+        let cost = stop.circuit().cost();
+        assert_eq!(cost.reveals, reveals);
+        let formula = 256 * cost.and_gates + 41 * cost.projections + cost.reveals;
+        assert_eq!(per_batch(stop.circuit()), formula as u64);
+        assert_eq!(
+            stop.circuit().garbled_len(80_000),
+            Some(10_000 * formula as u64)
+        );
+        assert_eq!(stop.circuit().garbled_len(u64::MAX), None);
+    }
+}
+
+#[test]
+fn working_sets_stay_small() {
+    let gelu = stop(Function::Gelu(Gelu::new(Activation::GeluErf, 16, 8, 9)), 1);
+    // 128 bytes a slot: within a first-level cache of 32 KiB.
+    assert!(gelu.circuit().slots() <= 128, "{}", gelu.circuit().slots());
+    let softmax = stop(Function::Softmax(Softmax::new(15, 5, 0, 0)), 30);
+    assert!(
+        softmax.circuit().slots() <= 1024,
+        "{}",
+        softmax.circuit().slots()
+    );
+}
