@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 /// Bytes read ahead.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 128 << 10;
 
 /// The receiving half of a channel.
 ///

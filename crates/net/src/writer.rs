@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 /// Bytes gathered before they go out unasked.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 128 << 10;
 
 /// The sending half of a channel.
 ///
