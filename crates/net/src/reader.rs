@@ -219,16 +219,30 @@ impl RecvStream<'_> {
     ///
     /// # Errors
     /// [`NetError::Overrun`] if the frame has fewer bytes left; else as [`Reader::recv`].
+    #[inline]
     pub fn get(&mut self, out: &mut [u8]) -> Result<()> {
-        if self.left() == 0 && !out.is_empty() {
-            return Err(NetError::Overrun {
+        let reader = &mut *self.reader;
+        // Small pieces are the common case: neither the end of the frame nor of the buffer is near.
+        match &mut reader.open {
+            Some((_, left))
+                if (out.len() as u64) < *left
+                    && out.len() <= reader.end - reader.start
+                    && !reader.broken =>
+            {
+                *left -= out.len() as u64;
+                out.copy_from_slice(&reader.buffer[reader.start..reader.start + out.len()]);
+                reader.start += out.len();
+                Ok(())
+            }
+            Some(_) => reader.take(out),
+            None if out.is_empty() => Ok(()),
+            None => Err(NetError::Overrun {
                 kind: self.kind,
                 asked: out.len() as u64,
                 left: 0,
                 direction: Direction::Receive,
-            });
+            }),
         }
-        self.reader.take(out)
     }
 
     /// Bytes that the frame still has.

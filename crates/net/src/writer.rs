@@ -171,16 +171,29 @@ impl SendStream<'_> {
     ///
     /// # Errors
     /// [`NetError::Overrun`] if the frame has less room; else as [`Writer::send`].
+    #[inline]
     pub fn put(&mut self, data: &[u8]) -> Result<()> {
-        if self.left() == 0 && !data.is_empty() {
-            return Err(NetError::Overrun {
+        let writer = &mut *self.writer;
+        // Small pieces are the common case: neither the end of the frame nor of the buffer is near.
+        match &mut writer.open {
+            Some((_, left))
+                if (data.len() as u64) < *left
+                    && data.len() <= BUFFER - writer.buffer.len()
+                    && !writer.broken =>
+            {
+                *left -= data.len() as u64;
+                writer.buffer.extend_from_slice(data);
+                Ok(())
+            }
+            Some(_) => writer.put(data),
+            None if data.is_empty() => Ok(()),
+            None => Err(NetError::Overrun {
                 kind: self.kind,
                 asked: data.len() as u64,
                 left: 0,
                 direction: Direction::Send,
-            });
+            }),
         }
-        self.writer.put(data)
     }
 
     /// Bytes that the frame still needs.

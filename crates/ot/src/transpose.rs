@@ -2,7 +2,7 @@
 //!
 //! Column `c` is a string of bits; row `j` collects bit `j` of every column into a 128-bit word, column 0 in
 //! the lowest bit. The work goes by squares of 128 × 128. The portable form swaps ever smaller blocks (seven
-//! rounds); where the processor has AVX2, [`crate::transpose_avx2`] does the same.
+//! rounds); where the processor has AVX2, `transpose_avx2` does the same.
 
 use crate::transpose_avx2;
 
