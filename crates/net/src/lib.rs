@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod channel;
 pub mod error;
 pub mod frame;

@@ -17,8 +17,8 @@
 
 use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{Result, expect_count};
-use crate::offline::{self, add, check_modulus, sub};
+use crate::error::Result;
+use crate::offline::{self, add, check_modulus, check_values, sub};
 use primer_net::{Channel, Kind};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -81,10 +81,11 @@ impl ChosenSender {
     /// Online: takes the corrections and sends the masked messages, residues all.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the messages are too many or too few, [`crate::OtError::Padding`], and
-    /// those of the channel.
+    /// [`crate::OtError::Count`] if the messages are too many or too few, [`crate::OtError::NotResidues`],
+    /// [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, messages: &[[u64; 2]]) -> Result<()> {
-        expect_count("message pairs", self.len(), messages.len())?;
+        let pairs = messages.iter().map(|pair| &pair[..]);
+        check_values("message pairs", self.len(), pairs, self.modulus)?;
         let corrections = receive_corrections(channel, self.len())?;
         let m = self.modulus;
         let mut masked = Vec::with_capacity(2 * messages.len());

@@ -40,6 +40,12 @@ pub enum OtError {
         /// Values given.
         got: usize,
     },
+    /// A value is not below the modulus of the material: our own mistake. Which one is not said.
+    #[error("some of the {what} are not residues of the modulus")]
+    NotResidues {
+        /// Which values.
+        what: &'static str,
+    },
     /// A modulus that messages cannot have: our own mistake.
     #[error("messages live modulo 2 to 2^57, not {modulus}")]
     Modulus {

@@ -3,7 +3,7 @@
 use crate::bits::Bits;
 use crate::cost::width;
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{OtError, Result};
+use crate::error::{OtError, Result, expect_count};
 use crate::hash::residues;
 use primer_net::Channel;
 use rand_core::CryptoRng;
@@ -16,6 +16,25 @@ pub(crate) fn check_modulus(modulus: u64) -> Result<u32> {
         return Err(OtError::Modulus { modulus });
     }
     Ok(width)
+}
+
+/// Checks that there are as many values as prepared transfers, all residues.
+///
+/// The values may be secret: all are looked at, whatever is found.
+pub(crate) fn check_values<'a>(
+    what: &'static str,
+    expected: usize,
+    values: impl ExactSizeIterator<Item = &'a [u64]>,
+    modulus: u64,
+) -> Result<()> {
+    expect_count(what, expected, values.len())?;
+    let wrong = values
+        .flatten()
+        .fold(false, |wrong, &value| wrong | (value >= modulus));
+    match wrong {
+        true => Err(OtError::NotResidues { what }),
+        false => Ok(()),
+    }
 }
 
 /// `n` pairs of uniform residues.

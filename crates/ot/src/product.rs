@@ -28,8 +28,8 @@
 use crate::bits::Bits;
 use crate::chosen::{CORRECTIONS, receive_corrections};
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{Result, expect_count};
-use crate::offline::{self, add, check_modulus, sub};
+use crate::error::Result;
+use crate::offline::{self, add, check_modulus, check_values, sub};
 use primer_net::{Channel, Kind};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -63,7 +63,7 @@ impl ProductSender {
     /// Offline: prepares one transfer per difference, residues of `modulus` (2 to 2^57).
     ///
     /// # Errors
-    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`].
+    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::NotResidues`].
     pub fn prepare(
         cot: &mut CotSender,
         channel: &mut Channel,
@@ -71,7 +71,9 @@ impl ProductSender {
         modulus: u64,
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
-        let mut terms = offline::send(cot, channel, differences.len(), modulus)?;
+        let n = differences.len();
+        check_values("differences", n, differences.chunks(1), modulus)?;
+        let mut terms = offline::send(cot, channel, n, modulus)?;
         let correlation = terms
             .iter_mut()
             .zip(differences)
@@ -98,10 +100,11 @@ impl ProductSender {
     /// Online: takes the corrections and answers with the offsets added, residues all.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::Padding`], and
-    /// those of the channel.
+    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`],
+    /// [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
-        expect_count("offsets", self.len(), offsets.len())?;
+        let values = offsets.chunks(1);
+        check_values("offsets", self.len(), values, self.modulus)?;
         let corrections = receive_corrections(channel, self.len())?;
         let m = self.modulus;
         let products = offsets.iter().zip(self.terms.iter()).enumerate();
