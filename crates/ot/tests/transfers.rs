@@ -179,6 +179,8 @@ fn run_chosen(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ChosenSender::prepare(&mut cot, channel, n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ChosenSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             material.answer(channel, &messages)?;
             Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
@@ -189,6 +191,8 @@ fn run_chosen(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ChosenReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ChosenReceiver::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             let waiting = material.request(channel, Bits::from_fn(n, |j| bits[j]))?;
             let got = waiting.receive(channel)?;
@@ -224,6 +228,8 @@ fn run_product(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ProductSender::prepare(&mut cot, channel, &differences, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ProductSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             material.answer(channel, &offsets)?;
             Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
@@ -234,6 +240,8 @@ fn run_product(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ProductReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ProductReceiver::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             let waiting = material.request(channel, &Bits::from_fn(n, |j| bits[j]))?;
             let got = waiting.receive(channel)?;
