@@ -8,11 +8,13 @@
 //! * [`message`]: packed residues and small structures on top of frames.
 //! * [`meter`]: bytes and rounds per named phase.
 //! * [`shape`]: a slower link, simulated inside the program.
-//! * [`pair`]: both parties in one process, for tests and measurements.
+//! * [`pair`]: both parties in one process, for tests and measurements; [`clock`]: what each of them costs.
 
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod channel;
+pub mod clock;
 pub mod error;
 pub mod frame;
 pub mod message;

@@ -1,5 +1,6 @@
 //! The receiving half: frames checked before anything is allocated for them.
 
+use crate::account::Account;
 use crate::error::{Direction, NetError, Result};
 use crate::frame::{HEADER_BYTES, Kind, decode_header};
 use crate::meter::Meter;
@@ -7,7 +8,7 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 /// Bytes read ahead.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 128 << 10;
 
 /// The receiving half of a channel.
 ///
@@ -18,11 +19,8 @@ pub struct Reader {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    timeout: Option<Duration>,
     meter: Meter,
-    /// The frame under way and the bytes of it not yet taken.
-    open: Option<(Kind, u64)>,
-    broken: bool,
+    account: Account,
 }
 
 impl Reader {
@@ -36,10 +34,8 @@ impl Reader {
             buffer: vec![0; BUFFER].into(),
             start: 0,
             end: 0,
-            timeout,
             meter,
-            open: None,
-            broken: false,
+            account: Account::new(Direction::Receive, timeout),
         }
     }
 
@@ -49,16 +45,9 @@ impl Reader {
     /// [`NetError::TooLong`] or [`NetError::WrongKind`] if the peer sent something else, and the errors of
     /// a peer that is gone or silent.
     pub fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
-        let length = self.begin(kind, |announced| {
-            let limit = limit as u64;
-            (announced > limit).then_some(NetError::TooLong {
-                kind,
-                announced,
-                limit,
-            })
-        })?;
-        let mut payload = vec![0; length as usize];
-        self.take(&mut payload)?;
+        let mut stream = self.stream_up_to(kind, limit as u64)?;
+        let mut payload = vec![0; stream.left() as usize];
+        stream.get(&mut payload)?;
         Ok(payload)
     }
 
@@ -67,8 +56,7 @@ impl Reader {
     /// # Errors
     /// [`NetError::WrongLength`] if the peer announced another length; else as [`Self::recv`].
     pub fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
-        self.begin_exact(kind, out.len() as u64)?;
-        self.take(out)
+        self.stream(kind, out.len() as u64)?.get(out)
     }
 
     /// Begins to receive a message of exactly `length` bytes, to be taken piece by piece.
@@ -76,8 +64,13 @@ impl Reader {
     /// # Errors
     /// As [`Self::recv_exact`].
     pub fn stream(&mut self, kind: Kind, length: u64) -> Result<RecvStream<'_>> {
-        self.begin_exact(kind, length)?;
-        Ok(RecvStream { reader: self, kind })
+        self.begin(kind, |announced| {
+            (announced != length).then_some(NetError::WrongLength {
+                kind,
+                announced,
+                expected: length,
+            })
+        })
     }
 
     /// Begins to receive a message of at most `limit` bytes, to be taken piece by piece.
@@ -91,33 +84,16 @@ impl Reader {
                 announced,
                 limit,
             })
-        })?;
-        Ok(RecvStream { reader: self, kind })
-    }
-
-    fn begin_exact(&mut self, kind: Kind, expected: u64) -> Result<()> {
-        self.begin(kind, |announced| {
-            (announced != expected).then_some(NetError::WrongLength {
-                kind,
-                announced,
-                expected,
-            })
-        })?;
-        Ok(())
+        })
     }
 
     /// Reads a header and checks it.
-    fn begin(&mut self, kind: Kind, refusal: impl FnOnce(u64) -> Option<NetError>) -> Result<u64> {
-        if self.broken {
-            return Err(self.broken_error());
-        }
-        if let Some((kind, missing)) = self.open {
-            return Err(NetError::Unfinished {
-                kind,
-                missing,
-                direction: Direction::Receive,
-            });
-        }
+    fn begin(
+        &mut self,
+        kind: Kind,
+        refusal: impl FnOnce(u64) -> Option<NetError>,
+    ) -> Result<RecvStream<'_>> {
+        self.account.check_between_frames()?;
         let mut header = [0; HEADER_BYTES as usize];
         self.raw(&mut header)?;
         let (code, length) = decode_header(header);
@@ -131,37 +107,11 @@ impl Reader {
         };
         if let Some(error) = error {
             // What follows is the payload of a frame nobody wants: nothing after it can be trusted.
-            self.broken = true;
-            return Err(error);
+            return Err(self.account.refuse(error));
         }
         self.meter.received(HEADER_BYTES + length);
-        self.open = (length > 0).then_some((kind, length));
-        Ok(length)
-    }
-
-    /// Takes payload from the frame under way.
-    fn take(&mut self, out: &mut [u8]) -> Result<()> {
-        if out.is_empty() {
-            return Ok(());
-        }
-        if self.broken {
-            return Err(self.broken_error());
-        }
-        let asked = out.len() as u64;
-        match &mut self.open {
-            Some((_, left)) if asked < *left => *left -= asked,
-            Some((_, left)) if asked == *left => self.open = None,
-            Some((kind, left)) => {
-                return Err(NetError::Overrun {
-                    kind: *kind,
-                    asked,
-                    left: *left,
-                    direction: Direction::Receive,
-                });
-            }
-            None => unreachable!("payload is only taken from an open frame"),
-        }
-        self.raw(out)
+        self.account.begin(kind, length);
+        Ok(RecvStream { reader: self, kind })
     }
 
     fn raw(&mut self, mut out: &mut [u8]) -> Result<()> {
@@ -174,34 +124,25 @@ impl Reader {
                 self.start += n;
                 out = rest;
             } else if out.len() >= BUFFER {
-                let n = self.read_some(out, false)?;
+                let n = read_some(&mut *self.inner, out, &mut self.account)?;
                 out = &mut out[n..];
             } else {
-                self.end = self.read_some(&mut [], true)?;
+                self.end = read_some(&mut *self.inner, &mut self.buffer, &mut self.account)?;
                 self.start = 0;
             }
         }
         Ok(())
     }
+}
 
-    /// One read of the transport, straight into `out` or into the buffer.
-    fn read_some(&mut self, out: &mut [u8], ahead: bool) -> Result<usize> {
-        loop {
-            let target = if ahead { &mut *self.buffer } else { &mut *out };
-            let error = match self.inner.read(target) {
-                Ok(0) => io::ErrorKind::UnexpectedEof.into(),
-                Ok(n) => return Ok(n),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => error,
-            };
-            self.broken = true;
-            return Err(NetError::from_io(error, Direction::Receive, self.timeout));
-        }
-    }
-
-    fn broken_error(&self) -> NetError {
-        NetError::Broken {
-            direction: Direction::Receive,
+/// One read of the transport; its end is an error, since a frame is expected.
+fn read_some(inner: &mut dyn Read, out: &mut [u8], account: &mut Account) -> Result<usize> {
+    loop {
+        match inner.read(out) {
+            Ok(0) => return Err(account.fail(io::ErrorKind::UnexpectedEof.into())),
+            Ok(n) => return Ok(n),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(account.fail(error)),
         }
     }
 }
@@ -219,21 +160,22 @@ impl RecvStream<'_> {
     ///
     /// # Errors
     /// [`NetError::Overrun`] if the frame has fewer bytes left; else as [`Reader::recv`].
+    #[inline]
     pub fn get(&mut self, out: &mut [u8]) -> Result<()> {
-        if self.left() == 0 && !out.is_empty() {
-            return Err(NetError::Overrun {
-                kind: self.kind,
-                asked: out.len() as u64,
-                left: 0,
-                direction: Direction::Receive,
-            });
+        // Small pieces are the common case: neither the end of the frame nor of the buffer is near.
+        let reader = &mut *self.reader;
+        if out.len() <= reader.end - reader.start && reader.account.spend_within(out.len()) {
+            out.copy_from_slice(&reader.buffer[reader.start..reader.start + out.len()]);
+            reader.start += out.len();
+            return Ok(());
         }
-        self.reader.take(out)
+        reader.account.spend(self.kind, out.len())?;
+        reader.raw(out)
     }
 
     /// Bytes that the frame still has.
     pub fn left(&self) -> u64 {
-        self.reader.open.map_or(0, |(_, left)| left)
+        self.reader.account.left()
     }
 
     /// Checks that the whole frame was taken.
@@ -241,14 +183,7 @@ impl RecvStream<'_> {
     /// # Errors
     /// [`NetError::Unfinished`] if it was not.
     pub fn finish(self) -> Result<()> {
-        match self.left() {
-            0 => Ok(()),
-            missing => Err(NetError::Unfinished {
-                kind: self.kind,
-                missing,
-                direction: Direction::Receive,
-            }),
-        }
+        self.reader.account.check_complete(self.kind)
     }
 }
 

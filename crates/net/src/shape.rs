@@ -1,7 +1,7 @@
 //! Link shaping inside the program: a delay and a bandwidth per direction, without root rights.
 //!
 //! Each party shapes what it sends. On a memory channel the pipe itself is the delay line
-//! ([`crate::pipe`]); on TCP and TLS the bytes go through a shaped pipe first, and a thread of this
+//! (see `pipe.rs`); on TCP and TLS the bytes go through a shaped pipe first, and a thread of this
 //! party's passes them to the socket as they "arrive".
 
 use crate::pipe::{PipeReader, PipeWriter, pipe};

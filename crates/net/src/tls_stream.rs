@@ -1,4 +1,4 @@
-//! The two halves of a TLS connection; see [`crate::tls`] for the locking rule.
+//! The two halves of a TLS connection; see `tls.rs` for the locking rule.
 
 use rustls::Connection;
 use std::io::{self, Read, Write};

@@ -1,13 +1,14 @@
 //! The sending half: frames gathered in a buffer.
 
-use crate::error::{Direction, NetError, Result};
+use crate::account::Account;
+use crate::error::{Direction, Result};
 use crate::frame::{HEADER_BYTES, Kind, encode_header};
 use crate::meter::Meter;
 use std::io::{self, Write};
 use std::time::Duration;
 
 /// Bytes gathered before they go out unasked.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 128 << 10;
 
 /// The sending half of a channel.
 ///
@@ -16,11 +17,8 @@ const BUFFER: usize = 64 << 10;
 pub struct Writer {
     inner: Box<dyn Write + Send>,
     buffer: Vec<u8>,
-    timeout: Option<Duration>,
     meter: Meter,
-    /// The frame under way and the bytes it still needs.
-    open: Option<(Kind, u64)>,
-    broken: bool,
+    account: Account,
 }
 
 impl Writer {
@@ -32,20 +30,17 @@ impl Writer {
         Self {
             inner,
             buffer: Vec::with_capacity(BUFFER),
-            timeout,
             meter,
-            open: None,
-            broken: false,
+            account: Account::new(Direction::Send, timeout),
         }
     }
 
     /// Sends one message.
     ///
     /// # Errors
-    /// [`NetError`] if the peer is gone or does not read.
+    /// [`crate::NetError`] if the peer is gone or does not read.
     pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
-        self.begin(kind, payload.len() as u64)?;
-        self.put(payload)
+        self.stream(kind, payload.len() as u64)?.put(payload)
     }
 
     /// Begins a message of `length` bytes whose payload follows piece by piece.
@@ -53,7 +48,11 @@ impl Writer {
     /// # Errors
     /// As [`Self::send`].
     pub fn stream(&mut self, kind: Kind, length: u64) -> Result<SendStream<'_>> {
-        self.begin(kind, length)?;
+        self.account.check_between_frames()?;
+        let header = encode_header(kind, length);
+        self.meter.sent(HEADER_BYTES + length);
+        self.account.begin(kind, length);
+        self.raw(&header)?;
         Ok(SendStream { writer: self, kind })
     }
 
@@ -62,15 +61,9 @@ impl Writer {
     /// # Errors
     /// As [`Self::send`].
     pub fn flush(&mut self) -> Result<()> {
-        if self.broken {
-            return Err(self.broken_error());
-        }
-        let result = self
-            .inner
-            .write_all(&self.buffer)
-            .and_then(|()| self.inner.flush());
-        self.buffer.clear();
-        self.check(result)
+        self.account.check_sound()?;
+        self.empty()?;
+        self.inner.flush().map_err(|error| self.account.fail(error))
     }
 
     /// Whether bytes are waiting for a flush.
@@ -78,80 +71,29 @@ impl Writer {
         !self.buffer.is_empty()
     }
 
-    fn begin(&mut self, kind: Kind, length: u64) -> Result<()> {
-        if self.broken {
-            return Err(self.broken_error());
-        }
-        if let Some((kind, missing)) = self.open {
-            return Err(NetError::Unfinished {
-                kind,
-                missing,
-                direction: Direction::Send,
-            });
-        }
-        let header = encode_header(kind, length);
-        self.meter.sent(HEADER_BYTES + length);
-        self.open = (length > 0).then_some((kind, length));
-        self.raw(&header)
-    }
-
-    /// Adds payload to the frame under way.
-    fn put(&mut self, data: &[u8]) -> Result<()> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        if self.broken {
-            return Err(self.broken_error());
-        }
-        let asked = data.len() as u64;
-        match &mut self.open {
-            Some((_, left)) if asked < *left => *left -= asked,
-            Some((_, left)) if asked == *left => self.open = None,
-            Some((kind, left)) => {
-                return Err(NetError::Overrun {
-                    kind: *kind,
-                    asked,
-                    left: *left,
-                    direction: Direction::Send,
-                });
-            }
-            None => unreachable!("payload is only put into an open frame"),
-        }
-        self.raw(data)
-    }
-
     fn raw(&mut self, data: &[u8]) -> Result<()> {
         if self.buffer.len() + data.len() > BUFFER {
-            let result = self.inner.write_all(&self.buffer);
-            self.buffer.clear();
-            self.check(result)?;
+            self.empty()?;
         }
-        if data.len() >= BUFFER {
-            let result = self.inner.write_all(data);
-            return self.check(result);
+        if data.len() < BUFFER {
+            self.buffer.extend_from_slice(data);
+            return Ok(());
         }
-        self.buffer.extend_from_slice(data);
-        Ok(())
+        let result = self.inner.write_all(data);
+        result.map_err(|error| self.account.fail(error))
     }
 
-    fn check(&mut self, result: io::Result<()>) -> Result<()> {
-        result.map_err(|error| {
-            self.broken = true;
-            NetError::from_io(error, Direction::Send, self.timeout)
-        })
-    }
-
-    fn broken_error(&self) -> NetError {
-        NetError::Broken {
-            direction: Direction::Send,
-        }
+    fn empty(&mut self) -> Result<()> {
+        let result = self.inner.write_all(&self.buffer);
+        self.buffer.clear();
+        result.map_err(|error| self.account.fail(error))
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         // A party that ends well may forget its last flush; one that failed must not wait here.
-        if self.is_pending() && !self.broken && !std::thread::panicking() {
+        if self.is_pending() && !self.account.is_broken() && !std::thread::panicking() {
             let _ = self.flush();
         }
     }
@@ -170,37 +112,30 @@ impl SendStream<'_> {
     /// Sends the next piece.
     ///
     /// # Errors
-    /// [`NetError::Overrun`] if the frame has less room; else as [`Writer::send`].
+    /// [`crate::NetError::Overrun`] if the frame has less room; else as [`Writer::send`].
+    #[inline]
     pub fn put(&mut self, data: &[u8]) -> Result<()> {
-        if self.left() == 0 && !data.is_empty() {
-            return Err(NetError::Overrun {
-                kind: self.kind,
-                asked: data.len() as u64,
-                left: 0,
-                direction: Direction::Send,
-            });
+        // Small pieces are the common case: neither the end of the frame nor of the buffer is near.
+        let writer = &mut *self.writer;
+        if data.len() <= BUFFER - writer.buffer.len() && writer.account.spend_within(data.len()) {
+            writer.buffer.extend_from_slice(data);
+            return Ok(());
         }
-        self.writer.put(data)
+        writer.account.spend(self.kind, data.len())?;
+        writer.raw(data)
     }
 
     /// Bytes that the frame still needs.
     pub fn left(&self) -> u64 {
-        self.writer.open.map_or(0, |(_, left)| left)
+        self.writer.account.left()
     }
 
     /// Checks that the frame is complete.
     ///
     /// # Errors
-    /// [`NetError::Unfinished`] if it is not.
+    /// [`crate::NetError::Unfinished`] if it is not.
     pub fn finish(self) -> Result<()> {
-        match self.left() {
-            0 => Ok(()),
-            missing => Err(NetError::Unfinished {
-                kind: self.kind,
-                missing,
-                direction: Direction::Send,
-            }),
-        }
+        self.writer.account.check_complete(self.kind)
     }
 }
 

@@ -17,8 +17,9 @@
 
 use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{Result, expect_count};
-use crate::offline::{self, add, check_modulus, sub};
+use crate::error::Result;
+use crate::offline::{self, add, check_modulus, check_values, sub};
+use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::{Channel, Kind};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -34,17 +35,10 @@ pub(crate) fn receive_corrections(channel: &mut Channel, n: usize) -> Result<Bit
 }
 
 /// The sender's offline material. Spent by one answer.
-pub struct ChosenSender {
-    pads: Zeroizing<Vec<[u64; 2]>>,
-    modulus: u64,
-}
+pub struct ChosenSender(PairMaterial);
 
 /// The receiver's offline material. Spent by one request.
-pub struct ChosenReceiver {
-    choices: Bits,
-    pads: Zeroizing<Vec<u64>>,
-    modulus: u64,
-}
+pub struct ChosenReceiver(ChoiceMaterial);
 
 /// A receiver that has sent its corrections and waits for the messages.
 pub struct ChosenWaiting {
@@ -64,31 +58,45 @@ impl ChosenSender {
         n: usize,
         modulus: u64,
     ) -> Result<Self> {
-        let pads = offline::send(cot, channel, n, modulus)?;
-        Ok(Self { pads, modulus })
+        offline::send(cot, channel, n, modulus).map(Self)
     }
 
     /// Transfers prepared.
     pub fn len(&self) -> usize {
-        self.pads.len()
+        self.0.pairs.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.pads.is_empty()
+        self.0.pairs.is_empty()
+    }
+
+    /// The material for a store, packed. A stored copy must be loaded once only.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        self.0.into_bytes()
+    }
+
+    /// Material for `n` transfers from a store.
+    ///
+    /// # Errors
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
+    /// are not that; [`crate::OtError::Modulus`].
+    pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
+        PairMaterial::from_bytes(bytes, n, modulus).map(Self)
     }
 
     /// Online: takes the corrections and sends the masked messages, residues all.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the messages are too many or too few, [`crate::OtError::Padding`], and
-    /// those of the channel.
+    /// [`crate::OtError::Count`] if the messages are too many or too few, [`crate::OtError::NotResidues`],
+    /// [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, messages: &[[u64; 2]]) -> Result<()> {
-        expect_count("message pairs", self.len(), messages.len())?;
+        let pairs = messages.iter().map(|pair| &pair[..]);
+        check_values("message pairs", self.len(), pairs, self.0.modulus)?;
         let corrections = receive_corrections(channel, self.len())?;
-        let m = self.modulus;
+        let m = self.0.modulus;
         let mut masked = Vec::with_capacity(2 * messages.len());
-        for (j, (pair, pads)) in messages.iter().zip(self.pads.iter()).enumerate() {
+        for (j, (pair, pads)) in messages.iter().zip(self.0.pairs.iter()).enumerate() {
             let d = usize::from(corrections.get(j));
             masked.push(add(pair[0], pads[d], m));
             masked.push(add(pair[1], pads[1 - d], m));
@@ -110,23 +118,33 @@ impl ChosenReceiver {
         n: usize,
         modulus: u64,
     ) -> Result<Self> {
-        let (choices, pads) = offline::receive(cot, channel, rng, n, modulus)?;
+        let material = offline::receive(cot, channel, rng, n, modulus)?;
         channel.flush()?;
-        Ok(Self {
-            choices,
-            pads,
-            modulus,
-        })
+        Ok(Self(material))
     }
 
     /// Transfers prepared.
     pub fn len(&self) -> usize {
-        self.pads.len()
+        self.0.values.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.pads.is_empty()
+        self.0.values.is_empty()
+    }
+
+    /// The material for a store, packed. A stored copy must be loaded once only.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        self.0.into_bytes()
+    }
+
+    /// Material for `n` transfers from a store.
+    ///
+    /// # Errors
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
+    /// are not that; [`crate::OtError::Modulus`].
+    pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
+        ChoiceMaterial::from_bytes(bytes, n, modulus).map(Self)
     }
 
     /// Online, first half: sends the corrections for the real choices.
@@ -134,12 +152,12 @@ impl ChosenReceiver {
     /// # Errors
     /// [`crate::OtError::Count`] if the choices are too many or too few, and those of the channel.
     pub fn request(self, channel: &mut Channel, choices: Bits) -> Result<ChosenWaiting> {
-        let corrections = self.choices.xor(&choices)?;
+        let corrections = self.0.choices.xor(&choices)?;
         channel.send(CORRECTIONS, corrections.bytes())?;
         Ok(ChosenWaiting {
             choices,
-            pads: self.pads,
-            modulus: self.modulus,
+            pads: self.0.values,
+            modulus: self.0.modulus,
         })
     }
 }

@@ -80,10 +80,16 @@ struct Columns {
 }
 
 impl Columns {
+    /// Bytes from one column of `n` bits to the next: whole squares, and one cache line more, since columns a
+    /// power of two apart would all compete for the same few lines when they are read side by side.
+    fn stride(n: usize) -> usize {
+        n.div_ceil(128) * 16 + 64
+    }
+
     /// For blocks of at most `n` transfers.
     fn new(n: usize) -> Self {
         let n = n.min(BLOCK);
-        let stride = n.div_ceil(128) * 16;
+        let stride = Self::stride(n);
         Self {
             matrix: Zeroizing::new(vec![0; COLUMNS * stride]),
             rows: Zeroizing::new(vec![0; n]),
@@ -98,7 +104,7 @@ impl Columns {
         n: usize,
         mut fill: impl FnMut(usize, &mut [u8], &mut [u8]) -> Result<()>,
     ) -> Result<&[u128]> {
-        let stride = n.div_ceil(128) * 16;
+        let stride = Self::stride(n);
         let bytes = n.div_ceil(8);
         let matrix = &mut self.matrix[..COLUMNS * stride];
         for (i, column) in matrix.chunks_exact_mut(stride).enumerate() {

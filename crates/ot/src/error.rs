@@ -1,6 +1,7 @@
 //! What can go wrong in a transfer. No variant carries a secret.
 
 use primer_net::NetError;
+use primer_ring::pack::PackError;
 use thiserror::Error;
 
 /// Why a transfer failed.
@@ -40,6 +41,23 @@ pub enum OtError {
         /// Values given.
         got: usize,
     },
+    /// A value is not below the modulus of the material: our own mistake. Which one is not said.
+    #[error("some of the {what} are not residues of the modulus")]
+    NotResidues {
+        /// Which values.
+        what: &'static str,
+    },
+    /// Stored material has another length than the plan's count takes.
+    #[error("the stored material has {got} bytes, the plan's takes {expected}")]
+    StoredLength {
+        /// Bytes that the material of the plan takes.
+        expected: usize,
+        /// Bytes given.
+        got: usize,
+    },
+    /// Stored material holds something that is not a residue.
+    #[error("stored material: {0}")]
+    Stored(#[from] PackError),
     /// A modulus that messages cannot have: our own mistake.
     #[error("messages live modulo 2 to 2^57, not {modulus}")]
     Modulus {

@@ -26,6 +26,7 @@ pub mod hash;
 pub mod measure;
 mod offline;
 pub mod product;
+mod stored;
 pub mod transpose;
 mod transpose_avx2;
 

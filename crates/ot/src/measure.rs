@@ -4,6 +4,7 @@ use crate::base::BaseOt;
 use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::Result;
+use primer_net::clock::ThreadClock;
 use primer_net::run_pair;
 use primer_ring::prg::Prg;
 use std::hint::black_box;
@@ -33,7 +34,7 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
             let setup = start.elapsed();
             let mut best = Duration::MAX;
             for _ in 0..runs {
-                let clock = Clock::start();
+                let clock = ThreadClock::start();
                 cot.extend(channel, n, |_, rows| {
                     black_box(rows);
                 })?;
@@ -48,7 +49,7 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
             let before = channel.meter().report();
             let mut best = Duration::MAX;
             for _ in 0..runs {
-                let clock = Clock::start();
+                let clock = ThreadClock::start();
                 cot.extend(channel, &choices, |_, rows| {
                     black_box(rows);
                 })?;
@@ -67,49 +68,9 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
     })
 }
 
-/// Processor time of this thread where the system tells it, else wall-clock time, which is never less.
-struct Clock {
-    processor: Option<Duration>,
-    wall: Instant,
-}
-
-impl Clock {
-    fn start() -> Self {
-        Self {
-            processor: thread_time(),
-            wall: Instant::now(),
-        }
-    }
-
-    fn elapsed(&self) -> Duration {
-        match (self.processor, thread_time()) {
-            (Some(start), Some(now)) => now - start,
-            _ => self.wall.elapsed(),
-        }
-    }
-}
-
-/// Linux: nanoseconds on a processor, the first number of the thread's `schedstat`.
-fn thread_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
-    Some(Duration::from_nanos(nanoseconds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_clock_follows_work() {
-        let clock = Clock::start();
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(60) {
-            black_box(Prg::from_os());
-        }
-        let elapsed = clock.elapsed();
-        assert!(elapsed > Duration::from_millis(5), "{elapsed:?}");
-    }
 
     #[test]
     fn measures_sixteen_bytes_per_transfer() {

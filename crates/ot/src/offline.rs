@@ -3,8 +3,9 @@
 use crate::bits::Bits;
 use crate::cost::width;
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{OtError, Result};
+use crate::error::{OtError, Result, expect_count};
 use crate::hash::residues;
+use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::Channel;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -18,27 +19,46 @@ pub(crate) fn check_modulus(modulus: u64) -> Result<u32> {
     Ok(width)
 }
 
+/// Checks that there are as many values as prepared transfers, all residues.
+///
+/// The values may be secret: all are looked at, whatever is found.
+pub(crate) fn check_values<'a>(
+    what: &'static str,
+    expected: usize,
+    values: impl ExactSizeIterator<Item = &'a [u64]>,
+    modulus: u64,
+) -> Result<()> {
+    expect_count(what, expected, values.len())?;
+    let wrong = values
+        .flatten()
+        .fold(false, |wrong, &value| wrong | (value >= modulus));
+    match wrong {
+        true => Err(OtError::NotResidues { what }),
+        false => Ok(()),
+    }
+}
+
 /// `n` pairs of uniform residues.
 pub(crate) fn send(
     cot: &mut CotSender,
     channel: &mut Channel,
     n: usize,
     modulus: u64,
-) -> Result<Zeroizing<Vec<[u64; 2]>>> {
+) -> Result<PairMaterial> {
     check_modulus(modulus)?;
     let hash = cot.hash();
     let tweak = cot.spent();
     let delta = Zeroizing::new(cot.delta().label());
-    let mut pads = Zeroizing::new(vec![[0; 2]; n]);
+    let mut pairs = Zeroizing::new(vec![[0; 2]; n]);
     cot.extend(channel, n, |first, rows| {
         let tweak = tweak + first as u64;
         for (message, offset) in [0, *delta].into_iter().enumerate() {
             residues(&hash, tweak, rows, offset, modulus, |j, pad| {
-                pads[first + j][message] = pad;
+                pairs[first + j][message] = pad;
             });
         }
     })?;
-    Ok(pads)
+    Ok(PairMaterial { pairs, modulus })
 }
 
 /// `n` random choices and the residue of each pair that they choose.
@@ -48,18 +68,22 @@ pub(crate) fn receive(
     rng: &mut impl CryptoRng,
     n: usize,
     modulus: u64,
-) -> Result<(Bits, Zeroizing<Vec<u64>>)> {
+) -> Result<ChoiceMaterial> {
     check_modulus(modulus)?;
     let hash = cot.hash();
     let tweak = cot.spent();
     let choices = Bits::random(n, rng);
-    let mut pads = Zeroizing::new(vec![0; n]);
+    let mut values = Zeroizing::new(vec![0; n]);
     cot.extend(channel, &choices, |first, rows| {
         residues(&hash, tweak + first as u64, rows, 0, modulus, |j, pad| {
-            pads[first + j] = pad;
+            values[first + j] = pad;
         });
     })?;
-    Ok((choices, pads))
+    Ok(ChoiceMaterial {
+        choices,
+        values,
+        modulus,
+    })
 }
 
 /// `a + b mod m`, both reduced, `m < 2^57`.

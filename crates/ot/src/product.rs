@@ -28,8 +28,9 @@
 use crate::bits::Bits;
 use crate::chosen::{CORRECTIONS, receive_corrections};
 use crate::cot::{CotReceiver, CotSender};
-use crate::error::{Result, expect_count};
-use crate::offline::{self, add, check_modulus, sub};
+use crate::error::Result;
+use crate::offline::{self, add, check_modulus, check_values, sub};
+use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::{Channel, Kind};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -38,19 +39,14 @@ const CORRELATION: Kind = Kind::new(0x25, "product correlation");
 const PRODUCTS: Kind = Kind::new(0x26, "masked products");
 
 /// The sender's offline material. Spent by one answer.
-pub struct ProductSender {
-    /// `a_j` and `δ_j`.
-    terms: Zeroizing<Vec<[u64; 2]>>,
-    modulus: u64,
-}
+///
+/// The pairs are `a_j` and `δ_j`.
+pub struct ProductSender(PairMaterial);
 
 /// The receiver's offline material. Spent by one request.
-pub struct ProductReceiver {
-    choices: Bits,
-    /// `y_j`.
-    shares: Zeroizing<Vec<u64>>,
-    modulus: u64,
-}
+///
+/// The values are `y_j`.
+pub struct ProductReceiver(ChoiceMaterial);
 
 /// A receiver that has sent its corrections and waits for the answer.
 pub struct ProductWaiting {
@@ -63,7 +59,7 @@ impl ProductSender {
     /// Offline: prepares one transfer per difference, residues of `modulus` (2 to 2^57).
     ///
     /// # Errors
-    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`].
+    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::NotResidues`].
     pub fn prepare(
         cot: &mut CotSender,
         channel: &mut Channel,
@@ -71,8 +67,11 @@ impl ProductSender {
         modulus: u64,
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
-        let mut terms = offline::send(cot, channel, differences.len(), modulus)?;
-        let correlation = terms
+        let n = differences.len();
+        check_values("differences", n, differences.chunks(1), modulus)?;
+        let mut material = offline::send(cot, channel, n, modulus)?;
+        let correlation = material
+            .pairs
             .iter_mut()
             .zip(differences)
             .map(|(pads, &difference)| {
@@ -82,29 +81,44 @@ impl ProductSender {
             });
         channel.send_residues(CORRELATION, width, correlation)?;
         channel.flush()?;
-        Ok(Self { terms, modulus })
+        Ok(Self(material))
     }
 
     /// Transfers prepared.
     pub fn len(&self) -> usize {
-        self.terms.len()
+        self.0.pairs.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty()
+        self.0.pairs.is_empty()
+    }
+
+    /// The material for a store, packed. A stored copy must be loaded once only.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        self.0.into_bytes()
+    }
+
+    /// Material for `n` transfers from a store.
+    ///
+    /// # Errors
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
+    /// are not that; [`crate::OtError::Modulus`].
+    pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
+        PairMaterial::from_bytes(bytes, n, modulus).map(Self)
     }
 
     /// Online: takes the corrections and answers with the offsets added, residues all.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::Padding`], and
-    /// those of the channel.
+    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`],
+    /// [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
-        expect_count("offsets", self.len(), offsets.len())?;
+        let values = offsets.chunks(1);
+        check_values("offsets", self.len(), values, self.0.modulus)?;
         let corrections = receive_corrections(channel, self.len())?;
-        let m = self.modulus;
-        let products = offsets.iter().zip(self.terms.iter()).enumerate();
+        let m = self.0.modulus;
+        let products = offsets.iter().zip(self.0.pairs.iter()).enumerate();
         let products = products.map(|(j, (&offset, &[a, difference]))| {
             // The correction is public, so it may be branched on.
             if corrections.get(j) {
@@ -131,28 +145,39 @@ impl ProductReceiver {
         modulus: u64,
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
-        let (choices, mut shares) = offline::receive(cot, channel, rng, n, modulus)?;
+        let mut material = offline::receive(cot, channel, rng, n, modulus)?;
         let mut correlation = vec![0; n];
         channel.recv_residues(CORRELATION, width, modulus, &mut correlation)?;
-        for (j, (share, tau)) in shares.iter_mut().zip(correlation).enumerate() {
-            let mask = u64::from(choices.get(j)).wrapping_neg();
+        let values = material.values.iter_mut();
+        for (j, (share, tau)) in values.zip(correlation).enumerate() {
+            let mask = u64::from(material.choices.get(j)).wrapping_neg();
             *share = add(*share, tau & mask, modulus);
         }
-        Ok(Self {
-            choices,
-            shares,
-            modulus,
-        })
+        Ok(Self(material))
     }
 
     /// Transfers prepared.
     pub fn len(&self) -> usize {
-        self.shares.len()
+        self.0.values.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.shares.is_empty()
+        self.0.values.is_empty()
+    }
+
+    /// The material for a store, packed. A stored copy must be loaded once only.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        self.0.into_bytes()
+    }
+
+    /// Material for `n` transfers from a store.
+    ///
+    /// # Errors
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
+    /// are not that; [`crate::OtError::Modulus`].
+    pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
+        ChoiceMaterial::from_bytes(bytes, n, modulus).map(Self)
     }
 
     /// Online, first half: sends the corrections for the real choices.
@@ -160,12 +185,12 @@ impl ProductReceiver {
     /// # Errors
     /// [`crate::OtError::Count`] if the choices are too many or too few, and those of the channel.
     pub fn request(self, channel: &mut Channel, choices: &Bits) -> Result<ProductWaiting> {
-        let corrections = self.choices.xor(choices)?;
+        let corrections = self.0.choices.xor(choices)?;
         channel.send(CORRECTIONS, corrections.bytes())?;
         Ok(ProductWaiting {
             corrections,
-            shares: self.shares,
-            modulus: self.modulus,
+            shares: self.0.values,
+            modulus: self.0.modulus,
         })
     }
 }

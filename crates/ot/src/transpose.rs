@@ -2,7 +2,7 @@
 //!
 //! Column `c` is a string of bits; row `j` collects bit `j` of every column into a 128-bit word, column 0 in
 //! the lowest bit. The work goes by squares of 128 × 128. The portable form swaps ever smaller blocks (seven
-//! rounds); where the processor has AVX2, [`crate::transpose_avx2`] does the same.
+//! rounds); where the processor has AVX2, `transpose_avx2` does the same.
 
 use crate::transpose_avx2;
 
@@ -18,12 +18,7 @@ pub(crate) type Square =
 /// # Panics
 /// If `stride` is not a multiple of 16, is too short for the rows, or the columns are not 128.
 pub fn transpose(columns: &[u8], stride: usize, rows: &mut [u128]) {
-    transpose_by(
-        transpose_avx2::square().unwrap_or(portable),
-        columns,
-        stride,
-        rows,
-    );
+    transpose_by(transpose_avx2::square, columns, stride, rows);
 }
 
 fn transpose_by(square: Square, columns: &[u8], stride: usize, rows: &mut [u128]) {
@@ -94,10 +89,8 @@ mod tests {
 
     #[test]
     fn the_vector_twin_is_the_definition() {
-        if let Some(square) = transpose_avx2::square() {
-            for rows in [0, 1, 7, 127, 128, 129, 300, 1024] {
-                check(square, rows);
-            }
+        for rows in [0, 1, 7, 127, 128, 129, 300, 1024] {
+            check(transpose_avx2::square, rows);
         }
     }
 

@@ -6,18 +6,16 @@
 // `unsafe` only calls a function that needs AVX2 after its detection, and loads from checked arrays.
 #![allow(unsafe_code)]
 
-use crate::transpose::Square;
+use crate::transpose::{COLUMNS, portable};
 
-/// The square of this processor, if it has one.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn square() -> Option<Square> {
-    std::arch::is_x86_feature_detected!("avx2").then_some(x86::square_checked as Square)
-}
-
-/// The square of this processor, if it has one.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn square() -> Option<Square> {
-    None
+/// Transposes a square with AVX2, or as [`portable`] does where there is none.
+pub(crate) fn square(columns: &[u8], stride: usize, offset: usize, rows: &mut [u128; COLUMNS]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { x86::square(columns, stride, offset, rows) };
+    }
+    portable(columns, stride, offset, rows);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -25,19 +23,8 @@ mod x86 {
     use crate::transpose::COLUMNS;
     use std::arch::x86_64::*;
 
-    /// Private to this file: handed out by [`super::square`] after detection only.
-    pub(super) fn square_checked(
-        columns: &[u8],
-        stride: usize,
-        offset: usize,
-        rows: &mut [u128; COLUMNS],
-    ) {
-        // SAFETY: `super::square` returned this function because the processor has AVX2.
-        unsafe { square(columns, stride, offset, rows) }
-    }
-
     #[target_feature(enable = "avx2")]
-    fn square(columns: &[u8], stride: usize, offset: usize, rows: &mut [u128; COLUMNS]) {
+    pub(super) fn square(columns: &[u8], stride: usize, offset: usize, rows: &mut [u128; COLUMNS]) {
         let words: &mut [u32; 4 * COLUMNS] = bytemuck::cast_mut(rows);
         for group in 0..4 {
             let mut lanes = [_mm256_setzero_si256(); 16];

@@ -115,53 +115,42 @@ fn forks_are_independent_and_in_step() {
 #[test]
 fn both_directions_on_one_connection() {
     const N: usize = 100_000;
-    let ((delta_l, zeros_l, choices_l, labels_l), (delta_r, zeros_r, choices_r, labels_r)) =
-        run_pair_over(
-            Transport::Tls,
-            &test_options(),
-            |channel| {
-                let mut out = sender(channel)?;
-                let mut inward = receiver(channel)?;
-                let choices = Bits::random(N, &mut Prg::from_os());
-                let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
-                channel.duplex(
-                    |writer| {
-                        inward.extend_half(writer, &choices, |first, rows| {
-                            labels[first..first + rows.len()].copy_from_slice(rows);
-                        })
-                    },
-                    |reader| {
-                        out.extend_half(reader, N, |first, rows| {
-                            zeros[first..first + rows.len()].copy_from_slice(rows);
-                        })
-                    },
-                )?;
-                Ok::<_, OtError>((out.delta().label(), zeros, choices, labels))
+    let party = |channel: &mut Channel, first: bool| {
+        // The set-ups take turns: one party's sender talks to the other's receiver.
+        let (mut out, mut inward);
+        if first {
+            out = sender(channel)?;
+            inward = receiver(channel)?;
+        } else {
+            inward = receiver(channel)?;
+            out = sender(channel)?;
+        }
+        let choices = Bits::random(N, &mut Prg::from_os());
+        let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
+        channel.duplex(
+            |writer| {
+                inward.extend_half(writer, &choices, |first, rows| {
+                    labels[first..first + rows.len()].copy_from_slice(rows);
+                })
             },
-            |channel| {
-                let mut inward = receiver(channel)?;
-                let mut out = sender(channel)?;
-                let choices = Bits::random(N, &mut Prg::from_os());
-                let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
-                channel.duplex(
-                    |writer| {
-                        inward.extend_half(writer, &choices, |first, rows| {
-                            labels[first..first + rows.len()].copy_from_slice(rows);
-                        })
-                    },
-                    |reader| {
-                        out.extend_half(reader, N, |first, rows| {
-                            zeros[first..first + rows.len()].copy_from_slice(rows);
-                        })
-                    },
-                )?;
-                Ok((out.delta().label(), zeros, choices, labels))
+            |reader| {
+                out.extend_half(reader, N, |first, rows| {
+                    zeros[first..first + rows.len()].copy_from_slice(rows);
+                })
             },
-        )
-        .unwrap();
-    assert!(delta_l != delta_r);
-    check_rows(delta_l, &zeros_l, &choices_r, &labels_r);
-    check_rows(delta_r, &zeros_r, &choices_l, &labels_l);
+        )?;
+        Ok::<_, OtError>((out.delta().label(), zeros, choices, labels))
+    };
+    let (left, right) = run_pair_over(
+        Transport::Tls,
+        &test_options(),
+        |channel| party(channel, true),
+        |channel| party(channel, false),
+    )
+    .unwrap();
+    assert!(left.0 != right.0);
+    check_rows(left.0, &left.1, &right.2, &right.3);
+    check_rows(right.0, &right.1, &left.2, &left.3);
 }
 
 /// Compares a cost with what the two meters saw of a step, and its rounds.
@@ -190,6 +179,8 @@ fn run_chosen(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ChosenSender::prepare(&mut cot, channel, n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ChosenSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             material.answer(channel, &messages)?;
             Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
@@ -200,6 +191,8 @@ fn run_chosen(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ChosenReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ChosenReceiver::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             let waiting = material.request(channel, Bits::from_fn(n, |j| bits[j]))?;
             let got = waiting.receive(channel)?;
@@ -235,6 +228,8 @@ fn run_product(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ProductSender::prepare(&mut cot, channel, &differences, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ProductSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             material.answer(channel, &offsets)?;
             Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
@@ -245,6 +240,8 @@ fn run_product(n: usize, modulus: u64) {
                 let _phase = channel.phase("offline");
                 ProductReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
             };
+            let stored = material.into_bytes();
+            let material = ProductReceiver::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             let waiting = material.request(channel, &Bits::from_fn(n, |j| bits[j]))?;
             let got = waiting.receive(channel)?;
@@ -380,6 +377,9 @@ fn wrong_counts_and_corrections_are_refused() {
                 ChosenSender::prepare(&mut cot, channel, 10, 1)
                     .err()
                     .unwrap(),
+                ProductSender::prepare(&mut cot, channel, &[P], P)
+                    .err()
+                    .unwrap(),
             ];
             Ok::<_, OtError>(errors)
         },
@@ -400,11 +400,12 @@ fn wrong_counts_and_corrections_are_refused() {
             Ok::<_, OtError>(errors)
         },
     );
-    let [a, b, c, d] = sent.unwrap();
+    let [a, b, c, d, e] = sent.unwrap();
     assert_eq!(a.to_string(), "9 message pairs for 10 prepared transfers");
     assert_eq!(b.to_string(), "11 offsets for 10 prepared transfers");
     assert!(matches!(c, OtError::Padding { bits: 10 }), "{c}");
     assert!(matches!(d, OtError::Modulus { modulus: 1 }), "{d}");
+    assert!(matches!(e, OtError::NotResidues { .. }), "{e}");
     for error in received.unwrap() {
         assert!(
             matches!(error, OtError::Count { expected: 10, .. }),

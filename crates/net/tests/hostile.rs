@@ -1,0 +1,88 @@
+//! A peer that sends arbitrary bytes: every receive ends with a value within its limits or an error.
+
+use primer_net::pair::test_options;
+use primer_net::{Channel, Kind, NetError, Shape};
+use proptest::prelude::*;
+use std::io::Write;
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+const A: Kind = Kind::new(0, "first");
+const B: Kind = Kind::new(1, "second");
+
+/// A channel whose peer has sent these bytes and left.
+fn after(bytes: &[u8]) -> (Channel, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    peer.write_all(bytes).unwrap();
+    peer.shutdown(Shutdown::Write).unwrap();
+    let channel = Channel::tcp(listener.accept().unwrap().0, &test_options()).unwrap();
+    (channel, peer)
+}
+
+/// Byte strings that look like frames more often than chance would have it.
+fn frames() -> impl Strategy<Value = Vec<u8>> {
+    let frame = (
+        0u8..3,
+        any::<u8>(),
+        proptest::collection::vec(any::<u8>(), 0..40),
+    )
+        .prop_map(|(kind, twist, payload)| {
+            let mut frame = vec![kind];
+            let announced = payload.len() as u64 + u64::from(twist < 20) * (1 << (twist % 56));
+            frame.extend_from_slice(&announced.to_le_bytes()[..7]);
+            frame.extend(payload);
+            frame
+        });
+    prop_oneof![
+        proptest::collection::vec(frame, 0..4).prop_map(|f| f.concat()),
+        proptest::collection::vec(any::<u8>(), 0..64),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn whatever_arrives_is_within_limits_or_refused(
+        bytes in frames(),
+        ways in proptest::collection::vec(0u8..5, 1..5),
+    ) {
+        let (mut channel, _peer) = after(&bytes);
+        let mut failed = false;
+        for way in ways {
+            let kind = if way % 2 == 0 { A } else { B };
+            let result: Result<(), NetError> = match way {
+                0 => channel.recv(kind, 20).map(|payload| assert!(payload.len() <= 20)),
+                1 => channel.recv_exact(kind, &mut [0; 7]),
+                2 => channel.recv_value::<(u16, Vec<u32>, String)>(kind, 30).map(drop),
+                3 => channel.recv_residues(kind, 5, 19, &mut [0; 8]),
+                _ => channel.turn().and_then(|reader| {
+                    let mut stream = reader.stream_up_to(kind, 100)?;
+                    let mut rest = vec![0; stream.left() as usize];
+                    stream.get(&mut rest)
+                }),
+            };
+            // Framing errors are final; a payload that does not decode is not.
+            if failed {
+                prop_assert!(result.is_err());
+            }
+            failed |= matches!(
+                result,
+                Err(NetError::TooLong { .. }
+                    | NetError::WrongLength { .. }
+                    | NetError::WrongKind { .. }
+                    | NetError::PeerGone { .. })
+            );
+        }
+    }
+}
+
+#[test]
+fn errors_and_shapes_print_without_payload() {
+    let mut bytes = vec![0, 200, 0, 0, 0, 0, 0, 0];
+    bytes.extend_from_slice(b"secret text");
+    let (mut channel, _peer) = after(&bytes);
+    let error = channel.recv(A, 10).unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("secret"));
+    assert!(format!("{:?}", Shape::NONE).contains("delay"));
+}
