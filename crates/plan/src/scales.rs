@@ -80,6 +80,17 @@ pub enum WeightScale {
     Bias,
 }
 
+impl WeightScale {
+    /// Fractional bits of a dense weight or of a diagonal's gains; a bias has none of its own.
+    pub const fn fraction(self) -> i32 {
+        match self {
+            Self::Dense { fraction } => fraction,
+            Self::Diagonal { gain, .. } => gain,
+            Self::Bias => 0,
+        }
+    }
+}
+
 /// Bits of an integer weight with its sign, as in the paper.
 pub const WEIGHT_BITS: u32 = 15;
 /// Bits of an activation with its sign, as in the paper.
