@@ -11,6 +11,8 @@ pub mod fixed;
 pub mod float;
 pub mod fold;
 pub mod load;
+pub mod measure;
 pub mod prepared;
 pub mod quantise;
+pub mod synthetic;
 pub mod text;
