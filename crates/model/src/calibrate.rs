@@ -53,7 +53,7 @@ pub fn calibrate(
     calibration: &str,
     progress: impl Fn(usize, usize),
 ) -> Result<Scales, CalibrateError> {
-    let limit = weights.shape.max_tokens();
+    let limit = weights.shape.max_tokens().min(text.max_tokens());
     let lines: Vec<(usize, &str)> = calibration
         .lines()
         .enumerate()

@@ -121,6 +121,7 @@ impl Input {
 pub struct TextEncoder {
     tokenizer: Tokenizer,
     padding: u32,
+    max_tokens: usize,
 }
 
 #[derive(Deserialize, Default)]
@@ -128,14 +129,34 @@ struct TokenizerConfig {
     do_lower_case: Option<bool>,
     strip_accents: Option<bool>,
     tokenize_chinese_chars: Option<bool>,
+    /// Hugging Face writes 10^30 where there is no limit.
+    model_max_length: Option<f64>,
+}
+
+impl TokenizerConfig {
+    fn parse(bytes: Option<&[u8]>) -> Result<Self, TextError> {
+        let Some(bytes) = bytes else {
+            return Ok(Self::default());
+        };
+        serde_json::from_slice(bytes).map_err(|e| TextError::Tokenizer {
+            file: "tokenizer_config.json",
+            reason: e.to_string(),
+        })
+    }
+
+    fn max_tokens(&self) -> usize {
+        // A float too large for the type saturates, which is what is meant.
+        self.model_max_length.map_or(usize::MAX, |v| v as usize)
+    }
 }
 
 impl TextEncoder {
-    /// From the bytes of `tokenizer.json`.
+    /// From the bytes of `tokenizer.json`, and of `tokenizer_config.json` if there is one.
     ///
     /// # Errors
     /// [`TextError::Tokenizer`] if they do not describe a tokenizer.
-    pub fn from_json(bytes: &[u8]) -> Result<Self, TextError> {
+    pub fn from_json(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, TextError> {
+        let config = TokenizerConfig::parse(config)?;
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| TextError::Tokenizer {
             file: "tokenizer.json",
             reason: e.to_string(),
@@ -147,7 +168,7 @@ impl TextEncoder {
                 reason: e.to_string(),
             })?;
         tokenizer.with_padding(None);
-        Self::finish(tokenizer, "tokenizer.json")
+        Self::finish(tokenizer, "tokenizer.json", &config)
     }
 
     /// From the bytes of `vocab.txt`, and of `tokenizer_config.json` if there is one.
@@ -159,13 +180,7 @@ impl TextEncoder {
             file: "vocab.txt",
             reason,
         };
-        let config: TokenizerConfig = match config {
-            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| TextError::Tokenizer {
-                file: "tokenizer_config.json",
-                reason: e.to_string(),
-            })?,
-            None => TokenizerConfig::default(),
-        };
+        let config = TokenizerConfig::parse(config)?;
         let vocab = WordPiece::read_bytes(vocab).map_err(|e| failed(e.to_string()))?;
         let special = |token: &str| {
             let id = vocab.get(token).copied();
@@ -191,17 +206,25 @@ impl TextEncoder {
             .map_err(|e| failed(e.to_string()))?;
         tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
         tokenizer.with_post_processor(Some(BertProcessing::new(sep, cls)));
-        Self::finish(tokenizer, "vocab.txt")
+        Self::finish(tokenizer, "vocab.txt", &config)
     }
 
-    fn finish(tokenizer: Tokenizer, file: &'static str) -> Result<Self, TextError> {
+    fn finish(
+        tokenizer: Tokenizer,
+        file: &'static str,
+        config: &TokenizerConfig,
+    ) -> Result<Self, TextError> {
         let padding = tokenizer
             .token_to_id("[PAD]")
             .ok_or_else(|| TextError::Tokenizer {
                 file,
                 reason: "[PAD] is missing".into(),
             })?;
-        Ok(Self { tokenizer, padding })
+        Ok(Self {
+            tokenizer,
+            padding,
+            max_tokens: config.max_tokens(),
+        })
     }
 
     /// Checks that every token has an embedding.
@@ -222,6 +245,12 @@ impl TextEncoder {
             });
         }
         Ok(())
+    }
+
+    /// The largest number of tokens that the tokenizer's configuration asks for
+    /// (`model_max_length`).
+    pub const fn max_tokens(&self) -> usize {
+        self.max_tokens
     }
 
     /// The index of `[PAD]`.

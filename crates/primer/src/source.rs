@@ -22,6 +22,7 @@ fn embedded() -> ModelFiles {
         include_bytes!("../../../models/sst2-demo/config.json"),
         include_bytes!("../../../models/sst2-demo/model.safetensors"),
         include_bytes!("../../../models/sst2-demo/tokenizer.json"),
+        include_bytes!("../../../models/sst2-demo/tokenizer_config.json"),
     )
 }
 
@@ -62,6 +63,11 @@ impl Model {
             text,
             weights,
         })
+    }
+
+    /// The largest number of tokens of one input, by the model and by its tokenizer.
+    pub fn max_tokens(&self) -> usize {
+        self.shape.max_tokens().min(self.text.max_tokens())
     }
 
     /// The model in integers: read from a prepared file, or calibrated now.

@@ -110,12 +110,17 @@ impl ModelFiles {
     }
 
     /// A model that is part of the program.
-    pub fn embedded(config: &[u8], weights: &'static [u8], tokenizer: &[u8]) -> Self {
+    pub fn embedded(
+        config: &[u8],
+        weights: &'static [u8],
+        tokenizer: &[u8],
+        tokenizer_config: &[u8],
+    ) -> Self {
         Self {
             config: config.to_vec(),
             weights: Weights::Static(weights),
             tokenizer: TokenizerFile::Json(tokenizer.to_vec()),
-            tokenizer_config: None,
+            tokenizer_config: Some(tokenizer_config.to_vec()),
         }
     }
 
@@ -131,7 +136,9 @@ impl ModelFiles {
         };
         let (shape, checkpoint) = Checkpoint::read(&config, bytes)?;
         let text = match &self.tokenizer {
-            TokenizerFile::Json(json) => TextEncoder::from_json(json)?,
+            TokenizerFile::Json(json) => {
+                TextEncoder::from_json(json, self.tokenizer_config.as_deref())?
+            }
             TokenizerFile::Vocabulary(vocab) => {
                 TextEncoder::from_vocabulary(vocab, self.tokenizer_config.as_deref())?
             }
@@ -153,6 +160,13 @@ pub struct LoadedModel {
     pub checkpoint: Checkpoint,
     /// Its tokenizer.
     pub text: TextEncoder,
+}
+
+impl LoadedModel {
+    /// The largest number of tokens of one input, by the model and by its tokenizer.
+    pub fn max_tokens(&self) -> usize {
+        self.shape.max_tokens().min(self.text.max_tokens())
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, LoadError> {

@@ -96,7 +96,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     let limit = args
         .tokens
         .map_or(usize::MAX, |n| n as usize)
-        .min(model.shape.max_tokens());
+        .min(model.max_tokens());
     let prepared = match args.engine {
         Engine::Float => None,
         Engine::Fixed => Some(model.prepare(

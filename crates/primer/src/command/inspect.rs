@@ -38,7 +38,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
         args.model.prepared.as_deref(),
         args.model.calibration.as_ref(),
     )?;
-    let tokens = (args.tokens as usize).min(model.shape.max_tokens());
+    let tokens = (args.tokens as usize).min(model.max_tokens());
     let plan = prepared.plan(tokens)?;
     if let Some(path) = &args.save_prepared {
         prepared.save(path).context("writing the prepared model")?;
