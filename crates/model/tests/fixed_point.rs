@@ -120,14 +120,13 @@ fn the_demo_model_keeps_its_labels() {
             let worst = difference(&weights, &input, &outcome);
             assert!(worst < 0.1, "{}: {worst}", line["text"]);
             let (ours, golden) = (outcome.reals[0].row(0), numbers(&line["logits"]));
-            assert!(
-                (golden[1] - golden[0]).abs() > 0.5,
-                "a clear case: {}",
-                line["text"]
-            );
-            assert_eq!(ours[1] > ours[0], golden[1] > golden[0], "{}", line["text"]);
+            if (golden[1] - golden[0]).abs() > 0.5 {
+                assert_eq!(ours[1] > ours[0], golden[1] > golden[0], "{}", line["text"]);
+                clear += 1;
+            }
         }
     }
+    assert!(clear >= 40, "{clear} clear cases");
 }
 
 #[test]
