@@ -1,6 +1,17 @@
 //! What a private BERT computes, independent of who computes it and how.
 //!
-//! [`function`] defines every non-linear function in integers.
+//! A model's [`shape`] is compiled into a [`graph`] of steps ([`bert`] knows their order and
+//! nothing else does). Ranges observed on a calibration text give every value and weight a
+//! scale ([`assign`], [`scales`]); graph and scales together are the [`plan`], which both parties hold and
+//! compare by fingerprint. [`function`] defines every non-linear function in integers, [`count`]
+//! tells what a graph costs.
 #![forbid(unsafe_code)]
 
+pub mod assign;
+pub mod bert;
+pub mod count;
 pub mod function;
+pub mod graph;
+pub mod plan;
+pub mod scales;
+pub mod shape;

@@ -1,0 +1,399 @@
+//! The fixed-point reference: the plan in integers, as the private protocol computes it.
+//!
+//! Linear steps are exact integer products, shifted to the scale of their accumulator. At every stop
+//! the accumulator is truncated to the stop's ring and the function of the plan is applied.
+//! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get who each
+//! drop the low bits of a random share. With the shares of a real run injected, this reference gives that
+//! run's result exactly.
+//!
+//! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
+//! reported ([`OutOfRange`]).
+
+use crate::quantise::{IntModel, IntWeight};
+use crate::text::Input;
+use primer_plan::function::{Function, SoftmaxScratch};
+use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId};
+use primer_plan::plan::Plan;
+use primer_ring::fixed::exp2;
+use primer_ring::matrix::{Matrix, Scratch, product};
+use primer_ring::truncate::Truncation;
+
+/// How accumulators lose their low bits.
+pub enum Truncate<'a> {
+    /// Rounded to nearest.
+    Exact,
+    /// As two shares; the function gives the client's share of an element.
+    Shares(&'a mut dyn FnMut(ValueId, usize) -> u64),
+}
+
+impl Truncate<'_> {
+    fn apply(&mut self, by: Truncation, id: ValueId, index: usize, x: i64) -> i64 {
+        match self {
+            // Wrapped as the ring would.
+            Truncate::Exact => by.to_signed(by.exact(x) as u64),
+            Truncate::Shares(client) => by.shared(x, client(id, index)),
+        }
+    }
+}
+
+/// A value that was too large for its ring.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutOfRange {
+    /// Its name in the plan.
+    pub value: String,
+    /// Elements that were too large.
+    pub count: usize,
+    /// The largest of them, as a real number.
+    pub worst: f64,
+    /// The largest that fits.
+    pub limit: f64,
+}
+
+/// The result of one inference.
+pub struct Outcome {
+    /// The outputs in the order of [`Graph::outputs`], as integers at their scales.
+    pub integers: Vec<Matrix<i64>>,
+    /// The same as real numbers.
+    pub reals: Vec<Matrix<f64>>,
+    /// Values that left their range.
+    pub out_of_range: Vec<OutOfRange>,
+}
+
+/// Room that is reused between inferences.
+#[derive(Default)]
+pub struct Workspace {
+    product: Scratch,
+    softmax: SoftmaxScratch,
+}
+
+/// Runs an input through the plan in integers.
+///
+/// # Panics
+/// If the plan is not the model's or the input does not have the plan's number of tokens.
+pub fn run(
+    plan: &Plan,
+    model: &IntModel,
+    input: &Input,
+    truncate: &mut Truncate<'_>,
+    workspace: &mut Workspace,
+) -> Outcome {
+    let graph = plan.graph();
+    assert_eq!(graph.shape, *model.shape(), "the plan belongs to the model");
+    assert_eq!(
+        input.tokens(),
+        graph.tokens,
+        "the input is padded to the plan's tokens"
+    );
+    let last = graph.last_uses();
+    let mut walk = Walk {
+        plan,
+        weights: model.weights(),
+        input,
+        workspace,
+        values: graph.values.iter().map(|_| None).collect(),
+        out_of_range: Vec::new(),
+    };
+    for (index, step) in graph.steps.iter().enumerate() {
+        let value = walk.step(index, &step.op, truncate);
+        walk.values[step.output().index()] = Some(value);
+        for read in step.inputs() {
+            if last[read.index()] == index {
+                walk.values[read.index()] = None;
+            }
+        }
+    }
+    let take = |id: &ValueId| walk.values[id.index()].take().expect("outputs are kept");
+    let integers: Vec<Matrix<i64>> = graph.outputs.iter().map(take).collect();
+    let reals = graph
+        .outputs
+        .iter()
+        .zip(&integers)
+        .map(|(id, m)| {
+            let unit = exp2(-plan.scale(*id).fraction());
+            m.map(|v| *v as f64 * unit)
+        })
+        .collect();
+    Outcome {
+        integers,
+        reals,
+        out_of_range: walk.out_of_range,
+    }
+}
+
+struct Walk<'a> {
+    plan: &'a Plan,
+    weights: &'a [IntWeight],
+    input: &'a Input,
+    workspace: &'a mut Workspace,
+    values: Vec<Option<Matrix<i64>>>,
+    out_of_range: Vec<OutOfRange>,
+}
+
+fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
+    matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
+}
+
+impl Walk<'_> {
+    fn graph(&self) -> &Graph {
+        self.plan.graph()
+    }
+
+    fn get(&self, id: ValueId) -> &Matrix<i64> {
+        self.values[id.index()]
+            .as_ref()
+            .expect("steps come in order")
+    }
+
+    fn fraction(&self, id: ValueId) -> i32 {
+        self.plan.scale(id).fraction()
+    }
+
+    fn bias(&self, id: primer_plan::graph::WeightId) -> &Matrix<i64> {
+        match &self.weights[id.index()] {
+            IntWeight::Bias(bias) => bias,
+            _ => unreachable!("a checked model has a bias here"),
+        }
+    }
+
+    fn step(&mut self, index: usize, op: &Op, truncate: &mut Truncate<'_>) -> Matrix<i64> {
+        match op {
+            Op::Embed {
+                table,
+                positions,
+                output,
+            } => {
+                let IntWeight::Dense(words) = &self.weights[table.index()] else {
+                    unreachable!("a checked model has a table here");
+                };
+                let positions = self.bias(*positions);
+                let fraction = self.plan.weight_scale(*table).fraction();
+                let shift = self.plan.shift(fraction, *output);
+                let vocab = self.graph().shape.vocab;
+                let cols = words.cols();
+                Matrix::from_fn(self.input.tokens(), cols, |t, j| {
+                    let word = words.get(self.input.ids[t] as usize, j);
+                    let kind = words.get(vocab + self.input.types[t] as usize, j);
+                    ((i64::from(word) + i64::from(kind)) << shift) + positions.get(t, j)
+                })
+            }
+            Op::Linear {
+                terms,
+                bias,
+                output,
+            } => {
+                let shape = self.graph().value(*output);
+                let mut sum = Matrix::zeros(shape.rows, shape.cols);
+                for term in terms {
+                    self.term(term, *output, &mut sum);
+                }
+                let bias = self.bias(*bias);
+                for r in 0..sum.rows() {
+                    sum.row_mut(r)
+                        .iter_mut()
+                        .zip(bias.row(0))
+                        .for_each(|(s, b)| *s += b);
+                }
+                sum
+            }
+            Op::Scores { query, key, output } => self.scores(*query, *key, *output),
+            Op::Mix {
+                probabilities,
+                value,
+                output,
+            } => self.mix(*probabilities, *value, *output),
+            Op::SquareSum { input, output } => {
+                let shift = self.plan.shift(2 * self.fraction(*input), *output);
+                let x = self.get(*input);
+                // ε·d joins the sum of squares, so that the root never sees zero for long.
+                let epsilon = self.epsilon(*output);
+                Matrix::from_fn(x.rows(), 1, |r, _| {
+                    (x.row(r).iter().map(|v| v * v).sum::<i64>() << shift) + epsilon
+                })
+            }
+            Op::ScaleRows {
+                input,
+                factor,
+                output,
+            } => {
+                let fractions = self.fraction(*input) + self.fraction(*factor);
+                let shift = self.plan.shift(fractions, *output);
+                let (x, factor) = (self.get(*input), self.get(*factor));
+                Matrix::from_fn(x.rows(), x.cols(), |r, c| {
+                    (x.get(r, c) * factor.get(r, 0)) << shift
+                })
+            }
+            Op::Stop {
+                function,
+                input,
+                output,
+            } => self.stop(index, *function, *input, *output, truncate),
+        }
+    }
+
+    fn epsilon(&self, squares: ValueId) -> i64 {
+        let shape = &self.graph().shape;
+        (shape.epsilon * shape.hidden as f64 * exp2(self.fraction(squares))).round() as i64
+    }
+
+    fn term(&mut self, term: &Term, output: ValueId, sum: &mut Matrix<i64>) {
+        let (fraction, mean_fraction) = self.plan.term_fractions(term);
+        let shift = self.plan.shift(fraction, output);
+        match &self.weights[term.weight.index()] {
+            IntWeight::Dense(w) => {
+                let x = self.values[term.input.index()]
+                    .as_ref()
+                    .expect("steps come in order");
+                let product = if x.rows() == sum.rows() {
+                    product(x, w, &mut self.workspace.product)
+                } else {
+                    let first = Matrix::from_fn(sum.rows(), x.cols(), |r, c| x.get(r, c));
+                    product(&first, w, &mut self.workspace.product)
+                };
+                sum.data_mut()
+                    .iter_mut()
+                    .zip(product.data())
+                    .for_each(|(s, p)| *s += p << shift);
+            }
+            IntWeight::Diagonal { gain, mean } => {
+                let mean_shift = self.plan.shift(mean_fraction, output);
+                let x = self.get(term.input);
+                for r in 0..sum.rows() {
+                    let row = x.row(r);
+                    let shared: i64 = row.iter().zip(mean).map(|(v, h)| v * i64::from(*h)).sum();
+                    for ((s, v), g) in sum.row_mut(r).iter_mut().zip(row).zip(gain) {
+                        *s += ((v * i64::from(*g)) << shift) - (shared << mean_shift);
+                    }
+                }
+            }
+            IntWeight::Bias(_) => unreachable!("a bias is not a term"),
+        }
+    }
+
+    fn scores(&mut self, query: ValueId, key: ValueId, output: ValueId) -> Matrix<i64> {
+        let shift = self
+            .plan
+            .shift(self.fraction(query) + self.fraction(key), output);
+        let (n, heads) = (self.graph().tokens, self.graph().shape.heads);
+        let dh = self.graph().shape.head_size();
+        let mut data = Vec::with_capacity(heads * n * n);
+        for h in 0..heads {
+            let q = self.get(query).columns(h * dh, dh);
+            let k = self.get(key).columns(h * dh, dh).transpose();
+            data.extend(product(&q, &k, &mut self.workspace.product).into_data());
+        }
+        let mut scores = Matrix::from_vec(heads * n, n, data);
+        shift_left(&mut scores, shift);
+        scores
+    }
+
+    fn mix(&mut self, probabilities: ValueId, value: ValueId, output: ValueId) -> Matrix<i64> {
+        let shift = self
+            .plan
+            .shift(self.fraction(probabilities) + self.fraction(value), output);
+        let (n, heads) = (self.graph().tokens, self.graph().shape.heads);
+        let dh = self.graph().shape.head_size();
+        let mut mixed = Matrix::zeros(n, heads * dh);
+        for h in 0..heads {
+            let p = self.get(probabilities);
+            let p = Matrix::from_fn(n, n, |r, c| p.get(h * n + r, c));
+            let v = self.get(value).columns(h * dh, dh);
+            let product = product(&p, &v, &mut self.workspace.product);
+            for r in 0..n {
+                mixed.row_mut(r)[h * dh..][..dh].copy_from_slice(product.row(r));
+            }
+        }
+        shift_left(&mut mixed, shift);
+        mixed
+    }
+
+    fn stop(
+        &mut self,
+        index: usize,
+        function: StopFunction,
+        input: ValueId,
+        output: ValueId,
+        truncate: &mut Truncate<'_>,
+    ) -> Matrix<i64> {
+        let by = self.plan.truncation(input);
+        let mut x = self.values[input.index()]
+            .take()
+            .expect("steps come in order");
+        if let Some(Function::Softmax(softmax)) = self.plan.function(index) {
+            let unit = 1i64 << by.shift();
+            for r in 0..x.rows() {
+                for (key, v) in x.row_mut(r).iter_mut().enumerate() {
+                    *v += softmax.offset * unit;
+                    if key >= self.input.length {
+                        *v -= softmax.mask * unit;
+                    }
+                }
+            }
+        }
+        self.check_range(function, input, by, &x);
+        let cols = x.cols();
+        for (i, v) in x.data_mut().iter_mut().enumerate() {
+            *v = truncate.apply(by, input, i, *v);
+        }
+        match self.plan.function(index) {
+            None => {}
+            Some(Function::Gelu(gelu)) => {
+                x.data_mut().iter_mut().for_each(|v| *v = gelu.apply(*v));
+            }
+            Some(Function::Relu { .. }) => {
+                x.data_mut().iter_mut().for_each(|v| *v = (*v).max(0));
+            }
+            Some(Function::InverseRoot(root)) => {
+                x.data_mut().iter_mut().for_each(|v| *v = root.apply(*v));
+            }
+            Some(Function::Tanh(tanh)) => {
+                x.data_mut().iter_mut().for_each(|v| *v = tanh.apply(*v));
+            }
+            Some(Function::Softmax(softmax)) => {
+                let mut out = vec![0; cols];
+                for r in 0..x.rows() {
+                    softmax.apply(x.row(r), &mut out, &mut self.workspace.softmax);
+                    x.row_mut(r).copy_from_slice(&out);
+                }
+            }
+        }
+        debug_assert_eq!(x.data().len(), self.graph().value(output).rows * cols);
+        x
+    }
+
+    /// Reports elements that truncation would wrap around, except in rows that are padding: those
+    /// reach no result.
+    fn check_range(
+        &mut self,
+        function: StopFunction,
+        id: ValueId,
+        by: Truncation,
+        x: &Matrix<i64>,
+    ) {
+        // A requantised value leaves the ring's top bit free, and squares are not negative.
+        let ring_half = 1i64 << (by.ring_bits() - 1);
+        let units = match function {
+            StopFunction::Requantise => ring_half / 2 - 2,
+            _ => ring_half - 2,
+        };
+        let limit = units << by.shift();
+        let tokens = self.graph().tokens;
+        let (mut count, mut worst) = (0, 0i64);
+        for r in (0..x.rows()).filter(|r| r % tokens < self.input.length) {
+            for v in x.row(r) {
+                if v.abs() > limit {
+                    count += 1;
+                    worst = worst.max(v.abs());
+                }
+            }
+        }
+        if count > 0 {
+            let unit = exp2(-self.fraction(id));
+            self.out_of_range.push(OutOfRange {
+                value: self.graph().value(id).name.clone(),
+                count,
+                worst: worst as f64 * unit,
+                limit: limit as f64 * unit,
+            });
+        }
+    }
+}

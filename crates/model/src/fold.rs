@@ -1,0 +1,264 @@
+//! From a checkpoint's tensors to the weights of the plan's graph.
+//!
+//! The rewritings that `primer_plan::bert` describes, carried out on the numbers:
+//!
+//! * a linear map that reads a LayerNorm's result `γ⊙ŷ + β` becomes one of `ŷ`: rows times γ, and
+//!   `β·W` joins the bias;
+//! * a linear map whose result goes into a LayerNorm has the mean over its outputs taken off, and
+//!   so has its bias; the residual `γ⊙ŷ + β` that joins it becomes `γ⊙ŷ - ⟨γ/d, ŷ⟩` and a
+//!   centred β;
+//! * queries are scaled by `log2(e)/√d_head`.
+//!
+//! Biases are summed in double precision: they are few, and errors in them are systematic.
+
+use crate::load::tensors::Checkpoint;
+use primer_plan::graph::{Graph, WeightKind};
+use primer_plan::shape::{Head, Shape};
+use primer_ring::matrix::Matrix;
+use std::collections::HashMap;
+use std::f64::consts::LOG2_E;
+
+/// A weight of the graph in single precision.
+#[derive(Clone)]
+pub enum FloatWeight {
+    /// Inputs by outputs.
+    Dense(Matrix<f32>),
+    /// A gain for every column, and what every column contributes to the mean that is taken off.
+    Diagonal {
+        /// `g`.
+        gain: Vec<f32>,
+        /// `h`.
+        mean: Vec<f32>,
+    },
+    /// One row, or one row per position.
+    Bias(Matrix<f32>),
+}
+
+/// All weights of a model, in the graph's order.
+pub struct FloatWeights {
+    /// The model's shape.
+    pub shape: Shape,
+    weights: Vec<FloatWeight>,
+}
+
+impl FloatWeights {
+    /// The weights in the graph's order.
+    pub fn all(&self) -> &[FloatWeight] {
+        &self.weights
+    }
+
+    /// Folds a checkpoint.
+    pub fn fold(shape: &Shape, checkpoint: &Checkpoint) -> Self {
+        let mut folder = Folder {
+            shape,
+            checkpoint,
+            made: HashMap::new(),
+        };
+        folder.embeddings();
+        let mut norm = folder.norm("embeddings.LayerNorm");
+        for layer in 0..shape.layers {
+            norm = folder.layer(layer, &norm);
+        }
+        folder.head(&norm);
+        let graph = Graph::bert(shape, 1);
+        let weights = graph
+            .weights
+            .iter()
+            .map(|w| {
+                let made = folder
+                    .made
+                    .remove(&w.name)
+                    .unwrap_or_else(|| panic!("no {}", w.name));
+                let fits = match (&made, w.kind) {
+                    (FloatWeight::Dense(m), WeightKind::Dense)
+                    | (FloatWeight::Bias(m), WeightKind::Bias) => {
+                        (m.rows(), m.cols()) == (w.rows, w.cols)
+                    }
+                    (FloatWeight::Diagonal { gain, mean }, WeightKind::Diagonal) => {
+                        gain.len() == w.cols && mean.len() == w.cols
+                    }
+                    _ => false,
+                };
+                assert!(
+                    fits,
+                    "{} is folded into the form that the graph names",
+                    w.name
+                );
+                made
+            })
+            .collect();
+        Self {
+            shape: shape.clone(),
+            weights,
+        }
+    }
+}
+
+struct Norm {
+    gain: Vec<f32>,
+    shift: Vec<f32>,
+}
+
+struct Folder<'a> {
+    shape: &'a Shape,
+    checkpoint: &'a Checkpoint,
+    made: HashMap<String, FloatWeight>,
+}
+
+fn row(values: impl IntoIterator<Item = f64>) -> Matrix<f32> {
+    let values: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
+    Matrix::from_vec(1, values.len(), values)
+}
+
+fn centre(values: &mut [f64]) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    values.iter_mut().for_each(|v| *v -= mean);
+}
+
+fn centre_rows(matrix: &mut Matrix<f32>) {
+    for r in 0..matrix.rows() {
+        let row = matrix.row_mut(r);
+        let mean = row.iter().map(|v| f64::from(*v)).sum::<f64>() / row.len() as f64;
+        row.iter_mut()
+            .for_each(|v| *v = (f64::from(*v) - mean) as f32);
+    }
+}
+
+impl Folder<'_> {
+    fn norm(&self, name: &str) -> Norm {
+        Norm {
+            gain: self.checkpoint.get(&format!("{name}.weight")).to_vec(),
+            shift: self.checkpoint.get(&format!("{name}.bias")).to_vec(),
+        }
+    }
+
+    /// A dense layer as inputs by outputs, and its bias.
+    fn dense(&self, name: &str, inputs: usize) -> (Matrix<f32>, Vec<f64>) {
+        let bias = self.checkpoint.get(&format!("{name}.bias"));
+        let weight = self.checkpoint.get(&format!("{name}.weight"));
+        let matrix = Matrix::from_vec(bias.len(), inputs, weight.to_vec()).transpose();
+        (matrix, bias.iter().map(|b| f64::from(*b)).collect())
+    }
+
+    fn insert(&mut self, name: &str, weight: Matrix<f32>, bias: Vec<f64>) {
+        self.made
+            .insert(name.to_owned(), FloatWeight::Dense(weight));
+        self.made
+            .insert(format!("{name}.bias"), FloatWeight::Bias(row(bias)));
+    }
+
+    fn embeddings(&mut self) {
+        let d = self.shape.hidden;
+        let get = |name: &str| {
+            self.checkpoint
+                .get(&format!("embeddings.{name}_embeddings.weight"))
+        };
+        let mut table = get("word").to_vec();
+        table.extend_from_slice(get("token_type"));
+        let mut table = Matrix::from_vec(self.shape.vocab + self.shape.types, d, table);
+        let mut positions = Matrix::from_vec(self.shape.positions, d, get("position").to_vec());
+        centre_rows(&mut table);
+        centre_rows(&mut positions);
+        self.made
+            .insert("embeddings".into(), FloatWeight::Dense(table));
+        self.made
+            .insert("positions".into(), FloatWeight::Bias(positions));
+    }
+
+    /// A linear map that reads a LayerNorm's result, scaled.
+    fn after_norm(&mut self, source: &str, name: &str, norm: &Norm, scale: f64) {
+        let (mut weight, mut bias) = self.dense(source, norm.gain.len());
+        for r in 0..weight.rows() {
+            let (gain, shift) = (f64::from(norm.gain[r]), f64::from(norm.shift[r]));
+            for (w, b) in weight.row_mut(r).iter_mut().zip(&mut bias) {
+                *b += shift * f64::from(*w);
+                *w = (f64::from(*w) * gain * scale) as f32;
+            }
+        }
+        bias.iter_mut().for_each(|b| *b *= scale);
+        self.insert(name, weight, bias);
+    }
+
+    /// A linear map that feeds a LayerNorm together with a residual that has `norm` behind it.
+    fn before_norm(&mut self, source: &str, name: &str, inputs: usize, norm: &Norm) {
+        let (mut weight, mut bias) = self.dense(source, inputs);
+        centre_rows(&mut weight);
+        for (b, shift) in bias.iter_mut().zip(&norm.shift) {
+            *b += f64::from(*shift);
+        }
+        centre(&mut bias);
+        self.insert(name, weight, bias);
+        let d = norm.gain.len() as f64;
+        let mean = norm
+            .gain
+            .iter()
+            .map(|g| (f64::from(*g) / d) as f32)
+            .collect();
+        let residual = FloatWeight::Diagonal {
+            gain: norm.gain.clone(),
+            mean,
+        };
+        self.made.insert(format!("{name}.residual"), residual);
+    }
+
+    fn layer(&mut self, layer: usize, norm: &Norm) -> Norm {
+        let source = |part: &str| format!("encoder.layer.{layer}.{part}");
+        let name = |part: &str| format!("layer{layer}.{part}");
+        let score = LOG2_E / (self.shape.head_size() as f64).sqrt();
+        for (part, scale) in [("query", score), ("key", 1.0), ("value", 1.0)] {
+            self.after_norm(
+                &source(&format!("attention.self.{part}")),
+                &name(part),
+                norm,
+                scale,
+            );
+        }
+        let d = self.shape.hidden;
+        let attention_output = name("attention_output");
+        self.before_norm(
+            &source("attention.output.dense"),
+            &attention_output,
+            d,
+            norm,
+        );
+        let middle = self.norm(&source("attention.output.LayerNorm"));
+        self.after_norm(
+            &source("intermediate.dense"),
+            &name("intermediate"),
+            &middle,
+            1.0,
+        );
+        self.before_norm(
+            &source("output.dense"),
+            &name("output"),
+            self.shape.ffn,
+            &middle,
+        );
+        self.norm(&source("output.LayerNorm"))
+    }
+
+    fn head(&mut self, norm: &Norm) {
+        match self.shape.head {
+            Head::Classify { .. } => {
+                self.after_norm("pooler.dense", "pooler", norm, 1.0);
+                let (weight, bias) = self.dense("classifier", self.shape.hidden);
+                self.insert("classifier", weight, bias);
+            }
+            Head::Span => self.after_norm("qa_outputs", "qa_outputs", norm, 1.0),
+            Head::Encoder { pooled } => {
+                let mean = vec![0.0; norm.gain.len()];
+                let gain = FloatWeight::Diagonal {
+                    gain: norm.gain.clone(),
+                    mean,
+                };
+                self.made.insert("last_hidden.gain".into(), gain);
+                let shift = row(norm.shift.iter().map(|v| f64::from(*v)));
+                self.made
+                    .insert("last_hidden.bias".into(), FloatWeight::Bias(shift));
+                if pooled {
+                    self.after_norm("pooler.dense", "pooler", norm, 1.0);
+                }
+            }
+        }
+    }
+}

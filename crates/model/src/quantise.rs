@@ -1,0 +1,127 @@
+//! Integer weights.
+
+use crate::fold::{FloatWeight, FloatWeights};
+use primer_plan::graph::{Graph, Op, WeightId};
+use primer_plan::plan::{Plan, PlanError};
+use primer_plan::scales::{Scales, WEIGHT_BITS, WeightScale};
+use primer_plan::shape::Shape;
+use primer_ring::fixed::{Format, exp2};
+use primer_ring::matrix::Matrix;
+
+/// A weight of the graph in integers.
+#[derive(Clone, PartialEq, Eq)]
+pub enum IntWeight {
+    /// Inputs by outputs, [`WEIGHT_BITS`] bits each.
+    Dense(Matrix<i16>),
+    /// Gains and means.
+    Diagonal {
+        /// `g`.
+        gain: Vec<i16>,
+        /// `h`.
+        mean: Vec<i16>,
+    },
+    /// At the scale of the accumulator it is added to.
+    Bias(Matrix<i64>),
+}
+
+/// A model ready for fixed point: its public numbers and its integer weights.
+pub struct IntModel {
+    shape: Shape,
+    scales: Scales,
+    weights: Vec<IntWeight>,
+}
+
+impl IntModel {
+    /// Joins parts that were checked to belong together.
+    pub(crate) fn from_parts(shape: Shape, scales: Scales, weights: Vec<IntWeight>) -> Self {
+        Self {
+            shape,
+            scales,
+            weights,
+        }
+    }
+
+    /// Quantises a model's weights at its scales.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the scales do not belong to the model.
+    pub fn quantise(weights: &FloatWeights, scales: Scales) -> Result<Self, PlanError> {
+        let plan = Plan::new(&weights.shape, 1, scales)?;
+        let ints = plan
+            .graph()
+            .weight_ids()
+            .map(|id| quantise(&plan, id, &weights.all()[id.index()]))
+            .collect();
+        Ok(Self::from_parts(
+            weights.shape.clone(),
+            plan.scales().clone(),
+            ints,
+        ))
+    }
+
+    /// The model's shape.
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The model's scales.
+    pub const fn scales(&self) -> &Scales {
+        &self.scales
+    }
+
+    /// The weights in the graph's order.
+    pub fn weights(&self) -> &[IntWeight] {
+        &self.weights
+    }
+
+    /// The plan for a number of tokens.
+    ///
+    /// # Errors
+    /// [`PlanError::Tokens`] if the model does not take that many.
+    pub fn plan(&self, tokens: usize) -> Result<Plan, PlanError> {
+        Plan::new(&self.shape, tokens, self.scales.clone())
+    }
+}
+
+/// Fractional bits of the accumulator that a bias is added to.
+pub(crate) fn bias_fraction(plan: &Plan, id: WeightId) -> i32 {
+    let graph: &Graph = plan.graph();
+    let output = graph.steps.iter().find_map(|step| match &step.op {
+        Op::Embed {
+            positions, output, ..
+        } if *positions == id => Some(*output),
+        Op::Linear { bias, output, .. } if *bias == id => Some(*output),
+        _ => None,
+    });
+    plan.scale(output.expect("every bias is added somewhere"))
+        .fraction()
+}
+
+fn quantise(plan: &Plan, id: WeightId, weight: &FloatWeight) -> IntWeight {
+    let short = |values: &[f32], fraction: i32| -> Vec<i16> {
+        let format = Format {
+            bits: WEIGHT_BITS,
+            fraction,
+        };
+        values
+            .iter()
+            .map(|v| format.quantise(f64::from(*v)) as i16)
+            .collect()
+    };
+    match (weight, plan.weight_scale(id)) {
+        (FloatWeight::Dense(m), WeightScale::Dense { fraction }) => IntWeight::Dense(
+            Matrix::from_vec(m.rows(), m.cols(), short(m.data(), fraction)),
+        ),
+        (FloatWeight::Diagonal { gain, mean }, WeightScale::Diagonal { gain: g, mean: h }) => {
+            IntWeight::Diagonal {
+                gain: short(gain, g),
+                mean: short(mean, h),
+            }
+        }
+        (FloatWeight::Bias(m), WeightScale::Bias) => {
+            let unit = exp2(bias_fraction(plan, id));
+            IntWeight::Bias(m.map(|v| (f64::from(*v) * unit).round() as i64))
+        }
+        _ => unreachable!("a checked plan scales every weight by its kind"),
+    }
+}

@@ -1,0 +1,352 @@
+//! The plan: a graph with its scales, checked, fingerprinted, the same on both sides.
+
+use crate::function::{Function, FunctionError};
+use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
+use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
+use crate::shape::{Shape, ShapeError};
+use primer_ring::modulus::{C, K};
+use primer_ring::truncate::Truncation;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The largest encoded plan that is read.
+pub const MAX_ENCODED: usize = 16 << 20;
+const VERSION: u16 = 1;
+
+/// Why a plan was refused.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// The bytes are not a plan.
+    #[error("these {0} bytes are not an encoded plan")]
+    Encoding(usize),
+    /// More bytes than any plan has.
+    #[error("an encoded plan of {0} bytes is over the limit of {MAX_ENCODED}")]
+    TooLarge(usize),
+    /// Written by another version of the program.
+    #[error("the plan has version {0}, this program reads version {VERSION}")]
+    Version(u16),
+    /// The shape is not usable.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The number of tokens does not suit the model.
+    #[error("{tokens} tokens, but the model takes 1 to {limit}")]
+    Tokens {
+        /// Tokens asked for.
+        tokens: usize,
+        /// The model's limit.
+        limit: usize,
+    },
+    /// A list has the wrong length for the graph.
+    #[error("the plan scales {found} {what}, but the graph has {expected}")]
+    Count {
+        /// Which list.
+        what: &'static str,
+        /// Entries found.
+        found: usize,
+        /// Entries needed.
+        expected: usize,
+    },
+    /// A function is not usable.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// Two scales contradict each other.
+    #[error("the scales around {value} contradict each other: {reason}")]
+    Scales {
+        /// The value's name.
+        value: String,
+        /// The contradiction.
+        reason: String,
+    },
+}
+
+/// A model compiled for a number of tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    graph: Graph,
+    scales: Scales,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    version: u16,
+    shape: Shape,
+    tokens: usize,
+    scales: Scales,
+}
+
+impl Plan {
+    /// Joins a model's shape and scales for a number of tokens and checks that they fit.
+    ///
+    /// # Errors
+    /// [`PlanError`] naming what does not fit.
+    pub fn new(shape: &Shape, tokens: usize, scales: Scales) -> Result<Self, PlanError> {
+        shape.validate()?;
+        let limit = shape.max_tokens();
+        if tokens == 0 || tokens > limit {
+            return Err(PlanError::Tokens { tokens, limit });
+        }
+        let plan = Self {
+            graph: Graph::bert(shape, tokens),
+            scales,
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    /// The same model for another number of tokens.
+    ///
+    /// # Errors
+    /// [`PlanError::Tokens`] if the model does not take that many.
+    pub fn with_tokens(&self, tokens: usize) -> Result<Self, PlanError> {
+        Self::new(&self.graph.shape, tokens, self.scales.clone())
+    }
+
+    /// The steps and values.
+    pub const fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The scales.
+    pub const fn scales(&self) -> &Scales {
+        &self.scales
+    }
+
+    /// The scale of a value.
+    pub fn scale(&self, id: ValueId) -> Scale {
+        self.scales.values[id.index()]
+    }
+
+    /// The scale of a weight.
+    pub fn weight_scale(&self, id: WeightId) -> WeightScale {
+        self.scales.weights[id.index()]
+    }
+
+    /// The function of a stop, by the index of its step.
+    pub fn function(&self, step: usize) -> Option<&Function> {
+        self.scales.functions[step].as_ref()
+    }
+
+    /// The truncation in front of a stop.
+    ///
+    /// # Panics
+    /// If the value is not an accumulator.
+    pub fn truncation(&self, accumulator: ValueId) -> Truncation {
+        self.scale(accumulator)
+            .truncation()
+            .expect("a checked plan has accumulators before stops")
+    }
+
+    /// Bits by which a product is shifted left to reach the scale of its accumulator.
+    pub fn shift(&self, inputs: i32, output: ValueId) -> u32 {
+        (self.scale(output).fraction() - inputs) as u32
+    }
+
+    /// Fractional bits of a term's product: of a dense weight, or of a diagonal's gain and mean.
+    pub fn term_fractions(&self, term: &Term) -> (i32, i32) {
+        let input = self.scale(term.input).fraction();
+        match self.weight_scale(term.weight) {
+            WeightScale::Dense { fraction } => (input + fraction, input + fraction),
+            WeightScale::Diagonal { gain, mean } => (input + gain, input + mean),
+            WeightScale::Bias => (input, input),
+        }
+    }
+
+    /// Bytes that both sides agree on.
+    ///
+    /// # Panics
+    /// Never for a plan that exists: encoding to memory cannot fail.
+    pub fn encode(&self) -> Vec<u8> {
+        let encoded = Encoded {
+            version: VERSION,
+            shape: self.graph.shape.clone(),
+            tokens: self.graph.tokens,
+            scales: self.scales.clone(),
+        };
+        postcard::to_stdvec(&encoded).expect("a plan can be encoded")
+    }
+
+    /// Reads a plan that may come from anybody.
+    ///
+    /// # Errors
+    /// [`PlanError`] for anything but the encoding of a usable plan.
+    pub fn decode(bytes: &[u8]) -> Result<Self, PlanError> {
+        if bytes.len() > MAX_ENCODED {
+            return Err(PlanError::TooLarge(bytes.len()));
+        }
+        let (encoded, rest): (Encoded, _) =
+            postcard::take_from_bytes(bytes).map_err(|_| PlanError::Encoding(bytes.len()))?;
+        if encoded.version != VERSION {
+            return Err(PlanError::Version(encoded.version));
+        }
+        if !rest.is_empty() {
+            return Err(PlanError::Encoding(bytes.len()));
+        }
+        Self::new(&encoded.shape, encoded.tokens, encoded.scales)
+    }
+
+    /// A digest of everything that both sides must agree on: shape, tokens, scales, modulus.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        let mut hash = blake3::Hasher::new_derive_key("primer plan v1");
+        hash.update(&K.to_le_bytes());
+        hash.update(&C.to_le_bytes());
+        hash.update(&self.encode());
+        *hash.finalize().as_bytes()
+    }
+
+    fn conflict(&self, id: ValueId, reason: impl Into<String>) -> PlanError {
+        PlanError::Scales {
+            value: self.graph.value(id).name.clone(),
+            reason: reason.into(),
+        }
+    }
+
+    fn validate(&self) -> Result<(), PlanError> {
+        let Self { graph, scales } = self;
+        for (what, found, expected) in [
+            ("values", scales.values.len(), graph.values.len()),
+            ("weights", scales.weights.len(), graph.weights.len()),
+            ("steps", scales.functions.len(), graph.steps.len()),
+        ] {
+            if found != expected {
+                return Err(PlanError::Count {
+                    what,
+                    found,
+                    expected,
+                });
+            }
+        }
+        for id in graph.value_ids() {
+            let scale = self.scale(id);
+            if scale.fraction().abs() > 64 {
+                return Err(self.conflict(id, format!("{} fractional bits", scale.fraction())));
+            }
+            if scale.format().is_some_and(|f| !(2..=32).contains(&f.bits)) {
+                return Err(self.conflict(id, "a fixed value has 2 to 32 bits"));
+            }
+        }
+        for weight in graph.weight_ids() {
+            let fits = matches!(
+                (graph.weight(weight).kind, self.weight_scale(weight)),
+                (WeightKind::Dense, WeightScale::Dense { .. })
+                    | (WeightKind::Diagonal, WeightScale::Diagonal { .. })
+                    | (WeightKind::Bias, WeightScale::Bias)
+            );
+            if !fits {
+                let (value, reason) = (graph.weight(weight).name.clone(), "another kind of weight");
+                return Err(PlanError::Scales {
+                    value,
+                    reason: reason.into(),
+                });
+            }
+        }
+        (0..graph.steps.len()).try_for_each(|index| self.validate_step(index))
+    }
+
+    fn validate_step(&self, index: usize) -> Result<(), PlanError> {
+        let step = &self.graph.steps[index];
+        let output = step.output();
+        let function = self.function(index);
+        if let Some(function) = function {
+            function.validate()?;
+        }
+        // A linear step shifts its products left by an amount that exists.
+        let shift = |fraction: i32| {
+            let by = self.scale(output).fraction() - fraction;
+            if (0..=K as i32).contains(&by) {
+                Ok(())
+            } else {
+                Err(self.conflict(output, format!("a product is off by {by} bits")))
+            }
+        };
+        let fixed = |id: ValueId| self.scale(id).format().map(|f| f.fraction);
+        let read = |id: ValueId| fixed(id).ok_or_else(|| self.conflict(id, "it is not fixed"));
+        match &step.op {
+            Op::Stop {
+                function: kind,
+                input,
+                ..
+            } => {
+                return self.validate_stop(*kind, function, *input, output);
+            }
+            Op::Embed { table, .. } => {
+                let WeightScale::Dense { fraction } = self.weight_scale(*table) else {
+                    return Err(self.conflict(output, "its table has no scale"));
+                };
+                shift(fraction)?;
+            }
+            Op::Linear { terms, .. } => {
+                for term in terms {
+                    read(term.input)?;
+                    let (dense, mean) = self.term_fractions(term);
+                    shift(dense)?;
+                    shift(mean)?;
+                }
+            }
+            Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
+            Op::Mix {
+                probabilities,
+                value,
+                ..
+            } => shift(read(*probabilities)? + read(*value)?)?,
+            Op::SquareSum { input, .. } => shift(2 * read(*input)?)?,
+            Op::ScaleRows { input, factor, .. } => shift(read(*input)? + read(*factor)?)?,
+        }
+        if self.scale(output).truncation().is_none() {
+            return Err(self.conflict(output, "it is not an accumulator with a usable ring"));
+        }
+        if function.is_some() {
+            return Err(self.conflict(output, "a linear step has no function"));
+        }
+        Ok(())
+    }
+
+    fn validate_stop(
+        &self,
+        kind: StopFunction,
+        function: Option<&Function>,
+        input: ValueId,
+        output: ValueId,
+    ) -> Result<(), PlanError> {
+        let (Some(ring_fraction), Some(ring_bits)) = (
+            self.scale(input).ring_fraction(),
+            self.scale(input).truncation().map(Truncation::ring_bits),
+        ) else {
+            return Err(self.conflict(input, "a stop reads an accumulator with a usable ring"));
+        };
+        let Some(format) = self.scale(output).format() else {
+            return Err(self.conflict(output, "a stop leaves a fixed value"));
+        };
+        let (expected_ring, fraction_in, fraction_out) = match (kind, function) {
+            (StopFunction::Requantise, None) => (format.bits + 1, ring_fraction, ring_fraction),
+            (StopFunction::Softmax, Some(Function::Softmax(f))) => {
+                (f.ring_bits, f.fraction as i32, f.output_fraction())
+            }
+            (StopFunction::Activation, Some(Function::Gelu(f))) => {
+                (f.ring_bits, f.fraction, f.output_fraction)
+            }
+            (
+                StopFunction::Activation,
+                Some(Function::Relu {
+                    ring_bits,
+                    fraction,
+                }),
+            ) => (*ring_bits, *fraction, *fraction),
+            (StopFunction::InverseRoot, Some(Function::InverseRoot(f))) => {
+                (f.ring_bits, ring_fraction, f.output_fraction)
+            }
+            (StopFunction::Tanh, Some(Function::Tanh(f))) => {
+                (f.ring_bits, f.fraction, f.output_fraction())
+            }
+            _ => return Err(self.conflict(output, "the stop has another function")),
+        };
+        if expected_ring != ring_bits || fraction_in != ring_fraction {
+            return Err(self.conflict(input, "the ring is not the function's"));
+        }
+        if fraction_out != format.fraction {
+            return Err(self.conflict(output, "the scale is not the function's"));
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(WEIGHT_BITS <= 16, "integer weights are stored in 16 bits");

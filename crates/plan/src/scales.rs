@@ -1,0 +1,110 @@
+//! The numbers of a plan: how every value and weight is written as integers.
+
+use crate::function::Function;
+use primer_ring::fixed::Format;
+use primer_ring::modulus::K;
+use primer_ring::truncate::Truncation;
+use serde::{Deserialize, Serialize};
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scale {
+    /// Exact modulo p, on its way into a ring of `ring_bits` bits.
+    Accumulator {
+        /// Fractional bits.
+        fraction: i32,
+        /// Bits of the ring that its stop truncates it to.
+        ring_bits: u32,
+    },
+    /// After a stop.
+    Fixed {
+        /// Bits with the sign.
+        bits: u32,
+        /// Fractional bits.
+        fraction: i32,
+    },
+}
+
+impl Scale {
+    /// Fractional bits.
+    pub const fn fraction(self) -> i32 {
+        match self {
+            Self::Accumulator { fraction, .. } | Self::Fixed { fraction, .. } => fraction,
+        }
+    }
+
+    /// Fractional bits of a ring value after the truncation of an accumulator.
+    pub const fn ring_fraction(self) -> Option<i32> {
+        match self {
+            Self::Accumulator {
+                fraction,
+                ring_bits,
+            } => Some(fraction - (K - ring_bits) as i32),
+            Self::Fixed { .. } => None,
+        }
+    }
+
+    /// The truncation of an accumulator.
+    pub const fn truncation(self) -> Option<Truncation> {
+        match self {
+            Self::Accumulator { ring_bits, .. } => Truncation::to_ring(ring_bits),
+            Self::Fixed { .. } => None,
+        }
+    }
+
+    /// The integer format of a fixed value.
+    pub const fn format(self) -> Option<Format> {
+        match self {
+            Self::Fixed { bits, fraction } => Some(Format { bits, fraction }),
+            Self::Accumulator { .. } => None,
+        }
+    }
+}
+
+/// How a weight is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WeightScale {
+    /// A dense matrix of [`WEIGHT_BITS`]-bit integers.
+    Dense {
+        /// Fractional bits.
+        fraction: i32,
+    },
+    /// Gains and means of [`WEIGHT_BITS`]-bit integers.
+    Diagonal {
+        /// Fractional bits of the gains.
+        gain: i32,
+        /// Fractional bits of the means.
+        mean: i32,
+    },
+    /// At the scale of the accumulator it is added to.
+    Bias,
+}
+
+impl WeightScale {
+    /// Fractional bits of a dense weight or of a diagonal's gains; a bias has none of its own.
+    pub const fn fraction(self) -> i32 {
+        match self {
+            Self::Dense { fraction } => fraction,
+            Self::Diagonal { gain, .. } => gain,
+            Self::Bias => 0,
+        }
+    }
+}
+
+/// Bits of an integer weight with its sign, as in the paper.
+pub const WEIGHT_BITS: u32 = 15;
+/// Bits of an activation with its sign, as in the paper.
+pub const ACTIVATION_BITS: u32 = 15;
+
+/// Scales of all values and weights, and the functions of the stops that have one.
+///
+/// They depend on the model, not on the number of tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scales {
+    /// One per value of the graph.
+    pub values: Vec<Scale>,
+    /// One per weight of the graph.
+    pub weights: Vec<WeightScale>,
+    /// One per step of the graph; only stops with a function have one.
+    pub functions: Vec<Option<Function>>,
+}

@@ -1,0 +1,118 @@
+//! Where a model comes from: a directory, or the program itself.
+
+use crate::progress::Progress;
+use anyhow::{Context, Result};
+use primer_model::calibrate::calibrate;
+use primer_model::fold::FloatWeights;
+use primer_model::load::{LoadedModel, ModelFiles};
+use primer_model::quantise::IntModel;
+use primer_model::text::TextEncoder;
+use primer_plan::shape::Shape;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+/// The calibration text that is used when none is given.
+pub const CALIBRATION: &str = include_str!("../../../models/calibration.txt");
+
+/// The name of the model that is part of the program.
+pub const EMBEDDED: &str = "sst2-demo (embedded)";
+
+fn embedded() -> ModelFiles {
+    ModelFiles::embedded(
+        include_bytes!("../../../models/sst2-demo/config.json"),
+        include_bytes!("../../../models/sst2-demo/model.safetensors"),
+        include_bytes!("../../../models/sst2-demo/tokenizer.json"),
+        include_bytes!("../../../models/sst2-demo/tokenizer_config.json"),
+    )
+}
+
+/// A loaded model with its weights as the plan wants them.
+pub struct Model {
+    /// The directory, or [`EMBEDDED`].
+    pub name: String,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its tokenizer.
+    pub text: TextEncoder,
+    /// Its weights in single precision.
+    pub weights: FloatWeights,
+}
+
+impl Model {
+    /// Loads a model directory, or the embedded model.
+    ///
+    /// # Errors
+    /// If the directory is not a usable model.
+    pub fn load(dir: Option<&Path>) -> Result<Self> {
+        let (name, files) = match dir {
+            Some(dir) => (
+                dir.display().to_string(),
+                ModelFiles::open(dir).with_context(|| format!("loading {}", dir.display()))?,
+            ),
+            None => (EMBEDDED.to_owned(), embedded()),
+        };
+        let LoadedModel {
+            shape,
+            checkpoint,
+            text,
+        } = files.load().with_context(|| format!("loading {name}"))?;
+        let weights = FloatWeights::fold(&shape, &checkpoint);
+        Ok(Self {
+            name,
+            shape,
+            text,
+            weights,
+        })
+    }
+
+    /// The largest number of tokens of one input, by the model and by its tokenizer.
+    pub fn max_tokens(&self) -> usize {
+        self.shape.max_tokens().min(self.text.max_tokens())
+    }
+
+    /// The model in integers: read from a prepared file, or calibrated now.
+    ///
+    /// # Errors
+    /// If the file or the calibration text is not usable, or does not fit this model.
+    pub fn prepare(
+        &self,
+        prepared: Option<&Path>,
+        calibration: Option<&PathBuf>,
+    ) -> Result<IntModel> {
+        if let Some(path) = prepared {
+            let model =
+                IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
+            anyhow::ensure!(
+                *model.shape() == self.shape,
+                "{} was prepared from a model of another shape than {}",
+                path.display(),
+                self.name
+            );
+            return Ok(model);
+        }
+        let given = match calibration {
+            Some(path) => Some(
+                std::fs::read_to_string(path)
+                    .with_context(|| format!("reading the calibration text {}", path.display()))?,
+            ),
+            None => None,
+        };
+        let bar = OnceCell::new();
+        let scales = calibrate(
+            &self.weights,
+            &self.text,
+            given.as_deref().unwrap_or(CALIBRATION),
+            |done, total| {
+                let bar = bar.get_or_init(|| Progress::start("calibrating", total));
+                if done > 0 {
+                    bar.tick();
+                }
+            },
+        );
+        if let Some(bar) = bar.into_inner() {
+            bar.finish();
+        }
+        let scales = scales.with_context(|| format!("calibrating {}", self.name))?;
+        Ok(IntModel::quantise(&self.weights, scales)?)
+    }
+}
