@@ -1,12 +1,11 @@
 //! The evaluator: reads what the garbler streamed and evaluates it, segment by segment.
 
 use crate::circuit::{Circuit, LANES, SegmentBytes};
-use crate::engine::{Backend, Batch, EvaluateSegment, Label, Wire};
-use crate::garbler::instances;
+use crate::engine::{Backend, EvaluateSegment, Label};
+use crate::workspace::Workspace;
 use primer_ring::pack::{PackError, unpack};
 use std::io::{self, Read};
 use thiserror::Error;
-use zeroize::Zeroize;
 
 /// Why an evaluation stopped.
 #[derive(Debug, Error)]
@@ -21,13 +20,7 @@ pub enum EvaluateError {
 
 /// Evaluates one batch after the other.
 pub struct Evaluator<'c> {
-    circuit: &'c Circuit,
-    backend: Backend,
-    nonce: Label,
-    gate_keys: u64,
-    projection_keys: u64,
-    wires: Vec<Wire>,
-    sums: Vec<[u64; LANES]>,
+    work: Workspace<'c>,
     bytes: Vec<u8>,
     spread: Vec<u8>,
     rows: Vec<u64>,
@@ -42,13 +35,7 @@ impl<'c> Evaluator<'c> {
     /// An evaluator on a given engine.
     pub fn with_backend(circuit: &'c Circuit, nonce: Label, backend: Backend) -> Self {
         Self {
-            circuit,
-            backend,
-            nonce,
-            gate_keys: 0,
-            projection_keys: 0,
-            wires: vec![Wire::default(); circuit.slots()],
-            sums: vec![[0; LANES]; circuit.cost().outputs],
+            work: Workspace::new(circuit, nonce, backend),
             bytes: Vec::new(),
             spread: Vec::new(),
             rows: Vec::new(),
@@ -74,8 +61,8 @@ impl<'c> Evaluator<'c> {
         outputs: &mut [u64],
         revealed: &mut [bool],
     ) -> Result<(), EvaluateError> {
-        let circuit = self.circuit;
-        let lanes = instances(circuit, garbler_labels, evaluator_labels);
+        let circuit = self.work.circuit;
+        let lanes = self.work.instances(garbler_labels, evaluator_labels);
         let cost = circuit.cost();
         assert_eq!(
             outputs.len(),
@@ -87,7 +74,7 @@ impl<'c> Evaluator<'c> {
             lanes * cost.reveals,
             "one place for each revealed bit"
         );
-        for (sums, &constant) in self.sums.iter_mut().zip(&circuit.constants) {
+        for (sums, &constant) in self.work.sums.iter_mut().zip(&circuit.constants) {
             *sums = [constant; LANES];
         }
         let mut shown = 0;
@@ -97,28 +84,16 @@ impl<'c> Evaluator<'c> {
             source.read_exact(&mut self.bytes)?;
             let mut decoding = vec![0; segment.reveals];
             self.unpack(lanes, sizes, segment.projections, &mut decoding)?;
-            let tables = if lanes == LANES {
-                &self.bytes[..sizes.tables]
-            } else {
-                &self.spread
+            let tables = match lanes {
+                LANES => &self.bytes[..sizes.tables],
+                _ => &self.spread,
             };
-            self.backend.evaluate(&mut EvaluateSegment {
-                batch: Batch {
-                    circuit,
-                    segment,
-                    nonce: self.nonce,
-                    gate_keys: self.gate_keys,
-                    projection_keys: self.projection_keys,
-                    inputs: [garbler_labels, evaluator_labels],
-                    wires: &mut self.wires,
-                    sums: &mut self.sums,
-                },
+            self.work.backend.evaluate(&mut EvaluateSegment {
+                batch: (self.work).segment(segment, [garbler_labels, evaluator_labels]),
                 tables,
                 rows: &self.rows,
                 decoding: &mut decoding,
             });
-            self.gate_keys += 2 * segment.and_gates as u64;
-            self.projection_keys += segment.projections as u64;
             for bits in decoding {
                 for l in 0..lanes {
                     revealed[l * cost.reveals + shown] = bits >> l & 1 == 1;
@@ -126,11 +101,7 @@ impl<'c> Evaluator<'c> {
                 shown += 1;
             }
         }
-        for (l, out) in outputs.chunks_exact_mut(cost.outputs.max(1)).enumerate() {
-            for (out, sums) in out.iter_mut().zip(&self.sums) {
-                *out = sums[l];
-            }
-        }
+        self.work.read_sums(outputs);
         Ok(())
     }
 
@@ -144,7 +115,7 @@ impl<'c> Evaluator<'c> {
     ) -> Result<(), PackError> {
         let (tables, rest) = self.bytes.split_at(sizes.tables);
         let (rows, bits) = rest.split_at(sizes.rows);
-        let modulus = self.circuit.modulus();
+        let modulus = self.work.circuit.modulus();
         self.rows.clear();
         self.rows.resize(lanes * projections, 0);
         unpack(rows, modulus.width(), modulus.order(), &mut self.rows)?;
@@ -170,12 +141,5 @@ impl<'c> Evaluator<'c> {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Evaluator<'_> {
-    fn drop(&mut self) {
-        self.wires.zeroize();
-        self.sums.zeroize();
     }
 }

@@ -5,12 +5,12 @@
 //! projections (packed, projection by projection), and the decoding bits of revealed wires. Never
 //! more than one segment is in memory.
 
-use crate::circuit::{Circuit, LANES, Party};
-use crate::engine::{Backend, Batch, GarbleSegment, Label, Wire};
+use crate::circuit::{Circuit, LANES};
+use crate::engine::{Backend, GarbleSegment, Label};
 use crate::label::Offset;
+use crate::workspace::Workspace;
 use primer_ring::pack::pack;
 use std::io::{self, Write};
-use zeroize::Zeroize;
 
 /// Bytes of one AND gate of a full batch.
 const TABLE: usize = 32 * LANES;
@@ -20,14 +20,8 @@ const TABLE: usize = 32 * LANES;
 /// One nonce serves one garbler and is never used again: it is what makes the keys of its hashes
 /// its own.
 pub struct Garbler<'c> {
-    circuit: &'c Circuit,
-    backend: Backend,
+    work: Workspace<'c>,
     offset: &'c Offset,
-    nonce: Label,
-    gate_keys: u64,
-    projection_keys: u64,
-    wires: Vec<Wire>,
-    sums: Vec<[u64; LANES]>,
     rows: Vec<u64>,
     tables: Vec<u8>,
     bytes: Vec<u8>,
@@ -47,14 +41,8 @@ impl<'c> Garbler<'c> {
         backend: Backend,
     ) -> Self {
         Self {
-            circuit,
-            backend,
+            work: Workspace::new(circuit, nonce, backend),
             offset,
-            nonce,
-            gate_keys: 0,
-            projection_keys: 0,
-            wires: vec![Wire::default(); circuit.slots()],
-            sums: vec![[0; LANES]; circuit.cost().outputs],
             rows: Vec::new(),
             tables: Vec::new(),
             bytes: Vec::new(),
@@ -78,41 +66,26 @@ impl<'c> Garbler<'c> {
         masks: &mut [u64],
         sink: &mut impl Write,
     ) -> io::Result<()> {
-        let circuit = self.circuit;
-        let lanes = instances(circuit, garbler_labels, evaluator_labels);
+        let circuit = self.work.circuit;
+        let lanes = self.work.instances(garbler_labels, evaluator_labels);
         let outputs = circuit.cost().outputs;
         assert_eq!(masks.len(), lanes * outputs, "one mask for each output");
-        self.sums.fill([0; LANES]);
+        self.work.sums.fill([0; LANES]);
         for segment in &circuit.segments {
-            let sizes = segment.bytes(lanes, circuit.modulus());
             self.tables.resize(TABLE * segment.and_gates, 0);
             self.rows.resize(LANES * segment.projections, 0);
             let mut decoding = vec![0; segment.reveals];
-            self.backend.garble(&mut GarbleSegment {
-                batch: Batch {
-                    circuit,
-                    segment,
-                    nonce: self.nonce,
-                    gate_keys: self.gate_keys,
-                    projection_keys: self.projection_keys,
-                    inputs: [garbler_labels, evaluator_labels],
-                    wires: &mut self.wires,
-                    sums: &mut self.sums,
-                },
+            self.work.backend.garble(&mut GarbleSegment {
+                batch: (self.work).segment(segment, [garbler_labels, evaluator_labels]),
                 delta: self.offset.label(),
                 tables: &mut self.tables,
                 rows: &mut self.rows,
                 decoding: &mut decoding,
             });
-            self.gate_keys += 2 * segment.and_gates as u64;
-            self.projection_keys += segment.projections as u64;
-            self.send(lanes, &decoding, sizes.total(), sink)?;
+            let total = segment.bytes(lanes, circuit.modulus()).total();
+            self.send(lanes, &decoding, total, sink)?;
         }
-        for (l, mask) in masks.chunks_exact_mut(outputs.max(1)).enumerate() {
-            for (mask, sums) in mask.iter_mut().zip(&self.sums) {
-                *mask = sums[l];
-            }
-        }
+        self.work.read_sums(masks);
         Ok(())
     }
 
@@ -123,7 +96,7 @@ impl<'c> Garbler<'c> {
         total: usize,
         sink: &mut impl Write,
     ) -> io::Result<()> {
-        let width = self.circuit.modulus().width();
+        let width = self.work.circuit.modulus().width();
         self.bytes.clear();
         if lanes == LANES {
             sink.write_all(&self.tables)?;
@@ -148,24 +121,4 @@ impl<'c> Garbler<'c> {
         debug_assert_eq!(before + self.bytes.len(), total);
         sink.write_all(&self.bytes)
     }
-}
-
-impl Drop for Garbler<'_> {
-    fn drop(&mut self) {
-        self.wires.zeroize();
-        self.sums.zeroize();
-    }
-}
-
-/// The number of instances that the labels are for.
-pub(crate) fn instances(circuit: &Circuit, garbler: &[Label], evaluator: &[Label]) -> usize {
-    let of = |labels: &[Label], party| labels.len() / circuit.inputs(party).max(1);
-    let lanes = of(garbler, Party::Garbler).max(of(evaluator, Party::Evaluator));
-    assert!(
-        (1..=LANES).contains(&lanes)
-            && garbler.len() == lanes * circuit.inputs(Party::Garbler)
-            && evaluator.len() == lanes * circuit.inputs(Party::Evaluator),
-        "a batch has labels for 1 to {LANES} whole instances"
-    );
-    lanes
 }

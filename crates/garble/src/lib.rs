@@ -31,6 +31,7 @@ pub mod garbler;
 mod label;
 pub mod measure;
 pub mod stop;
+mod workspace;
 
 pub use engine::{Backend, Label};
 pub use label::{LABEL_BYTES, Offset};

@@ -172,7 +172,7 @@ impl ClientMaterial {
     }
 
     /// The material as bytes, to be stored beside the sink's.
-    pub fn encode(self) -> Vec<u8> {
+    pub fn into_bytes(self) -> Vec<u8> {
         self.nonce.to_le_bytes().to_vec()
     }
 
@@ -180,7 +180,7 @@ impl ClientMaterial {
     ///
     /// # Errors
     /// [`StopsError::Encoded`] if the bytes are not material of a job.
-    pub fn decode(job: &Job, bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(job: &Job, bytes: &[u8]) -> Result<Self> {
         let nonce = bytes.try_into().map_err(|_| StopsError::Encoded {
             stop: job.stop().name(),
             expected: LABEL_BYTES as u64,

@@ -104,6 +104,39 @@ impl RequantiseClient {
         self.offsets.is_empty()
     }
 
+    /// The material as bytes, for storage that keeps it secret and spends it once.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        let mut bytes = self.products.into_bytes();
+        for offset in self.offsets.iter() {
+            bytes.extend_from_slice(&offset.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Material for `n` elements from its bytes.
+    ///
+    /// # Errors
+    /// [`StopsError::Encoded`] or [`StopsError::Ot`] if the bytes are not such material.
+    pub fn from_bytes(bytes: &[u8], n: usize) -> Result<Self> {
+        let tail = n.saturating_mul(8);
+        let Some(split) = bytes.len().checked_sub(tail) else {
+            return Err(StopsError::Encoded {
+                stop: NAME,
+                expected: tail as u64,
+                got: bytes.len() as u64,
+            });
+        };
+        let (products, offsets) = bytes.split_at(split);
+        let offsets = offsets.chunks_exact(8).map(|o| {
+            let offset = u64::from_le_bytes(o.try_into().expect("eight bytes"));
+            modulus::reduce(offset)
+        });
+        Ok(Self {
+            products: ProductSender::from_bytes(products, n, P)?,
+            offsets: Zeroizing::new(offsets.collect()),
+        })
+    }
+
     /// Online: answers the server. The client's shares are the masks it chose.
     ///
     /// # Errors
@@ -141,6 +174,23 @@ impl RequantiseServer {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.products.is_empty()
+    }
+
+    /// The material as bytes, for storage that keeps it secret and spends it once.
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+        self.products.into_bytes()
+    }
+
+    /// Material for `n` elements of a ring from its bytes.
+    ///
+    /// # Errors
+    /// [`StopsError::Ot`] if the bytes are not such material, [`StopsError::Ring`].
+    pub fn from_bytes(bytes: &[u8], ring_bits: u32, n: usize) -> Result<Self> {
+        check_ring(ring_bits)?;
+        Ok(Self {
+            products: ProductReceiver::from_bytes(bytes, n, P)?,
+            ring_bits,
+        })
     }
 
     /// Online: from the server's ring shares to its shares modulo p, `v - r`.

@@ -150,7 +150,7 @@ impl ServerMaterial {
     }
 
     /// The material as bytes, for storage that keeps it secret and spends it once.
-    pub fn encode(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(encoded_len(&self.job) as usize));
         bytes.extend_from_slice(&*self.seed);
         bytes.extend_from_slice(&*self.offset.to_bytes());
@@ -164,7 +164,7 @@ impl ServerMaterial {
     ///
     /// # Errors
     /// [`StopsError::Encoded`] if the bytes are not material of this job.
-    pub fn decode(job: &Job, bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(job: &Job, bytes: &[u8]) -> Result<Self> {
         let wrong = || StopsError::Encoded {
             stop: job.stop().name(),
             expected: encoded_len(job),

@@ -181,14 +181,14 @@ fn material_survives_storage() {
                 ClientMaterial::prepare(p.channel, &mut p.receiver, &job, &client, &mut file)?;
             file.flush().unwrap();
             file.rewind().unwrap();
-            let material = ClientMaterial::decode(&job, &material.encode())?;
+            let material = ClientMaterial::from_bytes(&job, &material.into_bytes())?;
             material.finish(p.channel, &mut file, &masks)?;
             assert_eq!(file.read(&mut [0]).unwrap(), 0);
             Ok(())
         },
         |p| {
             let material = ServerMaterial::prepare(p.channel, &mut p.sender, &job, &mut p.prg)?;
-            let material = ServerMaterial::decode(&job, &material.encode())?;
+            let material = ServerMaterial::from_bytes(&job, &material.into_bytes())?;
             material.finish(p.channel, &server)
         },
     )
@@ -199,12 +199,12 @@ fn material_survives_storage() {
             gelu.apply(x)
         );
     }
-    let wrong = ServerMaterial::decode(&job, &[0; 31]).err().unwrap();
+    let wrong = ServerMaterial::from_bytes(&job, &[0; 31]).err().unwrap();
     assert_eq!(
         wrong.to_string(),
         "the material of GELU has 31 bytes instead of 352"
     );
-    assert!(ClientMaterial::decode(&job, &[0; 15]).is_err());
+    assert!(ClientMaterial::from_bytes(&job, &[0; 15]).is_err());
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn results_look_random_to_both() {
         },
         |p| {
             let material = ServerMaterial::prepare(p.channel, &mut p.sender, &job, &mut p.prg)?;
-            let bytes = material.encode();
+            let bytes = material.into_bytes();
             let mut masks: Vec<&[u8]> = bytes[32..].chunks(8).collect();
             masks.sort_unstable();
             masks.dedup();
             assert_eq!(masks.len(), 64);
-            ServerMaterial::decode(&job, &bytes)?.finish(p.channel, &shares)
+            ServerMaterial::from_bytes(&job, &bytes)?.finish(p.channel, &shares)
         },
     )
     .unwrap();

@@ -129,3 +129,32 @@ fn unusable_rings_and_counts_are_refused() {
         }
     ));
 }
+
+#[test]
+fn material_survives_storage() {
+    let values: Vec<i64> = (-50..50).map(|i| i * 100).collect();
+    let (server, client) = share(&values, 16, &mut Prg::new(&[8; 16]));
+    let masks = vec![1 << 40; values.len()];
+    let n = values.len();
+    let ((), results) = run(
+        Transport::Memory,
+        |p| {
+            let c = RequantiseClient::prepare(p.channel, &mut p.sender, 16, &client, &masks)?;
+            let bytes = c.into_bytes();
+            assert!(RequantiseClient::from_bytes(&bytes[1..], n).is_err());
+            assert!(RequantiseClient::from_bytes(&bytes, n - 1).is_err());
+            assert!(RequantiseClient::from_bytes(&bytes, usize::MAX).is_err());
+            RequantiseClient::from_bytes(&bytes, n)?.finish(p.channel)
+        },
+        |p| {
+            let s = RequantiseServer::prepare(p.channel, &mut p.receiver, 16, n, &mut p.prg)?;
+            let bytes = s.into_bytes();
+            assert!(RequantiseServer::from_bytes(&bytes, 16, n + 1).is_err());
+            RequantiseServer::from_bytes(&bytes, 16, n)?.finish(p.channel, &server)
+        },
+    )
+    .unwrap();
+    for (result, v) in results.iter().zip(values) {
+        assert_eq!(modulus::to_signed(modulus::add(*result, 1 << 40)), v);
+    }
+}

@@ -85,13 +85,30 @@ fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Ve
     e.gather(labels)
 }
 
+/// The label of an operation that needs no table: garbler and evaluator do the same.
 #[inline(always)]
-fn sum<E: Engine>(e: E, wires: &[Wire], sources: &[u32]) -> E::Vector {
-    let mut acc = e.splat(0);
-    for &s in sources {
-        acc = e.xor(acc, e.load(&wires[s as usize]));
+fn linear<E: Engine>(
+    e: E,
+    circuit: &Circuit,
+    inputs: [&[Label]; 2],
+    wires: &[Wire],
+    op: Op,
+) -> E::Vector {
+    match op {
+        Op::Input { party, index, .. } => {
+            let count = circuit.inputs(party);
+            input(e, inputs[party as usize], count, index as usize)
+        }
+        Op::Xor { a, b, .. } => e.xor(e.load(&wires[a as usize]), e.load(&wires[b as usize])),
+        Op::Sum { first, count, .. } => {
+            let mut sum = e.splat(0);
+            for &s in &circuit.sources[first as usize..][..count as usize] {
+                sum = e.xor(sum, e.load(&wires[s as usize]));
+            }
+            sum
+        }
+        Op::And { .. } | Op::Project { .. } | Op::Reveal { .. } => e.splat(0),
     }
-    acc
 }
 
 /// The lowest bits of eight labels.
@@ -123,18 +140,8 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
     let wires = &mut *batch.wires;
     for op in &circuit.ops[batch.segment.ops.clone()] {
         match *op {
-            Op::Input { dst, party, index } => {
-                let count = circuit.inputs(party);
-                let x = input(e, batch.inputs[party as usize], count, index as usize);
-                e.store(x, &mut wires[dst as usize]);
-            }
-            Op::Xor { dst, a, b } => {
-                let x = e.xor(e.load(&wires[a as usize]), e.load(&wires[b as usize]));
-                e.store(x, &mut wires[dst as usize]);
-            }
-            Op::Sum { dst, first, count } => {
-                let terms = &circuit.sources[first as usize..][..count as usize];
-                let x = sum(e, wires, terms);
+            Op::Input { dst, .. } | Op::Xor { dst, .. } | Op::Sum { dst, .. } => {
+                let x = linear(e, circuit, batch.inputs, wires, *op);
                 e.store(x, &mut wires[dst as usize]);
             }
             Op::And {
@@ -220,18 +227,8 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
     let wires = &mut *batch.wires;
     for op in &circuit.ops[batch.segment.ops.clone()] {
         match *op {
-            Op::Input { dst, party, index } => {
-                let count = circuit.inputs(party);
-                let x = input(e, batch.inputs[party as usize], count, index as usize);
-                e.store(x, &mut wires[dst as usize]);
-            }
-            Op::Xor { dst, a, b } => {
-                let x = e.xor(e.load(&wires[a as usize]), e.load(&wires[b as usize]));
-                e.store(x, &mut wires[dst as usize]);
-            }
-            Op::Sum { dst, first, count } => {
-                let terms = &circuit.sources[first as usize..][..count as usize];
-                let x = sum(e, wires, terms);
+            Op::Input { dst, .. } | Op::Xor { dst, .. } | Op::Sum { dst, .. } => {
+                let x = linear(e, circuit, batch.inputs, wires, *op);
                 e.store(x, &mut wires[dst as usize]);
             }
             Op::And { dst, a, b, .. } => {
