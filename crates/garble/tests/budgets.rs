@@ -117,6 +117,15 @@ fn bytes_follow_the_formula() {
 }
 
 #[test]
+fn both_parties_build_the_same_circuit() {
+    // Nothing may depend on the order of a hash map: the parties build their circuits apart.
+    let softmax = || stop(Function::Softmax(Softmax::new(15, 5, 0, 0)), 17);
+    assert!(softmax() == softmax());
+    let tanh = || stop(Function::Tanh(Tanh::new(16, 10)), 1);
+    assert!(tanh() == tanh());
+}
+
+#[test]
 fn working_sets_stay_small() {
     let gelu = stop(Function::Gelu(Gelu::new(Activation::GeluErf, 16, 8, 9)), 1);
     // 128 bytes a slot: within a first-level cache of 32 KiB.
