@@ -1,0 +1,294 @@
+//! Weights prepared for products: diagonals of the matrix, encoded and transformed once.
+//!
+//! Diagonal `r` of a chunk pair has at feature `f` the weight from input feature `f + r` to output
+//! feature `f`. It is periodic along the rows and the same in both, so as a polynomial it lives in
+//! the subring of `X^(N/2·period)`: a transform of length `2·period` modulo p gives its
+//! coefficients, one of that length modulo each prime its values, and those are mirror images, so
+//! `period` numbers for each prime are kept. For 30 tokens that is 1/32 of the whole transform.
+//!
+//! Baby-step giant-step: `r = g·B + b`. The product is `Σ_g rot_gB(Σ_b w_gb ⊙ rot_b(x))` with `w_gb` the
+//! diagonal rotated back by `gB`. The outer sum's rotations are the giant steps.
+//!
+//! Numbers are laid out as [`crate::kernel::weighted`] reads them, for groups of input chunks.
+
+use crate::error::{HeError, agree};
+use crate::kernel::weighted::Runs;
+use crate::noise;
+use crate::ntt::Ntt;
+use crate::packing::layout::{Chunks, Layout, Packing, Part, Shape};
+use crate::params::Params;
+use crate::slots::Slots;
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Terms (rotated inputs) that are summed at once: both halves of a block of them fill half of the
+/// first-level cache.
+const GROUP_TERMS: usize = 128;
+
+/// A weight matrix ready for products in one layout.
+pub struct PreparedWeights {
+    pub(crate) params: Arc<Params>,
+    pub(crate) layout: Layout,
+    pub(crate) shape: Shape,
+    pub(crate) inputs: Chunks,
+    pub(crate) outputs: Chunks,
+    pub(crate) parts: Vec<PreparedPart>,
+    pub(crate) noise: f64,
+}
+
+pub(crate) struct PreparedPart {
+    pub(crate) part: Part,
+    pub(crate) giants: Range<i32>,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// The weights of some input chunks: `[prime][kernel group][output, giant][input, baby][…]`.
+pub(crate) struct Group {
+    pub(crate) inputs: Range<usize>,
+    pub(crate) weights: Vec<u32>,
+}
+
+impl PreparedWeights {
+    /// A dense matrix of small signed weights: `inputs` rows, `outputs` columns.
+    ///
+    /// # Errors
+    /// If the noise of the product would not fit.
+    pub fn dense(params: &Arc<Params>, layout: &Layout, weights: &Matrix<i16>) -> Result<Self, HeError> {
+        let shape = Shape::dense(weights.rows(), weights.cols());
+        Self::new(params, layout, shape, |_, r, c| modulus::from_signed(weights.get(r, c).into()))
+    }
+
+    /// Blocks along the diagonal, entries any residues modulo p: a head each, for products with
+    /// the server's masks. Slot-packed weights cost the same noise whatever their size.
+    ///
+    /// # Errors
+    /// If the blocks differ in shape or the noise of the product would not fit.
+    pub fn blocks(params: &Arc<Params>, layout: &Layout, blocks: &[Matrix<u64>]) -> Result<Self, HeError> {
+        let first = blocks.first().ok_or(HeError::Range { what: "number of blocks", value: 0, max: usize::MAX })?;
+        for block in blocks {
+            agree("rows of the blocks", block.rows(), first.rows())?;
+            agree("columns of the blocks", block.cols(), first.cols())?;
+        }
+        let shape = Shape::blocks(blocks.len(), first.rows(), first.cols());
+        Self::new(params, layout, shape, |b, r, c| blocks[b].get(r, c))
+    }
+
+    /// Weights given by a function of block, row and column.
+    ///
+    /// # Errors
+    /// If the shape is empty or the noise of the product would not fit.
+    pub fn new(
+        params: &Arc<Params>,
+        layout: &Layout,
+        shape: Shape,
+        weight: impl Fn(usize, usize, usize) -> u64,
+    ) -> Result<Self, HeError> {
+        use crate::packing::layout::in_range;
+        in_range("number of blocks", shape.blocks, 1 << 16)?;
+        in_range("rows of a block", shape.inputs, 1 << 24)?;
+        in_range("columns of a block", shape.outputs, 1 << 24)?;
+        let (inputs, outputs) = (shape.input_chunks(layout), shape.output_chunks(layout));
+        let parts = shape.parts(layout);
+        let noise = parts
+            .iter()
+            .map(|part| Self::bound(params, layout, part, &inputs, &outputs))
+            .fold(0.0, f64::max);
+        noise::check(params, noise)?;
+        let mut encoder = Encoder::new(params, layout);
+        let parts = parts
+            .into_iter()
+            .map(|part| encoder.part(layout, shape, part, &inputs, &outputs, &weight))
+            .collect();
+        Ok(Self {
+            params: params.clone(),
+            layout: *layout,
+            shape,
+            inputs,
+            outputs,
+            parts,
+            noise,
+        })
+    }
+
+    /// Bytes of the prepared form.
+    pub fn memory(&self) -> usize {
+        let numbers: usize = self.parts.iter().flat_map(|p| &p.groups).map(|g| g.weights.len()).sum();
+        4 * numbers
+    }
+
+    /// The worst-case noise of a product, at all data primes.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How inputs have to be cut: what the client encrypts by.
+    pub fn input_chunks(&self) -> &Chunks {
+        &self.inputs
+    }
+
+    fn bound(params: &Params, layout: &Layout, part: &Part, inputs: &Chunks, outputs: &Chunks) -> f64 {
+        let giants = giants(layout, part, inputs, outputs).len() as f64;
+        let terms = part.inputs.len() as f64 * layout.baby_steps() as f64 * giants;
+        let switched = noise::key_switch(params);
+        terms * noise::growth(2 * layout.period()) * (noise::fresh() + switched)
+            + giants * (switched + noise::rounding(params))
+            + noise::rounding(params)
+    }
+}
+
+fn giants(layout: &Layout, part: &Part, inputs: &Chunks, outputs: &Chunks) -> Range<i32> {
+    layout.giant_steps(inputs.widest(part.inputs.clone()), outputs.widest(part.outputs.clone()))
+}
+
+/// How the kernel sees weights of a layout.
+pub(crate) fn runs(params: &Params, layout: &Layout) -> Runs {
+    Runs::new(params.degree(), params.degree() / (2 * layout.period()))
+}
+
+/// Encodes diagonals, with the tables and buffers for it.
+struct Encoder {
+    params: Arc<Params>,
+    slots: Slots,
+    ntts: Vec<Ntt>,
+    runs: Runs,
+    values: Vec<u64>,
+    coefficients: Vec<u64>,
+    signed: Vec<i64>,
+    limb: Vec<u32>,
+}
+
+impl Encoder {
+    fn new(params: &Arc<Params>, layout: &Layout) -> Self {
+        let degree = 2 * layout.period();
+        let ntts = (0..params.all_primes())
+            .map(|j| Ntt::new(params.prime(j), degree, params.simd()))
+            .collect();
+        Self {
+            params: params.clone(),
+            slots: Slots::new(degree),
+            ntts,
+            runs: runs(params, layout),
+            values: vec![0; degree],
+            coefficients: vec![0; degree],
+            signed: vec![0; degree],
+            limb: vec![0; degree],
+        }
+    }
+
+    fn part(
+        &mut self,
+        layout: &Layout,
+        shape: Shape,
+        part: Part,
+        inputs: &Chunks,
+        outputs: &Chunks,
+        weight: &impl Fn(usize, usize, usize) -> u64,
+    ) -> PreparedPart {
+        let giants = giants(layout, &part, inputs, outputs);
+        let baby = layout.baby_steps();
+        let per_group = (GROUP_TERMS / baby).max(1);
+        let groups = part
+            .inputs
+            .clone()
+            .step_by(per_group)
+            .map(|first| {
+                let range = first..(first + per_group).min(part.inputs.end);
+                let (count, terms) = (part.outputs.len() * giants.len(), range.len() * baby);
+                let mut weights = vec![0; self.params.all_primes() * layout.period() * count * terms];
+                for (i, input) in range.clone().enumerate() {
+                    for (o, output) in part.outputs.clone().enumerate() {
+                        let (ins, outs) = (inputs.columns(input), outputs.columns(output));
+                        for (g, giant) in giants.clone().enumerate() {
+                            for b in 0..baby {
+                                let step = giant * baby as i32;
+                                let entry = |f: usize| {
+                                    let from = layout.source(f, step + b as i32)?;
+                                    if from >= ins.len() || f >= outs.len() {
+                                        return None;
+                                    }
+                                    let (block, r, c) = shape.entry(ins.start + from, outs.start + f)?;
+                                    Some(weight(block, r, c))
+                                };
+                                let place = Place {
+                                    output: o * giants.len() + g,
+                                    outputs: count,
+                                    term: i * baby + b,
+                                    terms,
+                                };
+                                self.diagonal(layout.period(), step, entry, place, &mut weights);
+                            }
+                        }
+                    }
+                }
+                Group { inputs: range, weights }
+            })
+            .collect();
+        PreparedPart { part, giants, groups }
+    }
+
+    /// Encodes one diagonal, rotated back by `step`, into its places.
+    fn diagonal(
+        &mut self,
+        period: usize,
+        step: i32,
+        entry: impl Fn(usize) -> Option<u64>,
+        place: Place,
+        out: &mut [u32],
+    ) {
+        self.values.fill(0);
+        let (row0, row1) = self.values.split_at_mut(period);
+        let mut any = false;
+        for f in 0..period {
+            if let Some(w) = entry(f) {
+                any = true;
+                row0[(f as i32 + step).rem_euclid(period as i32) as usize] = w;
+            }
+        }
+        if !any {
+            return;
+        }
+        row1.copy_from_slice(row0);
+        self.slots.encode(&self.values, &mut self.coefficients);
+        for (s, &c) in self.signed.iter_mut().zip(&self.coefficients) {
+            *s = modulus::to_signed(c);
+        }
+        let (per, groups) = (self.runs.per_block(), self.runs.groups());
+        for (j, ntt) in self.ntts.iter().enumerate() {
+            let prime = self.params.prime(j);
+            let unit = prime.shoup(prime.to_montgomery(1));
+            for (x, &c) in self.limb.iter_mut().zip(&self.signed) {
+                *x = prime.mul_shoup_lazy(prime.from_signed_wide(c), unit);
+            }
+            ntt.forward(&mut self.limb);
+            for (group, values) in self.limb[..period].chunks_exact(per).enumerate() {
+                let at = (((j * groups + group) * place.outputs + place.output) * place.terms + place.term) * per;
+                out[at..at + per].copy_from_slice(values);
+            }
+        }
+    }
+}
+
+/// Where a diagonal goes among those of its group.
+#[derive(Clone, Copy)]
+struct Place {
+    output: usize,
+    outputs: usize,
+    term: usize,
+    terms: usize,
+}
+
+/// Rotations of a direct product, without baby and giant steps, for each input ciphertext: one for
+/// each diagonal that is not the main one. This is the count of the paper's claim.
+pub fn direct_rotations(layout: &Layout, width_in: usize, width_out: usize) -> usize {
+    match layout.packing() {
+        Packing::TokensFirst => width_in + width_out - 2,
+        Packing::FeaturesFirst => layout.period() - 1,
+    }
+}
