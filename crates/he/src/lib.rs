@@ -6,6 +6,7 @@ pub mod error;
 pub mod evaluate;
 pub mod kernel;
 pub mod keys;
+pub mod measure;
 pub mod noise;
 pub mod ntt;
 pub mod packing;
