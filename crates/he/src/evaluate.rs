@@ -115,7 +115,7 @@ impl Evaluator {
         Ok((answer, counters))
     }
 
-    fn check(
+    pub(crate) fn check(
         &self,
         input: &EncryptedMatrix,
         weights: &PreparedWeights,

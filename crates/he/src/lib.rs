@@ -16,5 +16,6 @@ pub mod prime;
 pub mod sample;
 pub mod simd;
 pub mod slots;
+pub mod slotwise;
 pub mod switch;
 pub mod wire;

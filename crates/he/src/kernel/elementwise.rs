@@ -92,6 +92,13 @@ versions! {
         }
     }
 
+    /// Residues of signed numbers below `2^60`, times a fixed factor, lazily: below `2q`.
+    pub fn lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
+        for (o, &x) in out.iter_mut().zip(signed) {
+            *o = prime.mul_shoup_lazy(prime.from_signed_wide(x), factor);
+        }
+    }
+
     /// Residues of small signed numbers.
     pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {

@@ -85,20 +85,52 @@ pub fn weighted(
     if count == 0 {
         return;
     }
-    let (side, blocks) = (runs.blocks_per_side(), n / BLOCK);
-    for (group, weights) in weights.chunks_exact(count * row).enumerate() {
-        for i in 0..2 * side {
-            let mirrored = i >= side;
-            let block = if mirrored { blocks - 1 - (group * side + i - side) } else { group * side + i };
-            let data = &ciphertexts[block * terms * PAIR..][..terms * PAIR];
-            for (weights, output) in weights.chunks_exact(row).zip(outputs.chunks_exact_mut(2 * n)) {
-                let (out0, out1) = output.split_at_mut(n);
-                let at = block * BLOCK;
-                let (out0, out1) = (&mut out0[at..at + BLOCK], &mut out1[at..at + BLOCK]);
-                match simd {
-                    #[cfg(target_arch = "x86_64")]
-                    Simd::Avx2 => avx2::block(prime, data, weights, mirrored, out0, out1, add),
-                    _ => portable(prime, data, weights, mirrored, out0, out1, add),
+    let task = Task {
+        prime,
+        runs,
+        ciphertexts,
+        terms,
+        weights,
+        add,
+    };
+    match simd {
+        #[cfg(target_arch = "x86_64")]
+        Simd::Avx2 => avx2::run(task, outputs),
+        _ => task.blocks(outputs, |data, weights, mirrored, out0, out1| {
+            portable(prime, data, weights, mirrored, out0, out1, add);
+        }),
+    }
+}
+
+/// One call of [`weighted`].
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    prime: Prime,
+    runs: Runs,
+    ciphertexts: &'a [u32],
+    terms: usize,
+    weights: &'a [u32],
+    add: bool,
+}
+
+impl Task<'_> {
+    /// Calls `f` for every block and output: ciphertexts of the block, weights of the output, whether
+    /// the block is a mirror image, and where both halves of the result go.
+    #[inline(always)]
+    fn blocks(self, outputs: &mut [u32], mut f: impl FnMut(&[u32], &[u32], bool, &mut [u32], &mut [u32])) {
+        let (n, terms) = (self.runs.degree, self.terms);
+        let (side, blocks) = (self.runs.blocks_per_side(), n / BLOCK);
+        let count = outputs.len() / (2 * n);
+        let row = terms * self.runs.per_block();
+        for (group, weights) in self.weights.chunks_exact(count * row).enumerate() {
+            for i in 0..2 * side {
+                let mirrored = i >= side;
+                let block = if mirrored { blocks - 1 - (group * side + i - side) } else { group * side + i };
+                let data = &self.ciphertexts[block * terms * PAIR..][..terms * PAIR];
+                for (weights, output) in weights.chunks_exact(row).zip(outputs.chunks_exact_mut(2 * n)) {
+                    let (out0, out1) = output.split_at_mut(n);
+                    let at = block * BLOCK;
+                    f(data, weights, mirrored, &mut out0[at..at + BLOCK], &mut out1[at..at + BLOCK]);
                 }
             }
         }
@@ -136,36 +168,50 @@ fn portable(
 mod avx2 {
     #![allow(unsafe_code)] // Vector loads and stores inside slices whose lengths are asserted.
 
-    use super::{BLOCK, FOLD, PAIR, Prime};
+    use super::{BLOCK, FOLD, PAIR, Prime, Task};
     use std::arch::x86_64::*;
 
-    pub(super) fn block(
-        prime: Prime,
-        data: &[u32],
-        weights: &[u32],
-        mirrored: bool,
-        out0: &mut [u32],
-        out1: &mut [u32],
-        add: bool,
-    ) {
-        assert!(out0.len() == BLOCK && out1.len() == BLOCK && data.len().is_multiple_of(PAIR));
-        let terms = data.len() / PAIR;
-        let per = weights.len() / terms;
-        assert!(weights.len() == terms * per);
-        // SAFETY: AVX2 was detected; `run` reads `per` weights and `PAIR` numbers for each term.
+    pub(super) fn run(task: Task<'_>, outputs: &mut [u32]) {
+        // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
         unsafe {
-            match (per, mirrored) {
-                (1, _) => run::<1, false>(prime, data, weights, out0, out1, add),
-                (2, false) => run::<2, false>(prime, data, weights, out0, out1, add),
-                (2, true) => run::<2, true>(prime, data, weights, out0, out1, add),
-                (4, false) => run::<4, false>(prime, data, weights, out0, out1, add),
-                (4, true) => run::<4, true>(prime, data, weights, out0, out1, add),
-                (8, false) => run::<8, false>(prime, data, weights, out0, out1, add),
-                (8, true) => run::<8, true>(prime, data, weights, out0, out1, add),
-                (16, false) => run::<16, false>(prime, data, weights, out0, out1, add),
-                (16, true) => run::<16, true>(prime, data, weights, out0, out1, add),
-                _ => unreachable!("a block has 1 to 16 weights, a power of two"),
+            match task.runs.per_block() {
+                1 => all::<1>(task, outputs),
+                2 => all::<2>(task, outputs),
+                4 => all::<4>(task, outputs),
+                8 => all::<8>(task, outputs),
+                _ => all::<16>(task, outputs),
             }
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn all<const PER: usize>(task: Task<'_>, outputs: &mut [u32]) {
+        assert_eq!(PER, task.runs.per_block());
+        let constants = constants(task.prime);
+        let forwards = patterns::<PER, false>();
+        let backwards = patterns::<PER, true>();
+        task.blocks(outputs, |data, weights, mirrored, out0, out1| {
+            // SAFETY: `blocks` gives `PAIR` numbers and `PER` weights for each term, and results of
+            // `BLOCK` numbers.
+            unsafe {
+                if mirrored && PER > 1 {
+                    block::<PER, true>(constants, backwards, data, weights, out0, out1, task.add);
+                } else {
+                    block::<PER, false>(constants, forwards, data, weights, out0, out1, task.add);
+                }
+            }
+        });
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn constants(prime: Prime) -> Constants {
+        let q = _mm256_set1_epi64x(prime.value().into());
+        Constants {
+            q,
+            q2: _mm256_add_epi64(q, q),
+            both: _mm256_set1_epi32(prime.value() as i32),
+            inverse: _mm256_set1_epi64x(prime.montgomery_inverse().into()),
+            quotient: _mm256_set1_epi64x((1i64 << 49) / i64::from(prime.value())),
         }
     }
 
@@ -216,16 +262,17 @@ mod avx2 {
 
     /// # Safety
     /// For each `PAIR` numbers of `data` there must be `PER` weights; outputs have `BLOCK` numbers.
+    #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn run<const PER: usize, const MIRRORED: bool>(
-        prime: Prime,
+    unsafe fn block<const PER: usize, const MIRRORED: bool>(
+        constants: Constants,
+        patterns: [__m256i; 2],
         data: &[u32],
         weights: &[u32],
         out0: &mut [u32],
         out1: &mut [u32],
         add: bool,
     ) {
-        let patterns = patterns::<PER, MIRRORED>();
         let low = _mm256_set1_epi64x(0xffff_ffff);
         let mut sums = [_mm256_setzero_si256(); 8];
         let mut high = [_mm256_setzero_si256(); 8];
@@ -256,14 +303,6 @@ mod avx2 {
                 *sum = _mm256_and_si256(*sum, low);
             }
         }
-        let q = _mm256_set1_epi64x(prime.value().into());
-        let constants = Constants {
-            q,
-            q2: _mm256_add_epi64(q, q),
-            inverse: _mm256_set1_epi64x(prime.montgomery_inverse().into()),
-            quotient: _mm256_set1_epi64x((1i64 << 49) / i64::from(prime.value())),
-            low,
-        };
         for i in 0..4 {
             let even = reduce(constants, high[2 * i], sums[2 * i]);
             let odd = reduce(constants, high[2 * i + 1], sums[2 * i + 1]);
@@ -273,9 +312,8 @@ mod avx2 {
             unsafe {
                 let p = out.as_mut_ptr().add(8 * (i % 2)).cast();
                 if add {
-                    let q = _mm256_set1_epi32(prime.value() as i32);
                     v = _mm256_add_epi32(v, _mm256_loadu_si256(p));
-                    v = _mm256_min_epu32(v, _mm256_sub_epi32(v, q));
+                    v = _mm256_min_epu32(v, _mm256_sub_epi32(v, constants.both));
                 }
                 _mm256_storeu_si256(p, v);
             }
@@ -286,10 +324,11 @@ mod avx2 {
     struct Constants {
         q: __m256i,
         q2: __m256i,
+        /// The prime in every 32-bit lane.
+        both: __m256i,
         inverse: __m256i,
         /// `⌊2^49 / q⌋`.
         quotient: __m256i,
-        low: __m256i,
     }
 
     /// `high + low·2^-32` modulo q in each 64-bit lane, for `high < 2^41` and `low < 2^32`.
@@ -298,7 +337,7 @@ mod avx2 {
     fn reduce(c: Constants, high: __m256i, low: __m256i) -> __m256i {
         // Montgomery: low·2^-32 ≡ -t.
         let m = _mm256_mul_epu32(low, c.inverse);
-        let t = _mm256_srli_epi64::<32>(_mm256_mul_epu32(_mm256_and_si256(m, c.low), c.q));
+        let t = _mm256_srli_epi64::<32>(_mm256_mul_epu32(m, c.q));
         // Barrett: the quotient is short by at most 2, so the rest is below 3q.
         let estimate = _mm256_mul_epu32(_mm256_srli_epi64::<29>(high), c.quotient);
         let estimate = _mm256_srli_epi64::<20>(estimate);

@@ -12,6 +12,7 @@
 //! Numbers are laid out as [`crate::kernel::weighted`] reads them, for groups of input chunks.
 
 use crate::error::{HeError, agree};
+use crate::kernel::elementwise;
 use crate::kernel::weighted::Runs;
 use crate::noise;
 use crate::ntt::Ntt;
@@ -162,6 +163,8 @@ struct Encoder {
     coefficients: Vec<u64>,
     signed: Vec<i64>,
     limb: Vec<u32>,
+    /// The diagonals of one giant step: `[baby][prime][period]`.
+    tile: Vec<u32>,
 }
 
 impl Encoder {
@@ -179,6 +182,7 @@ impl Encoder {
             coefficients: vec![0; degree],
             signed: vec![0; degree],
             limb: vec![0; degree],
+            tile: vec![0; layout.baby_steps() * params.all_primes() * layout.period()],
         }
     }
 
@@ -206,8 +210,8 @@ impl Encoder {
                     for (o, output) in part.outputs.clone().enumerate() {
                         let (ins, outs) = (inputs.columns(input), outputs.columns(output));
                         for (g, giant) in giants.clone().enumerate() {
+                            let step = giant * baby as i32;
                             for b in 0..baby {
-                                let step = giant * baby as i32;
                                 let entry = |f: usize| {
                                     let from = layout.source(f, step + b as i32)?;
                                     if from >= ins.len() || f >= outs.len() {
@@ -216,14 +220,15 @@ impl Encoder {
                                     let (block, r, c) = shape.entry(ins.start + from, outs.start + f)?;
                                     Some(weight(block, r, c))
                                 };
-                                let place = Place {
-                                    output: o * giants.len() + g,
-                                    outputs: count,
-                                    term: i * baby + b,
-                                    terms,
-                                };
-                                self.diagonal(layout.period(), step, entry, place, &mut weights);
+                                self.diagonal(b, layout.period(), step, entry);
                             }
+                            let place = Place {
+                                output: o * giants.len() + g,
+                                outputs: count,
+                                term: i * baby,
+                                terms,
+                            };
+                            self.place(baby, layout.period(), place, &mut weights);
                         }
                     }
                 }
@@ -233,15 +238,10 @@ impl Encoder {
         PreparedPart { part, giants, groups }
     }
 
-    /// Encodes one diagonal, rotated back by `step`, into its places.
-    fn diagonal(
-        &mut self,
-        period: usize,
-        step: i32,
-        entry: impl Fn(usize) -> Option<u64>,
-        place: Place,
-        out: &mut [u32],
-    ) {
+    /// Encodes one diagonal, rotated back by `step`, as baby step `b` of the tile.
+    fn diagonal(&mut self, b: usize, period: usize, step: i32, entry: impl Fn(usize) -> Option<u64>) {
+        let all = self.ntts.len();
+        let tile = &mut self.tile[b * all * period..][..all * period];
         self.values.fill(0);
         let (row0, row1) = self.values.split_at_mut(period);
         let mut any = false;
@@ -252,6 +252,7 @@ impl Encoder {
             }
         }
         if !any {
+            tile.fill(0);
             return;
         }
         row1.copy_from_slice(row0);
@@ -259,23 +260,33 @@ impl Encoder {
         for (s, &c) in self.signed.iter_mut().zip(&self.coefficients) {
             *s = modulus::to_signed(c);
         }
-        let (per, groups) = (self.runs.per_block(), self.runs.groups());
-        for (j, ntt) in self.ntts.iter().enumerate() {
-            let prime = self.params.prime(j);
+        for (ntt, out) in self.ntts.iter().zip(tile.chunks_exact_mut(period)) {
+            let prime = ntt.prime();
             let unit = prime.shoup(prime.to_montgomery(1));
-            for (x, &c) in self.limb.iter_mut().zip(&self.signed) {
-                *x = prime.mul_shoup_lazy(prime.from_signed_wide(c), unit);
-            }
+            elementwise::lift(self.params.simd(), prime, &mut self.limb, &self.signed, unit);
             ntt.forward(&mut self.limb);
-            for (group, values) in self.limb[..period].chunks_exact(per).enumerate() {
+            out.copy_from_slice(&self.limb[..period]);
+        }
+    }
+
+    /// Copies a tile of baby steps to where the kernel reads it: neighbours in memory for each
+    /// value, so that whole cache lines are written.
+    fn place(&self, baby: usize, period: usize, place: Place, out: &mut [u32]) {
+        let (per, groups, all) = (self.runs.per_block(), self.runs.groups(), self.ntts.len());
+        for j in 0..all {
+            for group in 0..groups {
                 let at = (((j * groups + group) * place.outputs + place.output) * place.terms + place.term) * per;
-                out[at..at + per].copy_from_slice(values);
+                let out = &mut out[at..at + baby * per];
+                for (b, out) in out.chunks_exact_mut(per).enumerate() {
+                    let from = (b * all + j) * period + group * per;
+                    out.copy_from_slice(&self.tile[from..from + per]);
+                }
             }
         }
     }
 }
 
-/// Where a diagonal goes among those of its group.
+/// Where the diagonals of a giant step go among those of their group.
 #[derive(Clone, Copy)]
 struct Place {
     output: usize,
