@@ -128,14 +128,7 @@ impl Evaluator {
         agree("tokens of input and weights", theirs.tokens(), ours.tokens())?;
         agree("cell width of input and weights", theirs.period(), ours.period())?;
         agree("packing of input and weights", theirs.packing() as usize, ours.packing() as usize)?;
-        agree("columns of input and rows of weights", input.chunks.total(), weights.inputs.total())?;
-        if input.chunks != weights.inputs {
-            return Err(HeError::Mismatch {
-                what: "chunks of input and weights",
-                left: input.chunks.len(),
-                right: weights.inputs.len(),
-            });
-        }
+        input.chunks.agree(&weights.inputs)?;
         if let Some(mask) = mask {
             agree("rows of the mask", mask.rows(), ours.tokens())?;
             agree("columns of the mask", mask.cols(), weights.outputs.total())?;
@@ -288,5 +281,54 @@ impl Evaluator {
             counters.rotations += 1;
         }
         Ok(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget;
+    use crate::keys::SecretKey;
+    use crate::noise;
+    use crate::packing::layout::Layout;
+    use primer_ring::modulus;
+    use primer_ring::prg::Prg;
+    use rand_core::Rng;
+
+    #[test]
+    fn noise_of_products_is_within_its_bound() {
+        let params = Params::products();
+        let mut rng = Prg::new(&[11; 16]);
+        let secret = SecretKey::generate(&params, &mut rng);
+        for (layout, inputs) in [
+            (Layout::tokens_first(&params, 60).unwrap(), 300),
+            (Layout::features_first(&params, 1, 128).unwrap(), 128),
+        ] {
+            let public = PublicKey::generate(&secret, &mut rng);
+            let galois = GaloisKeys::generate(&secret, layout.rotations(), &mut rng);
+            let mut server = Evaluator::new(public, galois).unwrap();
+            let w = Matrix::from_fn(inputs, 100, |_, _| (rng.next_u32() as i16) >> 1);
+            let x = Matrix::from_fn(layout.tokens(), inputs, |_, _| modulus::random(&mut rng));
+            let weights = PreparedWeights::dense(&params, &layout, &w).unwrap();
+            let sent = EncryptedMatrix::encrypt(&secret, &layout, weights.input_chunks(), &x, &mut rng).unwrap();
+            let sums = server.part(&sent, 0, &weights, &weights.parts[0], &mut Counters::default()).unwrap();
+            for sum in sums {
+                let halves = sum.map(|half| {
+                    let mut half = half.into_coefficients(&params);
+                    half.drop_to(&params, params.data_primes());
+                    half
+                });
+                let largest = budget::noise(&secret, &halves).iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                let (found, bound) = (largest.log2(), weights.noise().log2());
+                // Typical noise is far below the worst case, and not so far that the test is idle.
+                assert!(found < bound && found > bound - 30.0, "2^{found} of 2^{bound}");
+                let halves = halves.map(|mut half| {
+                    half.drop_to(&params, params.flood_limbs());
+                    half
+                });
+                let largest = budget::noise(&secret, &halves).iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                assert!(largest < noise::hidden(&params, weights.noise()));
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! x
 pub mod answer;
+pub mod budget;
 pub mod ciphertext;
 pub mod counters;
 pub mod error;

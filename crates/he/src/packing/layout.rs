@@ -216,6 +216,16 @@ impl Chunks {
         self.columns.last().map_or(0, |r| r.end)
     }
 
+    /// Fails unless columns are cut in the same way.
+    pub(crate) fn agree(&self, other: &Self) -> Result<(), HeError> {
+        crate::error::agree("columns of the input", self.total(), other.total())?;
+        crate::error::agree("chunks of the input", self.len(), other.len())?;
+        for (ours, theirs) in self.columns.iter().zip(&other.columns) {
+            crate::error::agree("end of a chunk of the input", ours.end, theirs.end)?;
+        }
+        Ok(())
+    }
+
     /// The widest chunk of some.
     pub(crate) fn widest(&self, chunks: Range<usize>) -> usize {
         self.columns[chunks].iter().map(Range::len).max().unwrap_or(0)

@@ -117,6 +117,13 @@ impl EncryptedAnswer {
     }
 }
 
+impl EncryptedAnswer {
+    /// The ciphertexts.
+    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
+        self.answers.iter()
+    }
+}
+
 /// The mask of one answer ciphertext, by coefficients: uniform in every slot but those of the
 /// result, which get the caller's mask, or nothing.
 pub(crate) fn mask(
