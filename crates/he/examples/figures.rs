@@ -11,11 +11,24 @@ fn main() -> Result<(), primer_he::error::HeError> {
     let params = Params::products();
     let mut rng = Prg::from_os();
     let secret = SecretKey::generate(&params, &mut rng);
-    for (tokens, inputs, outputs, repetitions) in
-        [(30, 768, 768, 5), (30, 768, 2304, 3), (30, 768, 3072, 3), (30, 3072, 768, 3), (128, 768, 768, 3), (30, 384, 384, 5)]
-    {
+    for (tokens, inputs, outputs, repetitions) in [
+        (30, 768, 768, 5),
+        (30, 768, 2304, 3),
+        (30, 768, 3072, 3),
+        (30, 3072, 768, 3),
+        (128, 768, 768, 3),
+        (30, 384, 384, 5),
+    ] {
         let layout = Layout::tokens_first(&params, tokens)?;
-        let figure = measure::linear(&params, &secret, &layout, inputs, outputs, repetitions, &mut rng)?;
+        let figure = measure::linear(
+            &params,
+            &secret,
+            &layout,
+            inputs,
+            outputs,
+            repetitions,
+            &mut rng,
+        )?;
         println!("{tokens} tokens, {inputs}x{outputs}: {figure:?}");
     }
     if std::env::args().any(|a| a == "--embedding") {

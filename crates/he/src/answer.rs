@@ -63,7 +63,11 @@ impl Answer {
     ///
     /// # Errors
     /// If the noise is beyond what any admitted operation can leave.
-    pub fn decrypt_slots(&self, secret: &SecretKey, index: usize) -> Result<Zeroizing<Vec<u64>>, HeError> {
+    pub fn decrypt_slots(
+        &self,
+        secret: &SecretKey,
+        index: usize,
+    ) -> Result<Zeroizing<Vec<u64>>, HeError> {
         let params = secret.params();
         let (mut plain, worst) = decrypt(secret, &self.halves);
         if worst as f64 > noise_limit(params) * P as f64 {
@@ -78,7 +82,9 @@ impl Answer {
 /// The most noise that an admitted operation leaves in an answer.
 fn noise_limit(params: &Params) -> f64 {
     // `noise::check` admits hidden noise up to 2^36; the rest of an answer is the same for all.
-    let flooded = f64::from(sample::FLOOD_BITS).exp2() + f64::from(sample::FLOOD_BITS - noise::STATISTICAL_BITS).exp2();
+    let flooded = f64::from(sample::FLOOD_BITS).exp2()
+        + f64::from(sample::FLOOD_BITS - noise::STATISTICAL_BITS).exp2();
     let bits = params.modulus_bits(params.flood_limbs()) - params.modulus_bits(ANSWER_LIMBS);
-    (flooded * (-bits).exp2() + 2.0 * noise::rounding(params)).min(noise::capacity(params, ANSWER_LIMBS))
+    (flooded * (-bits).exp2() + 2.0 * noise::rounding(params))
+        .min(noise::capacity(params, ANSWER_LIMBS))
 }

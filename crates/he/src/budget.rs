@@ -46,11 +46,23 @@ pub(crate) fn noise(secret: &SecretKey, halves: &[Poly<Coefficients>; 2]) -> Vec
     (0..params.degree())
         .map(|i| {
             let residues: Vec<u32> = (0..limbs)
-                .map(|j| params.prime(j).mul(phase.limb(j)[i], params.prime(j).reduce(P)))
+                .map(|j| {
+                    params
+                        .prime(j)
+                        .mul(phase.limb(j)[i], params.prime(j).reduce(P))
+                })
                 .collect();
-            let negated: Vec<u32> = residues.iter().enumerate().map(|(j, &r)| params.prime(j).neg(r)).collect();
+            let negated: Vec<u32> = residues
+                .iter()
+                .enumerate()
+                .map(|(j, &r)| params.prime(j).neg(r))
+                .collect();
             let (up, down) = (number(params, &residues), number(params, &negated));
-            if up <= down { up / P as f64 } else { -down / P as f64 }
+            if up <= down {
+                up / P as f64
+            } else {
+                -down / P as f64
+            }
         })
         .collect()
 }
@@ -67,7 +79,8 @@ fn number(params: &Params, residues: &[u32]) -> f64 {
         }
         digits.push(x);
     }
-    let value = |acc: f64, (j, &d): (usize, &u32)| acc * f64::from(params.prime(j).value()) + f64::from(d);
+    let value =
+        |acc: f64, (j, &d): (usize, &u32)| acc * f64::from(params.prime(j).value()) + f64::from(d);
     digits.iter().enumerate().rev().fold(0.0, value)
 }
 

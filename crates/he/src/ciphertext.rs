@@ -108,7 +108,10 @@ impl Ciphertext {
 ///
 /// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. A double-precision quotient is right
 /// to one unit, and the exact remainder, which is the noise times p, puts it right.
-pub(crate) fn decrypt(secret: &SecretKey, ct: &[Poly<Coefficients>; 2]) -> (Zeroizing<Vec<u64>>, u64) {
+pub(crate) fn decrypt(
+    secret: &SecretKey,
+    ct: &[Poly<Coefficients>; 2],
+) -> (Zeroizing<Vec<u64>>, u64) {
     let params: &Arc<Params> = secret.params();
     let n = params.degree();
     let mut phase = ct[1].copy().into_values(params);

@@ -45,7 +45,9 @@ pub enum HeError {
         room_bits: f64,
     },
     /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted budget.
-    #[error("decryption of ciphertext {index} met noise beyond its bound: wrong key or damaged data")]
+    #[error(
+        "decryption of ciphertext {index} met noise beyond its bound: wrong key or damaged data"
+    )]
     NoiseExhausted {
         /// Which ciphertext of the message.
         index: usize,

@@ -13,12 +13,13 @@
 //! Work runs prime by prime, so that the rotated inputs of one prime are all that has to stay close.
 
 use crate::answer::finish;
+use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::kernel::{elementwise, inner::inner, weighted::weighted};
 use crate::keys::{GaloisKeys, PublicKey};
 use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix, mask};
-use crate::packing::weights::{Group, PreparedPart, PreparedWeights, runs};
+use crate::packing::weights::{PreparedPart, PreparedWeights, runs};
 use crate::params::Params;
 use crate::poly::{Poly, Values, divide_by_last};
 use crate::switch::Digits;
@@ -63,7 +64,10 @@ impl Evaluator {
     /// If the keys were made for different parameters.
     pub fn new(public: PublicKey, galois: GaloisKeys) -> Result<Self, HeError> {
         if public.params.fingerprint() != galois.params.fingerprint() {
-            return Err(crate::wire::fingerprint_error(&galois.params, public.params.fingerprint()));
+            return Err(crate::wire::fingerprint_error(
+                &galois.params,
+                public.params.fingerprint(),
+            ));
         }
         Ok(Self {
             params: public.params.clone(),
@@ -101,7 +105,14 @@ impl Evaluator {
                 let first = run * input.chunks.len();
                 let sums = self.part(input, first, weights, part, &mut counters)?;
                 for sum in sums {
-                    let plain = mask(&self.params, layout, outputs, answers.len(), mask_values, rng);
+                    let plain = mask(
+                        &self.params,
+                        layout,
+                        outputs,
+                        answers.len(),
+                        mask_values,
+                        rng,
+                    );
                     answers.push(finish(&self.public, sum, &plain, rng));
                 }
             }
@@ -122,12 +133,27 @@ impl Evaluator {
         mask: Option<&Matrix<u64>>,
     ) -> Result<(), HeError> {
         if weights.params.fingerprint() != self.params.fingerprint() {
-            return Err(crate::wire::fingerprint_error(&self.params, weights.params.fingerprint()));
+            return Err(crate::wire::fingerprint_error(
+                &self.params,
+                weights.params.fingerprint(),
+            ));
         }
         let (ours, theirs) = (&weights.layout, &input.layout);
-        agree("tokens of input and weights", theirs.tokens(), ours.tokens())?;
-        agree("cell width of input and weights", theirs.period(), ours.period())?;
-        agree("packing of input and weights", theirs.packing() as usize, ours.packing() as usize)?;
+        agree(
+            "tokens of input and weights",
+            theirs.tokens(),
+            ours.tokens(),
+        )?;
+        agree(
+            "cell width of input and weights",
+            theirs.period(),
+            ours.period(),
+        )?;
+        agree(
+            "packing of input and weights",
+            theirs.packing() as usize,
+            ours.packing() as usize,
+        )?;
         input.chunks.agree(&weights.inputs)?;
         if let Some(mask) = mask {
             agree("rows of the mask", mask.rows(), ours.tokens())?;
@@ -150,45 +176,51 @@ impl Evaluator {
         let (outputs, giants) = (part.part.outputs.len(), part.giants.len());
         let len = outputs * giants * 2 * n;
         sized(&mut self.work.sums, all * len);
+        let mut encoder = None;
         for (index, group) in part.groups.iter().enumerate() {
-            self.group(input, first, weights, group, len, index > 0, counters)?;
+            let numbers = weights.group(&mut encoder, part, index);
+            let inputs = &input.ciphertexts[first + group.inputs.start..first + group.inputs.end];
+            self.group(inputs, weights, &numbers, len, index > 0, counters)?;
         }
         counters.products += part.groups.iter().map(|g| g.inputs.len()).sum::<usize>()
             * weights.layout.baby_steps()
             * outputs
             * giants;
-        (0..outputs).map(|o| self.giants(weights, part, o, len, counters)).collect()
+        (0..outputs)
+            .map(|o| self.giants(weights, part, o, len, counters))
+            .collect()
     }
 
-    /// Rotates the inputs of a group and adds their products to the sums.
+    /// Rotates the inputs of a group and adds their products with the group's weights to the sums.
     fn group(
         &mut self,
-        input: &EncryptedMatrix,
-        first: usize,
+        inputs: &[SeededCiphertext],
         weights: &PreparedWeights,
-        group: &Group,
+        numbers: &[u32],
         len: usize,
         add: bool,
         counters: &mut Counters,
     ) -> Result<(), HeError> {
         let params = &*self.params;
-        let (n, data, all, simd) = (params.degree(), params.data_primes(), params.all_primes(), params.simd());
-        let (baby, count) = (weights.layout.baby_steps(), group.inputs.len());
+        let (n, data, all, simd) = (
+            params.degree(),
+            params.data_primes(),
+            params.all_primes(),
+            params.simd(),
+        );
+        let (baby, count) = (weights.layout.baby_steps(), inputs.len());
         let (terms, runs) = (baby * count, runs(params, &weights.layout));
         let keys = (1..baby)
             .map(|b| self.galois.get(b as i32))
             .collect::<Result<Vec<_>, _>>()?;
         let work = &mut self.work;
-        let inputs: Vec<_> = group
-            .inputs
-            .clone()
-            .map(|i| input.ciphertexts[first + i].expand(params))
-            .collect();
-        work.digits.resize_with(count.max(work.digits.len()), Digits::new);
+        let inputs: Vec<_> = inputs.iter().map(|ct| ct.expand(params)).collect();
+        work.digits
+            .resize_with(count.max(work.digits.len()), Digits::new);
         for (ct, digits) in inputs.iter().zip(&mut work.digits) {
             digits.of_values(params, ct.halves[1].data());
         }
-        let stride = group.weights.len() / all;
+        let stride = numbers.len() / all;
         let rotated = sized(&mut work.rotated, 2 * n * terms);
         // Scratch: P·c0 of every input, P·c1 and two sums.
         let (scaled, rest) = sized(&mut work.scratch, (count + 2) * n).split_at_mut(count * n);
@@ -216,16 +248,26 @@ impl Evaluator {
             for (b, key) in keys.iter().enumerate() {
                 let (key0, key1) = key.halves(params, j);
                 for (i, digits) in work.digits[..count].iter().enumerate() {
-                    inner(simd, prime, digits.modulo(params, j), key0, key1, half0, half1);
+                    inner(
+                        simd,
+                        prime,
+                        digits.modulo(params, j),
+                        key0,
+                        key1,
+                        half0,
+                        half1,
+                    );
                     elementwise::add_assign(simd, prime, half0, &scaled[i * n..][..n]);
                     let at = 2 * block * (i * baby + b + 1);
-                    key.map.apply_blocked(simd, half0, rotated, 2 * block * terms, at);
-                    key.map.apply_blocked(simd, half1, rotated, 2 * block * terms, at + block);
+                    key.map
+                        .apply_blocked(simd, half0, rotated, 2 * block * terms, at);
+                    key.map
+                        .apply_blocked(simd, half1, rotated, 2 * block * terms, at + block);
                 }
             }
-            let weights = &group.weights[j * stride..][..stride];
+            let numbers = &numbers[j * stride..][..stride];
             let sums = &mut work.sums[j * len..][..len];
-            weighted(simd, prime, runs, rotated, terms, weights, sums, add);
+            weighted(simd, prime, runs, rotated, terms, numbers, sums, add);
         }
         counters.inputs += count;
         counters.hoisted += count * (baby - 1);
@@ -249,7 +291,8 @@ impl Evaluator {
         let mut total = [Poly::zero(params, all), Poly::zero(params, all)];
         let scratch = sized(&mut work.scratch, (all + 2) * n);
         for (g, giant) in part.giants.clone().enumerate() {
-            let at = |j: usize, half: usize| j * len + ((output * part.giants.len() + g) * 2 + half) * n;
+            let at =
+                |j: usize, half: usize| j * len + ((output * part.giants.len() + g) * 2 + half) * n;
             if giant == 0 {
                 for j in 0..all {
                     for (half, total) in total.iter_mut().enumerate() {
@@ -273,7 +316,15 @@ impl Evaluator {
             for j in 0..all {
                 let prime = params.prime(j);
                 let (key0, key1) = key.halves(params, j);
-                inner(simd, prime, work.giant.modulo(params, j), key0, key1, half0, half1);
+                inner(
+                    simd,
+                    prime,
+                    work.giant.modulo(params, j),
+                    key0,
+                    key1,
+                    half0,
+                    half1,
+                );
                 elementwise::add_assign(simd, prime, half0, &work.sums[at(j, 0)..][..n]);
                 key.map.apply_add(simd, prime, half0, total0.limb_mut(j));
                 key.map.apply_add(simd, prime, half1, total1.limb_mut(j));
@@ -310,23 +361,40 @@ mod tests {
             let w = Matrix::from_fn(inputs, 100, |_, _| (rng.next_u32() as i16) >> 1);
             let x = Matrix::from_fn(layout.tokens(), inputs, |_, _| modulus::random(&mut rng));
             let weights = PreparedWeights::dense(&params, &layout, &w).unwrap();
-            let sent = EncryptedMatrix::encrypt(&secret, &layout, weights.input_chunks(), &x, &mut rng).unwrap();
-            let sums = server.part(&sent, 0, &weights, &weights.parts[0], &mut Counters::default()).unwrap();
+            let sent =
+                EncryptedMatrix::encrypt(&secret, &layout, weights.input_chunks(), &x, &mut rng)
+                    .unwrap();
+            let sums = server
+                .part(
+                    &sent,
+                    0,
+                    &weights,
+                    &weights.parts[0],
+                    &mut Counters::default(),
+                )
+                .unwrap();
             for sum in sums {
                 let halves = sum.map(|half| {
                     let mut half = half.into_coefficients(&params);
                     half.drop_to(&params, params.data_primes());
                     half
                 });
-                let largest = budget::noise(&secret, &halves).iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                let largest = budget::noise(&secret, &halves)
+                    .iter()
+                    .fold(0.0f64, |m, x| m.max(x.abs()));
                 let (found, bound) = (largest.log2(), weights.noise().log2());
                 // Typical noise is far below the worst case, and not so far that the test is idle.
-                assert!(found < bound && found > bound - 30.0, "2^{found} of 2^{bound}");
+                assert!(
+                    found < bound && found > bound - 30.0,
+                    "2^{found} of 2^{bound}"
+                );
                 let halves = halves.map(|mut half| {
                     half.drop_to(&params, params.flood_limbs());
                     half
                 });
-                let largest = budget::noise(&secret, &halves).iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                let largest = budget::noise(&secret, &halves)
+                    .iter()
+                    .fold(0.0f64, |m, x| m.max(x.abs()));
                 assert!(largest < noise::hidden(&params, weights.noise()));
             }
         }

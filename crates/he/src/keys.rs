@@ -255,7 +255,11 @@ impl GaloisKeys {
     ) -> Self {
         let row = secret.params.row() as i32;
         let mut keys = BTreeMap::new();
-        for steps in rotations.into_iter().map(|r| centre(r, row)).filter(|&r| r != 0) {
+        for steps in rotations
+            .into_iter()
+            .map(|r| centre(r, row))
+            .filter(|&r| r != 0)
+        {
             keys.entry(steps)
                 .or_insert_with(|| GaloisKey::generate(secret, steps, rng));
         }

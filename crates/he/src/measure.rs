@@ -74,8 +74,24 @@ pub fn figures() -> Result<Figures, HeError> {
     let rotation = best(20, || failed = rotate(&galois, &ciphertext, 1).err());
     failed.map_or(Ok(()), Err)?;
 
-    let tokens = linear(&params, &secret, &Layout::tokens_first(&params, 30)?, 768, 768, 5, &mut rng)?;
-    let features = linear(&params, &secret, &Layout::features_first(&params, 30, 768)?, 768, 768, 2, &mut rng)?;
+    let tokens = linear(
+        &params,
+        &secret,
+        &Layout::tokens_first(&params, 30)?,
+        768,
+        768,
+        5,
+        &mut rng,
+    )?;
+    let features = linear(
+        &params,
+        &secret,
+        &Layout::features_first(&params, 30, 768)?,
+        768,
+        768,
+        2,
+        &mut rng,
+    )?;
     Ok(Figures {
         ntt_8192_us: ntt * 1e6,
         rotation_ms: rotation * 1e3,
@@ -133,7 +149,9 @@ pub fn linear(
     let mask = random(layout.tokens(), outputs);
     let input = EncryptedMatrix::encrypt(secret, layout, weights.input_chunks(), &x, rng)?;
     let mut last = Err(HeError::NoiseExhausted { index: 0 });
-    let seconds = best(repetitions, || last = server.linear(&input, &weights, Some(&mask), rng));
+    let seconds = best(repetitions, || {
+        last = server.linear(&input, &weights, Some(&mask), rng)
+    });
     let (answer, counters) = last?;
     let mut decrypted = Ok(());
     let decrypt = best(3, || decrypted = answer.decrypt(secret).map(|_| ()));
@@ -157,7 +175,16 @@ fn product_term(params: &Params) -> f64 {
     let weights = vec![54_321; runs.distinct() * outputs * terms];
     let mut out = vec![0; 2 * n * outputs];
     let one_prime = best(5, || {
-        weighted(params.simd(), params.prime(0), runs, &data, terms, &weights, &mut out, false);
+        weighted(
+            params.simd(),
+            params.prime(0),
+            runs,
+            &data,
+            terms,
+            &weights,
+            &mut out,
+            false,
+        );
     });
     one_prime * params.all_primes() as f64 / (terms * outputs) as f64
 }

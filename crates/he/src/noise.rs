@@ -39,9 +39,14 @@ pub fn growth(coefficients: usize) -> f64 {
 
 /// Noise after division from all data primes to those at which answers are flooded.
 fn at_flooding(params: &Params, noise: f64) -> f64 {
-    let bits = params.modulus_bits(params.data_primes()) - params.modulus_bits(params.flood_limbs());
+    let bits =
+        params.modulus_bits(params.data_primes()) - params.modulus_bits(params.flood_limbs());
     // Several divisions in a row: the rounding of all but the last is divided again.
-    let roundings = if bits > 0.0 { rounding(params) * (1.0 + 2f64.powi(-28)) } else { 0.0 };
+    let roundings = if bits > 0.0 {
+        rounding(params) * (1.0 + 2f64.powi(-28))
+    } else {
+        0.0
+    };
     noise * (-bits).exp2() + roundings
 }
 
@@ -105,12 +110,21 @@ mod tests {
     #[test]
     fn small_parameters_have_no_room_for_products() {
         let small = Params::new(4096, 2).unwrap();
-        assert!(matches!(check(&small, fresh()), Err(HeError::NoiseBudget { .. })));
+        assert!(matches!(
+            check(&small, fresh()),
+            Err(HeError::NoiseBudget { .. })
+        ));
         let five = Params::new(8192, 5).unwrap();
-        assert!(matches!(check(&five, 2f64.powi(79)), Err(HeError::NoiseBudget { .. })));
+        assert!(matches!(
+            check(&five, 2f64.powi(79)),
+            Err(HeError::NoiseBudget { .. })
+        ));
         let six = Params::products();
         assert!(check(&six, 2f64.powi(95)).is_ok());
-        assert!(matches!(check(&six, 2f64.powi(97)), Err(HeError::NoiseBudget { .. })));
+        assert!(matches!(
+            check(&six, 2f64.powi(97)),
+            Err(HeError::NoiseBudget { .. })
+        ));
         assert!(distance_bits(&six, 2f64.powi(79)) < -43.0);
     }
 }

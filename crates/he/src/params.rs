@@ -99,7 +99,10 @@ impl Params {
             .iter()
             .map(|a| {
                 let invert = |b: &Prime| b.shoup(b.invert(a.value() % b.value()));
-                primes.iter().map(|b| if a == b { Shoup::default() } else { invert(b) }).collect()
+                primes
+                    .iter()
+                    .map(|b| if a == b { Shoup::default() } else { invert(b) })
+                    .collect()
             })
             .collect();
         let plain_inverse = primes
@@ -184,7 +187,10 @@ impl Params {
 
     /// `log2` of the product of the first `limbs` primes.
     pub fn modulus_bits(&self, limbs: usize) -> f64 {
-        self.primes[..limbs].iter().map(|p| f64::from(p.value()).log2()).sum()
+        self.primes[..limbs]
+            .iter()
+            .map(|p| f64::from(p.value()).log2())
+            .sum()
     }
 
     /// Adds `round(q·m/p)` to limbs of coefficients, `q` being the product of the first `limbs`
@@ -215,14 +221,28 @@ mod tests {
     fn beyond_the_table_is_refused() {
         assert_eq!(
             Params::new(4096, 3).err(),
-            Some(HeError::Insecure { degree: 4096, bits: 120, limit: 109 })
+            Some(HeError::Insecure {
+                degree: 4096,
+                bits: 120,
+                limit: 109
+            })
         );
         assert_eq!(
             Params::new(8192, 7).err(),
-            Some(HeError::Insecure { degree: 8192, bits: 240, limit: 218 })
+            Some(HeError::Insecure {
+                degree: 8192,
+                bits: 240,
+                limit: 218
+            })
         );
-        assert_eq!(Params::new(2048, 2).err(), Some(HeError::Degree { degree: 2048 }));
-        assert!(matches!(Params::new(16384, 8).err(), Some(HeError::Primes { primes: 8, .. })));
+        assert_eq!(
+            Params::new(2048, 2).err(),
+            Some(HeError::Degree { degree: 2048 })
+        );
+        assert!(matches!(
+            Params::new(16384, 8).err(),
+            Some(HeError::Primes { primes: 8, .. })
+        ));
         for (degree, data) in [(4096, 2), (8192, 6), (16384, 7)] {
             assert!(Params::new(degree, data).is_ok());
         }

@@ -61,7 +61,12 @@ impl<Form> Poly<Form> {
     /// `self += other`, limb by limb; `other` has at least as many limbs.
     pub fn add_assign(&mut self, params: &Params, other: &Self) {
         for i in 0..self.limbs() {
-            elementwise::add_assign(params.simd(), params.prime(i), self.limb_mut(i), other.limb(i));
+            elementwise::add_assign(
+                params.simd(),
+                params.prime(i),
+                self.limb_mut(i),
+                other.limb(i),
+            );
         }
     }
 
@@ -131,7 +136,14 @@ pub(crate) fn divide_by_last(params: &Params, keep: &mut [u32], rest: &mut [u32]
     elementwise::add_constant(params.simd(), dropped, rest, half);
     for (i, limb) in keep.chunks_exact_mut(params.degree()).enumerate() {
         let prime = params.prime(i);
-        elementwise::divide_limb(params.simd(), prime, limb, rest, half, params.inverse(last, i));
+        elementwise::divide_limb(
+            params.simd(),
+            prime,
+            limb,
+            rest,
+            half,
+            params.inverse(last, i),
+        );
     }
 }
 
@@ -147,7 +159,12 @@ impl Poly<Values> {
     /// `self *= other`; `other` has at least as many limbs.
     pub fn mul_assign(&mut self, params: &Params, other: &Self) {
         for i in 0..self.limbs() {
-            elementwise::mul_assign(params.simd(), params.prime(i), self.limb_mut(i), other.limb(i));
+            elementwise::mul_assign(
+                params.simd(),
+                params.prime(i),
+                self.limb_mut(i),
+                other.limb(i),
+            );
         }
     }
 

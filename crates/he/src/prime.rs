@@ -194,7 +194,10 @@ impl Prime {
     pub const fn from_signed_wide(self, x: i64) -> u32 {
         let negative = (x >> 63) as u32;
         let r = self.reduce60(x.unsigned_abs());
-        reduce_once((r ^ negative).wrapping_sub(negative).wrapping_add(self.q), self.q)
+        reduce_once(
+            (r ^ negative).wrapping_sub(negative).wrapping_add(self.q),
+            self.q,
+        )
     }
 
     /// A primitive root of unity of order `2^log`.
@@ -221,7 +224,12 @@ pub const fn reduce_once(x: u32, q: u32) -> u32 {
 }
 
 fn is_prime(q: u32) -> bool {
-    q > 2 && q % 2 == 1 && (3..).step_by(2).take_while(|d| d * d <= u64::from(q)).all(|d| u64::from(q) % d != 0)
+    q > 2
+        && q % 2 == 1
+        && (3..)
+            .step_by(2)
+            .take_while(|d| d * d <= u64::from(q))
+            .all(|d| u64::from(q) % d != 0)
 }
 
 #[cfg(test)]

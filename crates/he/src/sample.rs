@@ -39,7 +39,10 @@ fn each_word(rng: &mut impl CryptoRng, count: usize, mut f: impl FnMut(usize, u6
         let words = (count - start).min(WORDS);
         rng.fill_bytes(&mut bytes[..8 * words]);
         for (i, word) in bytes[..8 * words].chunks_exact(8).enumerate() {
-            f(start + i, u64::from_le_bytes(word.try_into().expect("eight bytes")));
+            f(
+                start + i,
+                u64::from_le_bytes(word.try_into().expect("eight bytes")),
+            );
         }
     }
 }
@@ -102,7 +105,10 @@ mod tests {
         let noise = error(&mut rng, n);
         let mean = noise.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
         let variance = noise.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n as f64;
-        assert!(mean.abs() < 0.05 && (variance - 10.5).abs() < 0.3, "{mean} {variance}");
+        assert!(
+            mean.abs() < 0.05 && (variance - 10.5).abs() < 0.3,
+            "{mean} {variance}"
+        );
         assert!(noise.iter().all(|x| x.unsigned_abs() <= ERROR_BOUND as u8));
     }
 

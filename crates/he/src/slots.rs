@@ -181,7 +181,11 @@ mod tests {
             for j in 0..n {
                 let term = modulus::mul(pa[i], pb[j]);
                 let at = &mut product[(i + j) % n];
-                *at = if i + j < n { modulus::add(*at, term) } else { modulus::sub(*at, term) };
+                *at = if i + j < n {
+                    modulus::add(*at, term)
+                } else {
+                    modulus::sub(*at, term)
+                };
             }
         }
         let mut got = vec![0; n];

@@ -65,7 +65,13 @@ impl EncryptedMatrix {
 }
 
 /// The chunk of a matrix for one ciphertext, as a transformed plaintext.
-fn plain(params: &Params, layout: &Layout, chunks: &Chunks, index: usize, matrix: &Matrix<u64>) -> Poly<Values> {
+fn plain(
+    params: &Params,
+    layout: &Layout,
+    chunks: &Chunks,
+    index: usize,
+    matrix: &Matrix<u64>,
+) -> Poly<Values> {
     let mut slots = Zeroizing::new(vec![0; params.degree()]);
     let columns = chunks.columns(index % chunks.len());
     for token in layout.tokens_of_run(index / chunks.len()) {
@@ -79,21 +85,43 @@ fn plain(params: &Params, layout: &Layout, chunks: &Chunks, index: usize, matrix
 fn encode(params: &Params, slots: &[u64]) -> Poly<Values> {
     let mut coefficients = Zeroizing::new(vec![0; params.degree()]);
     params.slots().encode(slots, &mut coefficients);
-    let signed: Zeroizing<Vec<i64>> = Zeroizing::new(coefficients.iter().map(|&c| modulus::to_signed(c)).collect());
+    let signed: Zeroizing<Vec<i64>> = Zeroizing::new(
+        coefficients
+            .iter()
+            .map(|&c| modulus::to_signed(c))
+            .collect(),
+    );
     let mut out = Poly::<crate::poly::Coefficients>::zero(params, params.data_primes());
     for j in 0..params.data_primes() {
         let prime = params.prime(j);
-        elementwise::lift(params.simd(), prime, out.limb_mut(j), &signed, prime.shoup(1));
+        elementwise::lift(
+            params.simd(),
+            prime,
+            out.limb_mut(j),
+            &signed,
+            prime.shoup(1),
+        );
     }
     out.into_values(params)
 }
 
 /// `sum += ciphertext · plain`.
-fn add_product(params: &Params, sum: &mut [Poly<Values>; 2], ct: &Ciphertext, plain: &Poly<Values>) {
+fn add_product(
+    params: &Params,
+    sum: &mut [Poly<Values>; 2],
+    ct: &Ciphertext,
+    plain: &Poly<Values>,
+) {
     for (sum, half) in sum.iter_mut().zip(&ct.halves) {
         for j in 0..params.data_primes() {
             let prime = params.prime(j);
-            elementwise::mul_add(params.simd(), prime, sum.limb_mut(j), half.limb(j), plain.limb(j));
+            elementwise::mul_add(
+                params.simd(),
+                prime,
+                sum.limb_mut(j),
+                half.limb(j),
+                plain.limb(j),
+            );
         }
     }
 }
@@ -115,11 +143,19 @@ impl PreparedCentred {
     ///
     /// # Errors
     /// If their lengths differ or the noise would not fit.
-    pub fn new(params: &Arc<Params>, layout: &Layout, g: &[u64], h: &[u64]) -> Result<Self, HeError> {
+    pub fn new(
+        params: &Arc<Params>,
+        layout: &Layout,
+        g: &[u64],
+        h: &[u64],
+    ) -> Result<Self, HeError> {
         agree("weights of diagonal and centre", g.len(), h.len())?;
         let chunks = Chunks::even(layout, g.len());
         let width = chunks.widest(0..chunks.len());
-        let centre = PreparedWeights::new(params, layout, Shape::dense(g.len(), width), |_, i, _| modulus::neg(h[i]))?;
+        let centre =
+            PreparedWeights::new(params, layout, Shape::dense(g.len(), width), |_, i, _| {
+                modulus::neg(h[i])
+            })?;
         noise::check(params, Self::bound(params, &centre))?;
         let diagonal = (0..chunks.len())
             .map(|c| {
@@ -140,7 +176,12 @@ impl PreparedCentred {
 
     /// Bytes of the prepared form.
     pub fn memory(&self) -> usize {
-        self.centre.memory() + self.diagonal.iter().map(|p| 4 * p.data().len()).sum::<usize>()
+        self.centre.memory()
+            + self
+                .diagonal
+                .iter()
+                .map(|p| 4 * p.data().len())
+                .sum::<usize>()
     }
 }
 
@@ -158,19 +199,35 @@ impl Evaluator {
         rng: &mut impl CryptoRng,
     ) -> Result<(EncryptedAnswer, Counters), HeError> {
         let chunks = Chunks::even(layout, mask_values.cols());
-        agree("tokens of mask and layout", mask_values.rows(), layout.tokens())?;
+        agree(
+            "tokens of mask and layout",
+            mask_values.rows(),
+            layout.tokens(),
+        )?;
         self.check_terms(layout, &chunks, terms)?;
         let params = self.params.clone();
-        noise::check(&params, terms.len() as f64 * noise::growth(params.degree()) * noise::fresh())?;
+        noise::check(
+            &params,
+            terms.len() as f64 * noise::growth(params.degree()) * noise::fresh(),
+        )?;
         let mut counters = Counters::default();
         let repeated: Vec<_> = terms.iter().map(|(x, _)| x.chunks.total() == 1).collect();
         let answers = (0..EncryptedMatrix::count(layout, &chunks))
             .map(|index| {
                 let mut sum = zero(&params);
                 for ((input, factors), &repeated) in terms.iter().zip(&repeated) {
-                    let at = if repeated { index / chunks.len() } else { index };
+                    let at = if repeated {
+                        index / chunks.len()
+                    } else {
+                        index
+                    };
                     let ct = input.ciphertexts[at].expand(&params);
-                    add_product(&params, &mut sum, &ct, &plain(&params, layout, &chunks, index, factors));
+                    add_product(
+                        &params,
+                        &mut sum,
+                        &ct,
+                        &plain(&params, layout, &chunks, index, factors),
+                    );
                     counters.products += 1;
                     counters.inputs += 1;
                 }
@@ -202,7 +259,11 @@ impl Evaluator {
         rng: &mut impl CryptoRng,
     ) -> Result<(EncryptedAnswer, Counters), HeError> {
         let layout = input.layout;
-        agree("tokens of mask and layout", mask_values.rows(), layout.tokens())?;
+        agree(
+            "tokens of mask and layout",
+            mask_values.rows(),
+            layout.tokens(),
+        )?;
         agree("columns of the mask", mask_values.cols(), 1)?;
         self.check_terms(&layout, &input.chunks, &[(input, factors)])?;
         let params = self.params.clone();
@@ -217,7 +278,12 @@ impl Evaluator {
             let mut sum = zero(&params);
             for index in run * count..(run + 1) * count {
                 let ct = input.ciphertexts[index].expand(&params);
-                add_product(&params, &mut sum, &ct, &plain(&params, &layout, &input.chunks, index, factors));
+                add_product(
+                    &params,
+                    &mut sum,
+                    &ct,
+                    &plain(&params, &layout, &input.chunks, index, factors),
+                );
             }
             counters.products += count;
             counters.inputs += count;
@@ -268,7 +334,8 @@ impl Evaluator {
         for run in 0..layout.runs() {
             let first = run * chunks.len();
             let part = &weights.centre.parts[0];
-            let [centre] = &self.part(input, first, &weights.centre, part, &mut counters)?[..] else {
+            let [centre] = &self.part(input, first, &weights.centre, part, &mut counters)?[..]
+            else {
                 unreachable!("the centring term has one chunk");
             };
             for (c, diagonal) in weights.diagonal.iter().enumerate() {
@@ -282,13 +349,25 @@ impl Evaluator {
                     for j in 0..params.data_primes() {
                         let prime = params.prime(j);
                         let mut limb = sum.limb(j).to_vec();
-                        elementwise::scale(params.simd(), prime, &mut limb, prime.shoup(special % prime.value()));
+                        elementwise::scale(
+                            params.simd(),
+                            prime,
+                            &mut limb,
+                            prime.shoup(special % prime.value()),
+                        );
                         elementwise::add_assign(params.simd(), prime, total.limb_mut(j), &limb);
                     }
                     total
                 });
                 counters.products += 1;
-                let plain = mask(&params, &layout, chunks, answers.len(), Some(mask_values), rng);
+                let plain = mask(
+                    &params,
+                    &layout,
+                    chunks,
+                    answers.len(),
+                    Some(mask_values),
+                    rng,
+                );
                 answers.push(finish(&self.public, halves, &plain, rng));
             }
         }
@@ -310,9 +389,21 @@ impl Evaluator {
         terms: &[(&EncryptedMatrix, &Matrix<u64>)],
     ) -> Result<(), HeError> {
         for (input, factors) in terms {
-            agree("tokens of input and layout", input.layout.tokens(), layout.tokens())?;
-            agree("cell width of input and layout", input.layout.period(), layout.period())?;
-            agree("packing of input and layout", input.layout.packing() as usize, layout.packing() as usize)?;
+            agree(
+                "tokens of input and layout",
+                input.layout.tokens(),
+                layout.tokens(),
+            )?;
+            agree(
+                "cell width of input and layout",
+                input.layout.period(),
+                layout.period(),
+            )?;
+            agree(
+                "packing of input and layout",
+                input.layout.packing() as usize,
+                layout.packing() as usize,
+            )?;
             agree("rows of factors", factors.rows(), layout.tokens())?;
             agree("columns of factors", factors.cols(), chunks.total())?;
             if input.chunks.total() != 1 {

@@ -91,7 +91,15 @@ pub fn rotate(keys: &GaloisKeys, ct: &Ciphertext, steps: i32) -> Result<Cipherte
     for j in 0..all {
         let (b, a) = key.halves(params, j);
         let [s0, s1] = &mut sums;
-        inner(params.simd(), params.prime(j), digits.modulo(params, j), b, a, s0.limb_mut(j), s1.limb_mut(j));
+        inner(
+            params.simd(),
+            params.prime(j),
+            digits.modulo(params, j),
+            b,
+            a,
+            s0.limb_mut(j),
+            s1.limb_mut(j),
+        );
     }
     let mut halves = sums.map(|sum| divide_values(params, sum));
     halves[0].add_assign(params, &ct.halves[0]);
@@ -122,9 +130,18 @@ fn divide_values(params: &Params, mut sum: Poly<crate::poly::Values>) -> Poly<cr
             *v = r + prime.value() - half % prime.value();
         }
         params.ntt(j).forward(&mut values);
-        elementwise::divide_limb(params.simd(), prime, sum.limb_mut(j), &values, 0, params.inverse(data, j));
+        elementwise::divide_limb(
+            params.simd(),
+            prime,
+            sum.limb_mut(j),
+            &values,
+            0,
+            params.inverse(data, j),
+        );
     }
     let mut data_only = Poly::zero(params, data);
-    data_only.data_mut().copy_from_slice(&sum.data()[..data * n]);
+    data_only
+        .data_mut()
+        .copy_from_slice(&sum.data()[..data * n]);
     data_only
 }

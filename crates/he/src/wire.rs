@@ -112,7 +112,11 @@ impl<'a> Reader<'a> {
         }
         let mut reader = Self(bytes);
         let number = |b: &[u8]| b.iter().rev().fold(0, |x, &b| (x << 8) | u64::from(b));
-        for (field, expected) in [("magic", &MAGIC[..]), ("version", &[VERSION]), ("kind", &[kind as u8])] {
+        for (field, expected) in [
+            ("magic", &MAGIC[..]),
+            ("version", &[VERSION]),
+            ("kind", &[kind as u8]),
+        ] {
             let found = reader.take(expected.len());
             if found != expected {
                 return Err(HeError::Header {
@@ -145,7 +149,11 @@ impl<'a> Reader<'a> {
 
     fn layout(&mut self, layout: &Layout, chunks: &Chunks, count: usize) -> Result<(), HeError> {
         use crate::error::agree;
-        agree("packing of the message", self.take(1)[0].into(), layout.packing() as usize)?;
+        agree(
+            "packing of the message",
+            self.take(1)[0].into(),
+            layout.packing() as usize,
+        )?;
         for (what, ours) in [
             ("tokens of the message", layout.tokens()),
             ("cell width of the message", layout.period()),
@@ -158,7 +166,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Limbs modulo the given primes, in this order.
-    fn limbs(&mut self, params: &Params, primes: impl Iterator<Item = usize>) -> Result<Vec<u32>, HeError> {
+    fn limbs(
+        &mut self,
+        params: &Params,
+        primes: impl Iterator<Item = usize>,
+    ) -> Result<Vec<u32>, HeError> {
         let primes: Vec<_> = primes.collect();
         let mut out = vec![0; primes.len() * params.degree()];
         for (limb, j) in out.chunks_exact_mut(params.degree()).zip(primes) {
@@ -247,7 +259,10 @@ impl GaloisKeys {
         for _ in 0..count {
             let steps = reader.number() as i32;
             let last = keys.last_key_value().map(|(&s, _)| s);
-            if steps == 0 || !(-row / 2..row / 2).contains(&steps) || last.is_some_and(|l| l >= steps) {
+            if steps == 0
+                || !(-row / 2..row / 2).contains(&steps)
+                || last.is_some_and(|l| l >= steps)
+            {
                 return Err(HeError::Header {
                     field: "rotation",
                     found: steps as u32 as u64,
@@ -255,7 +270,10 @@ impl GaloisKeys {
                 });
             }
             let seed = reader.seed();
-            let b = reader.limbs(params, (0..params.all_primes()).flat_map(|j| std::iter::repeat_n(j, data)))?;
+            let b = reader.limbs(
+                params,
+                (0..params.all_primes()).flat_map(|j| std::iter::repeat_n(j, data)),
+            )?;
             keys.insert(steps, GaloisKey::receive(params, steps, seed, b));
         }
         Ok(Self {
@@ -288,7 +306,12 @@ impl EncryptedMatrix {
     ///
     /// # Errors
     /// If the bytes are not such a matrix.
-    pub fn from_bytes(params: &Params, layout: &Layout, chunks: &Chunks, bytes: &[u8]) -> Result<Self, HeError> {
+    pub fn from_bytes(
+        params: &Params,
+        layout: &Layout,
+        chunks: &Chunks,
+        bytes: &[u8],
+    ) -> Result<Self, HeError> {
         let mut reader = Reader::new(params, Kind::Matrix, bytes)?;
         expect_length(bytes, Self::wire_len(params, layout, chunks))?;
         let count = Self::count(layout, chunks);
@@ -333,7 +356,12 @@ impl EncryptedAnswer {
     ///
     /// # Errors
     /// If the bytes are not such an answer.
-    pub fn from_bytes(params: &Params, layout: &Layout, chunks: &Chunks, bytes: &[u8]) -> Result<Self, HeError> {
+    pub fn from_bytes(
+        params: &Params,
+        layout: &Layout,
+        chunks: &Chunks,
+        bytes: &[u8],
+    ) -> Result<Self, HeError> {
         let mut reader = Reader::new(params, Kind::Answer, bytes)?;
         expect_length(bytes, Self::wire_len(params, layout, chunks))?;
         let count = EncryptedMatrix::count(layout, chunks);

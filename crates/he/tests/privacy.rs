@@ -32,15 +32,30 @@ fn noise_does_not_tell_weights_apart() {
     let x = residues(&mut p.rng, 256, 32);
     // The extremes: all zero, and the largest weights everywhere.
     let zero = PreparedWeights::dense(&params, &layout, &Matrix::zeros(32, 32)).unwrap();
-    let full = PreparedWeights::dense(&params, &layout, &Matrix::from_fn(32, 32, |r, c| if (r + c) % 3 == 0 { i16::MIN / 2 } else { i16::MAX / 2 })).unwrap();
-    let sent = EncryptedMatrix::encrypt(&p.secret, &layout, zero.input_chunks(), &x, &mut p.rng).unwrap();
+    let full = PreparedWeights::dense(
+        &params,
+        &layout,
+        &Matrix::from_fn(32, 32, |r, c| {
+            if (r + c) % 3 == 0 {
+                i16::MIN / 2
+            } else {
+                i16::MAX / 2
+            }
+        }),
+    )
+    .unwrap();
+    let sent =
+        EncryptedMatrix::encrypt(&p.secret, &layout, zero.input_chunks(), &x, &mut p.rng).unwrap();
     let answers = 20;
     let mut noises = [&zero, &full].map(|weights| {
         let mut noise = Vec::new();
         let mut halves: Vec<Vec<u8>> = Vec::new();
         for _ in 0..answers {
             let mask = residues(&mut p.rng, 256, 32);
-            let (answer, _) = p.server.linear(&sent, weights, Some(&mask), &mut p.rng).unwrap();
+            let (answer, _) = p
+                .server
+                .linear(&sent, weights, Some(&mask), &mut p.rng)
+                .unwrap();
             noise.extend(answer.answers().flat_map(|a| a.noise(&p.secret)));
             halves.push(answer.to_bytes(&params));
         }
@@ -59,7 +74,10 @@ fn noise_does_not_tell_weights_apart() {
         let mean = noise.iter().sum::<f64>() / noise.len() as f64;
         let deviation = (noise.iter().map(|x| x * x).sum::<f64>() / noise.len() as f64).sqrt();
         assert!(mean.abs() < width / 50.0, "{mean}");
-        assert!((deviation / (width / 3f64.sqrt()) - 1.0).abs() < 0.02, "{deviation}");
+        assert!(
+            (deviation / (width / 3f64.sqrt()) - 1.0).abs() < 0.02,
+            "{deviation}"
+        );
     }
     let [a, b] = &mut noises;
     let n = a.len() as f64;

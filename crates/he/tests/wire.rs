@@ -15,12 +15,19 @@ use primer_ring::prg::Prg;
 const HEADER: usize = 22;
 
 /// Flips each byte of a range and requires that reading fails each time.
-fn every_byte<T>(bytes: &[u8], range: std::ops::Range<usize>, read: impl Fn(&[u8]) -> Result<T, HeError>) {
+fn every_byte<T>(
+    bytes: &[u8],
+    range: std::ops::Range<usize>,
+    read: impl Fn(&[u8]) -> Result<T, HeError>,
+) {
     for i in range {
         for flip in [1, 0x80] {
             let mut damaged = bytes.to_vec();
             damaged[i] ^= flip;
-            assert!(read(&damaged).is_err(), "byte {i} flipped by {flip:#x} was accepted");
+            assert!(
+                read(&damaged).is_err(),
+                "byte {i} flipped by {flip:#x} was accepted"
+            );
         }
     }
 }
@@ -70,9 +77,21 @@ fn keys() {
     out_of_range(&bytes, HEADER + 24, read);
     let mut unsorted = bytes.clone();
     unsorted[HEADER + 4..][..4].copy_from_slice(&7i32.to_le_bytes());
-    assert!(matches!(read(&unsorted), Err(HeError::Header { field: "rotation", .. })));
+    assert!(matches!(
+        read(&unsorted),
+        Err(HeError::Header {
+            field: "rotation",
+            ..
+        })
+    ));
     unsorted[HEADER + 4..][..4].copy_from_slice(&(-3000i32).to_le_bytes());
-    assert!(matches!(read(&unsorted), Err(HeError::Header { field: "rotation", .. })));
+    assert!(matches!(
+        read(&unsorted),
+        Err(HeError::Header {
+            field: "rotation",
+            ..
+        })
+    ));
     // A count that promises more than is there is refused before anything is allocated.
     let mut many = bytes[..HEADER + 4].to_vec();
     many[HEADER..].copy_from_slice(&u32::MAX.to_le_bytes());
@@ -87,7 +106,10 @@ fn other_parameters_are_named() {
     let mut rng = Prg::new(&[2; 16]);
     let secret = SecretKey::generate(&params, &mut rng);
     let bytes = PublicKey::generate(&secret, &mut rng).to_bytes();
-    assert!(matches!(PublicKey::from_bytes(&other, &bytes), Err(HeError::Fingerprint { .. })));
+    assert!(matches!(
+        PublicKey::from_bytes(&other, &bytes),
+        Err(HeError::Fingerprint { .. })
+    ));
 }
 
 #[test]
@@ -114,7 +136,10 @@ fn matrices_and_answers() {
     ));
 
     let received = read(&bytes).unwrap();
-    let (answer, _) = p.server.linear(&received, &prepared, Some(&mask), &mut p.rng).unwrap();
+    let (answer, _) = p
+        .server
+        .linear(&received, &prepared, Some(&mask), &mut p.rng)
+        .unwrap();
     let reply = answer.to_bytes(&params);
     assert_eq!(reply.len(), HEADER + 17 + 2 * 4 * 30_720);
     let outputs = Chunks::even(&layout, 33);
@@ -128,25 +153,39 @@ fn matrices_and_answers() {
 
     // What is well formed but not what was sent shows as noise, at the latest in the answer.
     let exhausted = |answer: &EncryptedAnswer| {
-        assert!(matches!(answer.decrypt(&p.secret), Err(HeError::NoiseExhausted { .. })));
+        assert!(matches!(
+            answer.decrypt(&p.secret),
+            Err(HeError::NoiseExhausted { .. })
+        ));
     };
     for at in [HEADER + 17, HEADER + 17 + 5 * 30_720] {
         let mut damaged = reply.clone();
         damaged[at] ^= 1;
         damaged[at + 30_000] ^= 2;
-        exhausted(&read_reply(&damaged).unwrap_or_else(|_| answer_of_noise(&params, &layout, &outputs)));
+        exhausted(
+            &read_reply(&damaged).unwrap_or_else(|_| answer_of_noise(&params, &layout, &outputs)),
+        );
     }
     for at in [HEADER + 17 + 3, HEADER + 17 + 16 + 1] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
-        let (answer, _) = p.server.linear(&read(&damaged).unwrap(), &prepared, Some(&mask), &mut p.rng).unwrap();
+        let (answer, _) = p
+            .server
+            .linear(&read(&damaged).unwrap(), &prepared, Some(&mask), &mut p.rng)
+            .unwrap();
         exhausted(&answer);
     }
     // Wrong keys never panic.
     let stranger = SecretKey::generate(&params, &mut p.rng);
-    assert!(matches!(answer.decrypt(&stranger), Err(HeError::NoiseExhausted { .. })));
+    assert!(matches!(
+        answer.decrypt(&stranger),
+        Err(HeError::NoiseExhausted { .. })
+    ));
     let mut other = pair(&layout, 5);
-    let (answer, _) = other.server.linear(&received, &prepared, Some(&mask), &mut p.rng).unwrap();
+    let (answer, _) = other
+        .server
+        .linear(&received, &prepared, Some(&mask), &mut p.rng)
+        .unwrap();
     exhausted(&answer);
 }
 

@@ -76,9 +76,16 @@ pub fn unpack(bytes: &[u8], width: u32, modulus: u64, out: &mut [u64]) -> Result
 ///
 /// # Errors
 /// As [`unpack`].
-pub fn unpack_u32(bytes: &[u8], width: u32, modulus: u32, out: &mut [u32]) -> Result<(), PackError> {
+pub fn unpack_u32(
+    bytes: &[u8],
+    width: u32,
+    modulus: u32,
+    out: &mut [u32],
+) -> Result<(), PackError> {
     assert!(width <= 32, "values of 32 bits");
-    unpack_each(bytes, width, modulus.into(), out.len(), |i, v| out[i] = v as u32)
+    unpack_each(bytes, width, modulus.into(), out.len(), |i, v| {
+        out[i] = v as u32
+    })
 }
 
 fn unpack_each(
@@ -107,7 +114,10 @@ fn unpack_each(
         let rest = &bytes[bit / 8..];
         let word = match rest.first_chunk::<8>() {
             Some(whole) => u64::from_le_bytes(*whole),
-            None => rest.iter().rev().fold(0, |word, &b| (word << 8) | u64::from(b)),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |word, &b| (word << 8) | u64::from(b)),
         };
         word >> (bit % 8)
     };

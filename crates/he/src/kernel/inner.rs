@@ -147,7 +147,9 @@ mod tests {
         for extreme in [true, false] {
             for count in [1, 6, MAX_DIGITS] {
                 let mut draw = || -> Vec<u32> {
-                    (0..n * count).map(|_| if extreme { q - 1 } else { rng.next_u32() % q }).collect()
+                    (0..n * count)
+                        .map(|_| if extreme { q - 1 } else { rng.next_u32() % q })
+                        .collect()
                 };
                 let (digits, key0, key1) = (draw(), draw(), draw());
                 let want = |key: &[u32], j: usize| {

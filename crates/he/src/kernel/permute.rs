@@ -38,10 +38,13 @@ impl Automorphism {
                     assert_eq!(at / 8, first, "groups of eight stay together");
                     (at % 8) as u32
                 });
-                let number = patterns.iter().position(|p| *p == pattern).unwrap_or_else(|| {
-                    patterns.push(pattern);
-                    patterns.len() - 1
-                });
+                let number = patterns
+                    .iter()
+                    .position(|p| *p == pattern)
+                    .unwrap_or_else(|| {
+                        patterns.push(pattern);
+                        patterns.len() - 1
+                    });
                 (first * 8 + number) as u32
             })
             .collect();
@@ -85,7 +88,14 @@ impl Automorphism {
 
     /// Writes `σ(a)` into the interleaved layout of [`crate::kernel::weighted`]: block `b` of
     /// [`BLOCK`] numbers goes to `out[b·stride + offset ..]`.
-    pub fn apply_blocked(&self, simd: Simd, a: &[u32], out: &mut [u32], stride: usize, offset: usize) {
+    pub fn apply_blocked(
+        &self,
+        simd: Simd,
+        a: &[u32],
+        out: &mut [u32],
+        stride: usize,
+        offset: usize,
+    ) {
         self.check(a, a.len());
         assert!((a.len() / BLOCK - 1) * stride + offset + BLOCK <= out.len());
         match simd {
@@ -129,7 +139,13 @@ mod avx2 {
         }
     }
 
-    pub(super) fn apply_blocked(map: &Automorphism, a: &[u32], out: &mut [u32], stride: usize, offset: usize) {
+    pub(super) fn apply_blocked(
+        map: &Automorphism,
+        a: &[u32],
+        out: &mut [u32],
+        stride: usize,
+        offset: usize,
+    ) {
         const { assert!(BLOCK == 16) };
         let to = out.as_mut_ptr();
         // SAFETY: the caller checked that the last block ends inside the output.
@@ -188,7 +204,9 @@ mod tests {
                 let (stride, offset) = (48, 16);
                 let mut blocked = vec![0; n / BLOCK * stride];
                 map.apply_blocked(simd, &values, &mut blocked, stride, offset);
-                assert!((0..n).all(|i| blocked[i / BLOCK * stride + offset + i % BLOCK] == image[i]));
+                assert!(
+                    (0..n).all(|i| blocked[i / BLOCK * stride + offset + i % BLOCK] == image[i])
+                );
             }
         }
     }

@@ -32,7 +32,9 @@ pub struct Runs {
 impl Runs {
     /// Runs of `run` equal values in transforms of the given degree.
     pub fn new(degree: usize, run: usize) -> Self {
-        assert!(run.is_power_of_two() && degree.is_power_of_two() && 2 * run * BLOCK <= degree * BLOCK);
+        assert!(
+            run.is_power_of_two() && degree.is_power_of_two() && 2 * run * BLOCK <= degree * BLOCK
+        );
         assert!(degree >= 2 * BLOCK);
         Self { degree, run }
     }
@@ -44,7 +46,11 @@ impl Runs {
 
     /// Distinct values in one block.
     pub const fn per_block(self) -> usize {
-        if self.run >= BLOCK { 1 } else { BLOCK / self.run }
+        if self.run >= BLOCK {
+            1
+        } else {
+            BLOCK / self.run
+        }
     }
 
     /// Groups: sets of blocks that read the same weights.
@@ -54,7 +60,11 @@ impl Runs {
 
     /// Blocks of one group on each side of the mirror.
     const fn blocks_per_side(self) -> usize {
-        if self.run >= BLOCK { self.run / BLOCK } else { 1 }
+        if self.run >= BLOCK {
+            self.run / BLOCK
+        } else {
+            1
+        }
     }
 }
 
@@ -117,7 +127,11 @@ impl Task<'_> {
     /// Calls `f` for every block and output: ciphertexts of the block, weights of the output, whether
     /// the block is a mirror image, and where both halves of the result go.
     #[inline(always)]
-    fn blocks(self, outputs: &mut [u32], mut f: impl FnMut(&[u32], &[u32], bool, &mut [u32], &mut [u32])) {
+    fn blocks(
+        self,
+        outputs: &mut [u32],
+        mut f: impl FnMut(&[u32], &[u32], bool, &mut [u32], &mut [u32]),
+    ) {
         let (n, terms) = (self.runs.degree, self.terms);
         let (side, blocks) = (self.runs.blocks_per_side(), n / BLOCK);
         let count = outputs.len() / (2 * n);
@@ -125,12 +139,25 @@ impl Task<'_> {
         for (group, weights) in self.weights.chunks_exact(count * row).enumerate() {
             for i in 0..2 * side {
                 let mirrored = i >= side;
-                let block = if mirrored { blocks - 1 - (group * side + i - side) } else { group * side + i };
+                let block = if mirrored {
+                    blocks - 1 - (group * side + i - side)
+                } else {
+                    group * side + i
+                };
                 let data = &self.ciphertexts[block * terms * PAIR..][..terms * PAIR];
-                for (weights, output) in weights.chunks_exact(row).zip(outputs.chunks_exact_mut(2 * n)) {
+                for (weights, output) in weights
+                    .chunks_exact(row)
+                    .zip(outputs.chunks_exact_mut(2 * n))
+                {
                     let (out0, out1) = output.split_at_mut(n);
                     let at = block * BLOCK;
-                    f(data, weights, mirrored, &mut out0[at..at + BLOCK], &mut out1[at..at + BLOCK]);
+                    f(
+                        data,
+                        weights,
+                        mirrored,
+                        &mut out0[at..at + BLOCK],
+                        &mut out1[at..at + BLOCK],
+                    );
                 }
             }
         }
@@ -159,7 +186,11 @@ fn portable(
                     .sum();
                 total = prime.add(total, prime.redc(sum));
             }
-            out[i] = if add { reduce_once(out[i] + total, prime.value()) } else { total };
+            out[i] = if add {
+                reduce_once(out[i] + total, prime.value())
+            } else {
+                total
+            };
         }
     }
 }
@@ -237,19 +268,28 @@ mod avx2 {
     /// `PER` numbers must be readable at `w`.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn spread<const PER: usize, const MIRRORED: bool>(w: *const u32, patterns: [__m256i; 2]) -> [__m256i; 2] {
+    unsafe fn spread<const PER: usize, const MIRRORED: bool>(
+        w: *const u32,
+        patterns: [__m256i; 2],
+    ) -> [__m256i; 2] {
         // SAFETY: each arm reads `PER` numbers.
         unsafe {
             let two = match PER {
                 1 => return [_mm256_set1_epi32(*w as i32); 2],
                 2 => {
-                    let pair = [_mm256_set1_epi32(*w as i32), _mm256_set1_epi32(*w.add(1) as i32)];
+                    let pair = [
+                        _mm256_set1_epi32(*w as i32),
+                        _mm256_set1_epi32(*w.add(1) as i32),
+                    ];
                     return if MIRRORED { [pair[1], pair[0]] } else { pair };
                 }
                 4 => [_mm256_castsi128_si256(_mm_loadu_si128(w.cast())); 2],
                 8 => [_mm256_loadu_si256(w.cast()); 2],
                 _ => {
-                    let pair = [_mm256_loadu_si256(w.cast()), _mm256_loadu_si256(w.add(8).cast())];
+                    let pair = [
+                        _mm256_loadu_si256(w.cast()),
+                        _mm256_loadu_si256(w.add(8).cast()),
+                    ];
                     if MIRRORED { [pair[1], pair[0]] } else { pair }
                 }
             };
@@ -286,7 +326,11 @@ mod avx2 {
                         let v = _mm256_loadu_si256(d.add(8 * i).cast());
                         let even = spread[i % 2];
                         // Neighbours share a weight unless every position has its own.
-                        let odd = if PER == BLOCK { _mm256_srli_epi64::<32>(even) } else { even };
+                        let odd = if PER == BLOCK {
+                            _mm256_srli_epi64::<32>(even)
+                        } else {
+                            even
+                        };
                         let terms = [
                             _mm256_mul_epu32(v, even),
                             _mm256_mul_epu32(_mm256_srli_epi64::<32>(v), odd),
@@ -356,11 +400,24 @@ mod tests {
     use rand_core::Rng;
 
     /// The definition, with weights expanded to every position.
-    fn schoolbook(prime: Prime, runs: Runs, data: &[u32], terms: usize, weights: &[u32], outputs: usize) -> Vec<u32> {
+    fn schoolbook(
+        prime: Prime,
+        runs: Runs,
+        data: &[u32],
+        terms: usize,
+        weights: &[u32],
+        outputs: usize,
+    ) -> Vec<u32> {
         let n = runs.degree;
         let mut out = vec![0; outputs * 2 * n];
-        for (o, half, i) in (0..outputs).flat_map(|o| (0..2).flat_map(move |h| (0..n).map(move |i| (o, h, i)))) {
-            let k = if i < n / 2 { i / runs.run } else { (n - 1 - i) / runs.run };
+        for (o, half, i) in
+            (0..outputs).flat_map(|o| (0..2).flat_map(move |h| (0..n).map(move |i| (o, h, i))))
+        {
+            let k = if i < n / 2 {
+                i / runs.run
+            } else {
+                (n - 1 - i) / runs.run
+            };
             let (group, within) = (k / runs.per_block(), k % runs.per_block());
             let mut sum = 0u128;
             for t in 0..terms {
@@ -383,7 +440,9 @@ mod tests {
             let runs = Runs::new(n, run);
             for (terms, extreme) in [(1, true), (FOLD, true), (100, false), (257, true)] {
                 let mut draw = |len: usize| -> Vec<u32> {
-                    (0..len).map(|_| if extreme { q - 1 } else { rng.next_u32() % q }).collect()
+                    (0..len)
+                        .map(|_| if extreme { q - 1 } else { rng.next_u32() % q })
+                        .collect()
                 };
                 let outputs = 3;
                 let data = draw(2 * n * terms);
@@ -409,7 +468,9 @@ mod tests {
         let want = schoolbook(prime, runs, &data, MAX_TERMS, &weights, 1);
         for simd in Simd::available() {
             let mut got = vec![0; want.len()];
-            weighted(simd, prime, runs, &data, MAX_TERMS, &weights, &mut got, false);
+            weighted(
+                simd, prime, runs, &data, MAX_TERMS, &weights, &mut got, false,
+            );
             assert!(got == want, "{simd:?}");
         }
     }

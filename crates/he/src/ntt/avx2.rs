@@ -156,8 +156,14 @@ fn forward_avx2(ntt: &Ntt, a: &mut [u32]) {
             for i in (0..quarter).step_by(8) {
                 // SAFETY: the chunk has four quarters, and `i + 8` stays within one.
                 unsafe {
-                    let p = [base.add(i), base.add(quarter + i), base.add(2 * quarter + i), base.add(3 * quarter + i)];
-                    let [mut x0, mut x1, mut x2, mut x3] = [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                    let p = [
+                        base.add(i),
+                        base.add(quarter + i),
+                        base.add(2 * quarter + i),
+                        base.add(3 * quarter + i),
+                    ];
+                    let [mut x0, mut x1, mut x2, mut x3] =
+                        [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
                     down(l, &mut x0, &mut x2, w1, w1.quotient);
                     down(l, &mut x1, &mut x3, w1, w1.quotient);
                     down(l, &mut x0, &mut x1, w2, w2.quotient);
@@ -172,12 +178,17 @@ fn forward_avx2(ntt: &Ntt, a: &mut [u32]) {
         stride /= 4;
         groups *= 4;
     }
-    for (g, (chunk, tail)) in a.chunks_exact_mut(BLOCK).zip(ntt.tail.chunks_exact(96)).enumerate() {
+    for (g, (chunk, tail)) in a
+        .chunks_exact_mut(BLOCK)
+        .zip(ntt.tail.chunks_exact(96))
+        .enumerate()
+    {
         let (w1, w2, w3) = block_factors(&ntt.roots, groups, g);
         let p = chunk.as_mut_ptr();
         // SAFETY: a block has 32 coefficients and its factors are 96 numbers.
         unsafe {
-            let [mut x0, mut x1, mut x2, mut x3] = [load(p), load(p.add(8)), load(p.add(16)), load(p.add(24))];
+            let [mut x0, mut x1, mut x2, mut x3] =
+                [load(p), load(p.add(8)), load(p.add(16)), load(p.add(24))];
             down(l, &mut x0, &mut x2, w1, w1.quotient);
             down(l, &mut x1, &mut x3, w1, w1.quotient);
             down(l, &mut x0, &mut x1, w2, w2.quotient);
@@ -211,7 +222,13 @@ fn block_factors(roots: &Roots, groups: usize, g: usize) -> (Factor, Factor, Fac
 #[target_feature(enable = "avx2")]
 unsafe fn tail_down(l: Lanes, a: __m256i, b: __m256i, tail: *const u32) -> (__m256i, __m256i) {
     // SAFETY: the caller's promise.
-    let (w4, w2, w1) = unsafe { (load_factor(tail), load_factor(tail.add(16)), load_factor(tail.add(32))) };
+    let (w4, w2, w1) = unsafe {
+        (
+            load_factor(tail),
+            load_factor(tail.add(16)),
+            load_factor(tail.add(32)),
+        )
+    };
     let mut x = _mm256_permute2x128_si256::<0x20>(a, b);
     let mut y = _mm256_permute2x128_si256::<0x31>(a, b);
     down(l, &mut x, &mut y, w4, w4.quotient);
@@ -240,7 +257,13 @@ unsafe fn tail_down(l: Lanes, a: __m256i, b: __m256i, tail: *const u32) -> (__m2
 #[target_feature(enable = "avx2")]
 unsafe fn tail_up(l: Lanes, a: __m256i, b: __m256i, tail: *const u32) -> (__m256i, __m256i) {
     // SAFETY: the caller's promise.
-    let (w4, w2, w1) = unsafe { (load_factor(tail), load_factor(tail.add(16)), load_factor(tail.add(32))) };
+    let (w4, w2, w1) = unsafe {
+        (
+            load_factor(tail),
+            load_factor(tail.add(16)),
+            load_factor(tail.add(32)),
+        )
+    };
     let x = _mm256_permute2x128_si256::<0x20>(a, b);
     let y = _mm256_permute2x128_si256::<0x31>(a, b);
     let u = _mm256_unpacklo_epi64(x, y);
@@ -279,13 +302,18 @@ fn inverse_avx2(ntt: &Ntt, a: &mut [u32]) {
     let n = ntt.degree;
     let roots = &ntt.inverse_roots;
     let mut groups = n / BLOCK;
-    for (g, (chunk, tail)) in a.chunks_exact_mut(BLOCK).zip(ntt.inverse_tail.chunks_exact(96)).enumerate() {
+    for (g, (chunk, tail)) in a
+        .chunks_exact_mut(BLOCK)
+        .zip(ntt.inverse_tail.chunks_exact(96))
+        .enumerate()
+    {
         let (w1, w2, w3) = block_factors(roots, groups, g);
         let p = chunk.as_mut_ptr();
         // SAFETY: a block has 32 values and its factors are 96 numbers.
         unsafe {
             let (mut x0, mut x1) = tail_up(l, load(p), load(p.add(8)), tail.as_ptr());
-            let (mut x2, mut x3) = tail_up(l, load(p.add(16)), load(p.add(24)), tail.as_ptr().add(48));
+            let (mut x2, mut x3) =
+                tail_up(l, load(p.add(16)), load(p.add(24)), tail.as_ptr().add(48));
             up(l, &mut x0, &mut x1, w2, w2.quotient);
             up(l, &mut x2, &mut x3, w3, w3.quotient);
             up(l, &mut x0, &mut x2, w1, w1.quotient);
@@ -307,8 +335,14 @@ fn inverse_avx2(ntt: &Ntt, a: &mut [u32]) {
             for i in (0..stride).step_by(8) {
                 // SAFETY: the chunk has four quarters, and `i + 8` stays within one.
                 unsafe {
-                    let p = [base.add(i), base.add(stride + i), base.add(2 * stride + i), base.add(3 * stride + i)];
-                    let [mut x0, mut x1, mut x2, mut x3] = [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                    let p = [
+                        base.add(i),
+                        base.add(stride + i),
+                        base.add(2 * stride + i),
+                        base.add(3 * stride + i),
+                    ];
+                    let [mut x0, mut x1, mut x2, mut x3] =
+                        [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
                     up(l, &mut x0, &mut x1, w2, w2.quotient);
                     up(l, &mut x2, &mut x3, w3, w3.quotient);
                     up(l, &mut x0, &mut x2, w1, w1.quotient);
@@ -330,8 +364,14 @@ fn inverse_avx2(ntt: &Ntt, a: &mut [u32]) {
         for i in (0..stride).step_by(8) {
             // SAFETY: the polynomial has four quarters of `stride` coefficients.
             unsafe {
-                let p = [base.add(i), base.add(stride + i), base.add(2 * stride + i), base.add(3 * stride + i)];
-                let [mut x0, mut x1, mut x2, mut x3] = [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                let p = [
+                    base.add(i),
+                    base.add(stride + i),
+                    base.add(2 * stride + i),
+                    base.add(3 * stride + i),
+                ];
+                let [mut x0, mut x1, mut x2, mut x3] =
+                    [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
                 up(l, &mut x0, &mut x1, w2, w2.quotient);
                 up(l, &mut x2, &mut x3, w3, w3.quotient);
                 let (x0, x2) = finish(l, x0, x2, scale, last);

@@ -186,7 +186,10 @@ mod tests {
             ntt.forward(&mut values);
             for i in 0..64 {
                 let x = prime.pow(psi, (2 * bit_reverse(i, 6) + 1) as u64);
-                let want = a.iter().rev().fold(0, |acc, &c| prime.add(prime.mul(acc, x), c));
+                let want = a
+                    .iter()
+                    .rev()
+                    .fold(0, |acc, &c| prime.add(prime.mul(acc, x), c));
                 assert_eq!(values[i], want, "{simd:?} at {i}");
             }
         }

@@ -7,8 +7,8 @@
 //!   ciphertext holds one chunk of all tokens. `T` is the number of tokens rounded up to a power
 //!   of two, and the period is `N/T`.
 //! * **Features-first**: all cells hold the same chunk of one token, so each token has its own
-//!   ciphertexts. The period is the width of the matrix rounded up to a power of two (`N/2` at
-//!   most), so that one token's features fill a ciphertext.
+//!   ciphertexts. The period is the width of the model rounded up to a power of two (`N/2` at
+//!   most), so that one token's features fill a ciphertext; wider matrices take several.
 //!
 //! In both, weights do not depend on the cell: they are periodic along the rows and equal in both
 //! rows, which makes them polynomials of a small subring ([`crate::packing::weights`]).
@@ -62,7 +62,7 @@ impl Layout {
         })
     }
 
-    /// The features-first layout for matrices whose wider side has `width` columns.
+    /// The features-first layout for a model of `width` features: the narrower side of its matrices.
     ///
     /// # Errors
     /// If there are no tokens or no columns.
@@ -147,7 +147,9 @@ impl Layout {
     pub(crate) fn source(&self, f: usize, r: i32) -> Option<usize> {
         let from = f as i32 + r;
         match self.packing {
-            Packing::TokensFirst => (0..self.period as i32).contains(&from).then_some(from as usize),
+            Packing::TokensFirst => (0..self.period as i32)
+                .contains(&from)
+                .then_some(from as usize),
             Packing::FeaturesFirst => Some(from.rem_euclid(self.period as i32) as usize),
         }
     }
@@ -156,7 +158,9 @@ impl Layout {
     pub fn rotations(&self) -> Vec<i32> {
         let baby = self.baby_steps() as i32;
         let giants = self.giant_steps(self.period, self.period);
-        (1..baby).chain(giants.filter(|&g| g != 0).map(|g| g * baby)).collect()
+        (1..baby)
+            .chain(giants.filter(|&g| g != 0).map(|g| g * baby))
+            .collect()
     }
 }
 
@@ -191,7 +195,11 @@ impl Chunks {
     fn separate(layout: &Layout, blocks: usize, cols: usize) -> Self {
         let one = Self::even(layout, cols);
         let columns = (0..blocks)
-            .flat_map(|b| one.columns.iter().map(move |r| b * cols + r.start..b * cols + r.end))
+            .flat_map(|b| {
+                one.columns
+                    .iter()
+                    .map(move |r| b * cols + r.start..b * cols + r.end)
+            })
             .collect();
         Self { columns }
     }
@@ -228,7 +236,11 @@ impl Chunks {
 
     /// The widest chunk of some.
     pub(crate) fn widest(&self, chunks: Range<usize>) -> usize {
-        self.columns[chunks].iter().map(Range::len).max().unwrap_or(0)
+        self.columns[chunks]
+            .iter()
+            .map(Range::len)
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -293,8 +305,15 @@ impl Shape {
     }
 
     pub(crate) fn parts(&self, layout: &Layout) -> Vec<Part> {
-        let (inputs, outputs) = (self.input_chunks(layout).len(), self.output_chunks(layout).len());
-        let parts = if self.blocks > 1 && self.together(layout) > 0 { inputs } else { self.blocks };
+        let (inputs, outputs) = (
+            self.input_chunks(layout).len(),
+            self.output_chunks(layout).len(),
+        );
+        let parts = if self.blocks > 1 && self.together(layout) > 0 {
+            inputs
+        } else {
+            self.blocks
+        };
         let (ins, outs) = (inputs / parts, outputs / parts);
         (0..parts)
             .map(|i| Part {
@@ -327,7 +346,10 @@ mod tests {
     fn bert_base_shapes() {
         let params = Params::products();
         let layout = Layout::tokens_first(&params, 30).unwrap();
-        assert_eq!((layout.period(), layout.cells(), layout.baby_steps()), (256, 32, 32));
+        assert_eq!(
+            (layout.period(), layout.cells(), layout.baby_steps()),
+            (256, 32, 32)
+        );
         assert_eq!(layout.giant_steps(256, 256), -8..8);
         assert_eq!(layout.rotations().len(), 31 + 15);
         let shape = Shape::dense(768, 3072);

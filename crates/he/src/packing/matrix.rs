@@ -31,8 +31,16 @@ impl EncryptedMatrix {
         matrix: &Matrix<u64>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, HeError> {
-        agree("tokens of layout and matrix", layout.tokens(), matrix.rows())?;
-        agree("columns of chunks and matrix", chunks.total(), matrix.cols())?;
+        agree(
+            "tokens of layout and matrix",
+            layout.tokens(),
+            matrix.rows(),
+        )?;
+        agree(
+            "columns of chunks and matrix",
+            chunks.total(),
+            matrix.cols(),
+        )?;
         let mut slots = Zeroizing::new(vec![0; secret.params().degree()]);
         let mut ciphertexts = Vec::with_capacity(Self::count(layout, chunks));
         for run in 0..layout.runs() {

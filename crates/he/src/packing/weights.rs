@@ -9,18 +9,22 @@
 //! Baby-step giant-step: `r = g·B + b`. The product is `Σ_g rot_gB(Σ_b w_gb ⊙ rot_b(x))` with `w_gb` the
 //! diagonal rotated back by `gB`. The outer sum's rotations are the giant steps.
 //!
-//! Numbers are laid out as [`crate::kernel::weighted`] reads them, for groups of input chunks.
+//! Numbers are laid out as [`crate::kernel::weighted`] reads them, for groups of input chunks. The
+//! prepared form takes `4·(L+1)·period` bytes a diagonal: 33 MB for 768×768 and 30 tokens, 1.3 GB for
+//! the embedding. Where that does not fit, [`PreparedWeights::streamed`] keeps the matrix itself (two
+//! bytes a weight) and encodes each group when it is used, which about triples the time of a product.
 
 use crate::error::{HeError, agree};
 use crate::kernel::elementwise;
 use crate::kernel::weighted::Runs;
 use crate::noise;
 use crate::ntt::Ntt;
-use crate::packing::layout::{Chunks, Layout, Packing, Part, Shape};
+use crate::packing::layout::{Chunks, Layout, Packing, Part, Shape, in_range};
 use crate::params::Params;
 use crate::slots::Slots;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,7 +40,9 @@ pub struct PreparedWeights {
     pub(crate) inputs: Chunks,
     pub(crate) outputs: Chunks,
     pub(crate) parts: Vec<PreparedPart>,
-    pub(crate) noise: f64,
+    noise: f64,
+    /// The matrix, if its diagonals are encoded at every use.
+    streamed: Option<Matrix<i16>>,
 }
 
 pub(crate) struct PreparedPart {
@@ -45,10 +51,11 @@ pub(crate) struct PreparedPart {
     pub(crate) groups: Vec<Group>,
 }
 
-/// The weights of some input chunks: `[prime][kernel group][output, giant][input, baby][…]`.
+/// Some input chunks with their weights: `[prime][kernel group][output, giant][input, baby][…]`;
+/// none if they are encoded when used.
 pub(crate) struct Group {
     pub(crate) inputs: Range<usize>,
-    pub(crate) weights: Vec<u32>,
+    weights: Vec<u32>,
 }
 
 impl PreparedWeights {
@@ -56,9 +63,28 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the noise of the product would not fit.
-    pub fn dense(params: &Arc<Params>, layout: &Layout, weights: &Matrix<i16>) -> Result<Self, HeError> {
+    pub fn dense(
+        params: &Arc<Params>,
+        layout: &Layout,
+        weights: &Matrix<i16>,
+    ) -> Result<Self, HeError> {
         let shape = Shape::dense(weights.rows(), weights.cols());
-        Self::new(params, layout, shape, |_, r, c| modulus::from_signed(weights.get(r, c).into()))
+        Self::new(params, layout, shape, |_, r, c| residue(weights, r, c))
+    }
+
+    /// A dense matrix of small signed weights that is encoded anew for each product.
+    ///
+    /// # Errors
+    /// If the noise of the product would not fit.
+    pub fn streamed(
+        params: &Arc<Params>,
+        layout: &Layout,
+        weights: Matrix<i16>,
+    ) -> Result<Self, HeError> {
+        let shape = Shape::dense(weights.rows(), weights.cols());
+        let mut prepared = Self::plan(params, layout, shape)?;
+        prepared.streamed = Some(weights);
+        Ok(prepared)
     }
 
     /// Blocks along the diagonal, entries any residues modulo p: a head each, for products with
@@ -66,8 +92,16 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the blocks differ in shape or the noise of the product would not fit.
-    pub fn blocks(params: &Arc<Params>, layout: &Layout, blocks: &[Matrix<u64>]) -> Result<Self, HeError> {
-        let first = blocks.first().ok_or(HeError::Range { what: "number of blocks", value: 0, max: usize::MAX })?;
+    pub fn blocks(
+        params: &Arc<Params>,
+        layout: &Layout,
+        blocks: &[Matrix<u64>],
+    ) -> Result<Self, HeError> {
+        let first = blocks.first().ok_or(HeError::Range {
+            what: "number of blocks",
+            value: 0,
+            max: usize::MAX,
+        })?;
         for block in blocks {
             agree("rows of the blocks", block.rows(), first.rows())?;
             agree("columns of the blocks", block.cols(), first.cols())?;
@@ -86,22 +120,47 @@ impl PreparedWeights {
         shape: Shape,
         weight: impl Fn(usize, usize, usize) -> u64,
     ) -> Result<Self, HeError> {
-        use crate::packing::layout::in_range;
+        let mut prepared = Self::plan(params, layout, shape)?;
+        let mut encoder = Encoder::new(params, layout);
+        let mut parts = std::mem::take(&mut prepared.parts);
+        for part in &mut parts {
+            for i in 0..part.groups.len() {
+                part.groups[i].weights = encoder.group(&prepared, part, i, &weight);
+            }
+        }
+        prepared.parts = parts;
+        Ok(prepared)
+    }
+
+    /// The structure of a product, with its noise checked and no weights yet.
+    fn plan(params: &Arc<Params>, layout: &Layout, shape: Shape) -> Result<Self, HeError> {
         in_range("number of blocks", shape.blocks, 1 << 16)?;
         in_range("rows of a block", shape.inputs, 1 << 24)?;
         in_range("columns of a block", shape.outputs, 1 << 24)?;
         let (inputs, outputs) = (shape.input_chunks(layout), shape.output_chunks(layout));
-        let parts = shape.parts(layout);
-        let noise = parts
-            .iter()
-            .map(|part| Self::bound(params, layout, part, &inputs, &outputs))
-            .fold(0.0, f64::max);
+        let per_group = (GROUP_TERMS / layout.baby_steps()).max(1);
+        let mut noise = 0.0f64;
+        let mut parts = Vec::new();
+        for part in shape.parts(layout) {
+            let (width_in, width_out) = (
+                inputs.widest(part.inputs.clone()),
+                outputs.widest(part.outputs.clone()),
+            );
+            let giants = layout.giant_steps(width_in, width_out);
+            noise = noise.max(bound(params, layout, &part, giants.len()));
+            let end = part.inputs.end;
+            let groups = part.inputs.clone().step_by(per_group);
+            let groups = groups.map(|first| Group {
+                inputs: first..(first + per_group).min(end),
+                weights: Vec::new(),
+            });
+            parts.push(PreparedPart {
+                groups: groups.collect(),
+                part,
+                giants,
+            });
+        }
         noise::check(params, noise)?;
-        let mut encoder = Encoder::new(params, layout);
-        let parts = parts
-            .into_iter()
-            .map(|part| encoder.part(layout, shape, part, &inputs, &outputs, &weight))
-            .collect();
         Ok(Self {
             params: params.clone(),
             layout: *layout,
@@ -110,13 +169,36 @@ impl PreparedWeights {
             outputs,
             parts,
             noise,
+            streamed: None,
         })
+    }
+
+    /// The weights of a group, encoded now if they are not kept.
+    pub(crate) fn group<'a>(
+        &'a self,
+        encoder: &mut Option<Encoder>,
+        part: &'a PreparedPart,
+        index: usize,
+    ) -> Cow<'a, [u32]> {
+        match &self.streamed {
+            None => Cow::Borrowed(&part.groups[index].weights),
+            Some(matrix) => {
+                let encoder =
+                    encoder.get_or_insert_with(|| Encoder::new(&self.params, &self.layout));
+                Cow::Owned(encoder.group(self, part, index, &|_, r, c| residue(matrix, r, c)))
+            }
+        }
     }
 
     /// Bytes of the prepared form.
     pub fn memory(&self) -> usize {
-        let numbers: usize = self.parts.iter().flat_map(|p| &p.groups).map(|g| g.weights.len()).sum();
-        4 * numbers
+        let numbers: usize = self
+            .parts
+            .iter()
+            .flat_map(|p| &p.groups)
+            .map(|g| g.weights.len())
+            .sum();
+        4 * numbers + self.streamed.as_ref().map_or(0, |m| 2 * m.data().len())
     }
 
     /// The worst-case noise of a product, at all data primes.
@@ -133,19 +215,19 @@ impl PreparedWeights {
     pub fn input_chunks(&self) -> &Chunks {
         &self.inputs
     }
-
-    fn bound(params: &Params, layout: &Layout, part: &Part, inputs: &Chunks, outputs: &Chunks) -> f64 {
-        let giants = giants(layout, part, inputs, outputs).len() as f64;
-        let terms = part.inputs.len() as f64 * layout.baby_steps() as f64 * giants;
-        let switched = noise::key_switch(params);
-        terms * noise::growth(2 * layout.period()) * (noise::fresh() + switched)
-            + giants * (switched + noise::rounding(params))
-            + noise::rounding(params)
-    }
 }
 
-fn giants(layout: &Layout, part: &Part, inputs: &Chunks, outputs: &Chunks) -> Range<i32> {
-    layout.giant_steps(inputs.widest(part.inputs.clone()), outputs.widest(part.outputs.clone()))
+fn residue(matrix: &Matrix<i16>, r: usize, c: usize) -> u64 {
+    modulus::from_signed(matrix.get(r, c).into())
+}
+
+/// Worst-case noise of a part: every term grows by the weight, every giant step is switched.
+fn bound(params: &Params, layout: &Layout, part: &Part, giants: usize) -> f64 {
+    let terms = (part.inputs.len() * layout.baby_steps() * giants) as f64;
+    let switched = noise::key_switch(params);
+    terms * noise::growth(2 * layout.period()) * (noise::fresh() + switched)
+        + giants as f64 * (switched + noise::rounding(params))
+        + noise::rounding(params)
 }
 
 /// How the kernel sees weights of a layout.
@@ -154,7 +236,7 @@ pub(crate) fn runs(params: &Params, layout: &Layout) -> Runs {
 }
 
 /// Encodes diagonals, with the tables and buffers for it.
-struct Encoder {
+pub(crate) struct Encoder {
     params: Arc<Params>,
     slots: Slots,
     ntts: Vec<Ntt>,
@@ -186,60 +268,55 @@ impl Encoder {
         }
     }
 
-    fn part(
+    /// The weights of one group.
+    fn group(
         &mut self,
-        layout: &Layout,
-        shape: Shape,
-        part: Part,
-        inputs: &Chunks,
-        outputs: &Chunks,
+        plan: &PreparedWeights,
+        part: &PreparedPart,
+        index: usize,
         weight: &impl Fn(usize, usize, usize) -> u64,
-    ) -> PreparedPart {
-        let giants = giants(layout, &part, inputs, outputs);
-        let baby = layout.baby_steps();
-        let per_group = (GROUP_TERMS / baby).max(1);
-        let groups = part
-            .inputs
-            .clone()
-            .step_by(per_group)
-            .map(|first| {
-                let range = first..(first + per_group).min(part.inputs.end);
-                let (count, terms) = (part.outputs.len() * giants.len(), range.len() * baby);
-                let mut weights = vec![0; self.params.all_primes() * layout.period() * count * terms];
-                for (i, input) in range.clone().enumerate() {
-                    for (o, output) in part.outputs.clone().enumerate() {
-                        let (ins, outs) = (inputs.columns(input), outputs.columns(output));
-                        for (g, giant) in giants.clone().enumerate() {
-                            let step = giant * baby as i32;
-                            for b in 0..baby {
-                                let entry = |f: usize| {
-                                    let from = layout.source(f, step + b as i32)?;
-                                    if from >= ins.len() || f >= outs.len() {
-                                        return None;
-                                    }
-                                    let (block, r, c) = shape.entry(ins.start + from, outs.start + f)?;
-                                    Some(weight(block, r, c))
-                                };
-                                self.diagonal(b, layout.period(), step, entry);
+    ) -> Vec<u32> {
+        let (layout, range) = (&plan.layout, part.groups[index].inputs.clone());
+        let (baby, period, giants) = (layout.baby_steps(), layout.period(), part.giants.len());
+        let (count, terms) = (part.part.outputs.len() * giants, range.len() * baby);
+        let mut weights = vec![0; self.params.all_primes() * period * count * terms];
+        for (i, input) in range.enumerate() {
+            for (o, output) in part.part.outputs.clone().enumerate() {
+                let (ins, outs) = (plan.inputs.columns(input), plan.outputs.columns(output));
+                for (g, giant) in part.giants.clone().enumerate() {
+                    let step = giant * baby as i32;
+                    for b in 0..baby {
+                        self.diagonal(b, period, step, |f| {
+                            let from = layout.source(f, step + b as i32)?;
+                            if from >= ins.len() || f >= outs.len() {
+                                return None;
                             }
-                            let place = Place {
-                                output: o * giants.len() + g,
-                                outputs: count,
-                                term: i * baby,
-                                terms,
-                            };
-                            self.place(baby, layout.period(), place, &mut weights);
-                        }
+                            let (block, r, c) =
+                                plan.shape.entry(ins.start + from, outs.start + f)?;
+                            Some(weight(block, r, c))
+                        });
                     }
+                    let place = Place {
+                        output: o * giants + g,
+                        outputs: count,
+                        term: i * baby,
+                        terms,
+                    };
+                    self.place(baby, period, place, &mut weights);
                 }
-                Group { inputs: range, weights }
-            })
-            .collect();
-        PreparedPart { part, giants, groups }
+            }
+        }
+        weights
     }
 
     /// Encodes one diagonal, rotated back by `step`, as baby step `b` of the tile.
-    fn diagonal(&mut self, b: usize, period: usize, step: i32, entry: impl Fn(usize) -> Option<u64>) {
+    fn diagonal(
+        &mut self,
+        b: usize,
+        period: usize,
+        step: i32,
+        entry: impl Fn(usize) -> Option<u64>,
+    ) {
         let all = self.ntts.len();
         let tile = &mut self.tile[b * all * period..][..all * period];
         self.values.fill(0);
@@ -263,7 +340,13 @@ impl Encoder {
         for (ntt, out) in self.ntts.iter().zip(tile.chunks_exact_mut(period)) {
             let prime = ntt.prime();
             let unit = prime.shoup(prime.to_montgomery(1));
-            elementwise::lift(self.params.simd(), prime, &mut self.limb, &self.signed, unit);
+            elementwise::lift(
+                self.params.simd(),
+                prime,
+                &mut self.limb,
+                &self.signed,
+                unit,
+            );
             ntt.forward(&mut self.limb);
             out.copy_from_slice(&self.limb[..period]);
         }
@@ -275,7 +358,9 @@ impl Encoder {
         let (per, groups, all) = (self.runs.per_block(), self.runs.groups(), self.ntts.len());
         for j in 0..all {
             for group in 0..groups {
-                let at = (((j * groups + group) * place.outputs + place.output) * place.terms + place.term) * per;
+                let at = (((j * groups + group) * place.outputs + place.output) * place.terms
+                    + place.term)
+                    * per;
                 let out = &mut out[at..at + baby * per];
                 for (b, out) in out.chunks_exact_mut(per).enumerate() {
                     let from = (b * all + j) * period + group * per;

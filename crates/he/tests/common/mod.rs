@@ -11,14 +11,14 @@ use primer_ring::prg::Prg;
 use rand_core::Rng;
 use std::sync::Arc;
 
-pub struct Pair {
-    pub params: Arc<Params>,
-    pub secret: SecretKey,
-    pub server: Evaluator,
-    pub rng: Prg,
+pub(crate) struct Pair {
+    pub(crate) params: Arc<Params>,
+    pub(crate) secret: SecretKey,
+    pub(crate) server: Evaluator,
+    pub(crate) rng: Prg,
 }
 
-pub fn pair(layout: &Layout, seed: u8) -> Pair {
+pub(crate) fn pair(layout: &Layout, seed: u8) -> Pair {
     let params = Params::products();
     let mut rng = Prg::new(&[seed; 16]);
     let secret = SecretKey::generate(&params, &mut rng);
@@ -35,22 +35,24 @@ pub fn pair(layout: &Layout, seed: u8) -> Pair {
     }
 }
 
-pub fn residues(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<u64> {
+pub(crate) fn residues(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<u64> {
     Matrix::from_fn(rows, cols, |_, _| modulus::random(rng))
 }
 
-pub fn weights(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i16> {
+pub(crate) fn weights(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i16> {
     Matrix::from_fn(rows, cols, |_, _| (rng.next_u32() as i16) >> 1)
 }
 
 /// `x·w + mask` modulo p.
-pub fn product(x: &Matrix<u64>, w: &Matrix<u64>, mask: &Matrix<u64>) -> Matrix<u64> {
+pub(crate) fn product(x: &Matrix<u64>, w: &Matrix<u64>, mask: &Matrix<u64>) -> Matrix<u64> {
     Matrix::from_fn(x.rows(), w.cols(), |t, o| {
-        let sum = (0..w.rows()).fold(0, |acc, i| acc + u128::from(modulus::mul(x.get(t, i), w.get(i, o))));
+        let sum = (0..w.rows()).fold(0, |acc, i| {
+            acc + u128::from(modulus::mul(x.get(t, i), w.get(i, o)))
+        });
         modulus::add(modulus::reduce_wide(sum), mask.get(t, o))
     })
 }
 
-pub fn signed(w: &Matrix<i16>) -> Matrix<u64> {
+pub(crate) fn signed(w: &Matrix<i16>) -> Matrix<u64> {
     w.map(|&v| modulus::from_signed(v.into()))
 }
