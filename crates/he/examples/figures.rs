@@ -1,4 +1,5 @@
-//! Prints the figures of the homomorphic layer: `cargo run --release -p primer-he --example figures`.
+//! Prints the figures of the homomorphic layer:
+//! `cargo run --release -p primer-he --example figures [--embedding]`.
 
 use primer_he::keys::SecretKey;
 use primer_he::measure;
@@ -11,30 +12,34 @@ fn main() -> Result<(), primer_he::error::HeError> {
     let params = Params::products();
     let mut rng = Prg::from_os();
     let secret = SecretKey::generate(&params, &mut rng);
-    for (tokens, inputs, outputs, repetitions) in [
-        (30, 768, 768, 5),
-        (30, 768, 2304, 3),
-        (30, 768, 3072, 3),
-        (30, 3072, 768, 3),
-        (128, 768, 768, 3),
-        (30, 384, 384, 5),
-    ] {
-        let layout = Layout::tokens_first(&params, tokens)?;
-        let figure = measure::linear(
-            &params,
-            &secret,
-            &layout,
-            inputs,
-            outputs,
-            repetitions,
-            &mut rng,
-        )?;
-        println!("{tokens} tokens, {inputs}x{outputs}: {figure:?}");
-    }
+    let mut shapes = vec![
+        (30, 768, 768),
+        (30, 768, 2304),
+        (30, 768, 3072),
+        (30, 3072, 768),
+        (128, 768, 768),
+        (30, 384, 384),
+        (1, 768, 768),
+    ];
     if std::env::args().any(|a| a == "--embedding") {
-        let layout = Layout::tokens_first(&params, 30)?;
-        let figure = measure::linear(&params, &secret, &layout, 30522, 768, 2, &mut rng)?;
-        println!("30 tokens, 30522x768: {figure:?}");
+        shapes.push((30, 30522, 768));
+    }
+    println!(
+        "tokens  in x out  seconds  prepare s  prepared MB  up bytes  down bytes  rotations  products"
+    );
+    for (tokens, inputs, outputs) in shapes {
+        let layout = Layout::tokens_first(&params, tokens)?;
+        let m = measure::linear(&params, &secret, &layout, inputs, outputs, 3, &mut rng)?;
+        println!(
+            "{tokens}  {inputs} x {outputs}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
+            m.seconds,
+            m.prepare_s,
+            m.prepared_bytes as f64 / 1e6,
+            m.bytes_up,
+            m.bytes_down,
+            m.counters.rotations,
+            m.counters.products
+        );
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::answer::finish;
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
-use crate::kernel::{elementwise, inner::inner, weighted::weighted};
+use crate::kernel::{aligned::Aligned, elementwise, inner::inner, weighted::weighted};
 use crate::keys::{GaloisKeys, PublicKey};
 use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix, mask};
 use crate::packing::weights::{PreparedPart, PreparedWeights, runs};
@@ -26,6 +26,9 @@ use crate::switch::Digits;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 use std::sync::Arc;
+
+/// Outputs whose sums are switched with a key while it is at hand.
+const OUTPUTS_TOGETHER: usize = 4;
 
 /// A client's public keys with the memory for working on its ciphertexts.
 pub struct Evaluator {
@@ -38,23 +41,14 @@ pub struct Evaluator {
 /// Buffers kept from one product to the next.
 #[derive(Default)]
 pub(crate) struct Workspace {
-    /// Digits of each input of a group.
+    /// Digits of each input of a group, then of the sums of some outputs.
     digits: Vec<Digits>,
     /// Rotated inputs modulo one prime, interleaved.
-    rotated: Vec<u32>,
+    rotated: Aligned,
     /// Sums: `[prime][output, giant][half][N]`.
-    sums: Vec<u32>,
+    sums: Aligned,
     /// Scratch of a few polynomials.
-    scratch: Vec<u32>,
-    giant: Digits,
-}
-
-/// The buffer at a length; content is unspecified.
-fn sized(buffer: &mut Vec<u32>, len: usize) -> &mut [u32] {
-    if buffer.len() < len {
-        buffer.resize(len, 0);
-    }
-    &mut buffer[..len]
+    scratch: Aligned,
 }
 
 impl Evaluator {
@@ -175,7 +169,7 @@ impl Evaluator {
         let (n, all) = (params.degree(), params.all_primes());
         let (outputs, giants) = (part.part.outputs.len(), part.giants.len());
         let len = outputs * giants * 2 * n;
-        sized(&mut self.work.sums, all * len);
+        self.work.sums.sized(all * len);
         let mut encoder = None;
         for (index, group) in part.groups.iter().enumerate() {
             let numbers = weights.group(&mut encoder, part, index);
@@ -186,9 +180,7 @@ impl Evaluator {
             * weights.layout.baby_steps()
             * outputs
             * giants;
-        (0..outputs)
-            .map(|o| self.giants(weights, part, o, len, counters))
-            .collect()
+        self.giants(weights, part, len, counters)
     }
 
     /// Rotates the inputs of a group and adds their products with the group's weights to the sums.
@@ -216,14 +208,14 @@ impl Evaluator {
         let work = &mut self.work;
         let inputs: Vec<_> = inputs.iter().map(|ct| ct.expand(params)).collect();
         work.digits
-            .resize_with(count.max(work.digits.len()), Digits::new);
+            .resize_with(count.max(work.digits.len()), Digits::default);
         for (ct, digits) in inputs.iter().zip(&mut work.digits) {
             digits.of_values(params, ct.halves[1].data());
         }
         let stride = numbers.len() / all;
-        let rotated = sized(&mut work.rotated, 2 * n * terms);
+        let rotated = work.rotated.sized(2 * n * terms);
         // Scratch: P·c0 of every input, P·c1 and two sums.
-        let (scaled, rest) = sized(&mut work.scratch, (count + 2) * n).split_at_mut(count * n);
+        let (scaled, rest) = work.scratch.sized((count + 2) * n).split_at_mut(count * n);
         let (half0, half1) = rest.split_at_mut(n);
         let block = crate::kernel::weighted::BLOCK;
         for j in 0..all {
@@ -246,17 +238,9 @@ impl Evaluator {
                 }
             }
             for (b, key) in keys.iter().enumerate() {
-                let (key0, key1) = key.halves(params, j);
+                let key_j = key.modulo(params, j);
                 for (i, digits) in work.digits[..count].iter().enumerate() {
-                    inner(
-                        simd,
-                        prime,
-                        digits.modulo(params, j),
-                        key0,
-                        key1,
-                        half0,
-                        half1,
-                    );
+                    inner(simd, prime, digits.modulo(params, j), key_j, half0, half1);
                     elementwise::add_assign(simd, prime, half0, &scaled[i * n..][..n]);
                     let at = 2 * block * (i * baby + b + 1);
                     key.map
@@ -266,7 +250,7 @@ impl Evaluator {
                 }
             }
             let numbers = &numbers[j * stride..][..stride];
-            let sums = &mut work.sums[j * len..][..len];
+            let sums = &mut work.sums.sized(all * len)[j * len..][..len];
             weighted(simd, prime, runs, rotated, terms, numbers, sums, add);
         }
         counters.inputs += count;
@@ -275,63 +259,86 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Rotates the sums of one output by their giant steps and adds them up.
+    /// Rotates the sums by their giant steps and adds them up, for every output.
+    ///
+    /// A key is read from memory once for several outputs: it is larger than the caches.
     fn giants(
         &mut self,
         weights: &PreparedWeights,
         part: &PreparedPart,
-        output: usize,
         len: usize,
         counters: &mut Counters,
-    ) -> Result<[Poly<Values>; 2], HeError> {
+    ) -> Result<Vec<[Poly<Values>; 2]>, HeError> {
         let params = &*self.params;
         let (n, all, simd) = (params.degree(), params.all_primes(), params.simd());
         let baby = weights.layout.baby_steps() as i32;
-        let work = &mut self.work;
-        let mut total = [Poly::zero(params, all), Poly::zero(params, all)];
-        let scratch = sized(&mut work.scratch, (all + 2) * n);
+        let Workspace {
+            digits,
+            sums,
+            scratch,
+            ..
+        } = &mut self.work;
+        let sums = sums.get(all * len);
+        let scratch = scratch.sized((all + 2) * n);
+        let (c1, rest) = scratch.split_at_mut(all * n);
+        let (half0, half1) = rest.split_at_mut(n);
+        digits.resize_with(digits.len().max(OUTPUTS_TOGETHER), Digits::default);
+        let mut totals: Vec<[Poly<Values>; 2]> = (0..part.part.outputs.len())
+            .map(|_| std::array::from_fn(|_| Poly::zero(params, all)))
+            .collect();
         for (g, giant) in part.giants.clone().enumerate() {
-            let at =
-                |j: usize, half: usize| j * len + ((output * part.giants.len() + g) * 2 + half) * n;
+            let at = |o: usize, j: usize, half: usize| {
+                j * len + ((o * part.giants.len() + g) * 2 + half) * n
+            };
             if giant == 0 {
-                for j in 0..all {
+                for (o, total) in totals.iter_mut().enumerate() {
                     for (half, total) in total.iter_mut().enumerate() {
-                        let sum = &work.sums[at(j, half)..][..n];
-                        elementwise::add_assign(simd, params.prime(j), total.limb_mut(j), sum);
+                        for j in 0..all {
+                            let sum = &sums[at(o, j, half)..][..n];
+                            elementwise::add_assign(simd, params.prime(j), total.limb_mut(j), sum);
+                        }
                     }
                 }
                 continue;
             }
             let key = self.galois.get(giant * baby)?;
-            let (c1, rest) = scratch.split_at_mut(all * n);
-            for (j, limb) in c1.chunks_exact_mut(n).enumerate() {
-                limb.copy_from_slice(&work.sums[at(j, 1)..][..n]);
-                params.ntt(j).inverse(limb);
+            for (batch, totals) in totals.chunks_mut(OUTPUTS_TOGETHER).enumerate() {
+                let first = batch * OUTPUTS_TOGETHER;
+                for (i, digits) in digits.iter_mut().take(totals.len()).enumerate() {
+                    for (j, limb) in c1.chunks_exact_mut(n).enumerate() {
+                        limb.copy_from_slice(&sums[at(first + i, j, 1)..][..n]);
+                        params.ntt(j).inverse(limb);
+                    }
+                    let (keep, dropped) = c1.split_at_mut((all - 1) * n);
+                    divide_by_last(params, keep, dropped);
+                    digits.of_coefficients(params, keep);
+                }
+                for j in 0..all {
+                    let prime = params.prime(j);
+                    let key_j = key.modulo(params, j);
+                    for (i, [total0, total1]) in totals.iter_mut().enumerate() {
+                        inner(
+                            simd,
+                            prime,
+                            digits[i].modulo(params, j),
+                            key_j,
+                            half0,
+                            half1,
+                        );
+                        elementwise::add_assign(
+                            simd,
+                            prime,
+                            half0,
+                            &sums[at(first + i, j, 0)..][..n],
+                        );
+                        key.map.apply_add(simd, prime, half0, total0.limb_mut(j));
+                        key.map.apply_add(simd, prime, half1, total1.limb_mut(j));
+                    }
+                }
+                counters.rotations += totals.len();
             }
-            let (keep, dropped) = c1.split_at_mut((all - 1) * n);
-            divide_by_last(params, keep, dropped);
-            work.giant.of_coefficients(params, keep);
-            let (half0, half1) = rest.split_at_mut(n);
-            let [total0, total1] = &mut total;
-            for j in 0..all {
-                let prime = params.prime(j);
-                let (key0, key1) = key.halves(params, j);
-                inner(
-                    simd,
-                    prime,
-                    work.giant.modulo(params, j),
-                    key0,
-                    key1,
-                    half0,
-                    half1,
-                );
-                elementwise::add_assign(simd, prime, half0, &work.sums[at(j, 0)..][..n]);
-                key.map.apply_add(simd, prime, half0, total0.limb_mut(j));
-                key.map.apply_add(simd, prime, half1, total1.limb_mut(j));
-            }
-            counters.rotations += 1;
         }
-        Ok(total)
+        Ok(totals)
     }
 }
 

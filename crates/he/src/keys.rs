@@ -16,7 +16,9 @@
 //! The uniform halves of all keys are expanded from seeds.
 
 use crate::error::HeError;
+use crate::kernel::aligned::Aligned;
 use crate::kernel::elementwise;
+use crate::kernel::inner::{BLOCK, key_index};
 use crate::kernel::permute::Automorphism;
 use crate::params::Params;
 use crate::poly::{Coefficients, Poly, Values};
@@ -155,9 +157,8 @@ impl PublicKey {
 pub struct GaloisKey {
     /// The seed of the uniform halves.
     pub(crate) seed: Seed,
-    /// `[prime][digit][N]`, both halves, Montgomery form.
-    pub(crate) b: Vec<u32>,
-    pub(crate) a: Vec<u32>,
+    /// For each prime, both halves of all digits as [`crate::kernel::inner`] reads them.
+    interleaved: Aligned,
     pub(crate) map: Automorphism,
 }
 
@@ -167,10 +168,21 @@ impl GaloisKey {
         params.data_primes() * params.all_primes() * params.degree()
     }
 
-    /// Both halves of the key modulo one prime.
-    pub(crate) fn halves(&self, params: &Params, prime: usize) -> (&[u32], &[u32]) {
-        let len = params.data_primes() * params.degree();
-        (&self.b[prime * len..][..len], &self.a[prime * len..][..len])
+    /// The key modulo one prime, interleaved.
+    pub(crate) fn modulo(&self, params: &Params, prime: usize) -> &[u32] {
+        let len = 2 * params.data_primes() * params.degree();
+        &self.interleaved.get(2 * Self::len(params))[prime * len..][..len]
+    }
+
+    /// The half that travels, `[prime][digit][N]`.
+    pub(crate) fn sent(&self, params: &Params) -> impl Iterator<Item = Vec<u32>> {
+        let (n, data) = (params.degree(), params.data_primes());
+        (0..params.all_primes()).flat_map(move |j| {
+            (0..data).map(move |digit| {
+                let key = self.modulo(params, j);
+                (0..n).map(|i| key[key_index(data, digit, 0, i)]).collect()
+            })
+        })
     }
 
     fn generate(secret: &SecretKey, steps: i32, rng: &mut impl CryptoRng) -> Self {
@@ -209,24 +221,35 @@ impl GaloisKey {
             }
         }
         image.wipe();
-        Self::from_parts(params, steps, seed, b, a)
+        Self::from_parts(params, steps, seed, &b, &a)
     }
 
-    fn from_parts(params: &Params, steps: i32, seed: Seed, b: Vec<u32>, a: Vec<u32>) -> Self {
-        let n = params.degree();
+    fn from_parts(params: &Params, steps: i32, seed: Seed, b: &[u32], a: &[u32]) -> Self {
+        let (n, data) = (params.degree(), params.data_primes());
+        let mut interleaved = Aligned::zeros(2 * Self::len(params));
+        let keys = interleaved.sized(2 * Self::len(params));
+        for (limb, (b, a)) in b.chunks_exact(n).zip(a.chunks_exact(n)).enumerate() {
+            let (prime, digit) = (limb / data, limb % data);
+            let key = &mut keys[prime * 2 * data * n..][..2 * data * n];
+            for (half, values) in [b, a].into_iter().enumerate() {
+                for (block, values) in values.chunks_exact(BLOCK).enumerate() {
+                    let at = key_index(data, digit, half, block * BLOCK);
+                    key[at..at + BLOCK].copy_from_slice(values);
+                }
+            }
+        }
         Self {
             seed,
-            b,
-            a,
+            interleaved,
             map: Automorphism::new(n, Slots::rotation(n, steps)),
         }
     }
 
     /// A key from what is sent of it.
-    pub(crate) fn receive(params: &Params, steps: i32, seed: Seed, b: Vec<u32>) -> Self {
+    pub(crate) fn receive(params: &Params, steps: i32, seed: Seed, b: &[u32]) -> Self {
         assert_eq!(b.len(), Self::len(params));
         let a = Self::expand(params, &seed);
-        Self::from_parts(params, steps, seed, b, a)
+        Self::from_parts(params, steps, seed, b, &a)
     }
 
     fn expand(params: &Params, seed: &Seed) -> Vec<u32> {

@@ -161,8 +161,8 @@ pub fn linear(
         prepare_s,
         prepared_bytes: weights.memory(),
         decrypt_s: decrypt / counters.answers as f64,
-        bytes_up: 0,
-        bytes_down: 0,
+        bytes_up: input.to_bytes(params).len(),
+        bytes_down: answer.to_bytes(params).len(),
         counters,
     })
 }

@@ -147,7 +147,7 @@ mod tests {
             if x > total / 2 {
                 x -= total;
             }
-            assert!(-(1 << FLOOD_BITS) <= x && x < (1 << FLOOD_BITS));
+            assert!((-(1 << FLOOD_BITS)..1 << FLOOD_BITS).contains(&x));
             mean += x as f64 / n as f64;
         }
         // Standard error: 2^76 / sqrt(3 · 4000).

@@ -7,36 +7,25 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::HeError;
-use crate::kernel::{elementwise, inner::inner};
+use crate::kernel::{aligned::Aligned, elementwise, inner::inner};
 use crate::keys::GaloisKeys;
 use crate::params::Params;
 use crate::poly::Poly;
 
-/// The digits of `c1`, transformed: `[prime][digit][N]`.
+/// The digits of `c1`, transformed: `[prime][digit][N]`. Room is kept from one ciphertext to the next.
+#[derive(Default)]
 pub struct Digits {
-    data: Vec<u32>,
-}
-
-impl Default for Digits {
-    fn default() -> Self {
-        Self::new()
-    }
+    data: Aligned,
 }
 
 impl Digits {
-    /// No digits yet: room is kept from one ciphertext to the next.
-    pub fn new() -> Self {
-        Self { data: Vec::new() }
-    }
-
-    fn resize(&mut self, params: &Params) {
-        let len = params.data_primes() * params.all_primes() * params.degree();
-        self.data.resize(len, 0);
+    fn len(params: &Params) -> usize {
+        params.data_primes() * params.all_primes() * params.degree()
     }
 
     /// Digits of a polynomial given by values.
     pub fn of_values(&mut self, params: &Params, c1: &[u32]) {
-        self.resize(params);
+        let all = self.data.sized(Self::len(params));
         let (n, data) = (params.degree(), params.data_primes());
         assert_eq!(c1.len(), data * n);
         let mut digit = vec![0; n];
@@ -44,13 +33,12 @@ impl Digits {
             digit.copy_from_slice(limb);
             params.ntt(i).inverse(&mut digit);
             for j in 0..params.all_primes() {
-                let out = &mut self.data[(j * data + i) * n..][..n];
+                let out = &mut all[(j * data + i) * n..][..n];
                 if i == j {
                     out.copy_from_slice(limb);
                 } else {
                     // A digit is below 2^30 and so below twice any prime.
-                    out.copy_from_slice(&digit);
-                    params.ntt(j).forward(out);
+                    params.ntt(j).forward_from(&digit, out);
                 }
             }
         }
@@ -58,14 +46,13 @@ impl Digits {
 
     /// Digits of a polynomial given by coefficients.
     pub fn of_coefficients(&mut self, params: &Params, c1: &[u32]) {
-        self.resize(params);
+        let all = self.data.sized(Self::len(params));
         let (n, data) = (params.degree(), params.data_primes());
         assert_eq!(c1.len(), data * n);
         for j in 0..params.all_primes() {
             for (i, digit) in c1.chunks_exact(n).enumerate() {
-                let out = &mut self.data[(j * data + i) * n..][..n];
-                out.copy_from_slice(digit);
-                params.ntt(j).forward(out);
+                let out = &mut all[(j * data + i) * n..][..n];
+                params.ntt(j).forward_from(digit, out);
             }
         }
     }
@@ -73,7 +60,7 @@ impl Digits {
     /// All digits modulo one prime.
     pub fn modulo(&self, params: &Params, prime: usize) -> &[u32] {
         let len = params.data_primes() * params.degree();
-        &self.data[prime * len..][..len]
+        &self.data.get(Self::len(params))[prime * len..][..len]
     }
 }
 
@@ -85,18 +72,17 @@ pub fn rotate(keys: &GaloisKeys, ct: &Ciphertext, steps: i32) -> Result<Cipherte
     let params = &*keys.params;
     let key = keys.get(steps)?;
     let (n, data, all) = (params.degree(), params.data_primes(), params.all_primes());
-    let mut digits = Digits::new();
+    let mut digits = Digits::default();
     digits.of_values(params, ct.halves[1].data());
     let mut sums = [Poly::zero(params, all), Poly::zero(params, all)];
     for j in 0..all {
-        let (b, a) = key.halves(params, j);
+        let key_j = key.modulo(params, j);
         let [s0, s1] = &mut sums;
         inner(
             params.simd(),
             params.prime(j),
             digits.modulo(params, j),
-            b,
-            a,
+            key_j,
             s0.limb_mut(j),
             s1.limb_mut(j),
         );

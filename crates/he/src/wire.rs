@@ -226,7 +226,9 @@ impl GaloisKeys {
         for (&steps, key) in &self.keys {
             out.0.extend(steps.to_le_bytes());
             out.0.extend(key.seed);
-            out.residues(&key.b);
+            for limb in key.sent(&self.params) {
+                out.residues(&limb);
+            }
         }
         out.0
     }
@@ -274,7 +276,7 @@ impl GaloisKeys {
                 params,
                 (0..params.all_primes()).flat_map(|j| std::iter::repeat_n(j, data)),
             )?;
-            keys.insert(steps, GaloisKey::receive(params, steps, seed, b));
+            keys.insert(steps, GaloisKey::receive(params, steps, seed, &b));
         }
         Ok(Self {
             params: params.clone(),

@@ -115,8 +115,16 @@ unsafe fn load_factor(p: *const u32) -> Factor {
 
 pub(super) fn forward(ntt: &Ntt, a: &mut [u32]) {
     assert!(a.len() == ntt.degree && ntt.degree >= 2 * BLOCK);
-    // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
-    unsafe { forward_avx2(ntt, a) }
+    let from = a.as_ptr();
+    // SAFETY: `Simd::Avx2` is only constructed where the instructions exist; reading and writing the
+    // same polynomial is allowed.
+    unsafe { forward_avx2(ntt, from, a) }
+}
+
+pub(super) fn forward_from(ntt: &Ntt, from: &[u32], a: &mut [u32]) {
+    assert!(a.len() == ntt.degree && ntt.degree >= 2 * BLOCK && from.len() == a.len());
+    // SAFETY: as above; `from` has as many coefficients.
+    unsafe { forward_avx2(ntt, from.as_ptr(), a) }
 }
 
 pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
@@ -125,56 +133,59 @@ pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
     unsafe { inverse_avx2(ntt, a) }
 }
 
+/// The first pass reads from `from`, all others work in place.
+///
+/// # Safety
+/// As many numbers as `a` has must be readable at `from`, which is either `a` or apart from it.
 #[target_feature(enable = "avx2")]
-fn forward_avx2(ntt: &Ntt, a: &mut [u32]) {
+unsafe fn forward_avx2(ntt: &Ntt, mut from: *const u32, a: &mut [u32]) {
     let l = lanes(ntt.prime.value());
     let n = ntt.degree;
     let (mut stride, mut groups) = (n / 2, 1);
+    let to = a.as_mut_ptr();
     if (n / BLOCK).trailing_zeros() % 2 == 1 {
         let w = broadcast(ntt.roots.get(1));
-        let (xs, ys) = a.split_at_mut(stride);
-        for (x, y) in xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8)) {
-            // SAFETY: both chunks have eight numbers.
+        for i in (0..stride).step_by(8) {
+            // SAFETY: `stride + i + 8 <= n`.
             unsafe {
-                let (mut u, mut v) = (load(x.as_ptr()), load(y.as_ptr()));
+                let (mut u, mut v) = (load(from.add(i)), load(from.add(stride + i)));
                 down(l, &mut u, &mut v, w, w.quotient);
-                store(x.as_mut_ptr(), u);
-                store(y.as_mut_ptr(), v);
+                store(to.add(i), u);
+                store(to.add(stride + i), v);
             }
         }
+        from = to;
         stride /= 2;
         groups *= 2;
     }
     while stride >= BLOCK {
         // Two layers: strides `stride` and `stride / 2`.
         let quarter = stride / 2;
-        for (g, chunk) in a.chunks_exact_mut(2 * stride).enumerate() {
+        for g in 0..groups {
             let w1 = broadcast(ntt.roots.get(groups + g));
             let w2 = broadcast(ntt.roots.get(2 * (groups + g)));
             let w3 = broadcast(ntt.roots.get(2 * (groups + g) + 1));
-            let base = chunk.as_mut_ptr();
-            for i in (0..quarter).step_by(8) {
-                // SAFETY: the chunk has four quarters, and `i + 8` stays within one.
+            let first = g * 2 * stride;
+            for i in (first..first + quarter).step_by(8) {
+                // SAFETY: a group has four quarters, `i + 8` stays within one, and the groups
+                // fill the polynomial.
                 unsafe {
-                    let p = [
-                        base.add(i),
-                        base.add(quarter + i),
-                        base.add(2 * quarter + i),
-                        base.add(3 * quarter + i),
-                    ];
-                    let [mut x0, mut x1, mut x2, mut x3] =
-                        [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                    let mut x0 = load(from.add(i));
+                    let mut x1 = load(from.add(quarter + i));
+                    let mut x2 = load(from.add(2 * quarter + i));
+                    let mut x3 = load(from.add(3 * quarter + i));
                     down(l, &mut x0, &mut x2, w1, w1.quotient);
                     down(l, &mut x1, &mut x3, w1, w1.quotient);
                     down(l, &mut x0, &mut x1, w2, w2.quotient);
                     down(l, &mut x2, &mut x3, w3, w3.quotient);
-                    store(p[0], x0);
-                    store(p[1], x1);
-                    store(p[2], x2);
-                    store(p[3], x3);
+                    store(to.add(i), x0);
+                    store(to.add(quarter + i), x1);
+                    store(to.add(2 * quarter + i), x2);
+                    store(to.add(3 * quarter + i), x3);
                 }
             }
         }
+        from = to;
         stride /= 4;
         groups *= 4;
     }

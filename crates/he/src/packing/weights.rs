@@ -362,9 +362,9 @@ impl Encoder {
                     + place.term)
                     * per;
                 let out = &mut out[at..at + baby * per];
-                for (b, out) in out.chunks_exact_mut(per).enumerate() {
-                    let from = (b * all + j) * period + group * per;
-                    out.copy_from_slice(&self.tile[from..from + per]);
+                let first = j * period + group * per;
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = self.tile[i / per * all * period + first + i % per];
                 }
             }
         }
