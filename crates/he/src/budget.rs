@@ -90,7 +90,7 @@ mod tests {
     use crate::ciphertext::SeededCiphertext;
     use crate::keys::GaloisKeys;
     use crate::noise;
-    use crate::switch::rotate;
+    use crate::switch::Rotator;
     use primer_ring::modulus;
     use primer_ring::prg::Prg;
 
@@ -112,7 +112,7 @@ mod tests {
             assert!(bits <= noise::fresh().log2() && bits > 2.0, "{bits}");
             let keys = GaloisKeys::generate(&secret, [1, -7], &mut rng);
             for steps in [1, -7] {
-                let rotated = rotate(&keys, &ct, steps).unwrap();
+                let rotated = Rotator::new(&keys).rotate(&ct, steps).unwrap();
                 let bound = noise::fresh() + noise::key_switch(&params) + noise::rounding(&params);
                 let bits = rotated.noise_bits(&secret);
                 assert!(bits <= bound.log2() && bits > 5.0, "{bits}");

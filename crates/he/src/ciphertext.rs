@@ -106,8 +106,8 @@ impl Ciphertext {
 
 /// Decrypts two limbs; gives the coefficients and the largest noise times p.
 ///
-/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. A double-precision quotient is right
-/// to one unit, and the exact remainder, which is the noise times p, puts it right.
+/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. The quotient by a reciprocal is right or
+/// one too small, and the exact remainder settles it; what is left of it is the noise times p.
 pub(crate) fn decrypt(
     secret: &SecretKey,
     ct: &[Poly<Coefficients>; 2],
@@ -120,7 +120,7 @@ pub(crate) fn decrypt(
     phase.add_assign(params, &ct[0]);
     let (q0, q1) = (params.prime(0), params.prime(1));
     let modulus = u64::from(q0.value()) * u64::from(q1.value());
-    let ratio = P as f64 / modulus as f64;
+    let reciprocal = ((u128::from(P) << 64) / u128::from(modulus)) as u64;
     let inverse = params.inverse(0, 1);
     let mut worst = 0;
     let mut plain = Zeroizing::new(vec![0; n]);
@@ -129,12 +129,12 @@ pub(crate) fn decrypt(
         let x0_mod = crate::prime::reduce_once(x0, q1.value());
         let step = q1.mul_shoup(q1.sub(x1, x0_mod), inverse);
         let x = u64::from(x0) + u64::from(q0.value()) * u64::from(step);
-        let m = (x as f64 * ratio).round() as u64;
-        let rest = P.wrapping_mul(x).wrapping_sub(m.wrapping_mul(modulus)) as i64;
-        let up = i64::from(rest > (modulus / 2) as i64);
-        let down = i64::from(rest < -((modulus / 2) as i64));
-        let rest = rest - (up - down) * modulus as i64;
-        let m = m.wrapping_add((up - down) as u64);
+        let m = ((u128::from(x) * u128::from(reciprocal)) >> 64) as u64;
+        // Between 0 and 2q, which is below 2^61.
+        let rest = P.wrapping_mul(x).wrapping_sub(m.wrapping_mul(modulus));
+        let up = u64::from(rest > modulus / 2) + u64::from(rest > modulus + modulus / 2);
+        let m = m + up;
+        let rest = rest.wrapping_sub(up * modulus) as i64;
         // m is between 0 and p: p itself stands for zero.
         *out = m.min(m.wrapping_sub(P));
         worst = worst.max(rest.unsigned_abs());

@@ -57,7 +57,7 @@ pub(crate) fn expand(params: &Params, limbs: usize, prg: &mut Prg) -> Poly<Value
     a
 }
 
-/// Fresh error, by values.
+/// Fresh error.
 pub(crate) fn error(params: &Params, limbs: usize, rng: &mut impl CryptoRng) -> Poly<Coefficients> {
     Poly::from_small(params, limbs, &sample::error(rng, params.degree()))
 }
@@ -87,7 +87,9 @@ impl SecretKey {
         let mut product = a.copy();
         product.mul_assign(&self.params, &self.values);
         product.negate(&self.params);
-        product.add_assign(&self.params, &e.into_values(&self.params));
+        let mut e = e.into_values(&self.params);
+        product.add_assign(&self.params, &e);
+        e.wipe();
         product
     }
 }
@@ -145,9 +147,11 @@ impl PublicKey {
             let mut z = u.copy();
             z.mul_assign(params, key);
             let mut z = z.into_coefficients(params);
-            z.add_assign(params, &error(params, limbs, rng));
+            let mut e = error(params, limbs, rng);
             out.add_assign(params, &z);
+            out.add_assign(params, &e);
             z.wipe();
+            e.wipe();
         }
         u.wipe();
     }
@@ -199,7 +203,7 @@ impl GaloisKey {
         let mut b = vec![0; Self::len(params)];
         let special = params.prime(data).value();
         for digit in 0..data {
-            let e = error(params, all, rng).into_values(params);
+            let mut e = error(params, all, rng).into_values(params);
             for j in 0..all {
                 let prime = params.prime(j);
                 let at = (j * data + digit) * n;
@@ -219,6 +223,7 @@ impl GaloisKey {
                 elementwise::mul_add(params.simd(), prime, out, &a[at..at + n], image.limb(j));
                 elementwise::negate(params.simd(), prime, out);
             }
+            e.wipe();
         }
         image.wipe();
         Self::from_parts(params, steps, seed, &b, &a)

@@ -10,7 +10,7 @@ use crate::packing::layout::Layout;
 use crate::packing::matrix::EncryptedMatrix;
 use crate::packing::weights::PreparedWeights;
 use crate::params::Params;
-use crate::switch::rotate;
+use crate::switch::Rotator;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -65,13 +65,14 @@ pub fn figures() -> Result<Figures, HeError> {
     let mut limb: Vec<u32> = (0..n).map(|_| rng.next_u32() >> 3).collect();
     let ntt = best(200, || params.ntt(0).forward(&mut limb));
 
-    let encrypt = best(20, || {
+    let encrypt = best(50, || {
         SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng);
     });
     let ciphertext = SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng).expand(&params);
     let galois = GaloisKeys::generate(&secret, [1], &mut rng);
     let mut failed = None;
-    let rotation = best(20, || failed = rotate(&galois, &ciphertext, 1).err());
+    let mut rotator = Rotator::new(&galois);
+    let rotation = best(50, || failed = rotator.rotate(&ciphertext, 1).err());
     failed.map_or(Ok(()), Err)?;
 
     let tokens = linear(
@@ -154,7 +155,7 @@ pub fn linear(
     });
     let (answer, counters) = last?;
     let mut decrypted = Ok(());
-    let decrypt = best(3, || decrypted = answer.decrypt(secret).map(|_| ()));
+    let decrypt = best(10, || decrypted = answer.decrypt(secret).map(|_| ()));
     decrypted?;
     Ok(Linear {
         seconds,

@@ -15,16 +15,18 @@
 //! Slot-packed weights are polynomials whose coefficients fill the 41 bits of p, however small the
 //! weights: a product costs 40 bits of noise and the logarithm of the number of coefficients.
 //! Worst-case noise of the widest products is about `2^85` (`docs/he.md`); dropping two primes brings
-//! it to `2^25`, flooding at four primes adds up to `2^76`, and 41 bits for the plaintext remain. Five
+//! it to `2^25`, flooding at four primes adds up to `2^77`, and 41 bits for the plaintext remain. Five
 //! primes would hold only for noise of the average case.
 
 use crate::error::HeError;
+use crate::kernel::elementwise;
 use crate::ntt::Ntt;
 use crate::prime::{Prime, Shoup};
 use crate::simd::Simd;
 use crate::slots::Slots;
 use primer_ring::modulus::{self, P};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
 pub const SECURITY_TABLE: [(usize, u32); 3] = [(4096, 109), (8192, 218), (16384, 438)];
@@ -203,12 +205,14 @@ impl Params {
         let q_mod_p = self.primes[..limbs]
             .iter()
             .fold(1, |acc, q| modulus::mul(acc, q.value().into()));
+        let rest: Zeroizing<Vec<i64>> = plain
+            .iter()
+            .map(|&m| modulus::to_signed(modulus::mul(q_mod_p, m)))
+            .collect::<Vec<_>>()
+            .into();
         for (i, out) in out.chunks_exact_mut(self.degree).take(limbs).enumerate() {
-            let (prime, factor) = (self.primes[i], self.plain_inverse[i]);
-            for (o, &m) in out.iter_mut().zip(plain) {
-                let r = modulus::to_signed(modulus::mul(q_mod_p, m));
-                *o = prime.add(*o, prime.mul_shoup(prime.from_signed_wide(r), factor));
-            }
+            let factor = self.plain_inverse[i];
+            elementwise::add_lift(self.simd, self.primes[i], out, &rest, factor);
         }
     }
 }

@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 /// Bound of an error coefficient: a centred binomial of 42 coins, standard deviation 3.24.
 pub const ERROR_BOUND: u32 = 21;
 /// Flooding noise is uniform in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
-pub const FLOOD_BITS: u32 = 76;
+pub const FLOOD_BITS: u32 = 77;
 
 /// Words drawn at once.
 const WORDS: usize = 512;
@@ -81,7 +81,7 @@ pub fn add_flood(primes: &[Prime], rng: &mut impl CryptoRng, degree: usize, limb
         let centre = prime.mul(prime.reduce60(1 << (FLOOD_BITS - 30)), unit as u32);
         for (x, w) in limb.iter_mut().zip(words.chunks_exact(2)) {
             let (low, middle, high) = (w[0] & LIMB, (w[0] >> 30) & LIMB, w[1] & TOP);
-            // Below 2^30 + 2^60 + 2^47.
+            // Below 2^30 + 2^60 + 2^48.
             let value = prime.reduce(low + middle * unit + high * unit2);
             *x = prime.add(*x, prime.sub(value, centre));
         }
@@ -150,7 +150,7 @@ mod tests {
             assert!((-(1 << FLOOD_BITS)..1 << FLOOD_BITS).contains(&x));
             mean += x as f64 / n as f64;
         }
-        // Standard error: 2^76 / sqrt(3 · 4000).
+        // Standard error: 2^FLOOD_BITS / sqrt(3 · 4000).
         assert!(mean.abs() < 5.0 * (FLOOD_BITS as f64).exp2() / (3.0 * n as f64).sqrt());
     }
 }

@@ -25,7 +25,7 @@ use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix, mask};
 use crate::packing::weights::PreparedWeights;
 use crate::params::Params;
 use crate::poly::{Poly, Values};
-use crate::switch::rotate;
+use crate::switch::Rotator;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use rand_core::CryptoRng;
@@ -274,6 +274,7 @@ impl Evaluator {
         let mut counters = Counters::default();
         let chunks = Chunks::even(&layout, 1);
         let mut answers = Vec::with_capacity(layout.runs());
+        let mut rotator = Rotator::new(&self.galois);
         for run in 0..layout.runs() {
             let mut sum = zero(&params);
             for index in run * count..(run + 1) * count {
@@ -291,7 +292,7 @@ impl Evaluator {
             // first slot of a cell ends as a token's sum, and the mask hides all others.
             let mut sum = Ciphertext { halves: sum };
             for k in 0..period.trailing_zeros() {
-                let rotated = rotate(&self.galois, &sum, 1 << k)?;
+                let rotated = rotator.rotate(&sum, 1 << k)?;
                 sum.add_assign(&params, &rotated)?;
                 counters.rotations += 1;
             }

@@ -64,70 +64,90 @@ impl Digits {
     }
 }
 
-/// Rotates a ciphertext to the left by `steps` slots of both rows.
-///
-/// # Errors
-/// If there is no key for the rotation.
-pub fn rotate(keys: &GaloisKeys, ct: &Ciphertext, steps: i32) -> Result<Ciphertext, HeError> {
-    let params = &*keys.params;
-    let key = keys.get(steps)?;
-    let (n, data, all) = (params.degree(), params.data_primes(), params.all_primes());
-    let mut digits = Digits::default();
-    digits.of_values(params, ct.halves[1].data());
-    let mut sums = [Poly::zero(params, all), Poly::zero(params, all)];
-    for j in 0..all {
-        let key_j = key.modulo(params, j);
-        let [s0, s1] = &mut sums;
-        inner(
-            params.simd(),
-            params.prime(j),
-            digits.modulo(params, j),
-            key_j,
-            s0.limb_mut(j),
-            s1.limb_mut(j),
-        );
-    }
-    let mut halves = sums.map(|sum| divide_values(params, sum));
-    halves[0].add_assign(params, &ct.halves[0]);
-    let mut image = vec![0; n];
-    for half in &mut halves {
-        for j in 0..data {
-            key.map.apply(params.simd(), half.limb(j), &mut image);
-            half.limb_mut(j).copy_from_slice(&image);
-        }
-    }
-    Ok(Ciphertext { halves })
+/// Rotates ciphertexts one at a time, with the memory for it.
+pub struct Rotator<'a> {
+    keys: &'a GaloisKeys,
+    digits: Digits,
+    /// Both halves modulo all primes, and one limb.
+    work: Aligned,
 }
 
-/// Divides a polynomial by the key-switching prime without leaving the values: only the dropped
-/// limb is transformed.
-fn divide_values(params: &Params, mut sum: Poly<crate::poly::Values>) -> Poly<crate::poly::Values> {
-    let (n, data) = (params.degree(), params.data_primes());
-    let dropped = params.prime(data);
-    let half = dropped.value() / 2;
-    let mut rest = sum.limb(data).to_vec();
-    params.ntt(data).inverse(&mut rest);
-    elementwise::add_constant(params.simd(), dropped, &mut rest, half);
-    let mut values = vec![0; n];
-    for j in 0..data {
-        let prime = params.prime(j);
-        for (v, &r) in values.iter_mut().zip(&rest) {
-            // rest - half, lazily: below 2q.
-            *v = r + prime.value() - half % prime.value();
+impl<'a> Rotator<'a> {
+    /// A rotator with a client's keys.
+    pub fn new(keys: &'a GaloisKeys) -> Self {
+        Self {
+            keys,
+            digits: Digits::default(),
+            work: Aligned::default(),
         }
-        params.ntt(j).forward(&mut values);
-        elementwise::divide_limb(
-            params.simd(),
-            prime,
-            sum.limb_mut(j),
-            &values,
-            0,
-            params.inverse(data, j),
-        );
     }
-    let mut data_only = Poly::zero(params, data);
-    data_only
-        .data_mut()
-        .copy_from_slice(&sum.data()[..data * n]);
-    data_only
+
+    /// Rotates a ciphertext to the left by `steps` slots of both rows.
+    ///
+    /// # Errors
+    /// If there is no key for the rotation.
+    pub fn rotate(&mut self, ct: &Ciphertext, steps: i32) -> Result<Ciphertext, HeError> {
+        let params = &*self.keys.params;
+        let (n, data, simd) = (params.degree(), params.data_primes(), params.simd());
+        let all = params.all_primes();
+        let key = self.keys.get(steps)?;
+        self.digits.of_values(params, ct.halves[1].data());
+        let (sums, limb) = self.work.sized((2 * all + 1) * n).split_at_mut(2 * all * n);
+        let (sums0, sums1) = sums.split_at_mut(all * n);
+        for (j, (out0, out1)) in sums0
+            .chunks_exact_mut(n)
+            .zip(sums1.chunks_exact_mut(n))
+            .enumerate()
+        {
+            let digits = self.digits.modulo(params, j);
+            inner(
+                simd,
+                params.prime(j),
+                digits,
+                key.modulo(params, j),
+                out0,
+                out1,
+            );
+        }
+        let mut halves = [Poly::zero(params, data), Poly::zero(params, data)];
+        for (half, (sums, out)) in [sums0, sums1].into_iter().zip(&mut halves).enumerate() {
+            let (keep, rest) = sums.split_at_mut(data * n);
+            round_rest(params, rest);
+            for (j, sum) in keep.chunks_exact_mut(n).enumerate() {
+                let prime = params.prime(j);
+                divide_values(params, j, sum, rest, limb);
+                if half == 0 {
+                    elementwise::add_assign(simd, prime, sum, ct.halves[0].limb(j));
+                }
+                key.map.apply(simd, sum, out.limb_mut(j));
+            }
+        }
+        Ok(Ciphertext { halves })
+    }
+}
+
+/// Prepares the limb of the key-switching prime, given by values, for [`divide_values`].
+fn round_rest(params: &Params, rest: &mut [u32]) {
+    let special = params.data_primes();
+    let prime = params.prime(special);
+    params.ntt(special).inverse(rest);
+    elementwise::add_constant(params.simd(), prime, rest, prime.value() / 2);
+}
+
+/// Divides one limb, given by values, by the key-switching prime: only what is rounded off is
+/// transformed.
+fn divide_values(params: &Params, j: usize, sum: &mut [u32], rest: &[u32], limb: &mut [u32]) {
+    let (special, prime) = (params.data_primes(), params.prime(j));
+    let half = params.prime(special).value() / 2 % prime.value();
+    // rest - half, lazily: below 2^30 + q.
+    elementwise::add_lazy(params.simd(), limb, rest, prime.value() - half);
+    params.ntt(j).forward(limb);
+    elementwise::divide_limb(
+        params.simd(),
+        prime,
+        sum,
+        limb,
+        0,
+        params.inverse(special, j),
+    );
 }

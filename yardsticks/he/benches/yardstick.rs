@@ -1,7 +1,9 @@
 //! Ours and theirs in one run, one thread. Ratios are what counts.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use fhe::bfv::{BfvParametersBuilder, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar};
+use fhe::bfv::{
+    BfvParametersBuilder, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
+};
 use fhe_traits::{FheDecrypter, FheEncoder, FheEncrypter};
 use primer_he::ciphertext::SeededCiphertext;
 use primer_he::kernel::weighted::{Runs, weighted};
@@ -9,7 +11,7 @@ use primer_he::ntt::Ntt;
 use primer_he::params::Params;
 use primer_he::prime::Prime;
 use primer_he::simd::Simd;
-use primer_he::{keys, switch::rotate};
+use primer_he::{keys, switch::Rotator};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use std::time::{Duration, Instant};
@@ -52,9 +54,12 @@ fn scheme(c: &mut Criterion) {
     builder.enable_column_rotation(1).unwrap();
     let their_keys = builder.build(&mut rand::rng()).unwrap();
 
+    let mut rotator = Rotator::new(&galois);
     let mut group = c.benchmark_group("rotation");
-    group.bench_function("ours", |b| b.iter(|| rotate(&galois, &ours, 1).unwrap()));
-    group.bench_function("fhe", |b| b.iter(|| their_keys.rotates_columns_by(&theirs, 1).unwrap()));
+    group.bench_function("ours", |b| b.iter(|| rotator.rotate(&ours, 1).unwrap()));
+    group.bench_function("fhe", |b| {
+        b.iter(|| their_keys.rotates_columns_by(&theirs, 1).unwrap())
+    });
     group.finish();
 
     // Time per term of a long sum of ciphertexts times plaintexts.
@@ -69,7 +74,16 @@ fn scheme(c: &mut Criterion) {
             let start = Instant::now();
             for _ in 0..iterations {
                 for j in 0..params.all_primes() {
-                    weighted(params.simd(), params.prime(j), runs, &data, terms, &weights, &mut out, false);
+                    weighted(
+                        params.simd(),
+                        params.prime(j),
+                        runs,
+                        &data,
+                        terms,
+                        &weights,
+                        &mut out,
+                        false,
+                    );
                 }
             }
             start.elapsed() / (terms * outputs) as u32
@@ -89,14 +103,22 @@ fn scheme(c: &mut Criterion) {
     group.finish();
 
     let mut group = c.benchmark_group("encrypt slots");
-    group.bench_function("ours", |b| b.iter(|| SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng)));
+    group.bench_function("ours", |b| {
+        b.iter(|| SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng))
+    });
     group.bench_function("fhe", |b| {
-        b.iter(|| -> fhe::bfv::Ciphertext { their_secret.try_encrypt(&encode(), &mut rand::rng()).unwrap() });
+        b.iter(|| -> fhe::bfv::Ciphertext {
+            their_secret
+                .try_encrypt(&encode(), &mut rand::rng())
+                .unwrap()
+        });
     });
     group.finish();
     let mut group = c.benchmark_group("decrypt to slots");
     group.bench_function("ours", |b| b.iter(|| ours.decrypt_slots(&secret).unwrap()));
-    group.bench_function("fhe", |b| b.iter(|| their_secret.try_decrypt(&theirs).unwrap()));
+    group.bench_function("fhe", |b| {
+        b.iter(|| their_secret.try_decrypt(&theirs).unwrap())
+    });
     group.finish();
 }
 

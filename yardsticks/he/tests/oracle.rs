@@ -1,12 +1,14 @@
 //! Slot semantics: the same slots, products and rotations as in the `fhe` library.
 
-use fhe::bfv::{BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, SecretKey};
+use fhe::bfv::{
+    BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, SecretKey,
+};
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
 use primer_he::packing::layout::Layout;
 use primer_he::packing::matrix::EncryptedMatrix;
 use primer_he::packing::weights::PreparedWeights;
 use primer_he::params::Params;
-use primer_he::{ciphertext::SeededCiphertext, evaluate::Evaluator, keys, switch::rotate};
+use primer_he::{ciphertext::SeededCiphertext, evaluate::Evaluator, keys, switch::Rotator};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
@@ -35,7 +37,9 @@ impl Oracle {
     }
 
     fn encrypt(&self, slots: &[u64]) -> Ciphertext {
-        self.secret.try_encrypt(&self.plain(slots), &mut rand::rng()).unwrap()
+        self.secret
+            .try_encrypt(&self.plain(slots), &mut rand::rng())
+            .unwrap()
     }
 
     fn decrypt(&self, ct: &Ciphertext) -> Vec<u64> {
@@ -64,7 +68,11 @@ fn rotations_move_the_same_slots() {
     let their_keys = builder.build(&mut rand::rng()).unwrap();
     assert!(ours.decrypt_slots(&secret).unwrap() == oracle.decrypt(&theirs));
     for s in steps {
-        let ours = rotate(&our_keys, &ours, s as i32).unwrap().decrypt_slots(&secret).unwrap();
+        let ours = Rotator::new(&our_keys)
+            .rotate(&ours, s as i32)
+            .unwrap()
+            .decrypt_slots(&secret)
+            .unwrap();
         let theirs = oracle.decrypt(&their_keys.rotates_columns_by(&theirs, s).unwrap());
         assert!(ours == theirs, "rotation by {s}");
     }
@@ -84,14 +92,24 @@ fn products_and_sums_are_the_same() {
     let (x, u, mask) = (matrix(&mut rng), matrix(&mut rng), matrix(&mut rng));
     let chunks = primer_he::packing::layout::Chunks::even(&layout, 32);
     let sent = EncryptedMatrix::encrypt(&secret, &layout, &chunks, &x, &mut rng).unwrap();
-    let (answer, _) = server.slotwise(&layout, &[(&sent, &u)], &mask, &mut rng).unwrap();
-    let theirs = &(&oracle.encrypt(x.data()) * &oracle.plain(u.data())) + &oracle.plain(mask.data());
+    let (answer, _) = server
+        .slotwise(&layout, &[(&sent, &u)], &mask, &mut rng)
+        .unwrap();
+    let theirs =
+        &(&oracle.encrypt(x.data()) * &oracle.plain(u.data())) + &oracle.plain(mask.data());
     assert!(answer.decrypt(&secret).unwrap().data() == oracle.decrypt(&theirs));
     // And a dense product, from diagonals that the oracle rotates and multiplies one by one.
     let w = Matrix::from_fn(4, 4, |r, c| (5 * r + c) as i16 - 9);
     let x = Matrix::from_fn(256, 32, |t, j| if j < 4 { x.get(t, j) } else { 0 });
     let prepared = PreparedWeights::dense(&params, &layout, &w).unwrap();
-    let sent = EncryptedMatrix::encrypt(&secret, &layout, prepared.input_chunks(), &x.columns(0, 4), &mut rng).unwrap();
+    let sent = EncryptedMatrix::encrypt(
+        &secret,
+        &layout,
+        prepared.input_chunks(),
+        &x.columns(0, 4),
+        &mut rng,
+    )
+    .unwrap();
     let (answer, _) = server.linear(&sent, &prepared, None, &mut rng).unwrap();
     let mut builder = EvaluationKeyBuilder::new(&oracle.secret).unwrap();
     for s in (1..4).chain(DEGREE / 2 - 3..DEGREE / 2) {
@@ -105,12 +123,18 @@ fn products_and_sums_are_the_same() {
             .map(|s| {
                 let (f, from) = ((s % 32) as i32, (s % 32) as i32 + r);
                 let inside = (0..4).contains(&f) && (0..4).contains(&from);
-                if inside { modulus::from_signed(w.get(from as usize, f as usize).into()) } else { 0 }
+                if inside {
+                    modulus::from_signed(w.get(from as usize, f as usize).into())
+                } else {
+                    0
+                }
             })
             .collect();
         let rotated = match r {
             0 => theirs.clone(),
-            r => their_keys.rotates_columns_by(&theirs, r.rem_euclid(DEGREE as i32 / 2) as usize).unwrap(),
+            r => their_keys
+                .rotates_columns_by(&theirs, r.rem_euclid(DEGREE as i32 / 2) as usize)
+                .unwrap(),
         };
         let term = &rotated * &oracle.plain(&diagonal);
         sum = Some(sum.map_or(term.clone(), |s| &s + &term));

@@ -83,6 +83,13 @@ versions! {
         }
     }
 
+    /// `out = a + constant`, not reduced.
+    pub fn add_lazy(out: &mut [u32], a: &[u32], constant: u32) {
+        for (o, &x) in out.iter_mut().zip(a) {
+            *o = x + constant;
+        }
+    }
+
     /// One limb of a rounded division by a dropped prime: `a = (a + half - rest) · inverse`, with
     /// `rest` the dropped limb after [`add_constant`], any number below `2^30`.
     pub fn divide_limb(prime: Prime, a: &mut [u32], rest: &[u32], half: u32, inverse: Shoup) {
@@ -96,6 +103,13 @@ versions! {
     pub fn lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
         for (o, &x) in out.iter_mut().zip(signed) {
             *o = prime.mul_shoup_lazy(prime.from_signed_wide(x), factor);
+        }
+    }
+
+    /// `out += signed · factor` for signed numbers below `2^60`.
+    pub fn add_lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
+        for (o, &x) in out.iter_mut().zip(signed) {
+            *o = prime.add(*o, prime.mul_shoup(prime.from_signed_wide(x), factor));
         }
     }
 
