@@ -43,6 +43,8 @@ pub struct Evaluator {
 pub(crate) struct Workspace {
     /// Digits of each input of a group, then of the sums of some outputs.
     digits: Vec<Digits>,
+    /// The same, transformed modulo one prime.
+    transformed: Aligned,
     /// Rotated inputs modulo one prime, interleaved.
     rotated: Aligned,
     /// Sums: `[prime][output, giant][half][N]`.
@@ -218,7 +220,12 @@ impl Evaluator {
         let (scaled, rest) = work.scratch.sized((count + 2) * n).split_at_mut(count * n);
         let (half0, half1) = rest.split_at_mut(n);
         let block = crate::kernel::weighted::BLOCK;
+        let transformed = work.transformed.sized(count * data * n);
         for j in 0..all {
+            for (i, out) in transformed.chunks_exact_mut(data * n).enumerate() {
+                let own = (j < data).then(|| inputs[i].halves[1].limb(j));
+                work.digits[i].modulo(params, j, own, out);
+            }
             let prime = params.prime(j);
             let factor = prime.shoup(params.prime(data).value() % prime.value());
             for (i, ct) in inputs.iter().enumerate() {
@@ -239,8 +246,8 @@ impl Evaluator {
             }
             for (b, key) in keys.iter().enumerate() {
                 let key_j = key.modulo(params, j);
-                for (i, digits) in work.digits[..count].iter().enumerate() {
-                    inner(simd, prime, digits.modulo(params, j), key_j, half0, half1);
+                for (i, digits) in transformed.chunks_exact(data * n).enumerate() {
+                    inner(simd, prime, digits, key_j, half0, half1);
                     elementwise::add_assign(simd, prime, half0, &scaled[i * n..][..n]);
                     let at = 2 * block * (i * baby + b + 1);
                     key.map
@@ -271,9 +278,11 @@ impl Evaluator {
     ) -> Result<Vec<[Poly<Values>; 2]>, HeError> {
         let params = &*self.params;
         let (n, all, simd) = (params.degree(), params.all_primes(), params.simd());
+        let data = params.data_primes();
         let baby = weights.layout.baby_steps() as i32;
         let Workspace {
             digits,
+            transformed,
             sums,
             scratch,
             ..
@@ -283,6 +292,7 @@ impl Evaluator {
         let (c1, rest) = scratch.split_at_mut(all * n);
         let (half0, half1) = rest.split_at_mut(n);
         digits.resize_with(digits.len().max(OUTPUTS_TOGETHER), Digits::default);
+        let transformed = transformed.sized(data * n);
         let mut totals: Vec<[Poly<Values>; 2]> = (0..part.part.outputs.len())
             .map(|_| std::array::from_fn(|_| Poly::zero(params, all)))
             .collect();
@@ -317,14 +327,8 @@ impl Evaluator {
                     let prime = params.prime(j);
                     let key_j = key.modulo(params, j);
                     for (i, [total0, total1]) in totals.iter_mut().enumerate() {
-                        inner(
-                            simd,
-                            prime,
-                            digits[i].modulo(params, j),
-                            key_j,
-                            half0,
-                            half1,
-                        );
+                        digits[i].modulo(params, j, None, transformed);
+                        inner(simd, prime, transformed, key_j, half0, half1);
                         elementwise::add_assign(
                             simd,
                             prime,

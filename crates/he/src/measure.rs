@@ -4,6 +4,7 @@ use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::HeError;
 use crate::evaluate::Evaluator;
+use crate::kernel::aligned::Aligned;
 use crate::kernel::weighted::{Runs, weighted};
 use crate::keys::{GaloisKeys, PublicKey, SecretKey};
 use crate::packing::layout::Layout;
@@ -169,21 +170,25 @@ pub fn linear(
 }
 
 /// One term of the sums of a product for 30 tokens, over all primes, in seconds.
-fn product_term(params: &Params) -> f64 {
-    let (terms, outputs, n) = (96, 16, params.degree());
+pub fn product_term(params: &Params) -> f64 {
+    let (terms, outputs, n) = (96, 48, params.degree());
     let runs = Runs::new(n, 16);
-    let data = vec![12_345; 2 * n * terms];
-    let weights = vec![54_321; runs.distinct() * outputs * terms];
-    let mut out = vec![0; 2 * n * outputs];
-    let one_prime = best(5, || {
+    let mut data = Aligned::zeros(2 * n * terms);
+    let data = data.sized(2 * n * terms);
+    data.fill(123_456_789);
+    let weights = vec![987_654_321; runs.distinct() * outputs * terms];
+    let mut out = Aligned::zeros(2 * n * outputs);
+    let out = out.sized(2 * n * outputs);
+    let one_prime = best(8, || {
+        let prime = params.prime(0);
         weighted(
             params.simd(),
-            params.prime(0),
+            prime,
             runs,
-            &data,
+            data,
             terms,
             &weights,
-            &mut out,
+            out,
             false,
         );
     });

@@ -1,9 +1,10 @@
 //! Key switching and rotations.
 //!
 //! [`Digits`] is the expensive half of a rotation: `c1` modulo each data prime, transformed modulo
-//! every prime. It is computed once for all rotations of a ciphertext (hoisting). Each rotation then
-//! costs one sum of products with its key and one permutation; the result is modulo `P·q` and `P`
-//! times too large, which the caller divides out when it must, and not before.
+//! every prime. It is done once for all rotations of a ciphertext (hoisting), prime by prime, so that
+//! digits are used while they are in the cache. Each rotation then costs one sum of products with
+//! its key and one permutation; the result is modulo `P·q` and `P` times too large, which the caller
+//! divides out when it must, and not before.
 
 use crate::ciphertext::Ciphertext;
 use crate::error::HeError;
@@ -12,55 +13,46 @@ use crate::keys::GaloisKeys;
 use crate::params::Params;
 use crate::poly::Poly;
 
-/// The digits of `c1`, transformed: `[prime][digit][N]`. Room is kept from one ciphertext to the next.
+/// The digits of `c1`: its residues modulo each data prime, by coefficients. Room is kept from one
+/// ciphertext to the next.
 #[derive(Default)]
 pub struct Digits {
-    data: Aligned,
+    coefficients: Aligned,
 }
 
 impl Digits {
     fn len(params: &Params) -> usize {
-        params.data_primes() * params.all_primes() * params.degree()
+        params.data_primes() * params.degree()
     }
 
     /// Digits of a polynomial given by values.
     pub fn of_values(&mut self, params: &Params, c1: &[u32]) {
-        let all = self.data.sized(Self::len(params));
-        let (n, data) = (params.degree(), params.data_primes());
-        assert_eq!(c1.len(), data * n);
-        let mut digit = vec![0; n];
-        for (i, limb) in c1.chunks_exact(n).enumerate() {
-            digit.copy_from_slice(limb);
-            params.ntt(i).inverse(&mut digit);
-            for j in 0..params.all_primes() {
-                let out = &mut all[(j * data + i) * n..][..n];
-                if i == j {
-                    out.copy_from_slice(limb);
-                } else {
-                    // A digit is below 2^30 and so below twice any prime.
-                    params.ntt(j).forward_from(&digit, out);
-                }
-            }
+        let coefficients = self.coefficients.sized(Self::len(params));
+        coefficients.copy_from_slice(c1);
+        for (i, limb) in coefficients.chunks_exact_mut(params.degree()).enumerate() {
+            params.ntt(i).inverse(limb);
         }
     }
 
     /// Digits of a polynomial given by coefficients.
     pub fn of_coefficients(&mut self, params: &Params, c1: &[u32]) {
-        let all = self.data.sized(Self::len(params));
-        let (n, data) = (params.degree(), params.data_primes());
-        assert_eq!(c1.len(), data * n);
-        for j in 0..params.all_primes() {
-            for (i, digit) in c1.chunks_exact(n).enumerate() {
-                let out = &mut all[(j * data + i) * n..][..n];
-                params.ntt(j).forward_from(digit, out);
-            }
-        }
+        self.coefficients
+            .sized(Self::len(params))
+            .copy_from_slice(c1);
     }
 
-    /// All digits modulo one prime.
-    pub fn modulo(&self, params: &Params, prime: usize) -> &[u32] {
-        let len = params.data_primes() * params.degree();
-        &self.data.get(Self::len(params))[prime * len..][..len]
+    /// All digits transformed modulo prime `j`, end to end into `out`. A digit modulo its own prime may
+    /// be at hand: the limb of `c1` by values.
+    pub fn modulo(&self, params: &Params, j: usize, own: Option<&[u32]>, out: &mut [u32]) {
+        let n = params.degree();
+        let digits = self.coefficients.get(Self::len(params)).chunks_exact(n);
+        for (i, (digit, out)) in digits.zip(out.chunks_exact_mut(n)).enumerate() {
+            match own {
+                Some(own) if i == j => out.copy_from_slice(own),
+                // A digit is below 2^30 and so below twice any prime.
+                _ => params.ntt(j).forward_from(digit, out),
+            }
+        }
     }
 }
 
@@ -68,7 +60,7 @@ impl Digits {
 pub struct Rotator<'a> {
     keys: &'a GaloisKeys,
     digits: Digits,
-    /// Both halves modulo all primes, and one limb.
+    /// Both halves modulo all primes, one limb, and the digits modulo one prime.
     work: Aligned,
 }
 
@@ -92,14 +84,14 @@ impl<'a> Rotator<'a> {
         let all = params.all_primes();
         let key = self.keys.get(steps)?;
         self.digits.of_values(params, ct.halves[1].data());
-        let (sums, limb) = self.work.sized((2 * all + 1) * n).split_at_mut(2 * all * n);
+        let work = self.work.sized((2 * all + 1 + data) * n);
+        let (sums, rest) = work.split_at_mut(2 * all * n);
+        let (limb, digits) = rest.split_at_mut(n);
         let (sums0, sums1) = sums.split_at_mut(all * n);
-        for (j, (out0, out1)) in sums0
-            .chunks_exact_mut(n)
-            .zip(sums1.chunks_exact_mut(n))
-            .enumerate()
-        {
-            let digits = self.digits.modulo(params, j);
+        for j in 0..all {
+            let own = (j < data).then(|| ct.halves[1].limb(j));
+            self.digits.modulo(params, j, own, digits);
+            let (out0, out1) = (&mut sums0[j * n..][..n], &mut sums1[j * n..][..n]);
             inner(
                 simd,
                 params.prime(j),
@@ -110,17 +102,18 @@ impl<'a> Rotator<'a> {
             );
         }
         let mut halves = [Poly::zero(params, data), Poly::zero(params, data)];
-        for (half, (sums, out)) in [sums0, sums1].into_iter().zip(&mut halves).enumerate() {
-            let (keep, rest) = sums.split_at_mut(data * n);
-            round_rest(params, rest);
-            for (j, sum) in keep.chunks_exact_mut(n).enumerate() {
-                let prime = params.prime(j);
-                divide_values(params, j, sum, rest, limb);
-                if half == 0 {
-                    elementwise::add_assign(simd, prime, sum, ct.halves[0].limb(j));
-                }
-                key.map.apply(simd, sum, out.limb_mut(j));
-            }
+        let (keep0, rest0) = sums0.split_at_mut(data * n);
+        let (keep1, rest1) = sums1.split_at_mut(data * n);
+        round_rest(params, rest0);
+        round_rest(params, rest1);
+        for j in 0..data {
+            let sum = &mut keep0[j * n..][..n];
+            divide_values(params, j, sum, rest0, limb);
+            elementwise::add_assign(simd, params.prime(j), sum, ct.halves[0].limb(j));
+            key.map.apply(simd, sum, halves[0].limb_mut(j));
+            let sum = &mut keep1[j * n..][..n];
+            divide_values(params, j, sum, rest1, limb);
+            key.map.apply(simd, sum, halves[1].limb_mut(j));
         }
         Ok(Ciphertext { halves })
     }
