@@ -4,13 +4,18 @@ use super::ModelArgs;
 use crate::source::Model;
 use anyhow::{Context, Result};
 use clap::Args;
+use primer_garble::stop::Stop;
+use primer_he::params::{Params, SECURITY_TABLE};
+use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::modulus::{K, P};
+use primer_stops::{Cost, Job, requantise};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Arguments of `primer inspect`.
 #[derive(Args)]
@@ -44,12 +49,63 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
         prepared.save(path).context("writing the prepared model")?;
         eprintln!("primer: prepared model written to {}", path.display());
     }
+    let stops = StopCosts::of(&plan)?;
     if args.json {
-        println!("{}", to_json(&model.name, &plan));
+        println!("{}", to_json(&model.name, &plan, &stops));
     } else {
-        print!("{}", to_text(&model.name, &plan, args.all_layers));
+        print!("{}", to_text(&model.name, &plan, &stops, args.all_layers));
     }
     Ok(())
+}
+
+/// What the stops of one inference cost.
+#[derive(Default)]
+struct StopCosts {
+    and_gates: u64,
+    bytes: Cost,
+}
+
+impl StopCosts {
+    fn of(plan: &Plan) -> Result<Self> {
+        let mut total = Self::default();
+        for (index, step) in plan.graph().steps.iter().enumerate() {
+            let Op::Stop { input, .. } = step.op else {
+                continue;
+            };
+            let value = plan.graph().value(input);
+            let bytes = match plan.function(index) {
+                None => requantise::cost(value.rows * value.cols),
+                Some(function) => {
+                    let (row, instances) = match function {
+                        Function::Softmax(_) => (value.cols, value.rows),
+                        _ => (1, value.rows * value.cols),
+                    };
+                    let stop = Arc::new(Stop::new(function, row)?);
+                    total.and_gates += (stop.circuit().cost().and_gates * instances) as u64;
+                    Job::new(stop, instances as u64)?.cost()
+                }
+            };
+            total.bytes.offline_up += bytes.offline_up;
+            total.bytes.offline_down += bytes.offline_down;
+            total.bytes.online_up += bytes.online_up;
+            total.bytes.online_down += bytes.online_down;
+        }
+        Ok(total)
+    }
+}
+
+/// The homomorphic parameters in a sentence: degree, modulus and the bound of the security table.
+fn encryption() -> String {
+    let params = Params::products();
+    let bits = params.modulus_bits(params.all_primes());
+    let limit = SECURITY_TABLE
+        .iter()
+        .find(|(degree, _)| *degree == params.degree());
+    let limit = limit.map_or(0, |(_, limit)| *limit);
+    format!(
+        "BFV, degree {}, modulus {bits:.0} bits of at most {limit} for 128-bit security",
+        params.degree()
+    )
 }
 
 fn head_name(shape: &Shape) -> String {
@@ -112,7 +168,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     }
 }
 
-fn to_text(name: &str, plan: &Plan, all_layers: bool) -> String {
+fn to_text(name: &str, plan: &Plan, stops: &StopCosts, all_layers: bool) -> String {
     let graph: &Graph = plan.graph();
     let shape = &graph.shape;
     let mut out = format!(
@@ -122,6 +178,7 @@ fn to_text(name: &str, plan: &Plan, all_layers: bool) -> String {
          tokens       {}\n\
          modulus      p = 2^41 - 2^16 + 1 = {P}\n\
          weights      {WEIGHT_BITS} bits with sign\n\
+         encryption   {}\n\
          fingerprint  {}\n\n",
         shape.layers,
         shape.hidden,
@@ -131,6 +188,7 @@ fn to_text(name: &str, plan: &Plan, all_layers: bool) -> String {
         shape.positions,
         head_name(shape),
         graph.tokens,
+        encryption(),
         hex(&plan.fingerprint()),
     );
     out += &format!(
@@ -193,10 +251,20 @@ fn to_text(name: &str, plan: &Plan, all_layers: bool) -> String {
             elements(StopFunction::Tanh),
         );
     }
+    let mega = |bytes: u64| bytes as f64 / 1e6;
+    out += &format!(
+        "\nstops of one inference: {} AND gates; offline {:.1} MB up, {:.1} MB down; \
+         online {:.2} MB up, {:.2} MB down\n",
+        stops.and_gates,
+        mega(stops.bytes.offline_up),
+        mega(stops.bytes.offline_down),
+        mega(stops.bytes.online_up),
+        mega(stops.bytes.online_down),
+    );
     out
 }
 
-fn to_json(name: &str, plan: &Plan) -> Value {
+fn to_json(name: &str, plan: &Plan, stops: &StopCosts) -> Value {
     let graph = plan.graph();
     let shape = &graph.shape;
     let steps: Vec<Value> = graph
@@ -230,7 +298,13 @@ fn to_json(name: &str, plan: &Plan) -> Value {
         "layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads, "ffn": shape.ffn,
         "vocab": shape.vocab, "positions": shape.positions, "head": head_name(shape),
         "tokens": graph.tokens, "modulus": P, "modulus_bits": K, "weight_bits": WEIGHT_BITS,
+        "encryption": encryption(), "security_bits": 128,
         "fingerprint": hex(&plan.fingerprint()),
+        "and_gates": stops.and_gates,
+        "stop_bytes": {
+            "offline_up": stops.bytes.offline_up, "offline_down": stops.bytes.offline_down,
+            "online_up": stops.bytes.online_up, "online_down": stops.bytes.online_down,
+        },
         "steps": steps, "counts": graph.counts(), "counts_by_step": by_step,
     })
 }

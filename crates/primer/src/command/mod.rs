@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bench;
 mod eval;
 mod inspect;
 
@@ -19,6 +20,8 @@ pub struct Cli {
 enum Command {
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
+    /// Measure the building blocks on this machine, in about a minute
+    Bench(bench::BenchArgs),
     /// Show the plan of a model: steps, scales, bit widths, counts
     Inspect(inspect::InspectArgs),
 }
@@ -45,6 +48,7 @@ impl Cli {
     pub fn run(self) -> Result<()> {
         match self.command {
             Command::Eval(args) => eval::run(&args),
+            Command::Bench(args) => bench::run(&args),
             Command::Inspect(args) => inspect::run(&args),
         }
     }
