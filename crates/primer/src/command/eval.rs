@@ -182,9 +182,10 @@ impl Evaluation<'_> {
             _ => Truncate::LongestFirst,
         };
         let second = example.second.as_deref();
-        self.model
-            .text
-            .encode_padded(&example.first, second, self.limit, truncate)
+        let text = &self.model.text;
+        let input = text.encode_padded(&example.first, second, self.limit, truncate)?;
+        input.fits(&self.model.shape)?;
+        Ok(input)
     }
 
     fn one(&self, example: &Example, workspace: &mut fixed::Workspace) -> Result<Answer> {
