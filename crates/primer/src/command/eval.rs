@@ -289,10 +289,15 @@ impl Report {
             })
             .collect();
         let labels = match &model.shape.head {
-            primer_plan::shape::Head::Classify { labels } => labels.len(),
+            primer_plan::shape::Head::Classify { labels } => labels,
             _ => unreachable!("reading the task checked the head"),
         };
-        let scores = task::accuracy_and_f1(&predicted, &gold, labels);
+        let scores = task::accuracy_and_f1(
+            &predicted,
+            &gold,
+            labels.len(),
+            task::positive_label(task, labels),
+        );
         Self::Labels {
             predicted,
             agreement: same as f64 / n,
