@@ -2,13 +2,16 @@
 //!
 //! Every line of the text is one input, and every line together with the next a pair, so that
 //! both token types and longer inputs are seen. Inputs are padded like private ones, and padded
-//! rows count: they are computed too, and must not run out of range.
+//! rows count: they are computed too, and must not run out of range. One thing is asked of real
+//! tokens alone: how low the largest score of a row can be, which says how far down a padded key
+//! has to be pushed. There a padded key must not pass for the maximum that it would have to stay
+//! below.
 
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::{TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, WeightRange};
-use primer_plan::graph::{Graph, ValueId};
+use primer_plan::graph::{Graph, Op, ValueId};
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
 use thiserror::Error;
@@ -32,13 +35,45 @@ pub enum CalibrateError {
     Assign(#[from] AssignError),
 }
 
-struct Ranges(Vec<Observation>);
+struct Ranges {
+    seen: Vec<Observation>,
+    /// Whether a value holds scores, whose columns are keys.
+    scores: Vec<bool>,
+    /// Tokens of the present input, and how many of them are not padding.
+    tokens: usize,
+    length: usize,
+}
+
+impl Ranges {
+    fn new(graph: &Graph) -> Self {
+        let mut scores = vec![false; graph.values.len()];
+        for step in &graph.steps {
+            if let Op::Scores { output, .. } = step.op {
+                scores[output.index()] = true;
+            }
+        }
+        Self {
+            seen: vec![Observation::EMPTY; graph.values.len()],
+            scores,
+            tokens: 0,
+            length: 0,
+        }
+    }
+}
 
 impl Observer for Ranges {
     fn value(&mut self, id: ValueId, value: &Matrix<f32>) {
-        let seen = &mut self.0[id.index()];
+        let seen = &mut self.seen[id.index()];
         for r in 0..value.rows() {
-            seen.record(value.row(r).iter().map(|v| f64::from(*v)));
+            let row = value.row(r).iter().map(|v| f64::from(*v));
+            if !self.scores[id.index()] {
+                seen.record(row);
+                continue;
+            }
+            if r % self.tokens < self.length {
+                seen.record(row.clone().take(self.length));
+            }
+            seen.widen(row);
         }
     }
 }
@@ -70,25 +105,24 @@ pub fn calibrate(
     } else {
         singles.collect()
     };
-    let mut ranges = Ranges(vec![
-        Observation::EMPTY;
-        Graph::bert(&weights.shape, 1).values.len()
-    ]);
+    let mut ranges = Ranges::new(&Graph::bert(&weights.shape, 1));
     for (done, (line, first, second)) in inputs.iter().enumerate() {
         progress(done, inputs.len());
         let input = text
             .encode_padded(first, *second, limit, Truncate::LongestFirst)
+            .and_then(|input| input.fits(&weights.shape).map(|()| input))
             .map_err(|source| CalibrateError::Line {
                 line: *line,
                 source,
             })?;
+        (ranges.tokens, ranges.length) = (input.tokens(), input.length);
         let graph = Graph::bert(&weights.shape, input.tokens());
         float::run(&graph, weights, &input, &mut ranges);
     }
     progress(inputs.len(), inputs.len());
     let graph = Graph::bert(&weights.shape, 1);
     let extremes: Vec<WeightRange> = weights.all().iter().map(weight_range).collect();
-    Ok(assign::assign(&graph, &ranges.0, &extremes)?)
+    Ok(assign::assign(&graph, &ranges.seen, &extremes)?)
 }
 
 fn weight_range(weight: &FloatWeight) -> WeightRange {
@@ -102,5 +136,25 @@ fn weight_range(weight: &FloatWeight) -> WeightRange {
             max_abs: largest(gain),
             mean_max_abs: largest(mean),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padded_keys_widen_the_range_but_are_no_row_maximum() {
+        let shape = crate::synthetic::bert_shape(1, 8, 2);
+        let graph = Graph::bert(&shape, 3);
+        let mut ranges = Ranges::new(&graph);
+        (ranges.tokens, ranges.length) = (3, 2);
+        let id = graph.value_ids().find(|id| ranges.scores[id.index()]);
+        let id = id.expect("a layer has scores");
+        // Two heads of three queries; the last key and the last query of each are padding.
+        let rows = [[1., 2., 9.], [-3., -5., 4.], [-70., -80., -60.]];
+        ranges.value(id, &Matrix::from_fn(6, 3, |r, c| rows[r % 3][c]));
+        let seen = ranges.seen[id.index()];
+        assert_eq!((seen.min, seen.max, seen.min_row_max), (-80.0, 9.0, -3.0));
     }
 }

@@ -5,6 +5,7 @@
 //! result is padded to a *length bucket*: the number of tokens is the one thing about a text that
 //! the server learns, so it is rounded up to one of a few public lengths.
 
+use primer_plan::shape::Shape;
 use serde::Deserialize;
 use std::borrow::Cow;
 use thiserror::Error;
@@ -70,6 +71,22 @@ pub enum TextError {
         /// The limit.
         limit: usize,
     },
+    /// A token that the model has no embedding for, made by a tokenizer of another model.
+    #[error("the tokenizer makes token {token}, but the model's vocab_size is {vocab}")]
+    Token {
+        /// Its index.
+        token: u32,
+        /// Rows of the embedding.
+        vocab: usize,
+    },
+    /// A token type that the model has no embedding for: a pair for a model of single texts.
+    #[error("the input has token type {kind}, but the model's type_vocab_size is {types}")]
+    TokenType {
+        /// The type.
+        kind: u32,
+        /// Types that the model has.
+        types: usize,
+    },
     /// The tokenizer failed on this text.
     #[error("the tokenizer failed: {0}")]
     Encode(String),
@@ -103,6 +120,25 @@ impl Input {
     /// Tokens with the padding.
     pub fn tokens(&self) -> usize {
         self.ids.len()
+    }
+
+    /// Checks that the model has an embedding for every token and type.
+    ///
+    /// A tokenizer's special tokens and types are set apart from its vocabulary, so only the
+    /// input itself tells.
+    ///
+    /// # Errors
+    /// [`TextError::Token`] or [`TextError::TokenType`] with the first that has none.
+    pub fn fits(&self, shape: &Shape) -> Result<(), TextError> {
+        if let Some(&token) = self.ids.iter().find(|t| **t as usize >= shape.vocab) {
+            let vocab = shape.vocab;
+            return Err(TextError::Token { token, vocab });
+        }
+        if let Some(&kind) = self.types.iter().find(|t| **t as usize >= shape.types) {
+            let types = shape.types;
+            return Err(TextError::TokenType { kind, types });
+        }
+        Ok(())
     }
 
     /// Pads to a number of tokens.
@@ -358,5 +394,25 @@ mod tests {
         assert_eq!(bucket(90, 96), 96);
         assert_eq!(bucket(97, 100), 100);
         assert_eq!(bucket(30, 30), 30);
+    }
+
+    #[test]
+    fn inputs_beyond_the_embeddings_are_refused() {
+        let mut shape = crate::synthetic::bert_shape(1, 8, 2);
+        (shape.vocab, shape.types) = (10, 1);
+        let mut input = Input {
+            ids: vec![2, 9],
+            types: vec![0, 0],
+            length: 2,
+            removed: 0,
+            second: vec![None; 2],
+        };
+        assert!(input.fits(&shape).is_ok());
+        input.types[1] = 1;
+        let error = input.fits(&shape).unwrap_err().to_string();
+        assert!(error.contains("token type 1") && error.contains("type_vocab_size is 1"));
+        input.ids[0] = 10;
+        let error = input.fits(&shape).unwrap_err().to_string();
+        assert!(error.contains("token 10") && error.contains("vocab_size is 10"));
     }
 }

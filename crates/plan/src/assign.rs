@@ -54,13 +54,26 @@ impl Observation {
 
     /// Takes in one row.
     pub fn record(&mut self, row: impl IntoIterator<Item = f64>) {
+        let max = self.widen(row);
+        self.min_row_max = self.min_row_max.min(max);
+    }
+
+    /// Takes in a row whose maximum does not count, and returns that maximum.
+    ///
+    /// Comparisons skip what is not a number, so anything that is not finite widens the range to
+    /// infinity, where [`assign`] refuses it.
+    pub fn widen(&mut self, row: impl IntoIterator<Item = f64>) -> f64 {
         let mut max = f64::NEG_INFINITY;
         for v in row {
-            self.min = self.min.min(v);
-            max = max.max(v);
+            if v.is_finite() {
+                self.min = self.min.min(v);
+                max = max.max(v);
+            } else {
+                (self.min, max) = (f64::NEG_INFINITY, f64::INFINITY);
+            }
         }
         self.max = self.max.max(max);
-        self.min_row_max = self.min_row_max.min(max);
+        max
     }
 
     fn max_abs(&self) -> f64 {
@@ -157,6 +170,12 @@ impl Assigner<'_> {
         MARGIN * self.observations[id.index()].max_abs()
     }
 
+    /// A sum of squares with its margin; ε joins it before the root.
+    fn wide_squares(&self, id: ValueId) -> f64 {
+        let shape = &self.graph.shape;
+        (self.wide(id) + shape.epsilon * shape.hidden as f64) * MARGIN
+    }
+
     fn too_wide(&self, id: ValueId, range: f64, bits: u32) -> AssignError {
         AssignError::TooWide {
             value: self.graph.value(id).name.clone(),
@@ -194,29 +213,29 @@ impl Assigner<'_> {
             StopFunction::Softmax => {
                 let softmax = self.softmax(input)?;
                 self.accumulator(input, softmax.ring_bits, softmax.fraction as i32);
-                let fraction = softmax.output_fraction();
-                self.functions[index] = Some(Function::Softmax(softmax));
-                Scale::Fixed {
-                    bits: fraction as u32 + 1,
-                    fraction,
-                }
+                self.fit_factors(index, input);
+                self.leave(index, Function::Softmax(softmax))
             }
             StopFunction::Activation => self.activation(index, input)?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
             StopFunction::Tanh => {
                 let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
                 self.accumulator(input, ring_bits, TANH_FRACTION);
-                let tanh = Tanh::new(ring_bits, TANH_FRACTION);
-                let fraction = tanh.output_fraction();
-                self.functions[index] = Some(Function::Tanh(tanh));
-                Scale::Fixed {
-                    bits: fraction as u32 + 1,
-                    fraction,
-                }
+                self.leave(index, Function::Tanh(Tanh::new(ring_bits, TANH_FRACTION)))
             }
         };
         self.values[output.index()] = Some(scale);
         Ok(())
+    }
+
+    /// Gives a stop its function, and its result the function's scale.
+    fn leave(&mut self, index: usize, function: Function) -> Scale {
+        let scale = Scale::Fixed {
+            bits: function.output_bits(),
+            fraction: function.output_fraction(),
+        };
+        self.functions[index] = Some(function);
+        scale
     }
 
     /// The ring that holds a value with a given number of fractional bits.
@@ -249,8 +268,8 @@ impl Assigner<'_> {
         let Format { bits, fraction } = match squares {
             Some(squares) => {
                 // The sum of squares has to fit Z_p with its margin, one bit kept free.
-                let widest = self.wide(squares) * MARGIN;
-                let room = ((f64::from(K - 2) - widest.max(1e-9).log2()) / 2.0).floor() as i32;
+                let widest = self.wide_squares(squares).max(1e-9);
+                let room = ((f64::from(K - 2) - widest.log2()) / 2.0).floor() as i32;
                 let format = Format::fitting(CENTRED_BITS, self.wide(input));
                 Format {
                     fraction: format.fraction.min(room),
@@ -289,6 +308,41 @@ impl Assigner<'_> {
         ))
     }
 
+    /// Gives up fractional bits of the queries where `query · key` would be finer than the scores.
+    ///
+    /// Happens in models whose queries and keys are both tiny. Nothing is lost: the scores do not
+    /// keep those bits.
+    fn fit_factors(&mut self, index: usize, scores: ValueId) {
+        let Op::Scores { query, key, .. } = self.graph.steps[index - 1].op else {
+            unreachable!("a softmax follows its scores");
+        };
+        let excess = self.fraction(query) + self.fraction(key) - self.fraction(scores);
+        if excess <= 0 {
+            return;
+        }
+        let made = self.graph.steps[..index].iter().find_map(|s| match s.op {
+            Op::Stop { input, output, .. } if output == query => Some(input),
+            _ => None,
+        });
+        let sum = made.expect("queries leave a stop");
+        for id in [sum, query] {
+            let coarser = match self.values[id.index()].expect("steps come in order") {
+                Scale::Accumulator {
+                    fraction,
+                    ring_bits,
+                } => Scale::Accumulator {
+                    fraction: fraction - excess,
+                    ring_bits,
+                },
+                Scale::Fixed { bits, fraction } => Scale::Fixed {
+                    bits,
+                    fraction: fraction - excess,
+                },
+            };
+            self.values[id.index()] = Some(coarser);
+        }
+    }
+
     fn activation(&mut self, index: usize, input: ValueId) -> Result<Scale, AssignError> {
         let ring_bits = self.ring_for(input, ACTIVATION_FRACTION, 12)?;
         self.accumulator(input, ring_bits, ACTIVATION_FRACTION);
@@ -304,10 +358,7 @@ impl Assigner<'_> {
                 ACTIVATION_OUTPUT_FRACTION,
             )),
         };
-        let fraction = function.output_fraction();
-        let bits = ring_bits + (fraction - ACTIVATION_FRACTION) as u32;
-        self.functions[index] = Some(function);
-        Ok(Scale::Fixed { bits, fraction })
+        Ok(self.leave(index, function))
     }
 
     /// The root of the squares, and the product with it that follows.
@@ -317,7 +368,7 @@ impl Assigner<'_> {
         };
         let doubled = 2 * self.fraction(centred);
         // As far up as the margin allows: v·2^fraction < 2^(K-1).
-        let room = f64::from(K - 1) - (self.wide(squares) * MARGIN).max(1e-9).log2();
+        let room = f64::from(K - 1) - self.wide_squares(squares).max(1e-9).log2();
         let fraction = room.floor() as i32;
         if fraction < doubled {
             return Err(self.too_wide(squares, self.wide(squares), K));
@@ -328,12 +379,7 @@ impl Assigner<'_> {
         let width = self.graph.value(centred).cols as f64;
         let scale = (width * f64::from(ring_fraction).exp2()).sqrt();
         let root = InverseRoot::new(SQUARES_RING, scale);
-        let out = Scale::Fixed {
-            bits: root.output_bits() + 1,
-            fraction: root.output_fraction,
-        };
-        self.functions[index] = Some(Function::InverseRoot(root));
-        Ok(out)
+        Ok(self.leave(index, Function::InverseRoot(root)))
     }
 }
 

@@ -5,13 +5,19 @@ use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind}
 use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::modulus::{C, K};
-use primer_ring::truncate::Truncation;
+use primer_ring::truncate::{MIN_SHIFT, Truncation};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
 const VERSION: u16 = 1;
+
+/// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
+/// weight, the difference of two values and a shift, may have four times as many.)
+const fn in_reach(fraction: i32) -> bool {
+    -64 <= fraction && fraction <= 64
+}
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -181,7 +187,12 @@ impl Plan {
         if !rest.is_empty() {
             return Err(PlanError::Encoding(bytes.len()));
         }
-        Self::new(&encoded.shape, encoded.tokens, encoded.scales)
+        let plan = Self::new(&encoded.shape, encoded.tokens, encoded.scales)?;
+        // Numbers of variable length have longer spellings too: one plan, one encoding.
+        if plan.encode() != bytes {
+            return Err(PlanError::Encoding(bytes.len()));
+        }
+        Ok(plan)
     }
 
     /// A digest of everything that both sides must agree on: shape, tokens, scales, modulus.
@@ -217,8 +228,13 @@ impl Plan {
         }
         for id in graph.value_ids() {
             let scale = self.scale(id);
-            if scale.fraction().abs() > 64 {
+            if !in_reach(scale.fraction()) {
                 return Err(self.conflict(id, format!("{} fractional bits", scale.fraction())));
+            }
+            if let Scale::Accumulator { ring_bits, .. } = scale
+                && !(2..=K - MIN_SHIFT).contains(&ring_bits)
+            {
+                return Err(self.conflict(id, format!("a ring of {ring_bits} bits")));
             }
             if scale.format().is_some_and(|f| !(2..=32).contains(&f.bits)) {
                 return Err(self.conflict(id, "a fixed value has 2 to 32 bits"));
@@ -231,13 +247,22 @@ impl Plan {
                     | (WeightKind::Diagonal, WeightScale::Diagonal { .. })
                     | (WeightKind::Bias, WeightScale::Bias)
             );
-            if !fits {
-                let (value, reason) = (graph.weight(weight).name.clone(), "another kind of weight");
-                return Err(PlanError::Scales {
-                    value,
-                    reason: reason.into(),
-                });
-            }
+            let (first, second) = match self.weight_scale(weight) {
+                WeightScale::Dense { fraction } => (fraction, fraction),
+                WeightScale::Diagonal { gain, mean } => (gain, mean),
+                WeightScale::Bias => (0, 0),
+            };
+            let reason = if !fits {
+                "another kind of weight".to_owned()
+            } else if !(in_reach(first / 4) && in_reach(second / 4)) {
+                format!("{first} and {second} fractional bits")
+            } else {
+                continue;
+            };
+            return Err(PlanError::Scales {
+                value: graph.weight(weight).name.clone(),
+                reason,
+            });
         }
         (0..graph.steps.len()).try_for_each(|index| self.validate_step(index))
     }
@@ -317,7 +342,7 @@ impl Plan {
             return Err(self.conflict(output, "a stop leaves a fixed value"));
         };
         let (expected_ring, fraction_in, fraction_out) = match (kind, function) {
-            (StopFunction::Requantise, None) => (format.bits + 1, ring_fraction, ring_fraction),
+            (StopFunction::Requantise, None) => (ring_bits, ring_fraction, ring_fraction),
             (StopFunction::Softmax, Some(Function::Softmax(f))) => {
                 (f.ring_bits, f.fraction as i32, f.output_fraction())
             }
@@ -342,7 +367,8 @@ impl Plan {
         if expected_ring != ring_bits || fraction_in != ring_fraction {
             return Err(self.conflict(input, "the ring is not the function's"));
         }
-        if fraction_out != format.fraction {
+        let bits_out = function.map_or(ring_bits - 1, Function::output_bits);
+        if (bits_out, fraction_out) != (format.bits, format.fraction) {
             return Err(self.conflict(output, "the scale is not the function's"));
         }
         Ok(())

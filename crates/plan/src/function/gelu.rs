@@ -133,6 +133,12 @@ impl Gelu {
         check(
             (f..=f + 8).contains(&g),
             format!("{g} fractional bits out of {f}"),
+        )?;
+        // δ is less than one: below the ring's values, whatever the table says.
+        let bits = self.table.output_bits();
+        check(
+            bits <= g as u32,
+            format!("a correction of {bits} bits with {g} fractional ones"),
         )
     }
 }

@@ -95,15 +95,18 @@ impl InverseRoot {
         self.table.validate("reciprocal square root")?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=24).contains(&m) && self.table.input_bits() == TABLE_BITS,
+            (4..=24).contains(&m)
+                && self.table.input_bits() == TABLE_BITS
+                && self.table.output_bits() == OUTPUT_BITS,
             "reciprocal square root",
             format!(
-                "ring of {m} bits with a table of {}",
-                self.table.input_bits()
+                "ring of {m} bits with a table of {} to {}",
+                self.table.input_bits(),
+                self.table.output_bits()
             ),
         )?;
         FunctionError::unless(
-            self.output_fraction.abs() <= 60,
+            (-60..=60).contains(&self.output_fraction),
             "reciprocal square root",
             format!("{} fractional bits", self.output_fraction),
         )

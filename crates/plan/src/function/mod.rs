@@ -97,6 +97,17 @@ impl Function {
         }
     }
 
+    /// Bits of its output with the sign.
+    pub fn output_bits(&self) -> u32 {
+        match self {
+            Self::Gelu(f) => f.ring_bits + (f.output_fraction - f.fraction) as u32,
+            Self::Relu { ring_bits, .. } => *ring_bits,
+            Self::Softmax(f) => f.exp.output_bits() + 1,
+            Self::InverseRoot(f) => f.output_bits() + 1,
+            Self::Tanh(f) => f.table.output_bits() + 1,
+        }
+    }
+
     /// Checks the parameters of a function that came from a file or from the peer.
     ///
     /// # Errors

@@ -182,9 +182,10 @@ impl Evaluation<'_> {
             _ => Truncate::LongestFirst,
         };
         let second = example.second.as_deref();
-        self.model
-            .text
-            .encode_padded(&example.first, second, self.limit, truncate)
+        let text = &self.model.text;
+        let input = text.encode_padded(&example.first, second, self.limit, truncate)?;
+        input.fits(&self.model.shape)?;
+        Ok(input)
     }
 
     fn one(&self, example: &Example, workspace: &mut fixed::Workspace) -> Result<Answer> {
@@ -288,10 +289,15 @@ impl Report {
             })
             .collect();
         let labels = match &model.shape.head {
-            primer_plan::shape::Head::Classify { labels } => labels.len(),
+            primer_plan::shape::Head::Classify { labels } => labels,
             _ => unreachable!("reading the task checked the head"),
         };
-        let scores = task::accuracy_and_f1(&predicted, &gold, labels);
+        let scores = task::accuracy_and_f1(
+            &predicted,
+            &gold,
+            labels.len(),
+            task::positive_label(task, labels),
+        );
         Self::Labels {
             predicted,
             agreement: same as f64 / n,

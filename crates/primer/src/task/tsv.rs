@@ -67,6 +67,11 @@ fn model_labels(task: Task, labels: &[String]) -> Result<Vec<usize>, TaskError> 
     }
 }
 
+/// The index that the model has for the label that F1 is about: GLUE's label 1.
+pub(crate) fn positive_label(task: Task, labels: &[String]) -> usize {
+    model_labels(task, labels).map_or(1, |indices| indices[1])
+}
+
 pub(super) fn read(task: Task, path: &Path, labels: &[String]) -> Result<Vec<Example>, TaskError> {
     let indices = model_labels(task, labels)?;
     let bytes = std::fs::read(path).map_err(|source| TaskError::File {
@@ -167,6 +172,16 @@ mod tests {
         assert!(fault(b"h\tl\ngood\t7\n").contains("line 2: \"7\" is not a label of sst2"));
         assert!(fault(b"h\tl\n  \t1\n").contains("line 2: the text in column 1 is empty"));
         assert!(fault(b"h\tl\n\xff\xfe\t1\n").contains("line 2: it is not UTF-8"));
+    }
+
+    #[test]
+    fn the_positive_label_is_the_tasks_own() {
+        let swapped = names(&["equivalent", "not_equivalent"]);
+        assert_eq!(positive_label(Task::Mrpc, &swapped), 0);
+        assert_eq!(
+            positive_label(Task::Mrpc, &names(&["LABEL_0", "LABEL_1"])),
+            1
+        );
     }
 
     #[test]

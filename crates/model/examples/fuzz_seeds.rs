@@ -1,0 +1,86 @@
+//! Writes the seeds of the fuzzing corpora: a tiny model as configuration, plan and prepared file.
+//!
+//! ```text
+//! cargo run -p primer-model --example fuzz_seeds
+//! ```
+
+use primer_model::quantise::IntModel;
+use primer_plan::assign::{Observation, WeightRange, assign};
+use primer_plan::function::Activation;
+use primer_plan::graph::Graph;
+use primer_plan::plan::Plan;
+use primer_plan::shape::{Head, Shape};
+use std::path::Path;
+
+/// Bytes of the checksum at the end of a prepared file, which the target appends itself.
+const CHECKSUM: usize = 32;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let labels = vec!["no".to_owned(), "yes".to_owned()];
+    let models = [
+        ("classify", Activation::GeluErf, Head::Classify { labels }),
+        ("span", Activation::Relu, Head::Span),
+        (
+            "encoder",
+            Activation::GeluTanh,
+            Head::Encoder { pooled: true },
+        ),
+    ];
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    for part in ["config", "plan", "prepared"] {
+        std::fs::create_dir_all(corpus.join(part))?;
+    }
+    for (name, activation, head) in models {
+        let architecture = match head {
+            Head::Classify { .. } => "BertForSequenceClassification",
+            Head::Span => "BertForQuestionAnswering",
+            Head::Encoder { .. } => "BertModel",
+        };
+        let act = match activation {
+            Activation::GeluErf => "gelu",
+            Activation::GeluTanh => "gelu_new",
+            Activation::Relu => "relu",
+        };
+        let config = format!(
+            "{{\"architectures\": [\"{architecture}\"], \"model_type\": \"bert\", \
+             \"hidden_act\": \"{act}\", \"num_hidden_layers\": 1, \"hidden_size\": 4, \
+             \"num_attention_heads\": 2, \"intermediate_size\": 4, \"vocab_size\": 3, \
+             \"max_position_embeddings\": 2, \"type_vocab_size\": 1, \"layer_norm_eps\": 1e-12, \
+             \"position_embedding_type\": \"absolute\", \"is_decoder\": false, \
+             \"id2label\": {{\"0\": \"no\", \"1\": \"yes\"}}}}\n"
+        );
+        std::fs::write(corpus.join("config").join(name), config)?;
+        let shape = Shape {
+            layers: 1,
+            hidden: 4,
+            heads: 2,
+            ffn: 4,
+            vocab: 3,
+            positions: 2,
+            types: 1,
+            activation,
+            epsilon: 1e-12,
+            head,
+        };
+        let graph = Graph::bert(&shape, 1);
+        let mut seen = Observation::EMPTY;
+        seen.record([0.5, 4.0]);
+        let range = WeightRange {
+            max_abs: 0.5,
+            mean_max_abs: 0.1,
+        };
+        let scales = assign(
+            &graph,
+            &vec![seen; graph.values.len()],
+            &vec![range; graph.weights.len()],
+        )?;
+        let plan = Plan::new(&shape, 2, scales.clone())?;
+        std::fs::write(corpus.join("plan").join(name), plan.encode())?;
+        let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
+        let weights = primer_model::fold::FloatWeights::fold(&shape, &checkpoint);
+        let bytes = IntModel::quantise(&weights, scales)?.to_bytes();
+        let content = &bytes[..bytes.len() - CHECKSUM];
+        std::fs::write(corpus.join("prepared").join(name), content)?;
+    }
+    Ok(())
+}

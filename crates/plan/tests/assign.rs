@@ -1,0 +1,220 @@
+//! Scales from observed ranges: the rule, its edges, its refusals.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Seen, range, shape};
+use primer_plan::assign::{AssignError, MARGIN, Observation, WeightRange};
+use primer_plan::function::Function;
+use primer_plan::graph::{Op, StopFunction};
+use primer_plan::plan::Plan;
+use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
+use primer_ring::fixed::Format;
+use primer_ring::modulus::K;
+
+#[test]
+fn accumulators_fill_the_share_modulus_for_their_ring() {
+    let plan = Seen::plausible(&shape()).plan();
+    for (index, step) in plan.graph().steps.iter().enumerate() {
+        let Op::Stop {
+            input,
+            output,
+            function,
+        } = step.op
+        else {
+            continue;
+        };
+        let Scale::Accumulator {
+            fraction,
+            ring_bits,
+        } = plan.scale(input)
+        else {
+            panic!("a stop reads an accumulator");
+        };
+        let kept = fraction - (K - ring_bits) as i32;
+        let expected = match plan.function(index) {
+            None => plan.scale(output).fraction(),
+            Some(Function::Softmax(f)) => f.fraction as i32,
+            Some(Function::Gelu(f)) => f.fraction,
+            Some(Function::Tanh(f)) => f.fraction,
+            Some(Function::InverseRoot(_)) => kept,
+            Some(Function::Relu { .. }) => panic!("the model has no ReLU"),
+        };
+        assert_eq!(kept, expected, "{}", plan.graph().value(input).name);
+        if function == StopFunction::Requantise {
+            // One bit more than the value needs, for the transfer that requantises.
+            let format = plan.scale(output).format().unwrap();
+            assert_eq!(ring_bits, format.bits + 1);
+        }
+    }
+}
+
+#[test]
+fn an_activation_gets_the_finest_format_that_holds_its_margin() {
+    let mut seen = Seen::plausible(&shape());
+    for reached in [0.01, 0.7, 5.0, 30.0, 220.0] {
+        seen.set("layer1.value.sum", range(-reached, reached / 2.0));
+        let scales = seen.assign().unwrap();
+        let format = Format::fitting(15, MARGIN * reached);
+        let id = seen.id("layer1.value");
+        assert_eq!(scales.values[id.index()].format(), Some(format));
+        assert!(format.max_real() >= MARGIN * reached);
+        assert!(format.max_real() < 2.01 * MARGIN * reached);
+    }
+}
+
+#[test]
+fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
+    let mut seen = Seen::plausible(&shape());
+    seen.weights.fill(WeightRange {
+        max_abs: 0.9,
+        mean_max_abs: 0.01,
+    });
+    let plan = seen.plan();
+    let mut limited_by_bits = 0;
+    for step in &plan.graph().steps {
+        let Op::Linear { terms, output, .. } = &step.op else {
+            continue;
+        };
+        for term in terms {
+            let room = plan.scale(*output).fraction() - plan.scale(term.input).fraction();
+            let finest = |max: f64| Format::fitting(WEIGHT_BITS, max).fraction.min(room);
+            match plan.weight_scale(term.weight) {
+                WeightScale::Dense { fraction } => assert_eq!(fraction, finest(0.9)),
+                WeightScale::Diagonal { gain, mean } => {
+                    assert_eq!((gain, mean), (finest(0.9), finest(0.01)));
+                }
+                WeightScale::Bias => panic!("a term is not a bias"),
+            }
+            limited_by_bits += usize::from(room > Format::fitting(WEIGHT_BITS, 0.9).fraction);
+        }
+    }
+    assert!(limited_by_bits > 0);
+}
+
+#[test]
+fn what_is_not_finite_is_refused_by_name() {
+    for bad in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let mut seen = Seen::plausible(&shape());
+        let mut value = range(-1.0, 1.0);
+        // Whatever comes after it, a number that is none is not forgotten.
+        value.record([0.5, bad, 0.25]);
+        value.record([0.0, 1.0]);
+        seen.set("layer0.intermediate.sum", value);
+        let value = "layer0.intermediate.sum".to_owned();
+        assert_eq!(seen.assign(), Err(AssignError::NotFinite { value }));
+    }
+    let mut seen = Seen::plausible(&shape());
+    seen.set("logits", Observation::EMPTY);
+    assert!(matches!(
+        seen.assign(),
+        Err(AssignError::NotFinite { value }) if value == "logits"
+    ));
+}
+
+#[test]
+fn what_is_too_wide_is_refused_by_name() {
+    // A GELU input with 8 fractional bits has 24 bits at most: ±2^15 with the margin.
+    for (name, fits, too_wide, limit) in [
+        ("layer1.intermediate.sum", 21_000.0, 22_000.0, 24),
+        ("pooler.sum", 5_400.0, 5_500.0, 24),
+        ("layer0.scores", 3_000.0, 20_000.0, 20),
+    ] {
+        let mut seen = Seen::plausible(&shape());
+        seen.set(name, range(-fits, fits));
+        let scales = seen.assign().unwrap();
+        Plan::new(&shape(), 8, scales).unwrap();
+        seen.set(name, range(-too_wide, too_wide));
+        match seen.assign() {
+            Err(AssignError::TooWide { value, range, bits }) => {
+                assert_eq!((value.as_str(), bits), (name, limit));
+                assert!(range >= MARGIN * too_wide);
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn outliers_in_front_of_a_layer_norm_still_give_a_plan() {
+    for outlier in [220.0, 5e3, 1e6] {
+        let mut seen = Seen::plausible(&shape());
+        let squares = outlier * outlier + 63.0;
+        for name in ["layer0.output.sum", "layer0.output_norm.centred"] {
+            seen.set(name, range(-outlier, 10.0));
+        }
+        seen.set("layer0.output_norm.squares", range(50.0, squares));
+        let plan = seen.plan();
+        let id = |name: &str| seen.id(name);
+        // The integers' sum of squares stays in half of the residues, margin and all.
+        let Scale::Accumulator { fraction, .. } = plan.scale(id("layer0.output_norm.squares"))
+        else {
+            panic!("squares are an accumulator");
+        };
+        let largest = MARGIN * squares * f64::from(fraction).exp2();
+        assert!(largest < (1u64 << (K - 1)) as f64, "{outlier}: {largest}");
+        let centred = plan.scale(id("layer0.output_norm.centred"));
+        assert!(centred.format().unwrap().max_real() >= MARGIN * outlier);
+        assert!(fraction >= 2 * centred.fraction());
+    }
+}
+
+#[test]
+fn a_large_epsilon_has_room_in_the_sum_of_squares() {
+    let mut shape = shape();
+    shape.epsilon = 0.5;
+    let mut seen = Seen::plausible(&shape);
+    seen.set("embeddings_norm.squares", range(1e-4, 2e-4));
+    let fraction = seen.plan().scale(seen.id("embeddings_norm.squares"));
+    let epsilon = 0.5 * 64.0 * f64::from(fraction.fraction()).exp2();
+    assert!(epsilon < (1u64 << (K - 1)) as f64);
+}
+
+#[test]
+fn tiny_queries_and_keys_give_a_plan() {
+    // Together finer than the scores that they are multiplied to.
+    let mut seen = Seen::plausible(&shape());
+    for name in ["layer0.query.sum", "layer0.key.sum"] {
+        seen.set(name, range(-1e-5, 1e-5));
+    }
+    seen.set("layer0.scores", range(-1e-8, 1e-8));
+    let plan = seen.plan();
+    let fraction = |name: &str| plan.scale(seen.id(name)).fraction();
+    let product = fraction("layer0.query") + fraction("layer0.key");
+    assert_eq!(product, fraction("layer0.scores"));
+}
+
+#[test]
+fn masked_keys_end_far_below_the_lowest_row_maximum() {
+    let mut seen = Seen::plausible(&shape());
+    let scores = Observation {
+        min: -40.0,
+        max: 20.0,
+        min_row_max: -30.0,
+    };
+    seen.set("layer1.scores", scores);
+    let plan = seen.plan();
+    let step = plan
+        .graph()
+        .steps
+        .iter()
+        .position(|s| s.output() == seen.id("layer1.probabilities"))
+        .unwrap();
+    let Some(Function::Softmax(softmax)) = plan.function(step) else {
+        panic!("probabilities leave a softmax");
+    };
+    let unit = f64::from(1 << softmax.fraction);
+    let (low, high) = (
+        ((-40.0 * MARGIN) * unit) as i64,
+        ((20.0 * MARGIN) * unit) as i64,
+    );
+    let lowest_max = (scores.min_row_max * unit) as i64;
+    assert_eq!(
+        softmax.power((lowest_max - (high - softmax.mask)) as u64),
+        0
+    );
+    // And the ring holds everything from the lowest masked score to the highest.
+    let half = 1i64 << (softmax.ring_bits - 1);
+    assert!(low - softmax.mask + softmax.offset > -half + 2);
+    assert!(high + softmax.offset < half - 2);
+}

@@ -1,0 +1,86 @@
+//! A small BERT with plausible ranges.
+#![allow(dead_code, unreachable_pub)] // Every test file uses a part.
+
+use primer_plan::assign::{AssignError, Observation, WeightRange, assign};
+use primer_plan::function::Activation;
+use primer_plan::graph::{Graph, ValueId};
+use primer_plan::plan::Plan;
+use primer_plan::scales::Scales;
+use primer_plan::shape::{Head, Shape};
+
+pub fn shape() -> Shape {
+    Shape {
+        layers: 2,
+        hidden: 64,
+        heads: 4,
+        ffn: 256,
+        vocab: 100,
+        positions: 32,
+        types: 2,
+        activation: Activation::GeluErf,
+        epsilon: 1e-12,
+        head: Head::Classify {
+            labels: vec!["no".into(), "yes".into()],
+        },
+    }
+}
+
+/// What a calibration would have seen; tests change it.
+pub struct Seen {
+    pub graph: Graph,
+    pub values: Vec<Observation>,
+    pub weights: Vec<WeightRange>,
+}
+
+impl Seen {
+    pub fn plausible(shape: &Shape) -> Self {
+        let graph = Graph::bert(shape, 1);
+        let values = graph
+            .values
+            .iter()
+            .map(|value| match value.name.rsplit('.').next() {
+                // Squares of 64 features of size 2, and what a root makes of them.
+                Some("squares") => range(50.0, 256.0),
+                Some("root") => range(0.4, 1.2),
+                _ => range(-4.0, 5.0),
+            })
+            .collect();
+        let weights = graph.weights.iter().map(|_| WeightRange {
+            max_abs: 0.8,
+            mean_max_abs: 0.02,
+        });
+        Self {
+            values,
+            weights: weights.collect(),
+            graph,
+        }
+    }
+
+    pub fn id(&self, name: &str) -> ValueId {
+        self.graph
+            .value_ids()
+            .find(|id| self.graph.value(*id).name == name)
+            .unwrap_or_else(|| panic!("no value {name}"))
+    }
+
+    pub fn set(&mut self, name: &str, seen: Observation) {
+        let id = self.id(name);
+        self.values[id.index()] = seen;
+    }
+
+    pub fn assign(&self) -> Result<Scales, AssignError> {
+        assign(&self.graph, &self.values, &self.weights)
+    }
+
+    pub fn plan(&self) -> Plan {
+        Plan::new(&self.graph.shape, 8, self.assign().unwrap()).unwrap()
+    }
+}
+
+pub fn range(min: f64, max: f64) -> Observation {
+    Observation {
+        min,
+        max,
+        min_row_max: max / 2.0,
+    }
+}

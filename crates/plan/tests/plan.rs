@@ -1,0 +1,271 @@
+//! Plans that contradict themselves: every refusal is tripped, by a change to a good plan.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Seen, shape};
+use primer_plan::function::{Activation, Function};
+use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
+use primer_plan::scales::{Scale, Scales, WeightScale};
+use primer_plan::shape::ShapeError;
+
+/// The error after a change to good scales.
+fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
+    let seen = Seen::plausible(&shape());
+    let mut scales = seen.assign().unwrap();
+    change(&seen, &mut scales);
+    Plan::new(&shape(), 8, scales).expect_err("a contradiction was accepted")
+}
+
+/// A refusal that names a value or weight, and the reason.
+fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scales)) {
+    match refusal(change) {
+        PlanError::Scales {
+            value,
+            reason: found,
+        } => {
+            assert_eq!(value, name);
+            assert!(found.contains(reason), "{name}: {found}, not {reason}");
+        }
+        other => panic!("{name}: {other}"),
+    }
+}
+
+fn set(name: &'static str, scale: Scale) -> impl FnOnce(&Seen, &mut Scales) {
+    move |seen, scales| scales.values[seen.id(name).index()] = scale
+}
+
+fn functions(scales: &mut Scales) -> impl Iterator<Item = &mut Function> {
+    scales.functions.iter_mut().flatten()
+}
+
+const FIXED: Scale = Scale::Fixed {
+    bits: 15,
+    fraction: 10,
+};
+
+#[test]
+fn a_good_plan_is_accepted_and_survives_its_encoding() {
+    for activation in [Activation::GeluErf, Activation::GeluTanh, Activation::Relu] {
+        let mut shape = shape();
+        shape.activation = activation;
+        let plan = Seen::plausible(&shape).plan();
+        assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
+        let other = plan.with_tokens(9).unwrap();
+        assert_ne!(other.fingerprint(), plan.fingerprint());
+        assert_eq!(other.with_tokens(8).unwrap(), plan);
+    }
+}
+
+#[test]
+fn encodings() {
+    let plan = Seen::plausible(&shape()).plan();
+    let bytes = plan.encode();
+    for cut in 0..bytes.len() {
+        assert!(Plan::decode(&bytes[..cut]).is_err(), "{cut} bytes");
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
+    // The version 1, spelled with a useless second byte.
+    let spelled = [&[0x81, 0x00], &bytes[1..]].concat();
+    assert!(matches!(
+        Plan::decode(&spelled),
+        Err(PlanError::Encoding(_))
+    ));
+    let mut newer = bytes;
+    newer[0] = 2;
+    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(2))));
+    let huge = vec![0; MAX_ENCODED + 1];
+    assert!(matches!(Plan::decode(&huge), Err(PlanError::TooLarge(n)) if n == MAX_ENCODED + 1));
+}
+
+#[test]
+fn shapes_and_tokens() {
+    let scales = Seen::plausible(&shape()).assign().unwrap();
+    let mut odd = shape();
+    odd.heads = 3;
+    assert!(matches!(
+        Plan::new(&odd, 8, scales.clone()),
+        Err(PlanError::Shape(ShapeError::Heads {
+            hidden: 64,
+            heads: 3
+        }))
+    ));
+    for tokens in [0, 33, usize::MAX] {
+        assert!(matches!(
+            Plan::new(&shape(), tokens, scales.clone()),
+            Err(PlanError::Tokens { limit: 32, .. })
+        ));
+    }
+}
+
+#[test]
+fn lists_of_another_length() {
+    let count = |change: fn(&mut Scales)| match refusal(|_, scales| change(scales)) {
+        PlanError::Count {
+            what,
+            found,
+            expected,
+        } => (what, found + 1 == expected),
+        other => panic!("{other}"),
+    };
+    assert_eq!(
+        count(|s| s.values.truncate(s.values.len() - 1)),
+        ("values", true)
+    );
+    assert_eq!(
+        count(|s| s.weights.truncate(s.weights.len() - 1)),
+        ("weights", true)
+    );
+    assert_eq!(
+        count(|s| s.functions.truncate(s.functions.len() - 1)),
+        ("steps", true)
+    );
+}
+
+#[test]
+fn functions_that_are_not_usable() {
+    let function = |change: fn(&mut Function)| {
+        let error = refusal(|_, scales| functions(scales).for_each(change));
+        match error {
+            PlanError::Function(error) => error.function,
+            other => panic!("{other}"),
+        }
+    };
+    let gelu = |f: &mut Function| {
+        if let Function::Gelu(f) = f {
+            f.fraction = i32::MAX;
+        }
+    };
+    assert_eq!(function(gelu), "GELU");
+    let softmax = |f: &mut Function| {
+        if let Function::Softmax(f) = f {
+            f.mask = -1;
+        }
+    };
+    assert_eq!(function(softmax), "softmax");
+    let root = |f: &mut Function| {
+        if let Function::InverseRoot(f) = f {
+            f.output_fraction = i32::MIN;
+        }
+    };
+    assert_eq!(function(root), "reciprocal square root");
+    let tanh = |f: &mut Function| {
+        if let Function::Tanh(f) = f {
+            f.ring_bits = 25;
+        }
+    };
+    assert_eq!(function(tanh), "tanh");
+}
+
+#[test]
+fn numbers_beyond_reach_neither_overflow_nor_pass() {
+    for fraction in [i32::MIN, i32::MAX, 65, -65] {
+        let ring_bits = 16;
+        let scale = Scale::Accumulator {
+            fraction,
+            ring_bits,
+        };
+        let reason = format!("{fraction} fractional bits");
+        contradiction("layer0.key.sum", &reason, set("layer0.key.sum", scale));
+    }
+    for ring_bits in [0, 1, 25, 42, u32::MAX] {
+        let scale = Scale::Accumulator {
+            fraction: 30,
+            ring_bits,
+        };
+        let reason = format!("a ring of {ring_bits} bits");
+        contradiction("layer0.key.sum", &reason, set("layer0.key.sum", scale));
+    }
+    for bits in [0, 1, 33, u32::MAX] {
+        let scale = Scale::Fixed { bits, fraction: 3 };
+        contradiction("layer0.key", "2 to 32 bits", set("layer0.key", scale));
+    }
+    for fraction in [i32::MIN, i32::MAX] {
+        contradiction("embeddings", "fractional bits", |_, scales| {
+            scales.weights[0] = WeightScale::Dense { fraction };
+        });
+    }
+}
+
+#[test]
+fn weights_of_another_kind() {
+    contradiction("embeddings", "another kind of weight", |_, scales| {
+        scales.weights[0] = WeightScale::Bias;
+    });
+    contradiction("positions", "another kind of weight", |_, scales| {
+        scales.weights[1] = WeightScale::Dense { fraction: 3 };
+    });
+}
+
+#[test]
+fn linear_steps_that_do_not_fit_their_neighbours() {
+    contradiction("embeddings.sum", "off by -", |_, scales| {
+        scales.weights[0] = WeightScale::Dense { fraction: 120 };
+    });
+    contradiction("layer0.query.sum", "off by", |seen, scales| {
+        let weight = seen.graph.weights.iter();
+        let index = weight.clone().position(|w| w.name == "layer0.query");
+        scales.weights[index.unwrap()] = WeightScale::Dense { fraction: -60 };
+    });
+    // An accumulator where a fixed value belongs, and the other way round.
+    let accumulator = Scale::Accumulator {
+        fraction: 30,
+        ring_bits: 16,
+    };
+    contradiction(
+        "embeddings_norm.centred",
+        "a stop leaves a fixed value",
+        set("embeddings_norm.centred", accumulator),
+    );
+    contradiction("embeddings.sum", "not an accumulator", |seen, scales| {
+        scales.weights[0] = WeightScale::Dense { fraction: 10 };
+        set("embeddings.sum", FIXED)(seen, scales);
+    });
+}
+
+#[test]
+fn stops_that_do_not_fit_their_function() {
+    contradiction("layer1.key", "another function", |seen, scales| {
+        let is = |s: &primer_plan::graph::Step| s.output() == seen.id("layer1.key");
+        let index = seen.graph.steps.iter().position(is).unwrap();
+        let other = functions(scales).next().cloned();
+        scales.functions[index] = other;
+    });
+    contradiction("layer1.probabilities", "another function", |_, scales| {
+        let is = |f: &Option<Function>| matches!(f, Some(Function::Softmax(_)));
+        let index = scales.functions.iter().rposition(is).unwrap();
+        scales.functions[index] = None;
+    });
+    contradiction("embeddings.sum", "has no function", |_, scales| {
+        let other = functions(scales).next().cloned();
+        scales.functions[0] = other;
+    });
+    // The ring or the scale of a GELU, of a softmax and of a requantisation is another.
+    for (value, reads) in [
+        ("layer0.intermediate", "layer0.intermediate.sum"),
+        ("layer0.probabilities", "layer0.scores"),
+        ("pooled", "pooler.sum"),
+    ] {
+        contradiction(reads, "ring is not the function's", |seen, scales| {
+            let scale = &mut scales.values[seen.id(reads).index()];
+            if let Scale::Accumulator { fraction, .. } = scale {
+                *fraction += 1;
+            }
+        });
+        for (more_bits, more_fraction) in [(1, 0), (0, 1)] {
+            contradiction(value, "scale is not the function's", |seen, scales| {
+                let scale = &mut scales.values[seen.id(value).index()];
+                if let Scale::Fixed { bits, fraction } = scale {
+                    *bits += more_bits;
+                    *fraction += more_fraction;
+                }
+            });
+        }
+    }
+    contradiction(
+        "logits",
+        "scale is not the function's",
+        set("logits", FIXED),
+    );
+}

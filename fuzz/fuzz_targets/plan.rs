@@ -1,0 +1,33 @@
+//! Any bytes as a plan: refused, or a plan that encodes to the same bytes and can be asked
+//! everything that the parties ask it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use primer_plan::graph::Op;
+use primer_plan::plan::Plan;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(plan) = Plan::decode(bytes) else {
+        return;
+    };
+    assert_eq!(plan.encode(), bytes, "one plan, one encoding");
+    let _ = plan.fingerprint();
+    let _ = plan.graph().counts();
+    for (index, step) in plan.graph().steps.iter().enumerate() {
+        match &step.op {
+            Op::Stop { input, .. } => {
+                let ring = plan.truncation(*input).ring_bits();
+                if let Some(function) = plan.function(index) {
+                    assert_eq!(function.ring_bits(), ring);
+                }
+            }
+            Op::Linear { terms, output, .. } => {
+                for term in terms {
+                    let (first, second) = plan.term_fractions(term);
+                    assert!(plan.shift(first, *output).max(plan.shift(second, *output)) <= 41);
+                }
+            }
+            _ => {}
+        }
+    }
+});
