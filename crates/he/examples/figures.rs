@@ -1,0 +1,45 @@
+//! Prints the figures of the homomorphic layer:
+//! `cargo run --release -p primer-he --example figures [--embedding]`.
+
+use primer_he::keys::SecretKey;
+use primer_he::measure;
+use primer_he::packing::layout::Layout;
+use primer_he::params::Params;
+use primer_ring::prg::Prg;
+
+fn main() -> Result<(), primer_he::error::HeError> {
+    println!("{:#?}", measure::figures()?);
+    let params = Params::products();
+    let mut rng = Prg::from_os();
+    let secret = SecretKey::generate(&params, &mut rng);
+    let mut shapes = vec![
+        (30, 768, 768),
+        (30, 768, 2304),
+        (30, 768, 3072),
+        (30, 3072, 768),
+        (128, 768, 768),
+        (30, 384, 384),
+        (1, 768, 768),
+    ];
+    if std::env::args().any(|a| a == "--embedding") {
+        shapes.push((30, 30522, 768));
+    }
+    println!(
+        "tokens  in x out  seconds  prepare s  prepared MB  up bytes  down bytes  rotations  products"
+    );
+    for (tokens, inputs, outputs) in shapes {
+        let layout = Layout::tokens_first(&params, tokens)?;
+        let m = measure::linear(&params, &secret, &layout, inputs, outputs, 3, &mut rng)?;
+        println!(
+            "{tokens}  {inputs} x {outputs}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
+            m.seconds,
+            m.prepare_s,
+            m.prepared_bytes as f64 / 1e6,
+            m.bytes_up,
+            m.bytes_down,
+            m.counters.rotations,
+            m.counters.products
+        );
+    }
+    Ok(())
+}

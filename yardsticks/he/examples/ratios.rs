@@ -1,0 +1,156 @@
+//! Ours against theirs, taken in turns, best of many: what a busy machine can still tell.
+//!
+//! `cargo run --release --example ratios` prints microseconds of both and their ratio.
+
+use fhe::bfv::{
+    BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
+};
+use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
+use primer_he::ciphertext::SeededCiphertext;
+use primer_he::ntt::Ntt;
+use primer_he::params::Params;
+use primer_he::prime::Prime;
+use primer_he::simd::Simd;
+use primer_he::{keys, switch::Rotator};
+use primer_ring::modulus::{self, P};
+use primer_ring::prg::Prg;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Best times of both, in microseconds per unit.
+fn compare(
+    name: &str,
+    rounds: usize,
+    units: [f64; 2],
+    mut ours: impl FnMut(),
+    mut theirs: impl FnMut(),
+) {
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..rounds {
+        let both: [&mut dyn FnMut(); 2] = [&mut ours, &mut theirs];
+        for ((f, best), units) in both.into_iter().zip(&mut best).zip(units) {
+            let start = Instant::now();
+            f();
+            *best = best.min(start.elapsed().as_secs_f64() * 1e6 / units);
+        }
+    }
+    println!(
+        "{name}: ours {:.2}, theirs {:.2}, ratio {:.2}",
+        best[0],
+        best[1],
+        best[1] / best[0]
+    );
+}
+
+fn main() {
+    let prime = Prime::largest(1)[0];
+    for n in [4096, 8192, 16384] {
+        let ours = Ntt::new(prime, n, Simd::detect());
+        let theirs = tfhe_ntt::prime32::Plan::try_new(n, prime.value()).unwrap();
+        let (mut a, mut b): (Vec<u32>, Vec<u32>) =
+            ((0..n as u32).collect(), (0..n as u32).collect());
+        compare(
+            &format!("forward transform {n}, tfhe-ntt"),
+            2000,
+            [1.0; 2],
+            || ours.forward(&mut a),
+            || theirs.fwd(&mut b),
+        );
+        compare(
+            &format!("inverse transform {n}, tfhe-ntt"),
+            2000,
+            [1.0; 2],
+            || ours.inverse(&mut a),
+            || theirs.inv(&mut b),
+        );
+    }
+
+    let params = Params::products();
+    let mut rng = Prg::new(&[1; 16]);
+    let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
+    let secret = keys::SecretKey::generate(&params, &mut rng);
+    let galois = keys::GaloisKeys::generate(&secret, [1], &mut rng);
+    let ours = SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng).expand(&params);
+    let mut rotator = Rotator::new(&galois);
+
+    // 180 bits of ciphertext modulus as ours, switching keys without a spare prime (70 bits of noise);
+    // then with a spare prime, as ours do.
+    for (name, sizes, levels) in [
+        ("no spare prime", &[60; 3][..], (0, 0)),
+        ("spare prime", &[60; 4][..], (1, 0)),
+    ] {
+        let their_params = BfvParametersBuilder::new()
+            .set_degree(8192)
+            .set_plaintext_modulus(P)
+            .set_moduli_sizes(sizes)
+            .build_arc()
+            .unwrap();
+        let their_secret = fhe::bfv::SecretKey::random(&their_params, &mut rand::rng());
+        let encode = || {
+            Plaintext::try_encode(&slots, Encoding::simd_at_level(levels.0), &their_params).unwrap()
+        };
+        let plain = encode();
+        let theirs: Ciphertext = their_secret.try_encrypt(&plain, &mut rand::rng()).unwrap();
+        let mut builder =
+            EvaluationKeyBuilder::new_leveled(&their_secret, levels.0, levels.1).unwrap();
+        builder.enable_column_rotation(1).unwrap();
+        let their_keys = builder.build(&mut rand::rng()).unwrap();
+        compare(
+            &format!("rotation, fhe with {name}"),
+            200,
+            [1.0; 2],
+            || drop(black_box(rotator.rotate(&ours, 1).unwrap())),
+            || {
+                drop(black_box(
+                    their_keys.rotates_columns_by(&theirs, 1).unwrap(),
+                ))
+            },
+        );
+        if levels.0 > 0 {
+            continue;
+        }
+        let terms = 24;
+        let (cts, plains) = (vec![theirs.clone(); terms], vec![plain.clone(); terms]);
+        let mut ours_best = f64::INFINITY;
+        compare(
+            "product term (ours measured apart), fhe",
+            60,
+            [1.0, terms as f64],
+            || ours_best = ours_best.min(primer_he::measure::product_term(&params) * 1e6),
+            || {
+                drop(black_box(
+                    dot_product_scalar(cts.iter(), plains.iter()).unwrap(),
+                ))
+            },
+        );
+        println!("product term: ours {ours_best:.2}");
+        compare(
+            "encryption of slots, fhe",
+            200,
+            [1.0; 2],
+            || {
+                drop(black_box(SeededCiphertext::encrypt_slots(
+                    &secret, &slots, &mut rng,
+                )))
+            },
+            || {
+                let ct: Ciphertext = their_secret
+                    .try_encrypt(&encode(), &mut rand::rng())
+                    .unwrap();
+                drop(black_box(ct));
+            },
+        );
+        compare(
+            "decryption to slots, fhe",
+            200,
+            [1.0; 2],
+            || drop(black_box(ours.decrypt_slots(&secret).unwrap())),
+            || {
+                let plain = their_secret.try_decrypt(&theirs).unwrap();
+                drop(black_box(
+                    Vec::<u64>::try_decode(&plain, Encoding::simd()).unwrap(),
+                ));
+            },
+        );
+    }
+}
