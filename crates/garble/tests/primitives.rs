@@ -136,7 +136,7 @@ proptest! {
         let mut prg = Prg::new(&seed);
         let entries: Vec<u32> = (0..1 << inputs)
             .map(|_| {
-                let zero = sparse && prg.next_u32() % 4 != 0;
+                let zero = sparse && !prg.next_u32().is_multiple_of(4);
                 if zero { 0 } else { prg.next_u32() & ((1 << outputs) - 1) }
             })
             .collect();

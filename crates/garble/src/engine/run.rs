@@ -101,8 +101,12 @@ fn linear<E: Engine>(
         }
         Op::Xor { a, b, .. } => e.xor(e.load(&wires[a as usize]), e.load(&wires[b as usize])),
         Op::Sum { first, count, .. } => {
-            let mut sum = e.splat(0);
-            for &s in &circuit.sources[first as usize..][..count as usize] {
+            let terms = &circuit.sources[first as usize..][..count as usize];
+            let Some((&s, rest)) = terms.split_first() else {
+                return e.splat(0);
+            };
+            let mut sum = e.load(&wires[s as usize]);
+            for &s in rest {
                 sum = e.xor(sum, e.load(&wires[s as usize]));
             }
             sum

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! `power` drops what its structure does not need. The leading bit of every table entry is 1, so it
-//! folds away. The upper two bits of the shift and the saturation together leave three cases with
-//! a result (shift by 0, 4 or 8; from 12 on nothing is left), coded one-hot: three AND gates for
-//! all, and then one for each bit that survives. The bits of a distance above the shift only feed
+//! folds away. The upper two bits of the shift and the saturation together leave few cases with a
+//! result (shift by 0, 4 or 8; from 12 on nothing is left of 12 bits), coded one-hot: three AND
+//! gates for all, and then one for each bit that survives. The bits of a distance above the shift only feed
 //! one OR, computed once and used by both powers.
 
 use super::argmax::order_as_unsigned;
@@ -68,7 +68,8 @@ pub(super) fn power(b: &mut Builder, softmax: &Softmax, z: &[Bit], far: Bit) -> 
     let case_4 = b.and(below_8, by_4);
     let case_0 = b.xor(below_8, case_4);
     let case_8 = b.and(near_8, !by_4);
-    let cases = [(case_0, 0), (case_4, 4), (case_8, 8)];
+    let case_12 = b.xor(near_8, case_8);
+    let cases = [(case_0, 0), (case_4, 4), (case_8, 8), (case_12, 12)];
     let large: Vec<Bit> = (0..v.len())
         .map(|i| {
             let terms = cases.map(|(case, distance)| match v.get(i + distance) {
