@@ -12,7 +12,7 @@
 //! Numbers are laid out as [`crate::kernel::weighted`] reads them, for groups of input chunks. The
 //! prepared form takes `4·(L+1)·period` bytes a diagonal: 33 MB for 768×768 and 30 tokens, 1.3 GB for
 //! the embedding. Where that does not fit, [`PreparedWeights::streamed`] keeps the matrix itself (two
-//! bytes a weight) and encodes each group when it is used, which about triples the time of a product.
+//! bytes a weight) and encodes each group when it is used, which about doubles the time of a product.
 
 use crate::error::{HeError, agree};
 use crate::kernel::elementwise;
