@@ -41,7 +41,33 @@ pub struct FloatWeights {
     weights: Vec<FloatWeight>,
 }
 
+/// A digest of all weights: tells one fine-tuned model from another of the same shape.
+pub type Digest = [u8; 32];
+
 impl FloatWeights {
+    /// The digest of the weights.
+    pub fn digest(&self) -> Digest {
+        let mut hash = blake3::Hasher::new_derive_key("primer float weights v1");
+        let mut bytes = Vec::new();
+        let mut update = |values: &[f32]| {
+            for block in values.chunks(1 << 16) {
+                bytes.clear();
+                bytes.extend(block.iter().flat_map(|v| v.to_le_bytes()));
+                hash.update(&bytes);
+            }
+        };
+        for weight in &self.weights {
+            match weight {
+                FloatWeight::Dense(m) | FloatWeight::Bias(m) => update(m.data()),
+                FloatWeight::Diagonal { gain, mean } => {
+                    update(gain);
+                    update(mean);
+                }
+            }
+        }
+        *hash.finalize().as_bytes()
+    }
+
     /// The weights in the graph's order.
     pub fn all(&self) -> &[FloatWeight] {
         &self.weights

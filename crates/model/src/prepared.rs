@@ -3,7 +3,7 @@
 //! ```text
 //! "PRIMERPM"  8 bytes
 //! version     u32, little-endian
-//! header      u32 length, then shape and scales (postcard)
+//! header      u32 length, then shape, scales and the digest of the float weights (postcard)
 //! weights     in the graph's order: i16 for dense and diagonal ones, i64 for biases, little-endian
 //! checksum    32 bytes, BLAKE3 of everything before it
 //! ```
@@ -11,6 +11,7 @@
 //! All lengths follow from the header's shape, so nothing is allocated on the file's word alone:
 //! the file's size is compared with what the shape asks for first.
 
+use crate::fold::Digest;
 use crate::quantise::{IntModel, IntWeight};
 use primer_plan::graph::{Graph, Weight, WeightKind};
 use primer_plan::plan::{Plan, PlanError};
@@ -87,6 +88,8 @@ pub enum PreparedError {
 struct Header {
     shape: Shape,
     scales: Scales,
+    /// Of the float weights, so that the file is not taken for another model's.
+    source: Digest,
 }
 
 impl IntModel {
@@ -95,6 +98,7 @@ impl IntModel {
         let header = Header {
             shape: self.shape().clone(),
             scales: self.scales().clone(),
+            source: *self.source(),
         };
         let header = postcard::to_stdvec(&header).expect("a header can be encoded");
         let mut out = Vec::new();
@@ -171,7 +175,12 @@ impl IntModel {
                 decode(w, part)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self::from_parts(header.shape, header.scales, weights))
+        Ok(Self::from_parts(
+            header.shape,
+            header.scales,
+            header.source,
+            weights,
+        ))
     }
 
     /// Writes the file next to its final name and renames it, so that it is whole or not there.

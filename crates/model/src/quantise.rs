@@ -1,6 +1,6 @@
 //! Integer weights.
 
-use crate::fold::{FloatWeight, FloatWeights};
+use crate::fold::{Digest, FloatWeight, FloatWeights};
 use primer_plan::graph::{Graph, Op, WeightId};
 use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scales, WEIGHT_BITS, WeightScale};
@@ -28,15 +28,22 @@ pub enum IntWeight {
 pub struct IntModel {
     shape: Shape,
     scales: Scales,
+    source: Digest,
     weights: Vec<IntWeight>,
 }
 
 impl IntModel {
     /// Joins parts that were checked to belong together.
-    pub(crate) fn from_parts(shape: Shape, scales: Scales, weights: Vec<IntWeight>) -> Self {
+    pub(crate) fn from_parts(
+        shape: Shape,
+        scales: Scales,
+        source: Digest,
+        weights: Vec<IntWeight>,
+    ) -> Self {
         Self {
             shape,
             scales,
+            source,
             weights,
         }
     }
@@ -55,8 +62,14 @@ impl IntModel {
         Ok(Self::from_parts(
             weights.shape.clone(),
             plan.scales().clone(),
+            weights.digest(),
             ints,
         ))
+    }
+
+    /// The digest of the float weights that these integers were made from.
+    pub const fn source(&self) -> &Digest {
+        &self.source
     }
 
     /// The model's shape.

@@ -301,7 +301,7 @@ impl Plan {
             }
             Op::Linear { terms, .. } => {
                 for term in terms {
-                    read(term.input)?;
+                    self.validate_exact(term, output)?;
                     let (dense, mean) = self.term_fractions(term);
                     shift(dense)?;
                     shift(mean)?;
@@ -321,6 +321,20 @@ impl Plan {
         }
         if function.is_some() {
             return Err(self.conflict(output, "a linear step has no function"));
+        }
+        Ok(())
+    }
+
+    /// Integer products run in double precision, which is exact for sums below `2^53`.
+    fn validate_exact(&self, term: &Term, output: ValueId) -> Result<(), PlanError> {
+        let Some(format) = self.scale(term.input).format() else {
+            return Err(self.conflict(term.input, "it is not fixed"));
+        };
+        let terms = self.graph.weight(term.weight).rows;
+        let bits = format.bits - 1 + (WEIGHT_BITS - 1) + terms.next_power_of_two().ilog2();
+        if bits > 52 {
+            let reason = format!("sums of {terms} products take {bits} bits, 52 are exact");
+            return Err(self.conflict(output, reason));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Seen, shape};
-use primer_plan::function::{Activation, Function};
+use primer_plan::function::{Activation, Function, Gelu};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::ShapeError;
@@ -221,6 +221,30 @@ fn linear_steps_that_do_not_fit_their_neighbours() {
     contradiction("embeddings.sum", "not an accumulator", |seen, scales| {
         scales.weights[0] = WeightScale::Dense { fraction: 10 };
         set("embeddings.sum", FIXED)(seen, scales);
+    });
+}
+
+#[test]
+fn products_that_would_not_be_exact() {
+    contradiction("layer0.output.sum", "52 are exact", |seen, scales| {
+        let weight = |name: &str| {
+            let found = seen.graph.weights.iter().position(|w| w.name == name);
+            found.unwrap()
+        };
+        scales.weights[weight("layer0.intermediate")] = WeightScale::Dense { fraction: 5 };
+        let wide = Gelu::new(Activation::GeluErf, 24, 8, 16);
+        let first = functions(scales).find(|f| matches!(f, Function::Gelu(_)));
+        *first.unwrap() = Function::Gelu(wide);
+        let accumulator = Scale::Accumulator {
+            fraction: 25,
+            ring_bits: 24,
+        };
+        set("layer0.intermediate.sum", accumulator)(seen, scales);
+        let fixed = Scale::Fixed {
+            bits: 32,
+            fraction: 16,
+        };
+        set("layer0.intermediate", fixed)(seen, scales);
     });
 }
 

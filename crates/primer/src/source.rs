@@ -83,8 +83,8 @@ impl Model {
             let model =
                 IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
             anyhow::ensure!(
-                *model.shape() == self.shape,
-                "{} was prepared from a model of another shape than {}",
+                *model.shape() == self.shape && *model.source() == self.weights.digest(),
+                "{} was prepared from another model than {}",
                 path.display(),
                 self.name
             );

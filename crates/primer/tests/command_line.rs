@@ -136,6 +136,21 @@ fn a_prepared_model_saves_calibration() {
     let first = stdout_json(&primer(&["inspect", "--json", "--save-prepared", prepared]));
     let again = stdout_json(&primer(&["inspect", "--json", "--prepared", prepared]));
     assert_eq!(first["fingerprint"], again["fingerprint"]);
+
+    // The same shape with one other weight is another model.
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sst2-demo");
+    for file in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(demo.join(file), dir.path().join(file)).unwrap();
+    }
+    let weights = dir.path().join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    let last = bytes.len() - 2;
+    bytes[last] ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    let model = dir.path().to_str().unwrap();
+    let args = ["inspect", "--model", model, "--prepared", prepared];
+    fails(&args, 1, &[prepared, "another model"]);
+
     let mut bytes = std::fs::read(prepared).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

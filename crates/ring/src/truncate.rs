@@ -31,7 +31,7 @@ pub struct Truncation {
 impl Truncation {
     /// Truncation to `Z_2^m`, for `m` from 2 to `K - MIN_SHIFT` bits.
     pub const fn to_ring(ring_bits: u32) -> Option<Self> {
-        if ring_bits >= 2 && ring_bits + MIN_SHIFT <= K {
+        if ring_bits >= 2 && ring_bits <= K - MIN_SHIFT {
             Some(Self { ring_bits })
         } else {
             None
@@ -104,6 +104,7 @@ mod tests {
         assert!(Truncation::to_ring(24).is_some());
         assert!(Truncation::to_ring(25).is_none());
         assert!(Truncation::to_ring(1).is_none());
+        assert!(Truncation::to_ring(u32::MAX).is_none());
     }
 
     fn any_case() -> impl Strategy<Value = (Truncation, i64)> {
