@@ -7,8 +7,8 @@
 //! 1. divide by the key-switching prime and round down to [`FLOOD_LIMBS`] primes;
 //! 2. add a *fresh* public-key encryption of zero: the uniform half becomes pseudorandom;
 //! 3. add the mask: a plaintext that is uniform wherever the slots do not hold a result;
-//! 4. add flooding noise, uniform in `±2^77`: more than 40 bits above what it has to hide
-//!    ([`crate::noise::hidden`], checked before the product starts);
+//! 4. add flooding noise, sums of eight uniform integers of 75 bits: more than 40 bits above what it
+//!    has to hide ([`crate::noise::hidden`], checked before the product starts);
 //! 5. round down to [`ANSWER_LIMBS`] primes, the fewest that still decrypt.
 //!
 //! The client's decryption checks that noise stayed within the proven bound, which a wrong key or a
@@ -81,9 +81,9 @@ impl Answer {
 
 /// The most noise that an admitted operation leaves in an answer.
 fn noise_limit(params: &Params) -> f64 {
-    // `noise::check` admits hidden noise up to 2^37; the rest of an answer is the same for all.
+    // `noise::check` admits hidden noise up to 2^34; the rest of an answer is the same for all.
     let flooded = f64::from(sample::FLOOD_BITS).exp2()
-        + f64::from(sample::FLOOD_BITS - noise::STATISTICAL_BITS).exp2();
+        + f64::from(sample::FLOOD_TERM_BITS - noise::STATISTICAL_BITS).exp2();
     let bits = params.modulus_bits(params.flood_limbs()) - params.modulus_bits(ANSWER_LIMBS);
     (flooded * (-bits).exp2() + 2.0 * noise::rounding(params))
         .min(noise::capacity(params, ANSWER_LIMBS))

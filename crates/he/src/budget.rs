@@ -127,6 +127,30 @@ mod tests {
     }
 
     #[test]
+    fn modulus_switching_and_public_encryption_keep_the_message() {
+        let mut rng = Prg::new(&[3; 16]);
+        let params = Params::products();
+        let (secret, slots, ct) = fresh(&params, &mut rng);
+        let mut bound = noise::fresh();
+        for limbs in (2..6).rev() {
+            let switched = ct.switch_to(&params, limbs).unwrap();
+            assert_eq!(switched.limbs(), limbs);
+            bound = bound / 2f64.powi(29) + noise::rounding(&params) * 1.001;
+            assert!(switched.noise_bits(&secret) <= bound.log2());
+            assert!(switched.decrypt_slots(&secret).unwrap() == slots);
+        }
+        assert!(ct.switch_to(&params, 1).is_err() && ct.switch_to(&params, 7).is_err());
+        let public = crate::keys::PublicKey::generate(&secret, &mut rng);
+        let ct = public.encrypt_slots(&slots, &mut rng);
+        assert!(ct.decrypt_slots(&secret).unwrap() == slots);
+        let bits = ct.noise_bits(&secret);
+        assert!(
+            bits <= (21.0f64 * 16385.0 + 0.5).log2() && bits > 6.0,
+            "{bits}"
+        );
+    }
+
+    #[test]
     fn exhaustion_is_seen() {
         let mut rng = Prg::new(&[2; 16]);
         let params = Params::products();

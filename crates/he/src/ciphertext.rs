@@ -81,6 +81,25 @@ impl Ciphertext {
         Ok(())
     }
 
+    /// The same message modulo fewer primes.
+    ///
+    /// # Errors
+    /// If there are not that many primes, or fewer than an answer has.
+    pub fn switch_to(&self, params: &Params, limbs: usize) -> Result<Self, HeError> {
+        if !(ANSWER_LIMBS..=self.limbs()).contains(&limbs) {
+            return Err(HeError::Primes {
+                primes: limbs,
+                min: ANSWER_LIMBS,
+                max: self.limbs(),
+            });
+        }
+        Ok(Self {
+            halves: self
+                .switched(params, limbs)
+                .map(|half| half.into_values(params)),
+        })
+    }
+
     /// The ciphertext by coefficients, rounded to fewer primes.
     pub(crate) fn switched(&self, params: &Params, limbs: usize) -> [Poly<Coefficients>; 2] {
         self.halves.each_ref().map(|half| {

@@ -15,6 +15,7 @@
 //!
 //! The uniform halves of all keys are expanded from seeds.
 
+use crate::ciphertext::Ciphertext;
 use crate::error::HeError;
 use crate::kernel::aligned::Aligned;
 use crate::kernel::elementwise;
@@ -28,6 +29,7 @@ use primer_ring::prg::{Prg, SEED_BYTES, Seed};
 use rand_core::CryptoRng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// The client's secret.
 pub struct SecretKey {
@@ -130,6 +132,24 @@ impl PublicKey {
     /// The parameters that the key belongs to.
     pub fn params(&self) -> &Arc<Params> {
         &self.params
+    }
+
+    /// Encrypts slot values without the secret, at the primes of this key.
+    ///
+    /// # Panics
+    /// If there are not as many as slots.
+    pub fn encrypt_slots(&self, slots: &[u64], rng: &mut impl CryptoRng) -> Ciphertext {
+        let params = &self.params;
+        let limbs = params.flood_limbs();
+        let mut plain = Zeroizing::new(vec![0; params.degree()]);
+        params.slots().encode(slots, &mut plain);
+        let mut halves = [Poly::zero(params, limbs), Poly::zero(params, limbs)];
+        let [c0, c1] = &mut halves;
+        self.add_zero(c0, c1, rng);
+        params.add_plaintext(limbs, &plain, c0.data_mut());
+        Ciphertext {
+            halves: halves.map(|half| half.into_values(params)),
+        }
     }
 
     /// Adds a fresh encryption of zero to a ciphertext given by coefficients.

@@ -6,12 +6,17 @@
 use crate::prime::Prime;
 use primer_ring::prg::Prg;
 use rand_core::CryptoRng;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// Bound of an error coefficient: a centred binomial of 42 coins, standard deviation 3.24.
 pub const ERROR_BOUND: u32 = 21;
-/// Flooding noise is uniform in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
+/// Flooding noise lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
 pub const FLOOD_BITS: u32 = 77;
+/// Uniform integers whose sum is one coefficient of flooding noise. A sum of several has a smooth
+/// density, so that the distances of many coefficients add like lengths and not like numbers.
+pub const FLOOD_TERMS: usize = 8;
+/// Each of them is uniform in `[-2^FLOOD_TERM_BITS, 2^FLOOD_TERM_BITS)`.
+pub const FLOOD_TERM_BITS: u32 = FLOOD_BITS - FLOOD_TERMS.trailing_zeros();
 
 /// Words drawn at once.
 const WORDS: usize = 512;
@@ -67,26 +72,30 @@ pub fn error(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     out
 }
 
-/// Adds flooding noise, one uniform integer of `FLOOD_BITS + 1` bits per coefficient, less its
-/// centre, to limbs of coefficients.
+/// Adds flooding noise to limbs of coefficients: for each, the sum of [`FLOOD_TERMS`] uniform integers,
+/// less its centre.
 pub fn add_flood(primes: &[Prime], rng: &mut impl CryptoRng, degree: usize, limbs: &mut [u32]) {
     assert_eq!(limbs.len(), degree * primes.len());
-    const LIMB: u64 = (1 << 30) - 1;
-    const TOP: u64 = (1 << (FLOOD_BITS + 1 - 60)) - 1;
-    let mut words = Zeroizing::new(vec![0u64; 2 * degree]);
-    each_word(rng, 2 * degree, |i, x| words[i] = x);
+    const LIMB: u128 = (1 << 30) - 1;
+    // Of each pair of words, the first gives 64 bits and the second what is missing.
+    const TOP: u64 = (1 << (FLOOD_TERM_BITS + 1 - 64)) - 1;
+    let mut sums = Zeroizing::new(vec![0u128; degree]);
+    each_word(rng, 2 * FLOOD_TERMS * degree, |i, x| {
+        let (mask, shift) = if i % 2 == 0 { (u64::MAX, 0) } else { (TOP, 64) };
+        sums[i / (2 * FLOOD_TERMS)] += u128::from(x & mask) << shift;
+    });
     for (prime, limb) in primes.iter().zip(limbs.chunks_exact_mut(degree)) {
         let unit = u64::from(prime.reduce60(1 << 30));
         let unit2 = u64::from(prime.mul(unit as u32, unit as u32));
         let centre = prime.mul(prime.reduce60(1 << (FLOOD_BITS - 30)), unit as u32);
-        for (x, w) in limb.iter_mut().zip(words.chunks_exact(2)) {
-            let (low, middle, high) = (w[0] & LIMB, (w[0] >> 30) & LIMB, w[1] & TOP);
+        for (x, &sum) in limb.iter_mut().zip(sums.iter()) {
+            let (low, middle) = ((sum & LIMB) as u64, ((sum >> 30) & LIMB) as u64);
+            let high = (sum >> 60) as u64;
             // Below 2^30 + 2^60 + 2^48.
             let value = prime.reduce(low + middle * unit + high * unit2);
             *x = prime.add(*x, prime.sub(value, centre));
         }
     }
-    words.zeroize();
 }
 
 #[cfg(test)]
@@ -133,7 +142,8 @@ mod tests {
         let n = 4000;
         let mut limbs = vec![0; 3 * n];
         add_flood(&primes, &mut Prg::new(&[6; 16]), n, &mut limbs);
-        let mut mean = 0.0;
+        let (mut mean, mut square) = (0.0, 0.0);
+        let unit = f64::from(FLOOD_TERM_BITS).exp2();
         for j in 0..n {
             let mut x: i128 = 0;
             let mut weight: i128 = 1;
@@ -148,9 +158,12 @@ mod tests {
                 x -= total;
             }
             assert!((-(1 << FLOOD_BITS)..1 << FLOOD_BITS).contains(&x));
-            mean += x as f64 / n as f64;
+            mean += x as f64 / unit / n as f64;
+            square += (x as f64 / unit).powi(2) / n as f64;
         }
-        // Standard error: 2^FLOOD_BITS / sqrt(3 · 4000).
-        assert!(mean.abs() < 5.0 * (FLOOD_BITS as f64).exp2() / (3.0 * n as f64).sqrt());
+        // Variance 8/3 in units of a term; five standard errors.
+        let variance = FLOOD_TERMS as f64 / 3.0;
+        assert!(mean.abs() < 5.0 * (variance / n as f64).sqrt(), "{mean}");
+        assert!((square / variance - 1.0).abs() < 0.12, "{square}");
     }
 }

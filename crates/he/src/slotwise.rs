@@ -222,12 +222,9 @@ impl Evaluator {
                         index
                     };
                     let ct = input.ciphertexts[at].expand(&params);
-                    add_product(
-                        &params,
-                        &mut sum,
-                        &ct,
-                        &plain(&params, layout, &chunks, index, factors),
-                    );
+                    let mut factors = plain(&params, layout, &chunks, index, factors);
+                    add_product(&params, &mut sum, &ct, &factors);
+                    factors.wipe();
                     counters.products += 1;
                     counters.inputs += 1;
                 }
@@ -279,12 +276,9 @@ impl Evaluator {
             let mut sum = zero(&params);
             for index in run * count..(run + 1) * count {
                 let ct = input.ciphertexts[index].expand(&params);
-                add_product(
-                    &params,
-                    &mut sum,
-                    &ct,
-                    &plain(&params, &layout, &input.chunks, index, factors),
-                );
+                let mut factors = plain(&params, &layout, &input.chunks, index, factors);
+                add_product(&params, &mut sum, &ct, &factors);
+                factors.wipe();
             }
             counters.products += count;
             counters.inputs += count;

@@ -27,6 +27,7 @@ use primer_ring::modulus;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use zeroize::Zeroize;
 
 /// Terms (rotated inputs) that are summed at once: both halves of a block of them fill half of the
 /// first-level cache.
@@ -56,6 +57,13 @@ pub(crate) struct PreparedPart {
 pub(crate) struct Group {
     pub(crate) inputs: Range<usize>,
     weights: Vec<u32>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Weights are the server's secret, and blocks may be masks of one inference.
+        self.weights.zeroize();
+    }
 }
 
 impl PreparedWeights {
