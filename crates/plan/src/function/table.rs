@@ -55,6 +55,17 @@ impl Table {
         i64::from(self.entries[index as usize])
     }
 
+    /// The index of a magnitude of which the table covers the low `covered` bits, by its topmost
+    /// bits; a larger magnitude takes the last entry.
+    #[inline]
+    pub(super) fn saturating_index(&self, magnitude: u64, covered: u32) -> u64 {
+        if magnitude >> covered != 0 {
+            (1 << self.input_bits) - 1
+        } else {
+            magnitude >> (covered - self.input_bits)
+        }
+    }
+
     pub(super) fn validate(&self, function: &'static str) -> Result<(), FunctionError> {
         let ok = (1..=Self::MAX_INPUT_BITS).contains(&self.input_bits)
             && (1..=24).contains(&self.output_bits)

@@ -58,12 +58,8 @@ impl Tanh {
     pub fn apply(&self, x: i64) -> i64 {
         let sign = x >> 63;
         let a = (x ^ sign) as u64;
-        let saturated = a >> (self.fraction as u32 + SPAN_BITS) != 0;
-        let index = if saturated {
-            u64::MAX >> (64 - TABLE_BITS)
-        } else {
-            a >> self.dropped_bits()
-        };
+        let covered = self.fraction as u32 + SPAN_BITS;
+        let index = self.table.saturating_index(a, covered);
         (self.table.at(index) ^ sign) - sign
     }
 
