@@ -4,10 +4,13 @@ mod common;
 
 use common::{pair, product, residues, signed, weights};
 use primer_he::error::HeError;
+use primer_he::evaluate::Evaluator;
+use primer_he::keys::{GaloisKeys, PublicKey};
 use primer_he::packing::layout::{Chunks, Layout, Shape};
 use primer_he::packing::matrix::EncryptedMatrix;
 use primer_he::packing::weights::{PreparedWeights, direct_rotations};
 use primer_he::params::Params;
+use primer_he::simd::Simd;
 use primer_he::slotwise::PreparedCentred;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
@@ -133,6 +136,29 @@ fn without_mask_the_product_itself() {
     assert!(
         answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &Matrix::zeros(200, 30))
     );
+}
+
+#[test]
+fn plain_rust_serves_vector_clients() {
+    // A server without vector instructions, a client with what this machine has.
+    let layout = Layout::tokens_first(&Params::products(), 200).unwrap();
+    let mut p = pair(&layout, 4);
+    let portable = Params::with_simd(8192, 6, Simd::portable()).unwrap();
+    let public = PublicKey::generate(&p.secret, &mut p.rng);
+    let galois = GaloisKeys::generate(&p.secret, layout.rotations(), &mut p.rng);
+    let public = PublicKey::from_bytes(&portable, &public.to_bytes()).unwrap();
+    let galois = GaloisKeys::from_bytes(&portable, &galois.to_bytes()).unwrap();
+    let mut server = Evaluator::new(public, galois).unwrap();
+    let w = weights(&mut p.rng, 40, 30);
+    let x = residues(&mut p.rng, 200, 40);
+    let mask = residues(&mut p.rng, 200, 30);
+    let prepared = PreparedWeights::dense(&portable, &layout, &w).unwrap();
+    let chunks = prepared.input_chunks();
+    let sent = EncryptedMatrix::encrypt(&p.secret, &layout, chunks, &x, &mut p.rng).unwrap();
+    let (answer, _) = server
+        .linear(&sent, &prepared, Some(&mask), &mut p.rng)
+        .unwrap();
+    assert!(answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &mask));
 }
 
 #[test]

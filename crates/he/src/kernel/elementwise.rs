@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Calls of AVX2-compiled copies of safe code, after detection.
 
 use crate::prime::{Prime, Shoup, reduce_once};
-use crate::simd::Simd;
+use crate::simd::{Level, Simd};
 
 macro_rules! versions {
     ($($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
@@ -16,10 +16,10 @@ macro_rules! versions {
             fn avx2($($arg: $ty),*) {
                 body($($arg),*);
             }
-            match simd {
-                // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
+            match simd.level() {
+                // SAFETY: `Level::Avx2` is only made where the instructions exist.
                 #[cfg(target_arch = "x86_64")]
-                Simd::Avx2 => unsafe { avx2($($arg),*) },
+                Level::Avx2 => unsafe { avx2($($arg),*) },
                 _ => body($($arg),*),
             }
         }

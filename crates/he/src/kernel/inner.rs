@@ -4,7 +4,7 @@
 //! one line: a key is larger than the caches, and limbs a power of two apart would share cache sets.
 
 use crate::prime::Prime;
-use crate::simd::Simd;
+use crate::simd::{Level, Simd};
 
 /// Digits that fit one unreduced 64-bit sum: `8 · 2^30 · 2^30 = 2^63`.
 pub const MAX_DIGITS: usize = 8;
@@ -36,9 +36,9 @@ pub fn inner(
     assert!(n > 0 && n.is_multiple_of(BLOCK) && out1.len() == n);
     assert!(digits.len().is_multiple_of(n) && digits.len() <= MAX_DIGITS * n);
     assert!(key.len() == 2 * digits.len());
-    match simd {
+    match simd.level() {
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => avx2::inner(prime, digits, key, out0, out1),
+        Level::Avx2 => avx2::inner(prime, digits, key, out0, out1),
         _ => portable(prime, digits, key, out0, out1),
     }
 }
@@ -73,7 +73,7 @@ mod avx2 {
         out0: &mut [u32],
         out1: &mut [u32],
     ) {
-        // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
+        // SAFETY: `Level::Avx2` is only made where the instructions exist.
         unsafe { run(prime, digits, key, out0, out1) }
     }
 

@@ -7,7 +7,7 @@
 
 use crate::ntt::bit_reverse;
 use crate::prime::Prime;
-use crate::simd::Simd;
+use crate::simd::{Level, Simd};
 
 /// Positions that [`crate::kernel::weighted`] handles together.
 pub use super::weighted::BLOCK;
@@ -65,9 +65,9 @@ impl Automorphism {
     /// `out = σ(a)`.
     pub fn apply(&self, simd: Simd, a: &[u32], out: &mut [u32]) {
         self.check(a, out.len());
-        match simd {
+        match simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::apply(self, a, out),
+            Level::Avx2 => avx2::apply(self, a, out),
             _ => self.each(a, |k, v| out[8 * k..][..8].copy_from_slice(&v)),
         }
     }
@@ -75,9 +75,9 @@ impl Automorphism {
     /// `out += σ(a)`.
     pub fn apply_add(&self, simd: Simd, prime: Prime, a: &[u32], out: &mut [u32]) {
         self.check(a, out.len());
-        match simd {
+        match simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::apply_add(self, prime, a, out),
+            Level::Avx2 => avx2::apply_add(self, prime, a, out),
             _ => self.each(a, |k, v| {
                 for (o, x) in out[8 * k..][..8].iter_mut().zip(v) {
                     *o = prime.add(*o, x);
@@ -98,9 +98,9 @@ impl Automorphism {
     ) {
         self.check(a, a.len());
         assert!((a.len() / BLOCK - 1) * stride + offset + BLOCK <= out.len());
-        match simd {
+        match simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::apply_blocked(self, a, out, stride, offset),
+            Level::Avx2 => avx2::apply_blocked(self, a, out, stride, offset),
             _ => self.each(a, |k, v| {
                 let at = k / 2 * stride + offset + k % 2 * 8;
                 out[at..at + 8].copy_from_slice(&v);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn is_the_substitution() {
         let (n, prime) = (256usize, Prime::largest(1)[0]);
-        let ntt = Ntt::new(prime, n, Simd::Portable);
+        let ntt = Ntt::new(prime, n, Simd::portable());
         let a: Vec<u32> = (0..n as u32).map(|i| i * i + 7).collect();
         for g in [3, 9, 27, 2 * n - 1, 2 * n - 3] {
             let mut image = vec![0; n];

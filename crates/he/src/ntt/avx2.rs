@@ -116,7 +116,7 @@ unsafe fn load_factor(p: *const u32) -> Factor {
 pub(super) fn forward(ntt: &Ntt, a: &mut [u32]) {
     assert!(a.len() == ntt.degree && ntt.degree >= 2 * BLOCK);
     let from = a.as_ptr();
-    // SAFETY: `Simd::Avx2` is only constructed where the instructions exist; reading and writing the
+    // SAFETY: `Level::Avx2` is only made where the instructions exist; reading and writing the
     // same polynomial is allowed.
     unsafe { forward_avx2(ntt, from, a) }
 }

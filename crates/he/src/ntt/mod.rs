@@ -19,7 +19,7 @@ mod avx2;
 mod portable;
 
 use crate::prime::{Prime, Shoup};
-use crate::simd::Simd;
+use crate::simd::{Level, Simd};
 
 /// The smallest degree: one layer and a final block of the vector form.
 pub const MIN_DEGREE: usize = 64;
@@ -140,9 +140,9 @@ impl Ntt {
     /// If the slice is not one polynomial.
     pub fn forward(&self, a: &mut [u32]) {
         assert_eq!(a.len(), self.degree);
-        match self.simd {
+        match self.simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::forward(self, a),
+            Level::Avx2 => avx2::forward(self, a),
             _ => portable::forward(self, a),
         }
     }
@@ -153,9 +153,9 @@ impl Ntt {
     /// If the slices are not one polynomial each.
     pub fn forward_from(&self, from: &[u32], a: &mut [u32]) {
         assert!(from.len() == self.degree && a.len() == self.degree);
-        match self.simd {
+        match self.simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::forward_from(self, from, a),
+            Level::Avx2 => avx2::forward_from(self, from, a),
             _ => {
                 a.copy_from_slice(from);
                 portable::forward(self, a);
@@ -169,9 +169,9 @@ impl Ntt {
     /// If the slice is not one polynomial.
     pub fn inverse(&self, a: &mut [u32]) {
         assert_eq!(a.len(), self.degree);
-        match self.simd {
+        match self.simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => avx2::inverse(self, a),
+            Level::Avx2 => avx2::inverse(self, a),
             _ => portable::inverse(self, a),
         }
     }
@@ -215,8 +215,8 @@ mod tests {
     fn small_transforms_are_runs_of_large_ones() {
         let prime = Prime::largest(1)[0];
         let (small, large) = (
-            Ntt::new(prime, 64, Simd::Portable),
-            Ntt::new(prime, 1024, Simd::Portable),
+            Ntt::new(prime, 64, Simd::portable()),
+            Ntt::new(prime, 1024, Simd::portable()),
         );
         let a = sample(prime, 64, 9);
         let mut spread = vec![0; 1024];
@@ -240,7 +240,7 @@ mod tests {
             // The forward transform takes input up to 4q.
             let lifted: Vec<u32> =
                 a.iter().map(|&x| x + (x % 4).min((u32::MAX - x) / prime.value()) * prime.value()).collect();
-            let portable = Ntt::new(prime, degree, Simd::Portable);
+            let portable = Ntt::new(prime, degree, Simd::portable());
             let mut want = a.clone();
             portable.forward(&mut want);
             for simd in Simd::available() {

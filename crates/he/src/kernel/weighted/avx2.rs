@@ -5,7 +5,7 @@ use super::{BLOCK, FOLD, PAIR, Prime, Task};
 use std::arch::x86_64::*;
 
 pub(super) fn run(task: Task<'_>, outputs: &mut [u32]) {
-    // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
+    // SAFETY: `Level::Avx2` is only made where the instructions exist.
     unsafe {
         match task.runs.per_block() {
             1 => all::<1>(task, outputs),

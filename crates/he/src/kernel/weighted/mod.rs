@@ -14,7 +14,7 @@
 mod avx2;
 
 use crate::prime::{Prime, reduce_once};
-use crate::simd::Simd;
+use crate::simd::{Level, Simd};
 
 /// Positions handled together.
 pub const BLOCK: usize = 16;
@@ -106,9 +106,9 @@ pub fn weighted(
         weights,
         add,
     };
-    match simd {
+    match simd.level() {
         #[cfg(target_arch = "x86_64")]
-        Simd::Avx2 => avx2::run(task, outputs),
+        Level::Avx2 => avx2::run(task, outputs),
         _ => task.blocks(outputs, |data, weights, mirrored, out0, out1| {
             portable(prime, data, weights, mirrored, out0, out1, add);
         }),
