@@ -54,16 +54,14 @@ pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Ve
         debug_assert!(v >> width == 0, "a packed value fits its width");
         acc |= v << bits;
         bits += width;
-        // At most 57 + 7 bits are held, so nothing is lost before whole bytes leave.
-        while bits >= 8 {
-            out.push(acc as u8);
-            acc >>= 8;
-            bits -= 8;
+        if bits >= 64 {
+            out.extend_from_slice(&acc.to_le_bytes());
+            bits -= 64;
+            // What did not fit; all of it did if nothing is left over, as v has only `width` bits.
+            acc = v >> (width - bits);
         }
     }
-    if bits > 0 {
-        out.push(acc as u8);
-    }
+    out.extend_from_slice(&acc.to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
 /// Reads `out.len()` values of `width` bits, each below `modulus`.
@@ -85,23 +83,30 @@ pub fn unpack(bytes: &[u8], width: u32, modulus: u64, out: &mut [u64]) -> Result
         });
     }
     let mask = (1u64 << width) - 1;
-    let mut acc = 0u64;
-    let mut bits = 0;
-    let mut rest = bytes.iter();
+    // A value of at most 57 bits lies within the eight bytes from its first one on.
+    let word = |bit: usize| -> u64 {
+        let from = &bytes[bit / 8..];
+        let mut eight = [0; 8];
+        let n = from.len().min(8);
+        eight[..n].copy_from_slice(&from[..n]);
+        u64::from_le_bytes(eight) >> (bit % 8)
+    };
+    let mut bit = 0;
     for (index, slot) in out.iter_mut().enumerate() {
-        while bits < width {
-            acc |= u64::from(*rest.next().expect("length was checked")) << bits;
-            bits += 8;
-        }
-        let v = acc & mask;
-        acc >>= width;
-        bits -= width;
+        let v = match bytes.get(bit / 8..bit / 8 + 8) {
+            Some(eight) => {
+                let eight = eight.try_into().expect("eight bytes were taken");
+                u64::from_le_bytes(eight) >> (bit % 8)
+            }
+            None => word(bit),
+        } & mask;
         if v >= modulus {
             return Err(PackError::OutOfRange { index });
         }
         *slot = v;
+        bit += width as usize;
     }
-    if acc != 0 {
+    if bit % 8 != 0 && word(bit) != 0 {
         Err(PackError::Padding)
     } else {
         Ok(())

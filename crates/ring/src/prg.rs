@@ -75,6 +75,14 @@ impl Prg {
         prg
     }
 
+    /// Drops what is left of the blocks already expanded, so that the next read starts at fresh ones.
+    ///
+    /// Two parties that read the same amounts stay in step, and long reads after it are not copied.
+    pub fn align(&mut self) {
+        self.buffer[self.used..].fill(0);
+        self.used = BUFFER;
+    }
+
     /// Fills a slice with the next bytes.
     pub fn fill(&mut self, mut out: &mut [u8]) {
         while !out.is_empty() {
@@ -186,6 +194,21 @@ mod tests {
             prg.next_u64(),
             u64::from_le_bytes(whole[..8].try_into().unwrap())
         );
+    }
+
+    #[test]
+    fn aligning_skips_to_the_next_buffer() {
+        let mut whole = vec![0; 2 * BUFFER];
+        Prg::new(&[9; 16]).fill(&mut whole);
+        let mut prg = Prg::new(&[9; 16]);
+        prg.align();
+        let mut part = [0; 5];
+        prg.fill(&mut part);
+        assert_eq!(part, whole[..5]);
+        prg.align();
+        prg.align();
+        prg.fill(&mut part);
+        assert_eq!(part, whole[BUFFER..BUFFER + 5]);
     }
 
     #[test]

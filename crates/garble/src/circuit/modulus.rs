@@ -1,0 +1,182 @@
+//! Where arithmetic outputs live: the share field or a power of two.
+
+use super::LANES;
+use primer_ring::modulus as prime;
+
+/// The group of a circuit's arithmetic outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modulus {
+    /// The share field `Z_p`.
+    Prime,
+    /// `Z_2^m` for `m` from 1 to 57 bits.
+    Ring(u32),
+}
+
+impl Modulus {
+    /// Bits of an element on the wire.
+    pub const fn width(self) -> u32 {
+        match self {
+            Self::Prime => prime::K,
+            Self::Ring(m) => m,
+        }
+    }
+
+    /// The number of elements.
+    pub const fn order(self) -> u64 {
+        match self {
+            Self::Prime => prime::P,
+            Self::Ring(m) => 1 << m,
+        }
+    }
+
+    const fn mask(m: u32) -> u64 {
+        (1 << m) - 1
+    }
+
+    /// Any 64-bit number as an element.
+    #[inline(always)]
+    pub const fn reduce(self, x: u64) -> u64 {
+        match self {
+            Self::Prime => prime::reduce(x),
+            Self::Ring(m) => x & Self::mask(m),
+        }
+    }
+
+    /// A signed number as an element.
+    pub const fn residue(self, x: i64) -> u64 {
+        match self {
+            Self::Prime => prime::from_signed(x),
+            Self::Ring(m) => x as u64 & Self::mask(m),
+        }
+    }
+
+    /// `a + b`.
+    #[inline(always)]
+    pub const fn add(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Prime => prime::add(a, b),
+            Self::Ring(m) => a.wrapping_add(b) & Self::mask(m),
+        }
+    }
+
+    /// `a - b`.
+    #[inline(always)]
+    pub const fn sub(self, a: u64, b: u64) -> u64 {
+        match self {
+            Self::Prime => prime::sub(a, b),
+            Self::Ring(m) => a.wrapping_sub(b) & Self::mask(m),
+        }
+    }
+
+    /// `-a`.
+    #[inline(always)]
+    pub const fn neg(self, a: u64) -> u64 {
+        match self {
+            Self::Prime => prime::neg(a),
+            Self::Ring(m) => a.wrapping_neg() & Self::mask(m),
+        }
+    }
+
+    /// [`Self::from_block`] of eight blocks; one loop, so that it becomes vector code.
+    #[inline(always)]
+    pub(crate) fn residues(self, blocks: &[u128; LANES]) -> [u64; LANES] {
+        let mut out = [0; LANES];
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    let block = [blocks[l] as u64, (blocks[l] >> 64) as u64];
+                    out[l] = Self::Prime.from_block(block);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    out[l] = Self::Ring(m).from_block([blocks[l] as u64, 0]);
+                }
+            }
+        }
+        out
+    }
+
+    /// `a + b` eight times.
+    #[inline(always)]
+    pub(crate) fn add_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    a[l] = prime::add(a[l], b[l]);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    a[l] = Self::Ring(m).add(a[l], b[l]);
+                }
+            }
+        }
+        a
+    }
+
+    /// `a - b` eight times.
+    #[inline(always)]
+    pub(crate) fn sub_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
+        match self {
+            Self::Prime => {
+                for l in 0..LANES {
+                    a[l] = prime::sub(a[l], b[l]);
+                }
+            }
+            Self::Ring(m) => {
+                for l in 0..LANES {
+                    a[l] = Self::Ring(m).sub(a[l], b[l]);
+                }
+            }
+        }
+        a
+    }
+
+    /// An element from a pseudorandom block, uniform up to a distance of `2^-71`.
+    ///
+    /// `Z_p` takes 112 bits of the block: cut into pieces of 41, 41 and 30 bits they are
+    /// `x0 + x1·2^41 + x2·2^82 ≡ x0 + x1·c + x2·c²` with `c = 2^16 - 1`, which stays below 2^63.
+    /// A uniform number of 112 bits reduced modulo a 41-bit prime is `2^-71`-close to uniform, so
+    /// even 2^30 of them together are 2^-41-close.
+    #[inline(always)]
+    pub const fn from_block(self, block: [u64; 2]) -> u64 {
+        match self {
+            Self::Prime => {
+                const MASK: u64 = (1 << prime::K) - 1;
+                let x0 = block[0] & MASK;
+                let x1 = (block[0] >> prime::K) | ((block[1] & ((1 << 18) - 1)) << 23);
+                let x2 = (block[1] >> 18) & ((1 << 30) - 1);
+                prime::reduce(x0 + (x1 << 16) - x1 + x2 * (prime::C * prime::C))
+            }
+            Self::Ring(m) => block[0] & Self::mask(m),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn blocks_become_residues(block in any::<[u64; 2]>()) {
+            let wide = u128::from(block[0]) | u128::from(block[1]) << 64;
+            let want = (wide & ((1 << 112) - 1)) % u128::from(prime::P);
+            prop_assert_eq!(u128::from(Modulus::Prime.from_block(block)), want);
+            prop_assert_eq!(Modulus::Ring(13).from_block(block), block[0] & 0x1fff);
+        }
+
+        #[test]
+        fn ring_arithmetic(m in 1u32..=57, a in any::<u64>(), b in any::<u64>(), x in any::<i32>()) {
+            let ring = Modulus::Ring(m);
+            let order = 1u128 << m;
+            let (a, b) = (ring.reduce(a), ring.reduce(b));
+            prop_assert_eq!(u128::from(ring.add(a, b)), (u128::from(a) + u128::from(b)) % order);
+            prop_assert_eq!(ring.add(ring.sub(a, b), b), a);
+            prop_assert_eq!(ring.add(a, ring.neg(a)), 0);
+            prop_assert_eq!(i128::from(ring.residue(x.into())), i128::from(x).rem_euclid(order as i128));
+        }
+    }
+}

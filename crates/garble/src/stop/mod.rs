@@ -1,0 +1,176 @@
+//! Stops: where an inference leaves linear algebra for a garbled circuit.
+//!
+//! A stop takes every element as two shares of a ring `Z_2^m`, `x = server + client mod 2^m`, and
+//! gives the evaluator `f(x) + A mod p`, where only the garbler knows `A`. The circuit adds the
+//! shares, computes the function exactly as [`primer_plan::function`] defines it, and lets the
+//! result's bits leave through projection gates.
+//!
+//! An *instance* is what one circuit computes: one element for GELU, ReLU, tanh and the root, one
+//! whole row for softmax and argmax.
+
+mod argmax;
+mod gelu;
+mod inverse_root;
+mod softmax;
+mod tanh;
+
+use crate::circuit::{Bit, Builder, Circuit, Modulus, Party};
+use primer_plan::function::{Function, FunctionError, Softmax};
+use thiserror::Error;
+
+/// The longest row of a stop.
+pub const MAX_ROW: usize = 512;
+
+/// Why there is no such stop.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum StopError {
+    /// The function itself is not usable.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// A row of this length cannot be built.
+    #[error("a row has 1 to {MAX_ROW} elements, not {0}")]
+    Row(usize),
+    /// The function works on single elements.
+    #[error("{function} is computed element by element, not on rows of {row}")]
+    Elementwise {
+        /// Which function.
+        function: &'static str,
+        /// The row length asked for.
+        row: usize,
+    },
+    /// A ring of this size cannot be used.
+    #[error("a stop takes rings of 2 to 24 bits, not {0}")]
+    Ring(u32),
+}
+
+/// A circuit with the shape of its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    name: &'static str,
+    circuit: Circuit,
+    ring_bits: u32,
+    row: usize,
+}
+
+impl Stop {
+    /// The stop of a plan's function. `row` is the number of elements that one instance takes
+    /// together: the row length of a softmax, 1 for everything else.
+    ///
+    /// # Errors
+    /// [`StopError`] if the function or the row length is not usable.
+    pub fn new(function: &Function, row: usize) -> Result<Self, StopError> {
+        function.validate()?;
+        let elementwise = |name| {
+            let error = StopError::Elementwise {
+                function: name,
+                row,
+            };
+            if row == 1 { Ok(name) } else { Err(error) }
+        };
+        let (name, circuit) = match function {
+            Function::Gelu(f) => (elementwise("GELU")?, gelu::circuit(f)),
+            Function::Relu { ring_bits, .. } => (elementwise("ReLU")?, gelu::relu(*ring_bits)),
+            Function::InverseRoot(f) => (
+                elementwise("the reciprocal square root")?,
+                inverse_root::circuit(f),
+            ),
+            Function::Tanh(f) => (elementwise("tanh")?, tanh::circuit(f)),
+            Function::Softmax(f) => {
+                if row == 0 || row > f.max_row().min(MAX_ROW) {
+                    return Err(StopError::Row(row));
+                }
+                ("softmax", softmax::circuit(f, row))
+            }
+        };
+        Ok(Self {
+            name,
+            circuit,
+            ring_bits: function.ring_bits(),
+            row,
+        })
+    }
+
+    /// The position of the largest of `row` ring values, shown to the evaluator; the first of
+    /// equals.
+    ///
+    /// # Errors
+    /// [`StopError`] if the ring or the row length is not usable.
+    pub fn argmax(ring_bits: u32, row: usize) -> Result<Self, StopError> {
+        if !(2..=24).contains(&ring_bits) {
+            return Err(StopError::Ring(ring_bits));
+        }
+        if row == 0 || row > MAX_ROW {
+            return Err(StopError::Row(row));
+        }
+        Ok(Self {
+            name: "argmax",
+            circuit: argmax::circuit(ring_bits, row),
+            ring_bits,
+            row,
+        })
+    }
+
+    /// Its name, for messages.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The circuit of one instance.
+    pub const fn circuit(&self) -> &Circuit {
+        &self.circuit
+    }
+
+    /// Bits of the input ring.
+    pub const fn ring_bits(&self) -> u32 {
+        self.ring_bits
+    }
+
+    /// Elements that one instance takes.
+    pub const fn row(&self) -> usize {
+        self.row
+    }
+
+    /// The position shown to the evaluator, from an instance's revealed bits.
+    pub fn position(revealed: &[bool]) -> usize {
+        let bits = revealed.iter().enumerate();
+        bits.fold(0, |n, (i, &b)| n | usize::from(b) << i)
+    }
+}
+
+/// The sum of the two parties' shares, for every element of a row.
+///
+/// Inputs are element by element, least significant bit first. One AND gate for each bit but the
+/// top one.
+fn shared_row(builder: &mut Builder, ring_bits: u32, row: usize) -> Vec<Vec<Bit>> {
+    (0..row)
+        .map(|_| {
+            let server = builder.inputs(Party::Garbler, ring_bits);
+            let client = builder.inputs(Party::Evaluator, ring_bits);
+            builder.add(&server, &client)
+        })
+        .collect()
+}
+
+fn shared_element(builder: &mut Builder, ring_bits: u32) -> Vec<Bit> {
+    shared_row(builder, ring_bits, 1).remove(0)
+}
+
+/// The sign and the one's complement magnitude, free.
+fn magnitude(builder: &mut Builder, x: &[Bit]) -> (Bit, Vec<Bit>) {
+    let (&sign, low) = x.split_last().expect("rings have at least two bits");
+    (sign, low.iter().map(|&b| builder.xor(b, sign)).collect())
+}
+
+const SHARES: Modulus = Modulus::Prime;
+
+/// AND gates of one power of two with its saturation, alone.
+pub(crate) fn power_and_gates(softmax: &Softmax) -> usize {
+    let mut b = Builder::new(SHARES);
+    let z = b.inputs(Party::Garbler, softmax.ring_bits);
+    let (near, high) = z.split_at((softmax.fraction + softmax.shift_bits()) as usize);
+    let far = b.any(high);
+    let e = softmax::power(&mut b, softmax, near, far);
+    let out = b.output();
+    b.project_number(out, &e, 1);
+    b.finish().cost().and_gates
+}

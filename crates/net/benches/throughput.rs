@@ -1,0 +1,55 @@
+//! Bytes per second through each transport, as garbled tables pass: 16 KiB pieces of one long stream.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use primer_net::pair::{Transport, connect, test_options};
+use primer_net::{Kind, NetError, run_parties};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const BULK: Kind = Kind::new(1, "bulk");
+const LENGTH: u64 = 256 << 20;
+
+fn stream_once(transport: Transport, piece: usize) -> Duration {
+    let ends = connect(transport, &test_options()).expect("loopback");
+    let (sent, received) = run_parties(
+        ends,
+        |channel| {
+            let data = vec![1; piece];
+            let mut stream = channel.send_stream(BULK, LENGTH)?;
+            while stream.left() > 0 {
+                stream.put(&data)?;
+            }
+            channel.flush()
+        },
+        |channel| {
+            let start = Instant::now();
+            let mut data = vec![0; piece];
+            let mut stream = channel.recv_stream(BULK, LENGTH)?;
+            while stream.left() > 0 {
+                stream.get(&mut data)?;
+                black_box(&data);
+            }
+            Ok::<_, NetError>(start.elapsed())
+        },
+    );
+    sent.expect("sent");
+    received.expect("received")
+}
+
+fn throughput(c: &mut Criterion) {
+    let mut group = c.benchmark_group("stream");
+    group.throughput(Throughput::Bytes(LENGTH));
+    group.sample_size(10);
+    for transport in Transport::ALL {
+        for piece in [32, 16 << 10, 1 << 20] {
+            let id = BenchmarkId::new(format!("{transport:?}"), piece);
+            group.bench_function(id, |bencher| {
+                bencher.iter_custom(|n| (0..n).map(|_| stream_once(transport, piece)).sum());
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, throughput);
+criterion_main!(benches);

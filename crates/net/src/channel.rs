@@ -1,0 +1,321 @@
+//! The channel: one interface over memory, TCP and TLS.
+//!
+//! **The deadlock rule.** A transport holds a bounded number of bytes. If both parties send more than that
+//! before either receives, both block for ever (here: until the time-out). So at any moment of a protocol
+//! one party sends and the other receives; where both have bulk data, they use [`Channel::duplex`], which
+//! sends in one thread and receives in another. The memory channel is bounded like a socket, so a test
+//! that runs over memory finds a violation.
+//!
+//! **Flushing.** Sends gather in a buffer; every receive on the channel flushes it first, so that a party
+//! never waits for an answer to a question still in its own buffer. A step that *ends* with a send calls
+//! [`Channel::flush`]. A [`Split`] cannot do this for its writer: flush there by hand, or use `duplex`.
+
+use crate::error::{Direction, NetError, Result};
+use crate::frame::Kind;
+use crate::meter::{Meter, Phase};
+use crate::pipe::pipe;
+use crate::reader::{Reader, RecvStream};
+use crate::shape::{Shape, ShapedWriter};
+use crate::tls::{Agreed, TlsClient, TlsServer, agreed};
+use crate::tls_stream::halves;
+use crate::writer::{SendStream, Writer};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// How a channel behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The longest time without progress of a single read or write; `None` waits for ever.
+    pub timeout: Option<Duration>,
+    /// Bytes that a memory channel or a shaped link holds per direction before its writer waits.
+    pub capacity: usize,
+    /// The shape of what this party sends.
+    pub shape: Shape,
+}
+
+impl Default for Options {
+    /// Two minutes of patience, the buffer of a socket, no shaping.
+    fn default() -> Self {
+        Self {
+            timeout: Some(Duration::from_secs(120)),
+            capacity: 256 << 10,
+            shape: Shape::NONE,
+        }
+    }
+}
+
+/// One party's end of a connection.
+pub struct Channel {
+    writer: Writer,
+    reader: Reader,
+    meter: Meter,
+    agreed: Option<Agreed>,
+}
+
+impl Channel {
+    /// Two ends connected in memory.
+    pub fn memory_pair(options: &Options) -> (Self, Self) {
+        let Options {
+            timeout,
+            capacity,
+            shape,
+        } = *options;
+        let (left_out, right_in) = pipe(capacity, shape, timeout, timeout);
+        let (right_out, left_in) = pipe(capacity, shape, timeout, timeout);
+        let build = |output, input| Self::new(Box::new(output), Box::new(input), timeout, None);
+        (build(left_out, left_in), build(right_out, right_in))
+    }
+
+    /// A channel over a connected TCP stream, unencrypted: for measurements and tests.
+    ///
+    /// # Errors
+    /// [`NetError::Io`] if the socket refuses its options.
+    pub fn tcp(socket: TcpStream, options: &Options) -> Result<Self> {
+        prepare(&socket, options)?;
+        let output = socket.try_clone().map_err(setup_error)?;
+        Ok(Self::shaped(TcpWriter(output), socket, options, None))
+    }
+
+    /// The server's end of a TLS channel.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if the handshake fails, and the errors of a peer that is gone or silent.
+    pub fn tls_accept(
+        mut socket: TcpStream,
+        server: &TlsServer,
+        options: &Options,
+    ) -> Result<Self> {
+        prepare(&socket, options)?;
+        let connection = server.handshake(&mut socket)?;
+        Self::tls(connection, socket, options)
+    }
+
+    /// The client's end of a TLS channel.
+    ///
+    /// # Errors
+    /// [`NetError::Fingerprint`] if the server is not the trusted one; else as [`Self::tls_accept`].
+    pub fn tls_connect(
+        mut socket: TcpStream,
+        client: &TlsClient,
+        options: &Options,
+    ) -> Result<Self> {
+        prepare(&socket, options)?;
+        let connection = client.handshake(&mut socket)?;
+        Self::tls(connection, socket, options)
+    }
+
+    fn tls(connection: rustls::Connection, socket: TcpStream, options: &Options) -> Result<Self> {
+        let agreed = agreed(&connection);
+        let (output, input) = halves(connection, socket).map_err(setup_error)?;
+        Ok(Self::shaped(output, input, options, Some(agreed)))
+    }
+
+    fn shaped(
+        output: impl Write + Send + 'static,
+        input: impl Read + Send + 'static,
+        options: &Options,
+        agreed: Option<Agreed>,
+    ) -> Self {
+        let mut output: Box<dyn Write + Send> = Box::new(output);
+        if !options.shape.is_none() {
+            let shaped =
+                ShapedWriter::new(output, options.capacity, options.shape, options.timeout);
+            output = Box::new(shaped);
+        }
+        Self::new(output, Box::new(input), options.timeout, agreed)
+    }
+
+    fn new(
+        output: Box<dyn Write + Send>,
+        input: Box<dyn Read + Send>,
+        timeout: Option<Duration>,
+        agreed: Option<Agreed>,
+    ) -> Self {
+        let meter = Meter::new();
+        Self {
+            writer: Writer::new(output, timeout, meter.clone()),
+            reader: Reader::new(input, timeout, meter.clone()),
+            meter,
+            agreed,
+        }
+    }
+
+    /// Sends one message; it leaves with the next flush or receive.
+    ///
+    /// # Errors
+    /// See [`Writer::send`].
+    pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
+        self.writer.send(kind, payload)
+    }
+
+    /// Begins a message that is sent piece by piece.
+    ///
+    /// # Errors
+    /// See [`Writer::stream`].
+    pub fn send_stream(&mut self, kind: Kind, length: u64) -> Result<SendStream<'_>> {
+        self.writer.stream(kind, length)
+    }
+
+    /// Receives one message of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// See [`Reader::recv`].
+    pub fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
+        self.turn()?.recv(kind, limit)
+    }
+
+    /// Receives one message of a known length, in place.
+    ///
+    /// # Errors
+    /// See [`Reader::recv_exact`].
+    pub fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
+        self.turn()?.recv_exact(kind, out)
+    }
+
+    /// Begins to receive a message of a known length piece by piece.
+    ///
+    /// # Errors
+    /// See [`Reader::stream`].
+    pub fn recv_stream(&mut self, kind: Kind, length: u64) -> Result<RecvStream<'_>> {
+        self.turn()?.stream(kind, length)
+    }
+
+    /// Sends what has gathered.
+    ///
+    /// # Errors
+    /// See [`Writer::flush`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.writer.flush()
+    }
+
+    /// The sending half, for code that is written against halves.
+    pub fn writer(&mut self) -> &mut Writer {
+        &mut self.writer
+    }
+
+    /// The receiving half, what was sent before on its way.
+    ///
+    /// # Errors
+    /// See [`Writer::flush`].
+    pub fn turn(&mut self) -> Result<&mut Reader> {
+        if self.writer.is_pending() {
+            self.writer.flush()?;
+        }
+        Ok(&mut self.reader)
+    }
+
+    /// Both halves, for two threads.
+    ///
+    /// # Errors
+    /// See [`Writer::flush`].
+    pub fn split(&mut self) -> Result<Split<'_>> {
+        self.turn()?;
+        self.meter.enter_duplex();
+        Ok(Split {
+            writer: &mut self.writer,
+            reader: &mut self.reader,
+            meter: &self.meter,
+        })
+    }
+
+    /// Sends in a second thread while receiving in this one, and flushes what was sent.
+    ///
+    /// # Errors
+    /// The sender's error if there is one, else the receiver's.
+    pub fn duplex<A, B, E>(
+        &mut self,
+        send: impl FnOnce(&mut Writer) -> std::result::Result<A, E> + Send,
+        receive: impl FnOnce(&mut Reader) -> std::result::Result<B, E>,
+    ) -> std::result::Result<(A, B), E>
+    where
+        A: Send,
+        E: From<NetError> + Send,
+    {
+        let mut split = self.split()?;
+        let (writer, reader) = split.halves();
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(move || {
+                let sent = send(writer)?;
+                writer.flush()?;
+                Ok::<A, E>(sent)
+            });
+            let received = receive(reader);
+            let sent = sending
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Ok((sent?, received?))
+        })
+    }
+
+    /// The counters of this end.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Enters a phase of the meter; see [`Meter::phase`].
+    #[must_use = "the phase ends when this guard is dropped"]
+    pub fn phase(&self, name: &str) -> Phase {
+        self.meter.phase(name)
+    }
+
+    /// What TLS agreed on; `None` on other transports.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.agreed.as_ref()
+    }
+}
+
+/// Both halves of a channel at once; see [`Channel::split`].
+pub struct Split<'a> {
+    writer: &'a mut Writer,
+    reader: &'a mut Reader,
+    meter: &'a Meter,
+}
+
+impl Split<'_> {
+    /// The two halves. The writer is not flushed when the reader waits.
+    pub fn halves(&mut self) -> (&mut Writer, &mut Reader) {
+        (self.writer, self.reader)
+    }
+}
+
+impl Drop for Split<'_> {
+    fn drop(&mut self) {
+        self.meter.leave_duplex();
+    }
+}
+
+fn setup_error(source: io::Error) -> NetError {
+    NetError::Io {
+        direction: Direction::Send,
+        source,
+    }
+}
+
+fn prepare(socket: &TcpStream, options: &Options) -> Result<()> {
+    // Messages are gathered here, so the system need not wait for more.
+    socket
+        .set_nodelay(true)
+        .and_then(|()| socket.set_read_timeout(options.timeout))
+        .and_then(|()| socket.set_write_timeout(options.timeout))
+        .map_err(setup_error)
+}
+
+/// The sending half of a TCP stream: its end ends the stream, even while the other half is in use.
+struct TcpWriter(TcpStream);
+
+impl Write for TcpWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for TcpWriter {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}

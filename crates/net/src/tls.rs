@@ -1,0 +1,363 @@
+//! TLS 1.3 under the channel: who is trusted, and two halves of one connection.
+//!
+//! **Trust.** A Primer server makes its own certificate and prints its SHA-256 fingerprint; the client
+//! pins that fingerprint ([`Trust::Pinned`]), as with SSH host keys. Names and dates in the certificate
+//! mean nothing then; possession of its key is proved by the handshake signature, which is verified. The
+//! client shows no certificate: the server answers anyone it is willing to serve.
+//!
+//! **Algorithms.** TLS 1.3 only, from AWS-LC; the hybrid X25519MLKEM768 key exchange is preferred, so traffic
+//! recorded today stays closed to a quantum computer. No session tickets: every session is a full handshake.
+//!
+//! **Two halves.** A TLS connection is one state machine, but the parties must be able to send and receive
+//! at the same time. The state is behind a lock that is held for encryption and decryption only, never
+//! during a system call: a writer that waits for the network does not keep the reader from emptying it.
+
+use crate::error::{Direction, NetError, Result};
+use aws_lc_rs::digest;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
+    ServerConfig, ServerConnection, SignatureScheme,
+};
+use std::fmt;
+use std::net::TcpStream;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use zeroize::Zeroizing;
+
+/// The SHA-256 fingerprint of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        let hash = digest::digest(&digest::SHA256, certificate);
+        Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = String;
+
+    /// Reads 64 hexadecimal digits; colons between bytes are allowed.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let wrong = || "a fingerprint is 64 hexadecimal digits".to_owned();
+        let digits: Vec<u32> = text
+            .chars()
+            .filter(|&c| c != ':')
+            .map(|c| c.to_digit(16).ok_or_else(wrong))
+            .collect::<std::result::Result<_, _>>()?;
+        let bytes: Vec<u8> = digits
+            .chunks(2)
+            .filter_map(|pair| Some((pair[0] << 4 | *pair.get(1)?) as u8))
+            .collect();
+        if digits.len() != 64 {
+            return Err(wrong());
+        }
+        Ok(Self(bytes.try_into().map_err(|_| wrong())?))
+    }
+}
+
+/// A server's certificate chain and private key.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    chain_pem: String,
+    key_pem: Zeroizing<String>,
+}
+
+impl Identity {
+    /// A fresh key and a certificate signed by itself, for these names.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if a name cannot stand in a certificate.
+    pub fn self_signed(names: &[String]) -> Result<Self> {
+        let made = rcgen::generate_simple_self_signed(names)
+            .map_err(|error| NetError::Tls(error.to_string()))?;
+        Ok(Self {
+            chain: vec![made.cert.der().clone()],
+            chain_pem: made.cert.pem(),
+            key_pem: Zeroizing::new(made.signing_key.serialize_pem()),
+        })
+    }
+
+    /// Reads a certificate chain and a key.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if either is not what it should be.
+    pub fn from_pem(chain_pem: &str, key_pem: &str) -> Result<Self> {
+        let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes())
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(|error| NetError::Tls(format!("certificate file: {error}")))?;
+        if chain.is_empty() {
+            return Err(NetError::Tls("the certificate file has none".into()));
+        }
+        let identity = Self {
+            chain,
+            chain_pem: chain_pem.to_owned(),
+            key_pem: Zeroizing::new(key_pem.to_owned()),
+        };
+        identity.key()?;
+        Ok(identity)
+    }
+
+    fn key(&self) -> Result<PrivateKeyDer<'static>> {
+        PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())
+            .map_err(|error| NetError::Tls(format!("key file: {error}")))
+    }
+
+    /// What clients pin.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(&self.chain[0])
+    }
+
+    /// The certificate chain, to be stored.
+    pub fn chain_pem(&self) -> &str {
+        &self.chain_pem
+    }
+
+    /// The private key, to be stored where only the server can read it.
+    pub fn key_pem(&self) -> &str {
+        &self.key_pem
+    }
+}
+
+/// Whom a client trusts.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Trust {
+    /// The server whose certificate has this fingerprint, and nobody else.
+    Pinned(Fingerprint),
+}
+
+/// What the two ends of a TLS connection agreed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreed {
+    /// The key-exchange group, such as `X25519MLKEM768`.
+    pub key_exchange: String,
+    /// The cipher suite.
+    pub cipher_suite: String,
+}
+
+/// The server's side of TLS.
+pub struct TlsServer {
+    config: Arc<ServerConfig>,
+}
+
+impl TlsServer {
+    /// Prepares to serve under an identity.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if the key does not belong to the certificate.
+    pub fn new(identity: &Identity) -> Result<Self> {
+        let mut config = ServerConfig::builder_with_provider(crypto())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(tls_error)?
+            .with_no_client_auth()
+            .with_single_cert(identity.chain.clone(), identity.key()?)
+            .map_err(tls_error)?;
+        // An unread ticket in the client's socket would turn its close into a reset.
+        config.send_tls13_tickets = 0;
+        Ok(Self {
+            config: Arc::new(config),
+        })
+    }
+
+    pub(crate) fn handshake(&self, socket: &mut TcpStream) -> Result<Connection> {
+        let connection = ServerConnection::new(Arc::clone(&self.config)).map_err(tls_error)?;
+        complete(Connection::Server(connection), socket)
+    }
+}
+
+/// The client's side of TLS.
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    verifier: Arc<Pin>,
+}
+
+impl TlsClient {
+    /// Prepares to connect under a trust model.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if the TLS library refuses the configuration.
+    pub fn new(trust: Trust) -> Result<Self> {
+        let Trust::Pinned(expected) = trust;
+        let verifier = Arc::new(Pin {
+            expected,
+            refused: Mutex::new(None),
+            provider: crypto(),
+        });
+        let config = ClientConfig::builder_with_provider(crypto())
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(tls_error)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as _)
+            .with_no_client_auth();
+        Ok(Self {
+            config: Arc::new(config),
+            verifier,
+        })
+    }
+
+    pub(crate) fn handshake(&self, socket: &mut TcpStream) -> Result<Connection> {
+        // A pinned certificate is found by its fingerprint, so one name serves for all.
+        let name = ServerName::try_from("primer").expect("a valid name");
+        let connection =
+            ClientConnection::new(Arc::clone(&self.config), name).map_err(tls_error)?;
+        complete(Connection::Client(connection), socket).map_err(|error| {
+            let refused = self.verifier.refused().take();
+            refused.map_or(error, |got| NetError::Fingerprint {
+                expected: self.verifier.expected,
+                got,
+            })
+        })
+    }
+}
+
+fn crypto() -> Arc<CryptoProvider> {
+    Arc::new(provider::default_provider())
+}
+
+fn tls_error(error: rustls::Error) -> NetError {
+    NetError::Tls(error.to_string())
+}
+
+fn complete(mut connection: Connection, socket: &mut TcpStream) -> Result<Connection> {
+    while connection.is_handshaking() {
+        let timeout = socket.read_timeout().ok().flatten();
+        connection
+            .complete_io(socket)
+            .map_err(|error| NetError::from_io(error, Direction::Receive, timeout))?;
+    }
+    // Pieces are bounded where they are written, so the library need not bound them again.
+    connection.set_buffer_limit(None);
+    Ok(connection)
+}
+
+pub(crate) fn agreed(connection: &Connection) -> Agreed {
+    let group = connection.negotiated_key_exchange_group();
+    let suite = connection.negotiated_cipher_suite();
+    Agreed {
+        key_exchange: group.map_or(String::new(), |g| format!("{:?}", g.name())),
+        cipher_suite: suite.map_or(String::new(), |s| format!("{:?}", s.suite())),
+    }
+}
+
+/// Accepts exactly one certificate.
+struct Pin {
+    expected: Fingerprint,
+    /// The certificate that was refused, for the error.
+    refused: Mutex<Option<Fingerprint>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Pin {
+    fn refused(&self) -> std::sync::MutexGuard<'_, Option<Fingerprint>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pin({})", self.expected)
+    }
+}
+
+impl ServerCertVerifier for Pin {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        let got = Fingerprint::of(end_entity);
+        if got == self.expected {
+            return Ok(ServerCertVerified::assertion());
+        }
+        *self.refused() = Some(got);
+        Err(CertificateError::ApplicationVerificationFailure.into())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("only TLS 1.3 is spoken here".into()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_text_and_back() {
+        let identity = Identity::self_signed(&["localhost".into()]).unwrap();
+        let text = identity.fingerprint().to_string();
+        assert_eq!(text.len(), 64);
+        assert_eq!(text.parse(), Ok(identity.fingerprint()));
+        let colons: Vec<String> = (0..32)
+            .map(|i| text[2 * i..2 * i + 2].to_uppercase())
+            .collect();
+        assert_eq!(colons.join(":").parse(), Ok(identity.fingerprint()));
+        for wrong in [
+            "",
+            "00",
+            &text[1..],
+            &format!("{text}0"),
+            &text.replace('a', "x"),
+        ] {
+            assert!(
+                wrong == text || wrong.parse::<Fingerprint>().is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn identities_survive_storage() {
+        let made = Identity::self_signed(&["localhost".into()]).unwrap();
+        let read = Identity::from_pem(made.chain_pem(), made.key_pem()).unwrap();
+        assert_eq!(read.fingerprint(), made.fingerprint());
+        TlsServer::new(&read).unwrap();
+        assert!(Identity::from_pem("", made.key_pem()).is_err());
+        assert!(Identity::from_pem(made.chain_pem(), "no key").is_err());
+        let other = Identity::self_signed(&["localhost".into()]).unwrap();
+        let mixed = Identity::from_pem(made.chain_pem(), other.key_pem()).unwrap();
+        assert!(TlsServer::new(&mixed).is_err());
+    }
+}

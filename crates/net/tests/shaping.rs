@@ -1,0 +1,164 @@
+//! Shaped links: latency and throughput are both right, also together.
+//!
+//! Lower bounds are exact, since a shaped link is never too fast; upper bounds leave room for a busy
+//! machine.
+
+use primer_net::pair::{Transport, run_pair_over, test_options};
+use primer_net::{Channel, Kind, Link, NetError, Options, Shape};
+use std::time::{Duration, Instant};
+
+const PING: Kind = Kind::new(1, "ping");
+const BULK: Kind = Kind::new(2, "bulk");
+
+fn options(shape: Shape) -> Options {
+    Options {
+        shape,
+        ..test_options()
+    }
+}
+
+/// The best of three runs: other work on the machine only ever adds time.
+fn best(mut run: impl FnMut() -> Duration) -> Duration {
+    (0..3).map(|_| run()).min().expect("three runs")
+}
+
+fn ping_pong(transport: Transport, shape: Shape, rounds: u32) -> Duration {
+    let (elapsed, ()) = run_pair_over(
+        transport,
+        &options(shape),
+        |channel| {
+            let start = Instant::now();
+            for _ in 0..rounds {
+                channel.send(PING, b"ping")?;
+                channel.recv(PING, 10)?;
+            }
+            Ok::<_, NetError>(start.elapsed())
+        },
+        |channel| {
+            for _ in 0..rounds {
+                channel.recv(PING, 10)?;
+                channel.send(PING, b"pong")?;
+            }
+            channel.flush()
+        },
+    )
+    .unwrap();
+    elapsed
+}
+
+#[test]
+fn a_round_trip_takes_the_round_trip_time() {
+    for transport in Transport::ALL {
+        let shape = Link::Wan.shape();
+        let elapsed = best(|| ping_pong(transport, shape, 3));
+        assert!(
+            elapsed >= Duration::from_millis(120),
+            "{transport:?} {elapsed:?}"
+        );
+        assert!(
+            elapsed < Duration::from_millis(180),
+            "{transport:?} {elapsed:?}"
+        );
+    }
+    let elapsed = best(|| ping_pong(Transport::Memory, Link::Paper.shape(), 20));
+    assert!(elapsed >= Duration::from_micros(20 * 2300), "{elapsed:?}");
+    assert!(elapsed < Duration::from_micros(20 * 3500), "{elapsed:?}");
+}
+
+fn one_way(transport: Transport, shape: Shape, messages: usize, size: usize) -> Duration {
+    let (start, end) = run_pair_over(
+        transport,
+        &options(shape),
+        |channel| {
+            let start = Instant::now();
+            let data = vec![7; size];
+            for _ in 0..messages {
+                channel.send(BULK, &data)?;
+                channel.flush()?;
+            }
+            Ok::<_, NetError>(start)
+        },
+        |channel| {
+            for _ in 0..messages {
+                channel.recv(BULK, size)?;
+            }
+            Ok(Instant::now())
+        },
+    )
+    .unwrap();
+    end - start
+}
+
+#[test]
+fn bulk_runs_at_the_bandwidth() {
+    for transport in Transport::ALL {
+        // 5 MB at 25 MB/s take 200 ms, the last byte 20 ms more.
+        let elapsed = best(|| one_way(transport, Link::Wan.shape(), 1, 5_000_000));
+        assert!(
+            elapsed >= Duration::from_millis(219),
+            "{transport:?} {elapsed:?}"
+        );
+        assert!(
+            elapsed < Duration::from_millis(280),
+            "{transport:?} {elapsed:?}"
+        );
+    }
+    let elapsed = best(|| one_way(Transport::Memory, Link::Paper.shape(), 1, 20_000_000));
+    assert!(elapsed >= Duration::from_millis(201), "{elapsed:?}");
+    assert!(elapsed < Duration::from_millis(260), "{elapsed:?}");
+}
+
+/// A hundred flushed messages in a row share one delay of 100 ms; one delay per write would be 10 s.
+#[test]
+fn messages_in_a_row_are_under_way_together() {
+    let shape = Shape {
+        delay: Duration::from_millis(100),
+        bandwidth: None,
+    };
+    for transport in Transport::ALL {
+        let elapsed = best(|| one_way(transport, shape, 100, 1000));
+        assert!(
+            elapsed >= Duration::from_millis(100),
+            "{transport:?} {elapsed:?}"
+        );
+        assert!(
+            elapsed < Duration::from_millis(200),
+            "{transport:?} {elapsed:?}"
+        );
+    }
+}
+
+/// Both directions have the bandwidth for themselves.
+#[test]
+fn directions_do_not_share_the_bandwidth() {
+    let party = |channel: &mut Channel| {
+        let start = Instant::now();
+        channel.duplex(
+            |writer| writer.send(BULK, &vec![0; 2_500_000]),
+            |reader| reader.recv(BULK, 2_500_000),
+        )?;
+        Ok::<_, NetError>(start.elapsed())
+    };
+    let elapsed = best(|| {
+        let options = options(Link::Wan.shape());
+        let (a, b) = run_pair_over(Transport::Tcp, &options, party, party).unwrap();
+        a.max(b)
+    });
+    assert!(elapsed >= Duration::from_millis(119), "{elapsed:?}");
+    assert!(elapsed < Duration::from_millis(180), "{elapsed:?}");
+}
+
+/// What is on its way when a party leaves still arrives.
+#[test]
+fn the_last_words_arrive() {
+    for transport in Transport::ALL {
+        let (_, got) = run_pair_over(
+            transport,
+            &options(Link::Wan.shape()),
+            |channel| channel.send(PING, b"bye"),
+            |channel| channel.recv(PING, 10),
+        )
+        .unwrap();
+        assert_eq!(got, b"bye");
+    }
+}

@@ -1,0 +1,111 @@
+//! TLS: what is negotiated, who is refused, what a tampered record does.
+
+use primer_net::pair::{Transport, connect, test_options};
+use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
+use primer_net::{Channel, Kind, NetError};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+const HELLO: Kind = Kind::new(1, "hello");
+
+fn identity() -> Identity {
+    Identity::self_signed(&["localhost".into()]).unwrap()
+}
+
+fn sockets() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let left = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (left, listener.accept().unwrap().0)
+}
+
+#[test]
+fn the_key_exchange_is_post_quantum() {
+    let (client, server) = connect(Transport::Tls, &test_options()).unwrap();
+    let agreed = client.agreed().unwrap();
+    assert_eq!(agreed.key_exchange, "X25519MLKEM768");
+    assert!(
+        agreed.cipher_suite.starts_with("TLS13_"),
+        "{}",
+        agreed.cipher_suite
+    );
+    assert_eq!(server.agreed().unwrap(), agreed);
+    let (left, _) = connect(Transport::Memory, &test_options()).unwrap();
+    assert!(left.agreed().is_none());
+}
+
+#[test]
+fn another_certificate_is_refused_by_fingerprint() {
+    let (ours, theirs) = (identity(), identity());
+    let (left, right) = sockets();
+    let server = TlsServer::new(&theirs).unwrap();
+    let accepting =
+        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
+    let client = TlsClient::new(Trust::Pinned(ours.fingerprint())).unwrap();
+    let error = Channel::tls_connect(left, &client, &test_options())
+        .err()
+        .unwrap();
+    match error {
+        NetError::Fingerprint { expected, got } => {
+            assert_eq!(expected, ours.fingerprint());
+            assert_eq!(got, theirs.fingerprint());
+        }
+        other => panic!("{other}"),
+    }
+    assert!(matches!(
+        accepting.join().unwrap(),
+        Some(NetError::Tls(_) | NetError::PeerGone { .. })
+    ));
+}
+
+#[test]
+fn a_peer_that_does_not_speak_tls_is_refused() {
+    let (mut left, right) = sockets();
+    let server = TlsServer::new(&identity()).unwrap();
+    let accepting =
+        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
+    left.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert!(matches!(accepting.join().unwrap(), Some(NetError::Tls(_))));
+}
+
+/// A man in the middle flips one bit of an application record.
+#[test]
+fn a_flipped_bit_is_an_error() {
+    let identity = identity();
+    let (client_socket, mut client_side) = sockets();
+    let (mut server_side, server_socket) = sockets();
+    let server = TlsServer::new(&identity).unwrap();
+    let serving = std::thread::spawn(move || {
+        let mut channel = Channel::tls_accept(server_socket, &server, &test_options())?;
+        assert_eq!(channel.recv(HELLO, 100)?, b"first");
+        channel.send(HELLO, b"ready")?;
+        channel.recv(HELLO, 100)
+    });
+    let mut back_from = server_side.try_clone().unwrap();
+    let mut back_to = client_side.try_clone().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut back_from, &mut back_to));
+    let tamper = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let tampering = std::sync::Arc::clone(&tamper);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 65536];
+        while let Ok(n) = client_side.read(&mut buffer) {
+            if n == 0 {
+                return;
+            }
+            if tampering.load(std::sync::atomic::Ordering::SeqCst) {
+                buffer[n - 1] ^= 1;
+            }
+            if server_side.write_all(&buffer[..n]).is_err() {
+                return;
+            }
+        }
+    });
+    let client = TlsClient::new(Trust::Pinned(identity.fingerprint())).unwrap();
+    let mut channel = Channel::tls_connect(client_socket, &client, &test_options()).unwrap();
+    channel.send(HELLO, b"first").unwrap();
+    assert_eq!(channel.recv(HELLO, 100).unwrap(), b"ready");
+    tamper.store(true, std::sync::atomic::Ordering::SeqCst);
+    channel.send(HELLO, b"second").unwrap();
+    channel.flush().unwrap();
+    let error = serving.join().unwrap().unwrap_err();
+    assert!(matches!(error, NetError::Tls(_)), "{error}");
+}

@@ -1,0 +1,151 @@
+//! Base transfers: 128 random transfers with public-key cryptography.
+//!
+//! The base *sender* ends with 128 pairs of seeds, the base *receiver*, with choice bits `b_i`, with the seed
+//! `b_i` of each pair. In an extension the roles are turned: its sender is the base receiver.
+//!
+//! Both constructions are Naor and Pinkas' idea (SODA 2001): the receiver may own only one of two public
+//! keys, because the two must add up to a constant that nobody knows anything about.
+//!
+//! ```text
+//! both       C_i = hash(nonce, i), a uniform element of the group that public keys live in
+//! receiver   makes one key pair (sk, pk); sends K_0 = pk        if b_i = 0
+//!                                                K_0 = C_i - pk  if b_i = 1
+//! sender     K_1 = C_i - K_0; encapsulates to K_0 and to K_1, gets two shared secrets, sends what the
+//!            encapsulation produced; seeds = hash(session, i, 0 or 1, shared secret)
+//! receiver   opens the one encapsulation that belongs to its key
+//! ```
+//!
+//! * [`mlkem`] (default): public keys of ML-KEM-768 are vectors that look uniform under the module-LWE
+//!   assumption, which is exactly what hides `b_i`. Post-quantum.
+//! * [`ristretto`]: Diffie-Hellman in a prime-order group; hides `b_i` perfectly, the other message under CDH.
+//!
+//! One round: keys one way, encapsulations back.
+
+pub mod mlkem;
+pub mod ristretto;
+
+use crate::error::Result;
+use primer_net::{Channel, Kind};
+use primer_ring::prg::{SEED_BYTES, Seed};
+use rand_core::CryptoRng;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Base transfers per session: the security parameter.
+pub const COUNT: usize = 128;
+/// Bytes of the nonce that the constants `C_i` are drawn from.
+pub const NONCE_BYTES: usize = 32;
+
+pub(crate) const KEYS: Kind = Kind::new(0x20, "base transfer keys");
+pub(crate) const ANSWERS: Kind = Kind::new(0x21, "base transfer answers");
+
+/// Which public-key cryptography the base transfers use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BaseOt {
+    /// ML-KEM-768, post-quantum.
+    #[default]
+    MlKem,
+    /// Diffie-Hellman over ristretto255, small and fast, not post-quantum.
+    Ristretto,
+}
+
+/// The sender's seeds.
+pub(crate) type Pairs = Zeroizing<Vec<[Seed; 2]>>;
+/// The receiver's seeds.
+pub(crate) type Chosen = Zeroizing<Vec<Seed>>;
+/// A public string that names the session: the hash of all base messages.
+pub(crate) type Session = [u8; 32];
+
+/// Sends 128 random transfers.
+pub(crate) fn send(
+    channel: &mut Channel,
+    rng: &mut impl CryptoRng,
+    base: BaseOt,
+) -> Result<(Pairs, Session)> {
+    match base {
+        BaseOt::MlKem => mlkem::send(channel, rng),
+        BaseOt::Ristretto => ristretto::send(channel, rng),
+    }
+}
+
+/// Receives 128 random transfers; bit `i` of `choices` chooses in transfer `i`.
+pub(crate) fn receive(
+    channel: &mut Channel,
+    rng: &mut impl CryptoRng,
+    base: BaseOt,
+    choices: &Zeroizing<u128>,
+) -> Result<(Chosen, Session)> {
+    match base {
+        BaseOt::MlKem => mlkem::receive(channel, rng, choices),
+        BaseOt::Ristretto => ristretto::receive(channel, rng, choices),
+    }
+}
+
+/// Hashes the base messages into the name of the session.
+fn session(domain: &str, messages: [&[u8]; 2]) -> Session {
+    let mut hasher = blake3::Hasher::new_derive_key(domain);
+    for message in messages {
+        hasher.update(&(message.len() as u64).to_le_bytes());
+        hasher.update(message);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// Hashes a shared secret into a seed, bound to session, transfer and message.
+fn seed(domain: &str, session: &Session, index: usize, message: u8, secret: &[u8]) -> Seed {
+    let mut hasher = blake3::Hasher::new_derive_key(domain);
+    hasher.update(session);
+    hasher.update(&(index as u64).to_le_bytes());
+    hasher.update(&[message]);
+    hasher.update(secret);
+    let mut hash = Zeroizing::new([0; 32]);
+    hasher.finalize_xof().fill(&mut *hash);
+    hasher.zeroize();
+    hash[..SEED_BYTES].try_into().expect("a seed is shorter")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_net::{NetError, run_pair};
+    use primer_ring::prg::Prg;
+
+    fn check(base: BaseOt, choices: u128) {
+        let ((pairs, a), (chosen, b)) = run_pair(
+            |channel| send(channel, &mut Prg::from_os(), base),
+            |channel| receive(channel, &mut Prg::from_os(), base, &Zeroizing::new(choices)),
+        )
+        .unwrap();
+        assert_eq!(a, b);
+        assert_eq!((pairs.len(), chosen.len()), (COUNT, COUNT));
+        for (i, (pair, seed)) in pairs.iter().zip(chosen.iter()).enumerate() {
+            let bit = (choices >> i & 1) as usize;
+            assert!(pair[bit] == *seed, "transfer {i}");
+            assert!(pair[1 - bit] != *seed, "transfer {i}");
+        }
+    }
+
+    #[test]
+    fn the_receiver_gets_the_seed_of_its_choice_only() {
+        for base in [BaseOt::MlKem, BaseOt::Ristretto] {
+            check(base, 0);
+            check(base, u128::MAX);
+            check(base, 0x0123_4567_89ab_cdef_f0e1_d2c3_b4a5_9687);
+        }
+    }
+
+    #[test]
+    fn parties_with_different_bases_are_told() {
+        let error = run_pair(
+            |channel| send(channel, &mut Prg::from_os(), BaseOt::MlKem).map(drop),
+            |channel| {
+                let choices = Zeroizing::new(1);
+                receive(channel, &mut Prg::from_os(), BaseOt::Ristretto, &choices).map(drop)
+            },
+        )
+        .unwrap_err();
+        assert!(matches!(
+            error,
+            crate::OtError::Net(NetError::WrongLength { .. })
+        ));
+    }
+}

@@ -1,0 +1,65 @@
+//! What can go wrong in a transfer. No variant carries a secret.
+
+use primer_net::NetError;
+use thiserror::Error;
+
+/// Why a transfer failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OtError {
+    /// The channel failed, or the peer sent a message of the wrong kind or length.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A public key of the peer is not one.
+    #[error("base transfer {index}: the peer's public key is not valid")]
+    BadKey {
+        /// Which of the base transfers.
+        index: usize,
+    },
+    /// The parties disagree on how many transfers of this state were spent.
+    #[error("the peer is at transfer {got} of this extension, this party at {expected}")]
+    OutOfStep {
+        /// This party's position.
+        expected: u64,
+        /// The peer's position.
+        got: u64,
+    },
+    /// The unused bits of a bit string from the peer are not zero.
+    #[error("the padding after {bits} bits is not zero")]
+    Padding {
+        /// Bits in the string.
+        bits: usize,
+    },
+    /// A step got more or fewer values than its material was made for: our own mistake.
+    #[error("{got} {what} for {expected} prepared transfers")]
+    Count {
+        /// Which values.
+        what: &'static str,
+        /// Transfers prepared.
+        expected: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// A modulus that messages cannot have: our own mistake.
+    #[error("messages live modulo 2 to 2^57, not {modulus}")]
+    Modulus {
+        /// The modulus asked for.
+        modulus: u64,
+    },
+}
+
+/// The result of a transfer.
+pub type Result<T> = std::result::Result<T, OtError>;
+
+/// Compares a count with what the material was made for.
+pub(crate) fn expect_count(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got {
+        Ok(())
+    } else {
+        Err(OtError::Count {
+            what,
+            expected,
+            got,
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! Transfers whose messages differ by a value known offline: half the online bytes.
+//!
+//! The receiver holds a bit `c_j` that it learns online. The sender holds `δ_j` from offline on and `o_j` online,
+//! residues of one modulus. The receiver gets `o_j + c_j·δ_j`: the transfer of the messages `(o_j, o_j + δ_j)`.
+//!
+//! This is what requantisation asks for. The server's top bit chooses, `δ_j` depends on the client's top bit, and
+//! `o_j` carries the client's new mask `-ρ_j`, so that the parties end with shares of the chosen value of
+//! which the client's, `ρ_j`, was known before.
+//!
+//! ```text
+//! offline    random transfer: sender (a_j, b_j), receiver r_j and its pad
+//! sender     τ_j = a_j + δ_j - b_j                                 sends one residue
+//! receiver   y_j = pad + r_j·τ_j  =  a_j + r_j·δ_j
+//!
+//! online
+//! receiver   d_j = c_j ⊕ r_j                                       sends one bit
+//! sender     v_j = o_j + (d_j ? δ_j + a_j : -a_j)                  sends one residue
+//! receiver   v_j + (d_j ? -y_j : y_j)
+//! ```
+//!
+//! Right, because `c = d + (1-2d)·r` gives `c·δ = d·δ + (1-2d)·(y - a)`. The receiver learns no more than its output:
+//! `y_j` is uniform (`b_j` or `a_j` masks it), and `v_j` is the output minus a value it has already. The sender sees
+//! `d_j`, a one-time pad of the choice.
+//!
+//! Derandomisation as in Beaver (CRYPTO 1995) applied to the additively correlated transfer of Asharov et al. (CCS
+//! 2013); the online form is ours, a line of algebra.
+
+use crate::bits::Bits;
+use crate::chosen::{CORRECTIONS, receive_corrections};
+use crate::cot::{CotReceiver, CotSender};
+use crate::error::{Result, expect_count};
+use crate::offline::{self, add, check_modulus, sub};
+use primer_net::{Channel, Kind};
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+const CORRELATION: Kind = Kind::new(0x25, "product correlation");
+const PRODUCTS: Kind = Kind::new(0x26, "masked products");
+
+/// The sender's offline material. Spent by one answer.
+pub struct ProductSender {
+    /// `a_j` and `δ_j`.
+    terms: Zeroizing<Vec<[u64; 2]>>,
+    modulus: u64,
+}
+
+/// The receiver's offline material. Spent by one request.
+pub struct ProductReceiver {
+    choices: Bits,
+    /// `y_j`.
+    shares: Zeroizing<Vec<u64>>,
+    modulus: u64,
+}
+
+/// A receiver that has sent its corrections and waits for the answer.
+pub struct ProductWaiting {
+    corrections: Bits,
+    shares: Zeroizing<Vec<u64>>,
+    modulus: u64,
+}
+
+impl ProductSender {
+    /// Offline: prepares one transfer per difference, residues of `modulus` (2 to 2^57).
+    ///
+    /// # Errors
+    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`].
+    pub fn prepare(
+        cot: &mut CotSender,
+        channel: &mut Channel,
+        differences: &[u64],
+        modulus: u64,
+    ) -> Result<Self> {
+        let width = check_modulus(modulus)?;
+        let mut terms = offline::send(cot, channel, differences.len(), modulus)?;
+        let correlation = terms
+            .iter_mut()
+            .zip(differences)
+            .map(|(pads, &difference)| {
+                let tau = sub(add(pads[0], difference, modulus), pads[1], modulus);
+                pads[1] = difference;
+                tau
+            });
+        channel.send_residues(CORRELATION, width, correlation)?;
+        channel.flush()?;
+        Ok(Self { terms, modulus })
+    }
+
+    /// Transfers prepared.
+    pub fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Online: takes the corrections and answers with the offsets added, residues all.
+    ///
+    /// # Errors
+    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::Padding`], and
+    /// those of the channel.
+    pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
+        expect_count("offsets", self.len(), offsets.len())?;
+        let corrections = receive_corrections(channel, self.len())?;
+        let m = self.modulus;
+        let products = offsets.iter().zip(self.terms.iter()).enumerate();
+        let products = products.map(|(j, (&offset, &[a, difference]))| {
+            // The correction is public, so it may be branched on.
+            if corrections.get(j) {
+                add(add(offset, difference, m), a, m)
+            } else {
+                sub(offset, a, m)
+            }
+        });
+        channel.send_residues(PRODUCTS, check_modulus(m)?, products)?;
+        Ok(channel.flush()?)
+    }
+}
+
+impl ProductReceiver {
+    /// Offline: prepares `n` transfers of residues of `modulus` (2 to 2^57).
+    ///
+    /// # Errors
+    /// As [`CotReceiver::extend`]; [`crate::OtError::Modulus`].
+    pub fn prepare(
+        cot: &mut CotReceiver,
+        channel: &mut Channel,
+        rng: &mut impl CryptoRng,
+        n: usize,
+        modulus: u64,
+    ) -> Result<Self> {
+        let width = check_modulus(modulus)?;
+        let (choices, mut shares) = offline::receive(cot, channel, rng, n, modulus)?;
+        let mut correlation = vec![0; n];
+        channel.recv_residues(CORRELATION, width, modulus, &mut correlation)?;
+        for (j, (share, tau)) in shares.iter_mut().zip(correlation).enumerate() {
+            let mask = u64::from(choices.get(j)).wrapping_neg();
+            *share = add(*share, tau & mask, modulus);
+        }
+        Ok(Self {
+            choices,
+            shares,
+            modulus,
+        })
+    }
+
+    /// Transfers prepared.
+    pub fn len(&self) -> usize {
+        self.shares.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.shares.is_empty()
+    }
+
+    /// Online, first half: sends the corrections for the real choices.
+    ///
+    /// # Errors
+    /// [`crate::OtError::Count`] if the choices are too many or too few, and those of the channel.
+    pub fn request(self, channel: &mut Channel, choices: &Bits) -> Result<ProductWaiting> {
+        let corrections = self.choices.xor(choices)?;
+        channel.send(CORRECTIONS, corrections.bytes())?;
+        Ok(ProductWaiting {
+            corrections,
+            shares: self.shares,
+            modulus: self.modulus,
+        })
+    }
+}
+
+impl ProductWaiting {
+    /// Online, second half: offset plus choice times difference, for each transfer.
+    ///
+    /// # Errors
+    /// Those of the channel.
+    pub fn receive(self, channel: &mut Channel) -> Result<Zeroizing<Vec<u64>>> {
+        let m = self.modulus;
+        let mut values = Zeroizing::new(vec![0; self.shares.len()]);
+        channel.recv_residues(PRODUCTS, check_modulus(m)?, m, &mut values)?;
+        for (j, (value, &share)) in values.iter_mut().zip(self.shares.iter()).enumerate() {
+            *value = match self.corrections.get(j) {
+                true => sub(*value, share, m),
+                false => add(*value, share, m),
+            };
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,441 @@
+//! Every transfer against its definition, its cost formula, and a peer that misbehaves.
+
+use primer_net::pair::{Transport, connect, run_pair_over, run_parties, test_options};
+use primer_net::{Channel, Kind, NetError, Traffic, run_pair};
+use primer_ot::cost::{self, Cost};
+use primer_ot::*;
+use primer_ring::prg::Prg;
+use proptest::prelude::*;
+use rand_core::Rng;
+
+const P: u64 = (1 << 41) - (1 << 16) + 1;
+const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
+const CORRECTIONS: Kind = Kind::new(0x23, "transfer corrections");
+
+fn sender(channel: &mut Channel) -> Result<CotSender> {
+    let rng = &mut Prg::from_os();
+    CotSender::setup(channel, BaseOt::Ristretto, Delta::random(rng), rng)
+}
+
+fn receiver(channel: &mut Channel) -> Result<CotReceiver> {
+    CotReceiver::setup(channel, BaseOt::Ristretto, &mut Prg::from_os())
+}
+
+fn check_rows(delta: u128, zeros: &[u128], choices: &Bits, labels: &[u128]) {
+    assert_eq!((zeros.len(), labels.len()), (choices.len(), choices.len()));
+    for (j, (&q, &t)) in zeros.iter().zip(labels).enumerate() {
+        let mask = u128::from(choices.get(j)).wrapping_neg();
+        assert!(t == q ^ (mask & delta), "transfer {j}");
+    }
+}
+
+/// Sizes around every boundary: bytes, squares of 128, blocks of 2^14.
+const SIZES: [usize; 13] = [
+    0, 1, 7, 8, 9, 127, 128, 129, 1000, 16_383, 16_384, 16_385, 50_001,
+];
+
+#[test]
+fn rows_are_labels_over_many_extensions() {
+    for base in [BaseOt::MlKem, BaseOt::Ristretto] {
+        let ((delta, zeros, sent), (labels, choices, received)) = run_pair(
+            |channel| {
+                let rng = &mut Prg::from_os();
+                let mut cot = CotSender::setup(channel, base, Delta::random(rng), rng)?;
+                let before = channel.meter().report();
+                let zeros = SIZES.map(|n| cot.extend_vec(channel, n).unwrap());
+                assert_eq!(cot.spent(), SIZES.iter().sum::<usize>() as u64);
+                let sent = channel.meter().report().since(&before).total();
+                Ok::<_, OtError>((cot.delta().label(), zeros, sent))
+            },
+            |channel| {
+                let rng = &mut Prg::from_os();
+                let mut cot = CotReceiver::setup(channel, base, rng)?;
+                let choices = SIZES.map(|n| Bits::random(n, rng));
+                let labels = choices
+                    .each_ref()
+                    .map(|c| cot.extend_vec(channel, c).unwrap());
+                channel.flush()?;
+                Ok((labels, choices, channel.meter().report().total()))
+            },
+        )
+        .unwrap();
+        assert_eq!(delta & 1, 1);
+        for ((zeros, labels), choices) in zeros.iter().zip(&labels).zip(&choices) {
+            check_rows(delta, zeros, choices, labels);
+        }
+        // No row appears twice: fresh streams for every extension.
+        let mut all: Vec<u128> = zeros.iter().flat_map(|z| z.iter().copied()).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        let expected: u64 = SIZES.map(|n| cost::extension(n).from_receiver).iter().sum();
+        assert_eq!(sent.bytes_received, expected);
+        assert_eq!(sent.bytes_sent, 0);
+        let setup = cost::setup(base);
+        assert_eq!(received.bytes_received, setup.from_sender);
+        assert_eq!(received.bytes_sent, setup.from_receiver + expected);
+    }
+}
+
+#[test]
+fn forks_are_independent_and_in_step() {
+    let ((delta, zeros), (choices, labels)) = run_pair(
+        |channel| {
+            let mut cot = sender(channel)?;
+            let first = cot.extend_vec(channel, 100)?;
+            let mut fork = cot.fork();
+            let mut fork_of_fork = fork.fork();
+            let a = cot.extend_vec(channel, 300)?;
+            let b = fork.extend_vec(channel, 300)?;
+            let c = fork_of_fork.extend_vec(channel, 300)?;
+            Ok::<_, OtError>((cot.delta().label(), [first, a, b, c]))
+        },
+        |channel| {
+            let mut cot = receiver(channel)?;
+            let rng = &mut Prg::from_os();
+            let choices = [100, 300, 300, 300].map(|n| Bits::random(n, rng));
+            let first = cot.extend_vec(channel, &choices[0])?;
+            let mut fork = cot.fork();
+            let mut fork_of_fork = fork.fork();
+            let a = cot.extend_vec(channel, &choices[1])?;
+            let b = fork.extend_vec(channel, &choices[2])?;
+            let c = fork_of_fork.extend_vec(channel, &choices[3])?;
+            Ok((choices, [first, a, b, c]))
+        },
+    )
+    .unwrap();
+    for i in 0..4 {
+        check_rows(delta, &zeros[i], &choices[i], &labels[i]);
+    }
+    assert!(zeros[1][0] != zeros[2][0] && zeros[2][0] != zeros[3][0]);
+}
+
+/// Both parties extend in both directions at once, over TLS, while the channel carries both.
+#[test]
+fn both_directions_on_one_connection() {
+    const N: usize = 100_000;
+    let ((delta_l, zeros_l, choices_l, labels_l), (delta_r, zeros_r, choices_r, labels_r)) =
+        run_pair_over(
+            Transport::Tls,
+            &test_options(),
+            |channel| {
+                let mut out = sender(channel)?;
+                let mut inward = receiver(channel)?;
+                let choices = Bits::random(N, &mut Prg::from_os());
+                let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
+                channel.duplex(
+                    |writer| {
+                        inward.extend_half(writer, &choices, |first, rows| {
+                            labels[first..first + rows.len()].copy_from_slice(rows);
+                        })
+                    },
+                    |reader| {
+                        out.extend_half(reader, N, |first, rows| {
+                            zeros[first..first + rows.len()].copy_from_slice(rows);
+                        })
+                    },
+                )?;
+                Ok::<_, OtError>((out.delta().label(), zeros, choices, labels))
+            },
+            |channel| {
+                let mut inward = receiver(channel)?;
+                let mut out = sender(channel)?;
+                let choices = Bits::random(N, &mut Prg::from_os());
+                let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
+                channel.duplex(
+                    |writer| {
+                        inward.extend_half(writer, &choices, |first, rows| {
+                            labels[first..first + rows.len()].copy_from_slice(rows);
+                        })
+                    },
+                    |reader| {
+                        out.extend_half(reader, N, |first, rows| {
+                            zeros[first..first + rows.len()].copy_from_slice(rows);
+                        })
+                    },
+                )?;
+                Ok((out.delta().label(), zeros, choices, labels))
+            },
+        )
+        .unwrap();
+    assert!(delta_l != delta_r);
+    check_rows(delta_l, &zeros_l, &choices_r, &labels_r);
+    check_rows(delta_r, &zeros_r, &choices_l, &labels_l);
+}
+
+/// Compares a cost with what the two meters saw of a step, and its rounds.
+fn check_cost(cost: Cost, sender: Traffic, receiver: Traffic, receiver_rounds: u64) {
+    assert_eq!(sender.bytes_sent, cost.from_sender);
+    assert_eq!(sender.bytes_received, cost.from_receiver);
+    assert_eq!(receiver.bytes_sent, cost.from_receiver);
+    assert_eq!(receiver.bytes_received, cost.from_sender);
+    assert_eq!(receiver.rounds, receiver_rounds);
+}
+
+fn phase(channel: &Channel, name: &str) -> Traffic {
+    channel.meter().report().under(name)
+}
+
+fn run_chosen(n: usize, modulus: u64) {
+    let rng = &mut Prg::new(&[n as u8; 16]);
+    let messages: Vec<[u64; 2]> = (0..n)
+        .map(|_| [rng.next_u64() % modulus, rng.next_u64() % modulus])
+        .collect();
+    let bits: Vec<bool> = (0..n).map(|_| rng.next_u32() & 1 == 1).collect();
+    let (sent, (received, got)) = run_pair(
+        |channel| {
+            let mut cot = sender(channel)?;
+            let material = {
+                let _phase = channel.phase("offline");
+                ChosenSender::prepare(&mut cot, channel, n, modulus)?
+            };
+            let _phase = channel.phase("online");
+            material.answer(channel, &messages)?;
+            Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
+        },
+        |channel| {
+            let mut cot = receiver(channel)?;
+            let material = {
+                let _phase = channel.phase("offline");
+                ChosenReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
+            };
+            let _phase = channel.phase("online");
+            let waiting = material.request(channel, Bits::from_fn(n, |j| bits[j]))?;
+            let got = waiting.receive(channel)?;
+            Ok((["offline", "online"].map(|name| phase(channel, name)), got))
+        },
+    )
+    .unwrap();
+    for j in 0..n {
+        assert_eq!(got[j], messages[j][usize::from(bits[j])], "transfer {j}");
+    }
+    check_cost(cost::chosen_offline(n), sent[0], received[0], 0);
+    check_cost(cost::chosen_online(n, modulus), sent[1], received[1], 1);
+}
+
+#[test]
+fn chosen_transfers_deliver_the_choice() {
+    run_chosen(20_000, P);
+    run_chosen(1000, 1 << 41);
+    run_chosen(333, 2);
+    run_chosen(100, 1 << 57);
+    run_chosen(0, P);
+}
+
+fn run_product(n: usize, modulus: u64) {
+    let rng = &mut Prg::new(&[n as u8; 16]);
+    let differences: Vec<u64> = (0..n).map(|_| rng.next_u64() % modulus).collect();
+    let offsets: Vec<u64> = (0..n).map(|_| rng.next_u64() % modulus).collect();
+    let bits: Vec<bool> = (0..n).map(|_| rng.next_u32() & 1 == 1).collect();
+    let (sent, (received, got)) = run_pair(
+        |channel| {
+            let mut cot = sender(channel)?;
+            let material = {
+                let _phase = channel.phase("offline");
+                ProductSender::prepare(&mut cot, channel, &differences, modulus)?
+            };
+            let _phase = channel.phase("online");
+            material.answer(channel, &offsets)?;
+            Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
+        },
+        |channel| {
+            let mut cot = receiver(channel)?;
+            let material = {
+                let _phase = channel.phase("offline");
+                ProductReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
+            };
+            let _phase = channel.phase("online");
+            let waiting = material.request(channel, &Bits::from_fn(n, |j| bits[j]))?;
+            let got = waiting.receive(channel)?;
+            Ok((["offline", "online"].map(|name| phase(channel, name)), got))
+        },
+    )
+    .unwrap();
+    for j in 0..n {
+        let expected = (offsets[j] + u64::from(bits[j]) * differences[j]) % modulus;
+        assert_eq!(got[j], expected, "transfer {j}");
+    }
+    check_cost(cost::product_offline(n, modulus), sent[0], received[0], 1);
+    check_cost(cost::product_online(n, modulus), sent[1], received[1], 1);
+}
+
+#[test]
+fn products_deliver_offset_plus_choice_times_difference() {
+    run_product(20_000, P);
+    run_product(1000, 1 << 41);
+    run_product(333, 2);
+    run_product(100, 1 << 56);
+    run_product(0, P);
+}
+
+#[test]
+fn online_bytes_keep_the_budget() {
+    let n = 23_040;
+    let per_element = |cost: Cost| (cost.from_sender + cost.from_receiver) as f64 / n as f64;
+    assert!(per_element(cost::chosen_online(n, P)) < 10.4);
+    assert!(per_element(cost::product_online(n, P)) < 5.3);
+}
+
+/// Runs a real sender against a peer that sends what it likes.
+fn hostile_receiver(
+    n: usize,
+    attack: impl FnOnce(&mut Channel) -> std::result::Result<(), NetError> + Send,
+) -> OtError {
+    let (result, _) = run_parties(
+        connect(Transport::Memory, &test_options()).unwrap(),
+        |channel| {
+            let mut cot = sender(channel)?;
+            cot.extend_vec(channel, n).map(drop)
+        },
+        |channel| {
+            receiver(channel).unwrap();
+            let _ = attack(channel);
+        },
+    );
+    result.unwrap_err()
+}
+
+#[test]
+fn wrong_extensions_are_refused() {
+    let n = 1000;
+    let right = 8 + 128 * 125;
+    // A peer that announces 2^60 transfers' worth: the length is compared before anything else.
+    let error = hostile_receiver(n, |c| c.send_stream(EXTENSION, 1 << 55).map(drop));
+    assert!(matches!(
+        error,
+        OtError::Net(NetError::WrongLength { announced, expected, .. })
+            if announced == 1 << 55 && expected == right
+    ));
+    let error = hostile_receiver(n, |c| c.send(EXTENSION, &vec![0; right as usize - 1]));
+    assert!(matches!(error, OtError::Net(NetError::WrongLength { .. })));
+    let error = hostile_receiver(n, |c| c.send(CORRECTIONS, &[]));
+    assert!(matches!(
+        error,
+        OtError::Net(NetError::WrongKind { got: 0x23, .. })
+    ));
+    let error = hostile_receiver(n, |c| {
+        let mut stream = c.send_stream(EXTENSION, right)?;
+        stream.put(&[0; 5000])
+    });
+    assert!(matches!(error, OtError::Net(NetError::PeerGone { .. })));
+    let error = hostile_receiver(n, |c| {
+        let mut payload = vec![0; right as usize];
+        payload[0] = 77;
+        c.send(EXTENSION, &payload)
+    });
+    assert!(matches!(
+        error,
+        OtError::OutOfStep {
+            expected: 0,
+            got: 77
+        }
+    ));
+}
+
+#[test]
+fn parties_out_of_step_are_told() {
+    let error = run_pair(
+        |channel| {
+            let mut cot = sender(channel)?;
+            cot.extend_vec(channel, 64)?;
+            drop(cot.fork());
+            cot.extend_vec(channel, 100).map(drop)
+        },
+        |channel| {
+            let mut cot = receiver(channel)?;
+            cot.extend_vec(channel, &Bits::random(64, &mut Prg::from_os()))?;
+            // The peer forked and went on with the parent; this party goes on with the fork.
+            let mut fork = cot.fork();
+            fork.extend_vec(channel, &Bits::random(100, &mut Prg::from_os()))?;
+            Ok(channel.flush()?)
+        },
+    )
+    .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            OtError::OutOfStep {
+                expected: 64,
+                got: 0
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn wrong_counts_and_corrections_are_refused() {
+    let (sent, received) = run_parties(
+        connect(Transport::Memory, &test_options()).unwrap(),
+        |channel| {
+            let mut cot = sender(channel)?;
+            let first = ChosenSender::prepare(&mut cot, channel, 10, P)?;
+            let second = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
+            let third = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
+            let errors = [
+                first.answer(channel, &[[0; 2]; 9]).unwrap_err(),
+                second.answer(channel, &[0; 11]).unwrap_err(),
+                third.answer(channel, &[0; 10]).unwrap_err(),
+                ChosenSender::prepare(&mut cot, channel, 10, 1)
+                    .err()
+                    .unwrap(),
+            ];
+            Ok::<_, OtError>(errors)
+        },
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut cot = receiver(channel)?;
+            let first = ChosenReceiver::prepare(&mut cot, channel, rng, 10, P)?;
+            let second = ProductReceiver::prepare(&mut cot, channel, rng, 10, P)?;
+            ProductReceiver::prepare(&mut cot, channel, rng, 10, P)?;
+            let errors = [
+                first.request(channel, Bits::random(9, rng)).err().unwrap(),
+                second
+                    .request(channel, &Bits::random(11, rng))
+                    .err()
+                    .unwrap(),
+            ];
+            channel.send(CORRECTIONS, &[0, 4])?;
+            Ok::<_, OtError>(errors)
+        },
+    );
+    let [a, b, c, d] = sent.unwrap();
+    assert_eq!(a.to_string(), "9 message pairs for 10 prepared transfers");
+    assert_eq!(b.to_string(), "11 offsets for 10 prepared transfers");
+    assert!(matches!(c, OtError::Padding { bits: 10 }), "{c}");
+    assert!(matches!(d, OtError::Modulus { modulus: 1 }), "{d}");
+    for error in received.unwrap() {
+        assert!(
+            matches!(error, OtError::Count { expected: 10, .. }),
+            "{error}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the peer sends in place of an extension, the sender answers with an error or finishes.
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        kind in prop_oneof![Just(0x22u8), any::<u8>()],
+        payload in proptest::collection::vec(any::<u8>(), 0..400),
+    ) {
+        let (result, ()) = run_parties(
+            connect(Transport::Memory, &test_options()).unwrap(),
+            |channel| {
+                let mut cot = sender(channel)?;
+                cot.extend_vec(channel, 16).map(|rows| rows.len())
+            },
+            |channel| {
+                receiver(channel).unwrap();
+                let _ = channel.send(Kind::new(kind, "noise"), &payload);
+            },
+        );
+        if let Ok(rows) = result {
+            prop_assert_eq!(rows, 16);
+            prop_assert_eq!(payload.len(), 8 + 256);
+        }
+    }
+}

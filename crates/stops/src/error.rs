@@ -1,0 +1,95 @@
+//! What can go wrong at a stop. No variant carries a share, a label or a mask.
+
+use primer_garble::evaluator::EvaluateError;
+use primer_net::NetError;
+use primer_ot::OtError;
+use std::io;
+use thiserror::Error;
+
+/// Why a stop failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StopsError {
+    /// The channel failed, or the peer sent a message of the wrong kind or length.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// An oblivious transfer failed.
+    #[error(transparent)]
+    Ot(#[from] OtError),
+    /// The stored material of a stop could not be written.
+    #[error("the material of {stop} cannot be stored: {source}")]
+    Store {
+        /// Which stop.
+        stop: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The stored material of a stop could not be read or is not well formed.
+    #[error("the stored material of {stop} is not usable: {source}")]
+    Material {
+        /// Which stop.
+        stop: &'static str,
+        /// What is wrong with it.
+        source: EvaluateError,
+    },
+    /// Encoded material does not have the length of its job.
+    #[error("the material of {stop} has {got} bytes instead of {expected}")]
+    Encoded {
+        /// Which stop.
+        stop: &'static str,
+        /// Bytes that the job needs.
+        expected: u64,
+        /// Bytes given.
+        got: u64,
+    },
+    /// The job is larger than anything a model needs.
+    #[error("{instances} instances of {stop} are {amount} {what}, the limit is {limit}")]
+    Limit {
+        /// Which stop.
+        stop: &'static str,
+        /// Instances asked for.
+        instances: u64,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        amount: u128,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// A step got more or fewer values than its job has: our own mistake.
+    #[error("{stop}: {got} {what} instead of {expected}")]
+    Count {
+        /// Which stop.
+        stop: &'static str,
+        /// Which values.
+        what: &'static str,
+        /// Values that the job has.
+        expected: usize,
+        /// Values given.
+        got: usize,
+    },
+    /// A ring that requantisation cannot use: our own mistake.
+    #[error("requantisation takes rings of 3 to 40 bits, not {0}")]
+    Ring(u32),
+}
+
+/// The result of a step.
+pub type Result<T> = std::result::Result<T, StopsError>;
+
+/// Compares a count with what the job has.
+pub(crate) fn expect_count(
+    stop: &'static str,
+    what: &'static str,
+    expected: usize,
+    got: usize,
+) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(StopsError::Count {
+        stop,
+        what,
+        expected,
+        got,
+    })
+}

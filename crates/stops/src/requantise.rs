@@ -1,0 +1,164 @@
+//! Requantisation: from a short ring back to Z_p, by one oblivious transfer for each element.
+//!
+//! After truncation the server holds `a` and the client `b` in `Z_2^m` with `v = a + b mod 2^m` signed, and
+//! the plan left a guard bit: `-2^(m-2) <= v < 2^(m-2)`. The server adds `2^(m-2)` to `a`; then the sum
+//! `u = v + 2^(m-2)` lies in `[0, 2^(m-1))`, its top bit is 0, and as integers
+//!
+//! ```text
+//! a + b = u + w·2^m        w = msb(a) OR msb(b)
+//! ```
+//!
+//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: without a wrap `u` would have it too). So with
+//! `α = msb(a)`, `β = msb(b)`, modulo p
+//!
+//! ```text
+//! v - r = (a - 2^(m-2))  +  (b - β·2^m - r)  +  α·(β - 1)·2^m
+//!         server            client: offset      bit of the server times a difference known to the client
+//! ```
+//!
+//! because `α OR β = β + α·(1 - β)`. The last two terms are one transfer of [`primer_ot::product`]: `α` is known
+//! online, the difference offline, and the offset carries the client's new mask `r`. Online a bit goes up to
+//! the client and 41 bits come back: 5.25 bytes for each element.
+//!
+//! Who learns what: the client sees `α` under a one-time pad; the server gets `v - r`, uniform.
+
+use crate::error::{Result, StopsError, expect_count};
+use crate::job::Cost;
+use primer_net::Channel;
+use primer_ot::{Bits, CotReceiver, CotSender, ProductReceiver, ProductSender};
+use primer_ring::modulus::{self, P};
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+const NAME: &str = "requantisation";
+
+/// Checks the ring: the sum needs a guard bit, and `2^m` has to be smaller than p.
+fn check_ring(ring_bits: u32) -> Result<()> {
+    if (3..=40).contains(&ring_bits) {
+        Ok(())
+    } else {
+        Err(StopsError::Ring(ring_bits))
+    }
+}
+
+/// What requantising `n` elements costs.
+pub fn cost(n: usize) -> Cost {
+    let offline = primer_ot::cost::product_offline(n, P);
+    let online = primer_ot::cost::product_online(n, P);
+    // Here the client is the sender of the transfers.
+    Cost {
+        offline_up: offline.from_sender,
+        offline_down: offline.from_receiver,
+        online_up: online.from_sender,
+        online_down: online.from_receiver,
+    }
+}
+
+/// The client's material. Spent by [`Self::finish`].
+pub struct RequantiseClient {
+    products: ProductSender,
+    /// `b - β·2^m - r`.
+    offsets: Zeroizing<Vec<u64>>,
+}
+
+/// The server's material. Spent by [`Self::finish`].
+pub struct RequantiseServer {
+    products: ProductReceiver,
+    ring_bits: u32,
+}
+
+impl RequantiseClient {
+    /// Offline: for the client's ring shares and its new masks modulo p.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel and the transfers; [`StopsError::Count`] and [`StopsError::Ring`].
+    pub fn prepare(
+        channel: &mut Channel,
+        cot: &mut CotSender,
+        ring_bits: u32,
+        shares: &[u64],
+        masks: &[u64],
+    ) -> Result<Self> {
+        check_ring(ring_bits)?;
+        expect_count(NAME, "masks", shares.len(), masks.len())?;
+        let wrap = 1u64 << ring_bits;
+        let top = |share: u64| (share >> (ring_bits - 1) & 1).wrapping_neg();
+        let differences = shares.iter().map(|&b| modulus::neg(wrap & !top(b)));
+        let differences = Zeroizing::new(differences.collect::<Vec<_>>());
+        let offsets = shares.iter().zip(masks).map(|(&b, &r)| {
+            let wrapped = modulus::sub(b & (wrap - 1), wrap & top(b));
+            modulus::sub(wrapped, r)
+        });
+        let offsets = Zeroizing::new(offsets.collect());
+        let products = ProductSender::prepare(cot, channel, &differences, P)?;
+        Ok(Self { products, offsets })
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.offsets.is_empty()
+    }
+
+    /// Online: answers the server. The client's shares are the masks it chose.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel.
+    pub fn finish(self, channel: &mut Channel) -> Result<()> {
+        Ok(self.products.answer(channel, &self.offsets)?)
+    }
+}
+
+impl RequantiseServer {
+    /// Offline: for `n` elements of a ring.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel and the transfers; [`StopsError::Ring`].
+    pub fn prepare(
+        channel: &mut Channel,
+        cot: &mut CotReceiver,
+        ring_bits: u32,
+        n: usize,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self> {
+        check_ring(ring_bits)?;
+        let products = ProductReceiver::prepare(cot, channel, rng, n, P)?;
+        Ok(Self {
+            products,
+            ring_bits,
+        })
+    }
+
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.products.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.products.is_empty()
+    }
+
+    /// Online: from the server's ring shares to its shares modulo p, `v - r`.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel; [`StopsError::Count`] if the shares are too many or too few.
+    pub fn finish(self, channel: &mut Channel, shares: &[u64]) -> Result<Vec<u64>> {
+        expect_count(NAME, "shares", self.len(), shares.len())?;
+        let m = self.ring_bits;
+        let offset = 1u64 << (m - 2);
+        let shifted = |share: u64| (share + offset) & ((1 << m) - 1);
+        let choices = Bits::from_fn(shares.len(), |i| shifted(shares[i]) >> (m - 1) == 1);
+        let waiting = self.products.request(channel, &choices)?;
+        let products = waiting.receive(channel)?;
+        let results = shares.iter().zip(products.iter()).map(|(&a, &product)| {
+            let a = modulus::sub(shifted(a), offset);
+            modulus::add(a, product)
+        });
+        Ok(results.collect())
+    }
+}
