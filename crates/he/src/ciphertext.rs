@@ -1,0 +1,144 @@
+//! Ciphertexts and what the client does with them.
+//!
+//! A ciphertext `(c0, c1)` modulo `q` encrypts `m` modulo p if `c0 + c1·s = round(q·m/p) + noise`. The
+//! client's fresh ciphertexts are symmetric: `c1` is expanded from a seed, so only `c0` travels.
+
+use crate::error::{HeError, agree};
+use crate::keys::{self, SecretKey};
+use crate::params::{ANSWER_LIMBS, Params};
+use crate::poly::{Coefficients, Poly, Values};
+use primer_ring::modulus::P;
+use primer_ring::prg::{Prg, Seed};
+use rand_core::CryptoRng;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// A ciphertext modulo all data primes, by values.
+pub struct Ciphertext {
+    pub(crate) halves: [Poly<Values>; 2],
+}
+
+/// A fresh symmetric ciphertext: `c0` and the seed of `c1`.
+pub struct SeededCiphertext {
+    pub(crate) seed: Seed,
+    pub(crate) c0: Poly<Values>,
+}
+
+impl SeededCiphertext {
+    /// Encrypts coefficients modulo p.
+    ///
+    /// # Panics
+    /// If the plaintext is not one polynomial.
+    pub fn encrypt(secret: &SecretKey, plain: &[u64], rng: &mut impl CryptoRng) -> Self {
+        let params = secret.params();
+        assert_eq!(plain.len(), params.degree());
+        let limbs = params.data_primes();
+        let seed = keys::draw_seed(rng);
+        let a = keys::expand(params, limbs, &mut Prg::new(&seed));
+        let mut message = keys::error(params, limbs, rng);
+        params.add_plaintext(limbs, plain, message.data_mut());
+        Self {
+            seed,
+            c0: secret.mask(&a, message),
+        }
+    }
+
+    /// Encrypts slot values modulo p.
+    ///
+    /// # Panics
+    /// If there are not as many as slots.
+    pub fn encrypt_slots(secret: &SecretKey, slots: &[u64], rng: &mut impl CryptoRng) -> Self {
+        let params = secret.params();
+        let mut plain = Zeroizing::new(vec![0; params.degree()]);
+        params.slots().encode(slots, &mut plain);
+        Self::encrypt(secret, &plain, rng)
+    }
+
+    /// The whole ciphertext.
+    pub fn expand(&self, params: &Params) -> Ciphertext {
+        let c1 = keys::expand(params, params.data_primes(), &mut Prg::new(&self.seed));
+        Ciphertext {
+            halves: [self.c0.copy(), c1],
+        }
+    }
+}
+
+impl Ciphertext {
+    /// Number of primes.
+    pub fn limbs(&self) -> usize {
+        self.halves[0].limbs()
+    }
+
+    /// `self += other`.
+    ///
+    /// # Errors
+    /// If the moduli differ.
+    pub fn add_assign(&mut self, params: &Params, other: &Self) -> Result<(), HeError> {
+        agree("primes of the ciphertexts", self.limbs(), other.limbs())?;
+        for (a, b) in self.halves.iter_mut().zip(&other.halves) {
+            a.add_assign(params, b);
+        }
+        Ok(())
+    }
+
+    /// The ciphertext by coefficients, rounded to fewer primes.
+    pub(crate) fn switched(&self, params: &Params, limbs: usize) -> [Poly<Coefficients>; 2] {
+        self.halves.each_ref().map(|half| {
+            let mut half = half.copy().into_coefficients(params);
+            half.drop_to(params, limbs);
+            half
+        })
+    }
+
+    /// Decrypts to slot values; for tests and for data that is not an answer. The noise is not
+    /// checked, as its bound is not known here.
+    ///
+    /// # Errors
+    /// If the key has other parameters.
+    pub fn decrypt_slots(&self, secret: &SecretKey) -> Result<Vec<u64>, HeError> {
+        let params = secret.params();
+        let (mut plain, _) = decrypt(secret, &self.switched(params, ANSWER_LIMBS));
+        let mut slots = vec![0; params.degree()];
+        params.slots().decode(&mut plain, &mut slots);
+        Ok(slots)
+    }
+}
+
+/// Decrypts two limbs; gives the coefficients and the largest noise times p.
+///
+/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. A double-precision quotient is right
+/// to one unit, and the exact remainder, which is the noise times p, puts it right.
+pub(crate) fn decrypt(
+    secret: &SecretKey,
+    ct: &[Poly<Coefficients>; 2],
+) -> (Zeroizing<Vec<u64>>, u64) {
+    let params: &Arc<Params> = secret.params();
+    let n = params.degree();
+    let mut phase = ct[1].copy().into_values(params);
+    phase.mul_assign(params, secret.values());
+    let mut phase = phase.into_coefficients(params);
+    phase.add_assign(params, &ct[0]);
+    let (q0, q1) = (params.prime(0), params.prime(1));
+    let modulus = u64::from(q0.value()) * u64::from(q1.value());
+    let ratio = P as f64 / modulus as f64;
+    let inverse = params.inverse(0, 1);
+    let mut worst = 0;
+    let mut plain = Zeroizing::new(vec![0; n]);
+    for ((out, &x0), &x1) in plain.iter_mut().zip(phase.limb(0)).zip(phase.limb(1)) {
+        // Garner: x = x0 + q0·((x1 - x0)/q0 mod q1).
+        let x0_mod = crate::prime::reduce_once(x0, q1.value());
+        let step = q1.mul_shoup(q1.sub(x1, x0_mod), inverse);
+        let x = u64::from(x0) + u64::from(q0.value()) * u64::from(step);
+        let m = (x as f64 * ratio).round() as u64;
+        let rest = P.wrapping_mul(x).wrapping_sub(m.wrapping_mul(modulus)) as i64;
+        let up = i64::from(rest > (modulus / 2) as i64);
+        let down = i64::from(rest < -((modulus / 2) as i64));
+        let rest = rest - (up - down) * modulus as i64;
+        let m = m.wrapping_add((up - down) as u64);
+        // m is between 0 and p: p itself stands for zero.
+        *out = m.min(m.wrapping_sub(P));
+        worst = worst.max(rest.unsigned_abs());
+    }
+    phase.wipe();
+    (plain, worst)
+}

@@ -1,0 +1,119 @@
+//! What can go wrong, with numbers.
+
+use primer_ring::pack::PackError;
+use thiserror::Error;
+
+/// An error of this crate.
+#[derive(Debug, Error, PartialEq)]
+pub enum HeError {
+    /// The ring degree is not one that the security table knows.
+    #[error("ring degree {degree} has no entry in the security table (4096, 8192, 16384)")]
+    Degree {
+        /// The degree asked for.
+        degree: usize,
+    },
+    /// The modulus is too large for 128-bit security at this degree.
+    #[error(
+        "a modulus of {bits} bits is below 128-bit security at ring degree {degree}: at most {limit} bits"
+    )]
+    Insecure {
+        /// The degree.
+        degree: usize,
+        /// Bits of the ciphertext modulus with the key-switching prime.
+        bits: u32,
+        /// Bits that the table allows.
+        limit: u32,
+    },
+    /// The number of primes is out of range.
+    #[error("{primes} data primes: between {min} and {max} are supported")]
+    Primes {
+        /// Asked for.
+        primes: usize,
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
+    /// The proven noise does not fit the modulus with its flooding.
+    #[error(
+        "the noise bound of this operation is 2^{noise_bits:.1}, and flooding leaves room for 2^{room_bits:.1} only"
+    )]
+    NoiseBudget {
+        /// Logarithm of the bound.
+        noise_bits: f64,
+        /// Logarithm of what would fit.
+        room_bits: f64,
+    },
+    /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted budget.
+    #[error(
+        "decryption of ciphertext {index} met noise beyond its bound: wrong key or damaged data"
+    )]
+    NoiseExhausted {
+        /// Which ciphertext of the message.
+        index: usize,
+    },
+    /// A rotation was asked for whose key the client did not send.
+    #[error("no key for a rotation by {steps} slots")]
+    MissingKey {
+        /// The rotation.
+        steps: i32,
+    },
+    /// Two things that have to agree do not.
+    #[error("{what}: {left} on one side, {right} on the other")]
+    Mismatch {
+        /// What should agree.
+        what: &'static str,
+        /// One value.
+        left: usize,
+        /// The other.
+        right: usize,
+    },
+    /// A shape is outside what a layout can hold.
+    #[error("{what} of {value} is out of range: 1 to {max}")]
+    Range {
+        /// The quantity.
+        what: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest allowed.
+        max: usize,
+    },
+    /// Bytes do not start as a message of this kind starts.
+    #[error("not a message of this kind: {field} is {found:#x}, expected {expected:#x}")]
+    Header {
+        /// The field.
+        field: &'static str,
+        /// What was found.
+        found: u64,
+        /// What was expected.
+        expected: u64,
+    },
+    /// A message made for other parameters.
+    #[error("made for other parameters: fingerprint {found}, ours is {expected}")]
+    Fingerprint {
+        /// Found, in hexadecimal.
+        found: String,
+        /// Expected, in hexadecimal.
+        expected: String,
+    },
+    /// A message of the wrong length.
+    #[error("a message of {expected} bytes was expected, {actual} were given")]
+    Length {
+        /// Bytes that would be right.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// Packed residues are malformed.
+    #[error(transparent)]
+    Packed(#[from] PackError),
+}
+
+/// Fails unless two public quantities agree.
+pub(crate) fn agree(what: &'static str, left: usize, right: usize) -> Result<(), HeError> {
+    if left == right {
+        Ok(())
+    } else {
+        Err(HeError::Mismatch { what, left, right })
+    }
+}

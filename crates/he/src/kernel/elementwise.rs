@@ -1,0 +1,135 @@
+//! Loops over one limb that need no hand-written vectors: each body is compiled twice, once for
+//! the baseline and once with AVX2 allowed, and the choice is made at run time.
+#![allow(unsafe_code)] // Calls of AVX2-compiled copies of safe code, after detection.
+
+use crate::prime::{Prime, Shoup, reduce_once};
+use crate::simd::Simd;
+
+macro_rules! versions {
+    ($($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+        $(#[$doc])*
+        pub fn $name(simd: Simd, $($arg: $ty),*) {
+            #[inline(always)]
+            fn body($($arg: $ty),*) $body
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            fn avx2($($arg: $ty),*) {
+                body($($arg),*);
+            }
+            match simd {
+                // SAFETY: `Simd::Avx2` is only constructed where the instructions exist.
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx2 => unsafe { avx2($($arg),*) },
+                _ => body($($arg),*),
+            }
+        }
+    )*};
+}
+
+versions! {
+    /// `a += b`.
+    pub fn add_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
+        for (x, &y) in a.iter_mut().zip(b) {
+            *x = prime.add(*x, y);
+        }
+    }
+
+    /// `a -= b`.
+    pub fn sub_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
+        for (x, &y) in a.iter_mut().zip(b) {
+            *x = prime.sub(*x, y);
+        }
+    }
+
+    /// `a = -a`.
+    pub fn negate(prime: Prime, a: &mut [u32]) {
+        for x in a {
+            *x = prime.neg(*x);
+        }
+    }
+
+    /// `a *= b`.
+    pub fn mul_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
+        for (x, &y) in a.iter_mut().zip(b) {
+            *x = prime.mul(*x, y);
+        }
+    }
+
+    /// `out += a · b`.
+    pub fn mul_add(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32]) {
+        for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
+            *o = prime.add(*o, prime.mul(x, y));
+        }
+    }
+
+    /// `a *= w` for a fixed factor.
+    pub fn scale(prime: Prime, a: &mut [u32], w: Shoup) {
+        for x in a {
+            *x = prime.mul_shoup(*x, w);
+        }
+    }
+
+    /// `out = a · w` for a fixed factor; `a` may be any 32-bit numbers.
+    pub fn scale_into(prime: Prime, out: &mut [u32], a: &[u32], w: Shoup) {
+        for (o, &x) in out.iter_mut().zip(a) {
+            *o = prime.mul_shoup(x, w);
+        }
+    }
+
+    /// `out = x + half` modulo the prime that is about to be dropped.
+    pub fn add_constant(prime: Prime, a: &mut [u32], half: u32) {
+        for x in a {
+            *x = prime.add(*x, half);
+        }
+    }
+
+    /// One limb of a rounded division by a dropped prime: `a = (a + half - rest) · inverse`, with
+    /// `rest` the dropped limb after [`add_constant`], any number below `2^30`.
+    pub fn divide_limb(prime: Prime, a: &mut [u32], rest: &[u32], half: u32, inverse: Shoup) {
+        for (x, &r) in a.iter_mut().zip(rest) {
+            let r = reduce_once(r, prime.value());
+            *x = prime.mul_shoup(*x + half + prime.value() - r, inverse);
+        }
+    }
+
+    /// Residues of signed numbers below `2^60`, times a fixed factor, lazily: below `2q`.
+    pub fn lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
+        for (o, &x) in out.iter_mut().zip(signed) {
+            *o = prime.mul_shoup_lazy(prime.from_signed_wide(x), factor);
+        }
+    }
+
+    /// Residues of small signed numbers.
+    pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
+        for (o, &x) in out.iter_mut().zip(small) {
+            *o = prime.from_signed(i32::from(x));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_agree_and_divide_rounds() {
+        let primes = Prime::largest(2);
+        let (keep, drop) = (primes[0], primes[1]);
+        let big = u64::from(drop.value());
+        let numbers: Vec<u64> = (0..1000u64)
+            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (u64::from(keep.value()) * big))
+            .collect();
+        for simd in Simd::available() {
+            let mut a: Vec<u32> = numbers.iter().map(|&x| keep.reduce(x)).collect();
+            let mut rest: Vec<u32> = numbers.iter().map(|&x| drop.reduce(x)).collect();
+            let half = drop.value() / 2;
+            add_constant(simd, drop, &mut rest, half);
+            let inverse = keep.shoup(keep.invert(drop.value() % keep.value()));
+            divide_limb(simd, keep, &mut a, &rest, half, inverse);
+            for (&x, &got) in numbers.iter().zip(&a) {
+                let want = ((x + u64::from(half)) / big) % u64::from(keep.value());
+                assert_eq!(u64::from(got), want, "{simd:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Encrypted matrices: what the client sends, and what it gets back.
+
+use crate::answer::Answer;
+use crate::ciphertext::SeededCiphertext;
+use crate::error::{HeError, agree};
+use crate::keys::SecretKey;
+use crate::packing::layout::{Chunks, Layout};
+use crate::params::Params;
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
+
+/// A matrix of residues modulo p, one row per token, encrypted by the client.
+pub struct EncryptedMatrix {
+    pub(crate) layout: Layout,
+    pub(crate) chunks: Chunks,
+    /// For each run of the layout, one ciphertext for each chunk.
+    pub(crate) ciphertexts: Vec<SeededCiphertext>,
+}
+
+impl EncryptedMatrix {
+    /// Encrypts a matrix whose columns are cut as `chunks` says.
+    ///
+    /// # Errors
+    /// If the matrix does not have the layout's tokens or the chunks' columns.
+    pub fn encrypt(
+        secret: &SecretKey,
+        layout: &Layout,
+        chunks: &Chunks,
+        matrix: &Matrix<u64>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self, HeError> {
+        agree(
+            "tokens of layout and matrix",
+            layout.tokens(),
+            matrix.rows(),
+        )?;
+        agree(
+            "columns of chunks and matrix",
+            chunks.total(),
+            matrix.cols(),
+        )?;
+        let mut slots = Zeroizing::new(vec![0; secret.params().degree()]);
+        let mut ciphertexts = Vec::with_capacity(Self::count(layout, chunks));
+        for run in 0..layout.runs() {
+            for chunk in 0..chunks.len() {
+                let columns = chunks.columns(chunk);
+                slots.fill(0);
+                for token in layout.tokens_of_run(run) {
+                    let values = &matrix.row(token)[columns.clone()];
+                    for at in copies(layout, token) {
+                        slots[at..at + values.len()].copy_from_slice(values);
+                    }
+                }
+                ciphertexts.push(SeededCiphertext::encrypt_slots(secret, &slots, rng));
+            }
+        }
+        Ok(Self {
+            layout: *layout,
+            chunks: chunks.clone(),
+            ciphertexts,
+        })
+    }
+
+    /// Ciphertexts of a matrix.
+    pub fn count(layout: &Layout, chunks: &Chunks) -> usize {
+        layout.runs() * chunks.len()
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How columns are cut.
+    pub fn chunks(&self) -> &Chunks {
+        &self.chunks
+    }
+}
+
+/// First slots of all cells that hold a token.
+fn copies(layout: &Layout, token: usize) -> impl Iterator<Item = usize> + use<> {
+    use crate::packing::layout::Packing;
+    let (count, start, period) = match layout.packing() {
+        Packing::TokensFirst => (1, layout.cell(token), layout.period()),
+        Packing::FeaturesFirst => (layout.cells(), 0, layout.period()),
+    };
+    (0..count).map(move |i| start + i * period)
+}
+
+/// The server's answer to a product.
+pub struct EncryptedAnswer {
+    pub(crate) layout: Layout,
+    pub(crate) chunks: Chunks,
+    pub(crate) answers: Vec<Answer>,
+}
+
+impl EncryptedAnswer {
+    /// Decrypts to a matrix of residues modulo p.
+    ///
+    /// # Errors
+    /// If noise exceeds its bound: wrong key or damaged data.
+    pub fn decrypt(&self, secret: &SecretKey) -> Result<Matrix<u64>, HeError> {
+        let mut out = Matrix::zeros(self.layout.tokens(), self.chunks.total());
+        for (index, answer) in self.answers.iter().enumerate() {
+            let slots = answer.decrypt_slots(secret, index)?;
+            let columns = self.chunks.columns(index % self.chunks.len());
+            for token in self.layout.tokens_of_run(index / self.chunks.len()) {
+                let at = self.layout.cell(token);
+                out.row_mut(token)[columns.clone()].copy_from_slice(&slots[at..at + columns.len()]);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How columns are cut.
+    pub fn chunks(&self) -> &Chunks {
+        &self.chunks
+    }
+}
+
+impl EncryptedAnswer {
+    /// The ciphertexts.
+    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
+        self.answers.iter()
+    }
+}
+
+/// The mask of one answer ciphertext, by coefficients: uniform in every slot but those of the
+/// result, which get the caller's mask, or nothing.
+pub(crate) fn mask(
+    params: &Params,
+    layout: &Layout,
+    chunks: &Chunks,
+    index: usize,
+    values: Option<&Matrix<u64>>,
+    rng: &mut impl CryptoRng,
+) -> Zeroizing<Vec<u64>> {
+    let mut slots = Zeroizing::new(vec![0; params.degree()]);
+    for slot in slots.iter_mut() {
+        *slot = modulus::random(rng);
+    }
+    let columns = chunks.columns(index % chunks.len());
+    for token in layout.tokens_of_run(index / chunks.len()) {
+        let at = layout.cell(token);
+        let cell = &mut slots[at..at + columns.len()];
+        match values {
+            Some(values) => cell.copy_from_slice(&values.row(token)[columns.clone()]),
+            None => cell.fill(0),
+        }
+    }
+    let mut plain = Zeroizing::new(vec![0; params.degree()]);
+    params.slots().encode(&slots, &mut plain);
+    plain
+}

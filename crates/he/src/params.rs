@@ -1,0 +1,258 @@
+//! Parameters: ring degree, primes, and the line below which nothing is accepted.
+//!
+//! A parameter set is a ring degree `N` and a number `L` of 30-bit data primes; their product is the
+//! ciphertext modulus `q`. One more prime serves key switching. The largest 30-bit NTT primes are
+//! taken in falling order, so both parties derive the same set from two small numbers, and a
+//! [fingerprint](Params::fingerprint) over all of it travels with every message.
+//!
+//! # Security
+//! With a uniform ternary secret and errors of standard deviation 3.24, the table of the
+//! HomomorphicEncryption.org standard allows `log2 q` (with the key-switching prime, since keys are
+//! encrypted modulo the product) of at most 109, 218 and 438 bits at degrees 4096, 8192 and 16384
+//! for 128-bit classical security. [`Params::new`] refuses anything beyond; there is no way round.
+//!
+//! # Why six data primes at degree 8192
+//! Slot-packed weights are polynomials whose coefficients fill the 41 bits of p, however small the
+//! weights: a product costs 40 bits of noise and the logarithm of the number of coefficients.
+//! Worst-case noise of the widest products is about `2^85` (`docs/he.md`); dropping two primes brings
+//! it to `2^25`, flooding at four primes adds up to `2^76`, and 41 bits for the plaintext remain. Five
+//! primes would hold only for noise of the average case.
+
+use crate::error::HeError;
+use crate::ntt::Ntt;
+use crate::prime::{Prime, Shoup};
+use crate::simd::Simd;
+use crate::slots::Slots;
+use primer_ring::modulus::{self, P};
+use std::sync::Arc;
+
+/// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
+pub const SECURITY_TABLE: [(usize, u32); 3] = [(4096, 109), (8192, 218), (16384, 438)];
+/// Most data primes: the digits of key switching that fit one 64-bit sum, and a spare.
+pub const MAX_DATA_PRIMES: usize = 7;
+/// Fewest data primes: those of an answer.
+pub const MIN_DATA_PRIMES: usize = ANSWER_LIMBS;
+/// Primes left when an answer is flooded.
+pub const FLOOD_LIMBS: usize = 4;
+/// Primes of an answer on the wire.
+pub const ANSWER_LIMBS: usize = 2;
+/// Bytes of a fingerprint.
+pub const FINGERPRINT_BYTES: usize = 16;
+
+/// A parameter set with its tables.
+pub struct Params {
+    degree: usize,
+    data: usize,
+    primes: Vec<Prime>,
+    ntts: Vec<Ntt>,
+    slots: Slots,
+    simd: Simd,
+    fingerprint: [u8; FINGERPRINT_BYTES],
+    /// `inverses[i][j]`: prime `i` inverted modulo prime `j`.
+    inverses: Vec<Vec<Shoup>>,
+    /// `-p^-1` modulo each prime.
+    plain_inverse: Vec<Shoup>,
+}
+
+impl Params {
+    /// The set for matrix products: degree 8192, six data primes.
+    pub fn products() -> Arc<Self> {
+        Self::new(8192, 6).expect("the set is within the table")
+    }
+
+    /// A set of the given degree with the given number of data primes.
+    ///
+    /// # Errors
+    /// If the degree is unknown, the number of primes unsupported, or the modulus beyond the
+    /// security table.
+    pub fn new(degree: usize, data: usize) -> Result<Arc<Self>, HeError> {
+        Self::with_simd(degree, data, Simd::detect())
+    }
+
+    /// The same on a chosen instruction set: tests compare them.
+    ///
+    /// # Errors
+    /// As [`Params::new`].
+    pub fn with_simd(degree: usize, data: usize, simd: Simd) -> Result<Arc<Self>, HeError> {
+        let limit = SECURITY_TABLE
+            .iter()
+            .find(|entry| entry.0 == degree)
+            .ok_or(HeError::Degree { degree })?
+            .1;
+        if !(MIN_DATA_PRIMES..=MAX_DATA_PRIMES).contains(&data) {
+            return Err(HeError::Primes {
+                primes: data,
+                min: MIN_DATA_PRIMES,
+                max: MAX_DATA_PRIMES,
+            });
+        }
+        let primes = Prime::largest(data + 1);
+        let bits: f64 = primes.iter().map(|p| f64::from(p.value()).log2()).sum();
+        if bits > f64::from(limit) {
+            return Err(HeError::Insecure {
+                degree,
+                bits: bits.ceil() as u32,
+                limit,
+            });
+        }
+        let inverses = primes
+            .iter()
+            .map(|a| {
+                let invert = |b: &Prime| b.shoup(b.invert(a.value() % b.value()));
+                primes
+                    .iter()
+                    .map(|b| if a == b { Shoup::default() } else { invert(b) })
+                    .collect()
+            })
+            .collect();
+        let plain_inverse = primes
+            .iter()
+            .map(|q| q.shoup(q.neg(q.invert(q.reduce(P)))))
+            .collect();
+        let mut hash = blake3::Hasher::new_derive_key("primer homomorphic parameters 1");
+        hash.update(&(degree as u64).to_le_bytes());
+        hash.update(&P.to_le_bytes());
+        for q in &primes {
+            hash.update(&q.value().to_le_bytes());
+        }
+        let mut fingerprint = [0; FINGERPRINT_BYTES];
+        fingerprint.copy_from_slice(&hash.finalize().as_bytes()[..FINGERPRINT_BYTES]);
+        Ok(Arc::new(Self {
+            degree,
+            data,
+            ntts: primes.iter().map(|&q| Ntt::new(q, degree, simd)).collect(),
+            slots: Slots::new(degree),
+            simd,
+            fingerprint,
+            inverses,
+            plain_inverse,
+            primes,
+        }))
+    }
+
+    /// The ring degree `N`.
+    pub fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// Slots of one row, `N/2`.
+    pub fn row(&self) -> usize {
+        self.degree / 2
+    }
+
+    /// The number `L` of data primes.
+    pub fn data_primes(&self) -> usize {
+        self.data
+    }
+
+    /// Limbs with the key-switching prime, which is the last.
+    pub fn all_primes(&self) -> usize {
+        self.data + 1
+    }
+
+    /// Limbs at which answers are flooded.
+    pub fn flood_limbs(&self) -> usize {
+        FLOOD_LIMBS.min(self.data)
+    }
+
+    /// One prime.
+    pub fn prime(&self, i: usize) -> Prime {
+        self.primes[i]
+    }
+
+    /// The transform of one prime.
+    pub fn ntt(&self, i: usize) -> &Ntt {
+        &self.ntts[i]
+    }
+
+    /// The slots of the plaintext ring.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The instruction set in use.
+    pub fn simd(&self) -> Simd {
+        self.simd
+    }
+
+    /// What identifies the set on the wire.
+    pub fn fingerprint(&self) -> &[u8; FINGERPRINT_BYTES] {
+        &self.fingerprint
+    }
+
+    /// Prime `i` inverted modulo prime `j`.
+    pub(crate) fn inverse(&self, i: usize, j: usize) -> Shoup {
+        self.inverses[i][j]
+    }
+
+    /// `log2` of the product of the first `limbs` primes.
+    pub fn modulus_bits(&self, limbs: usize) -> f64 {
+        self.primes[..limbs]
+            .iter()
+            .map(|p| f64::from(p.value()).log2())
+            .sum()
+    }
+
+    /// Adds `round(q·m/p)` to limbs of coefficients, `q` being the product of the first `limbs`
+    /// primes: a plaintext scaled to a ciphertext.
+    ///
+    /// With `r` the residue of `q·m` modulo p of least absolute value, `q·m/p` rounds to
+    /// `(q·m - r)/p`, which is `-r/p` modulo each prime. Rounding the scaled plaintext, rather
+    /// than scaling by a rounded factor, keeps wrap-around modulo p free of noise.
+    pub(crate) fn add_plaintext(&self, limbs: usize, plain: &[u64], out: &mut [u32]) {
+        let q_mod_p = self.primes[..limbs]
+            .iter()
+            .fold(1, |acc, q| modulus::mul(acc, q.value().into()));
+        for (i, out) in out.chunks_exact_mut(self.degree).take(limbs).enumerate() {
+            let (prime, factor) = (self.primes[i], self.plain_inverse[i]);
+            for (o, &m) in out.iter_mut().zip(plain) {
+                let r = modulus::to_signed(modulus::mul(q_mod_p, m));
+                *o = prime.add(*o, prime.mul_shoup(prime.from_signed_wide(r), factor));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_table_is_refused() {
+        assert_eq!(
+            Params::new(4096, 3).err(),
+            Some(HeError::Insecure {
+                degree: 4096,
+                bits: 120,
+                limit: 109
+            })
+        );
+        assert_eq!(
+            Params::new(8192, 7).err(),
+            Some(HeError::Insecure {
+                degree: 8192,
+                bits: 240,
+                limit: 218
+            })
+        );
+        assert_eq!(
+            Params::new(2048, 2).err(),
+            Some(HeError::Degree { degree: 2048 })
+        );
+        assert!(matches!(
+            Params::new(16384, 8).err(),
+            Some(HeError::Primes { primes: 8, .. })
+        ));
+        for (degree, data) in [(4096, 2), (8192, 6), (16384, 7)] {
+            assert!(Params::new(degree, data).is_ok());
+        }
+    }
+
+    #[test]
+    fn fingerprints_differ() {
+        let a = Params::new(8192, 6).unwrap();
+        let b = Params::new(8192, 5).unwrap();
+        assert_ne!(a.fingerprint(), b.fingerprint());
+        assert_eq!(a.fingerprint(), Params::products().fingerprint());
+    }
+}

@@ -1,0 +1,295 @@
+//! Products against the schoolbook, in both packings, with their counts.
+
+mod common;
+
+use common::{pair, product, residues, signed, weights};
+use primer_he::error::HeError;
+use primer_he::packing::layout::{Chunks, Layout, Shape};
+use primer_he::packing::matrix::EncryptedMatrix;
+use primer_he::packing::weights::{PreparedWeights, direct_rotations};
+use primer_he::params::Params;
+use primer_he::slotwise::PreparedCentred;
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use proptest::prelude::*;
+
+fn dense_case(layout: &Layout, inputs: usize, outputs: usize, seed: u8) {
+    let mut p = pair(layout, seed);
+    let w = weights(&mut p.rng, inputs, outputs);
+    let x = residues(&mut p.rng, layout.tokens(), inputs);
+    let mask = residues(&mut p.rng, layout.tokens(), outputs);
+    let prepared = PreparedWeights::dense(&p.params, layout, &w).unwrap();
+    let sent = EncryptedMatrix::encrypt(&p.secret, layout, prepared.input_chunks(), &x, &mut p.rng)
+        .unwrap();
+    let (answer, counters) = p
+        .server
+        .linear(&sent, &prepared, Some(&mask), &mut p.rng)
+        .unwrap();
+    assert!(answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &mask));
+
+    // The counts of docs/he.md.
+    let shape = Shape::dense(inputs, outputs);
+    let (ins, outs) = (shape.input_chunks(layout), shape.output_chunks(layout));
+    let baby = layout.baby_steps();
+    let runs = EncryptedMatrix::count(layout, &ins) / ins.len();
+    assert_eq!(counters.inputs, runs * ins.len());
+    assert_eq!(counters.hoisted, runs * ins.len() * (baby - 1));
+    assert_eq!(counters.answers, runs * outs.len());
+    let giants = counters.products / (runs * ins.len() * outs.len() * baby);
+    assert_eq!(
+        counters.rotations,
+        counters.hoisted + runs * outs.len() * (giants - 1)
+    );
+    assert_eq!(
+        prepared.memory(),
+        4 * p.params.all_primes() * layout.period() * counters.products / runs
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tokens_first_is_the_schoolbook(tokens in 1usize..=128, inputs in 1usize..600, outputs in 1usize..400, seed: u8) {
+        let layout = Layout::tokens_first(&Params::products(), tokens).unwrap();
+        dense_case(&layout, inputs, outputs, seed);
+    }
+
+    #[test]
+    fn features_first_is_the_schoolbook(tokens in 1usize..=2, inputs in 1usize..600, outputs in 1usize..300, seed: u8) {
+        let layout = Layout::features_first(&Params::products(), tokens, inputs.min(outputs)).unwrap();
+        dense_case(&layout, inputs, outputs, seed);
+    }
+}
+
+#[test]
+fn many_inputs_go_in_groups() {
+    // Ten input ciphertexts: more than are rotated at once, as in the embedding.
+    let layout = Layout::tokens_first(&Params::products(), 100).unwrap();
+    dense_case(&layout, 610, 3, 7);
+}
+
+#[test]
+fn features_first_matrices_wider_than_the_model_split() {
+    let layout = Layout::features_first(&Params::products(), 1, 100).unwrap();
+    assert_eq!(layout.period(), 128);
+    dense_case(&layout, 100, 400, 8);
+    dense_case(&layout, 400, 100, 9);
+}
+
+#[test]
+fn streamed_weights_give_the_same_product() {
+    let layout = Layout::tokens_first(&Params::products(), 100).unwrap();
+    let mut p = pair(&layout, 3);
+    let w = weights(&mut p.rng, 610, 70);
+    let x = residues(&mut p.rng, 100, 610);
+    let mask = residues(&mut p.rng, 100, 70);
+    let prepared = PreparedWeights::streamed(&p.params, &layout, w.clone()).unwrap();
+    assert_eq!(prepared.memory(), 2 * 610 * 70);
+    let sent =
+        EncryptedMatrix::encrypt(&p.secret, &layout, prepared.input_chunks(), &x, &mut p.rng)
+            .unwrap();
+    let (answer, _) = p
+        .server
+        .linear(&sent, &prepared, Some(&mask), &mut p.rng)
+        .unwrap();
+    assert!(answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &mask));
+}
+
+#[test]
+fn the_papers_claim_by_count() {
+    // M rotations for a ciphertext of M features against M/n (twice, as features wrap between
+    // tokens) when it holds n tokens; and what baby and giant steps leave of both.
+    let params = Params::products();
+    let tokens_first = Layout::tokens_first(&params, 30).unwrap();
+    let features_first = Layout::features_first(&params, 30, 768).unwrap();
+    let m = features_first.period();
+    assert_eq!(direct_rotations(&features_first, 768, 768), m - 1);
+    assert_eq!(
+        direct_rotations(&tokens_first, 256, 256),
+        2 * (params.degree() / 32) - 2
+    );
+    let ciphertexts = |l: &Layout| EncryptedMatrix::count(l, &Chunks::even(l, 768));
+    assert_eq!(
+        (ciphertexts(&features_first), ciphertexts(&tokens_first)),
+        (30, 3)
+    );
+    let direct = |l: &Layout| ciphertexts(l) * direct_rotations(l, 256, 256);
+    assert!(direct(&features_first) > 20 * direct(&tokens_first) / 2);
+}
+
+#[test]
+fn without_mask_the_product_itself() {
+    let layout = Layout::tokens_first(&Params::products(), 200).unwrap();
+    let mut p = pair(&layout, 3);
+    let w = weights(&mut p.rng, 20, 30);
+    let x = residues(&mut p.rng, 200, 20);
+    let prepared = PreparedWeights::dense(&p.params, &layout, &w).unwrap();
+    let sent =
+        EncryptedMatrix::encrypt(&p.secret, &layout, prepared.input_chunks(), &x, &mut p.rng)
+            .unwrap();
+    let (answer, _) = p.server.linear(&sent, &prepared, None, &mut p.rng).unwrap();
+    assert!(
+        answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &Matrix::zeros(200, 30))
+    );
+}
+
+#[test]
+fn heads_are_blocks_of_full_range() {
+    let params = Params::products();
+    // Shapes of U·Rkᵀ (two heads a chunk; then a head wider than a cell) and of Uₚ·Rᵥ.
+    for (tokens, heads, inputs, outputs) in [(60, 3, 64, 60), (130, 2, 32, 50), (64, 3, 30, 30)] {
+        let layout = Layout::tokens_first(&params, tokens).unwrap();
+        let mut p = pair(&layout, 5);
+        let blocks: Vec<_> = (0..heads)
+            .map(|_| residues(&mut p.rng, inputs, outputs))
+            .collect();
+        let x = residues(&mut p.rng, tokens, heads * inputs);
+        let mask = residues(&mut p.rng, tokens, heads * outputs);
+        let prepared = PreparedWeights::blocks(&params, &layout, &blocks).unwrap();
+        let sent =
+            EncryptedMatrix::encrypt(&p.secret, &layout, prepared.input_chunks(), &x, &mut p.rng)
+                .unwrap();
+        let (answer, _) = p
+            .server
+            .linear(&sent, &prepared, Some(&mask), &mut p.rng)
+            .unwrap();
+        let got = answer.decrypt(&p.secret).unwrap();
+        for (h, block) in blocks.iter().enumerate() {
+            let want = product(
+                &x.columns(h * inputs, inputs),
+                block,
+                &mask.columns(h * outputs, outputs),
+            );
+            assert!(
+                got.columns(h * outputs, outputs) == want,
+                "head {h} of {heads}"
+            );
+        }
+    }
+}
+
+#[test]
+fn slotwise_products_and_row_sums() {
+    let params = Params::products();
+    for layout in [
+        Layout::tokens_first(&params, 50).unwrap(),
+        Layout::features_first(&params, 2, 300).unwrap(),
+    ] {
+        let (tokens, cols) = (layout.tokens(), 300);
+        let mut p = pair(&layout, 6);
+        let (x, u, v, mask) = (
+            residues(&mut p.rng, tokens, cols),
+            residues(&mut p.rng, tokens, cols),
+            residues(&mut p.rng, tokens, cols),
+            residues(&mut p.rng, tokens, cols),
+        );
+        let scalars = residues(&mut p.rng, 1, tokens);
+        let chunks = Chunks::even(&layout, cols);
+        let sent = EncryptedMatrix::encrypt(&p.secret, &layout, &chunks, &x, &mut p.rng).unwrap();
+        let repeated =
+            EncryptedMatrix::encrypt_repeated(&p.secret, &layout, scalars.data(), &mut p.rng)
+                .unwrap();
+        let terms = [(&sent, &u), (&repeated, &v)];
+        let (answer, counters) = p
+            .server
+            .slotwise(&layout, &terms, &mask, &mut p.rng)
+            .unwrap();
+        assert_eq!(counters.rotations, 0);
+        let want = Matrix::from_fn(tokens, cols, |t, j| {
+            let first = modulus::mul(x.get(t, j), u.get(t, j));
+            let second = modulus::mul(scalars.get(0, t), v.get(t, j));
+            modulus::add(modulus::add(first, second), mask.get(t, j))
+        });
+        assert!(answer.decrypt(&p.secret).unwrap() == want);
+
+        let mask = residues(&mut p.rng, tokens, 1);
+        let (answer, counters) = p.server.row_sums(&sent, &u, &mask, &mut p.rng).unwrap();
+        assert_eq!(
+            counters.rotations,
+            counters.answers * layout.period().trailing_zeros() as usize
+        );
+        let want = Matrix::from_fn(tokens, 1, |t, _| {
+            (0..cols).fold(mask.get(t, 0), |acc, j| {
+                modulus::add(acc, modulus::mul(x.get(t, j), u.get(t, j)))
+            })
+        });
+        assert!(answer.decrypt(&p.secret).unwrap() == want);
+    }
+}
+
+#[test]
+fn diagonal_with_centring() {
+    let params = Params::products();
+    let layout = Layout::tokens_first(&params, 50).unwrap();
+    let cols = 300;
+    let mut p = pair(&layout, 7);
+    let x = residues(&mut p.rng, 50, cols);
+    let mask = residues(&mut p.rng, 50, cols);
+    let (g, h) = (residues(&mut p.rng, 1, cols), residues(&mut p.rng, 1, cols));
+    let prepared = PreparedCentred::new(&params, &layout, g.data(), h.data()).unwrap();
+    let chunks = Chunks::even(&layout, cols);
+    let sent = EncryptedMatrix::encrypt(&p.secret, &layout, &chunks, &x, &mut p.rng).unwrap();
+    let (answer, counters) = p
+        .server
+        .centred(&sent, &prepared, &mask, &mut p.rng)
+        .unwrap();
+    assert_eq!(counters.answers, chunks.len());
+    let want = Matrix::from_fn(50, cols, |t, j| {
+        let centre = (0..cols).fold(0, |acc, i| {
+            modulus::add(acc, modulus::mul(h.get(0, i), x.get(t, i)))
+        });
+        let scaled = modulus::mul(g.get(0, j), x.get(t, j));
+        modulus::add(modulus::sub(scaled, centre), mask.get(t, j))
+    });
+    assert!(answer.decrypt(&p.secret).unwrap() == want);
+}
+
+#[test]
+fn misfits_are_errors() {
+    let params = Params::products();
+    let layout = Layout::tokens_first(&params, 200).unwrap();
+    let other = Layout::tokens_first(&params, 100).unwrap();
+    let mut p = pair(&layout, 8);
+    let w = weights(&mut p.rng, 40, 40);
+    let x = residues(&mut p.rng, 200, 40);
+    let prepared = PreparedWeights::dense(&params, &layout, &w).unwrap();
+    let sent =
+        EncryptedMatrix::encrypt(&p.secret, &layout, prepared.input_chunks(), &x, &mut p.rng)
+            .unwrap();
+    let short = PreparedWeights::dense(
+        &params,
+        &layout,
+        &w.columns(0, 40).transpose().columns(0, 39).transpose(),
+    )
+    .unwrap();
+    let wrong_layout = PreparedWeights::dense(&params, &other, &w).unwrap();
+    for prepared in [&short, &wrong_layout] {
+        assert!(matches!(
+            p.server.linear(&sent, prepared, None, &mut p.rng),
+            Err(HeError::Mismatch { .. })
+        ));
+    }
+    let mask = residues(&mut p.rng, 200, 41);
+    assert!(matches!(
+        p.server.linear(&sent, &prepared, Some(&mask), &mut p.rng),
+        Err(HeError::Mismatch { .. })
+    ));
+    // Keys for another layout.
+    let mut q = pair(&other, 8);
+    let small = Layout::tokens_first(&params, 16).unwrap();
+    let prepared = PreparedWeights::dense(&params, &small, &w).unwrap();
+    let x = residues(&mut q.rng, 16, 40);
+    let sent = EncryptedMatrix::encrypt(&q.secret, &small, prepared.input_chunks(), &x, &mut q.rng)
+        .unwrap();
+    assert!(matches!(
+        q.server.linear(&sent, &prepared, None, &mut q.rng),
+        Err(HeError::MissingKey { .. })
+    ));
+    // Too little modulus for a product with flooding.
+    let five = Params::new(8192, 5).unwrap();
+    assert!(matches!(
+        PreparedWeights::dense(&five, &layout, &w),
+        Err(HeError::NoiseBudget { .. })
+    ));
+}
