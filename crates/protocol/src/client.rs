@@ -311,7 +311,7 @@ impl Preparation<'_, '_> {
                 let mut sum = Matrix::zeros(value.rows, value.cols);
                 for term in terms {
                     let mask = masks.get(term.input);
-                    let form = row_form(mask.rows(), value.rows);
+                    let form = row_form(plan.graph(), output);
                     self.offer(Some(term.input), form, || {
                         share::first_rows(mask, value.rows)
                     })?;
@@ -540,9 +540,9 @@ impl Preparation<'_, '_> {
     }
 }
 
-/// The form of a linear step's input: all rows, or the first one.
-pub(crate) fn row_form(input_rows: usize, output_rows: usize) -> Form {
-    if input_rows == output_rows {
+/// The form of a linear step's input: a row for each token, or the first one only.
+pub(crate) fn row_form(graph: &Graph, output: ValueId) -> Form {
+    if graph.value(output).rows == graph.tokens {
         Form::Rows
     } else {
         Form::First

@@ -323,7 +323,7 @@ impl Preparation<'_, '_> {
     fn term(&mut self, term: &Term, output: ValueId) -> Result<Share> {
         let plan = self.program.plan();
         let (input, value) = (plan.graph().value(term.input), plan.graph().value(output));
-        let form = row_form(input.rows, value.rows);
+        let form = row_form(plan.graph(), output);
         self.answerer
             .accept(self.channel, Some(term.input), form, input.cols)?;
         let mut mask = share::random(value.rows, value.cols, self.rng);
