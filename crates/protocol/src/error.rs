@@ -50,6 +50,16 @@ pub enum ProtocolError {
         /// What was asked for.
         wanted: String,
     },
+    /// A plan that would take more memory than a party gives to one inference.
+    #[error("{what} has {elements} elements, the limit is {limit}")]
+    TooLarge {
+        /// Which value.
+        what: String,
+        /// Its elements.
+        elements: u64,
+        /// The largest number.
+        limit: u64,
+    },
     /// Offline material was made for another plan, scheme or session.
     #[error("the offline material belongs to another {what}")]
     OtherBundle {

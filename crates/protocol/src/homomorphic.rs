@@ -69,7 +69,7 @@ impl<'a> Asker<'a> {
         let mut bytes = vec![0; EncryptedAnswer::wire_len(params, layout, chunks)];
         channel.recv_exact(ANSWER, &mut bytes)?;
         let answer = EncryptedAnswer::from_bytes(params, layout, chunks, &bytes)?;
-        Ok(answer.decrypt(self.secret)?)
+        Ok(answer.decrypt(self.secret)?.into())
     }
 }
 

@@ -12,6 +12,7 @@
 //! * Stops (`primer_stops`): garbled circuits, or one oblivious transfer for each element where there is
 //!   only a requantisation.
 //!
+//! `hgs`, `fhgs` and `stop` are these three, both parties' offline and online halves side by side.
 //! [`scheme`] compiles a plan into a program, [`session`] is the handshake with its keys, [`client`] and
 //! [`server`] are the two parties, each the whole stack of its side: `prepare` makes a bundle of
 //! offline material, `infer` consumes it.
@@ -19,6 +20,8 @@
 
 pub mod client;
 mod error;
+mod fhgs;
+mod hgs;
 mod homomorphic;
 mod kinds;
 pub mod scheme;
@@ -26,7 +29,10 @@ pub mod server;
 pub mod session;
 mod share;
 mod spool;
+mod stop;
 pub mod times;
+mod weights;
 
 pub use error::{ProtocolError, Result};
 pub use scheme::{Program, Scheme};
+pub use spool::Storage;

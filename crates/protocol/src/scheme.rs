@@ -11,11 +11,12 @@
 
 use primer_he::packing::layout::{Chunks, Layout, Packing, Shape};
 use primer_he::params::Params;
+use primer_plan::graph::Graph;
 use primer_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{ProtocolError, Result};
 
 /// A scheme of the paper's cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +67,34 @@ pub enum Prepared {
     Online,
 }
 
+/// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
+const MAX_MATRIX: u64 = 1 << 26;
+/// Elements of all values together: room for BERT-large with 512 tokens, three times over.
+const MAX_VALUES: u64 = 1 << 31;
+
+/// A valid plan may still be far too large: nothing is allocated for such a one.
+fn check_sizes(graph: &Graph) -> Result<()> {
+    let check = |what: &str, elements: u64, limit: u64| {
+        if elements <= limit {
+            return Ok(());
+        }
+        Err(ProtocolError::TooLarge {
+            what: what.to_owned(),
+            elements,
+            limit,
+        })
+    };
+    let one_hot = graph.tokens as u64 * (graph.shape.vocab + graph.shape.types) as u64;
+    check("the masked input", one_hot, MAX_MATRIX)?;
+    let mut total = one_hot;
+    for value in &graph.values {
+        let elements = value.rows as u64 * value.cols as u64;
+        check(&value.name, elements, MAX_MATRIX)?;
+        total += elements;
+    }
+    check("all values together", total, MAX_VALUES)
+}
+
 /// A plan compiled for a scheme: the same on both sides.
 #[derive(Clone)]
 pub struct Program {
@@ -94,12 +123,17 @@ pub(crate) enum Form {
 
 impl Program {
     /// Compiles a plan.
-    pub fn new(plan: Plan, scheme: Scheme) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
+    /// give to a plan that it was sent.
+    pub fn new(plan: Plan, scheme: Scheme) -> Result<Self> {
+        check_sizes(plan.graph())?;
+        Ok(Self {
             plan: Arc::new(plan),
             scheme,
             params: Params::products(),
-        }
+        })
     }
 
     /// The plan.
@@ -170,5 +204,31 @@ impl Program {
         rotations.sort_unstable();
         rotations.dedup();
         Ok(rotations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_model::synthetic::bert_shape;
+
+    #[test]
+    fn plans_beyond_all_measure_are_refused() {
+        let large = bert_shape(24, 1024, 16);
+        assert!(check_sizes(&Graph::bert(&large, 512)).is_ok());
+        let mut shape = large.clone();
+        shape.vocab = 1 << 20;
+        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the masked input has 536871936 elements, the limit is 67108864"
+        );
+        let mut shape = large;
+        (shape.layers, shape.heads) = (96, 128);
+        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        assert!(
+            error.to_string().starts_with("all values together"),
+            "{error}"
+        );
     }
 }

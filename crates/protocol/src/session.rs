@@ -39,6 +39,13 @@ enum Welcome {
     Refused(String),
 }
 
+/// Tells the client why not. A client that is gone already does not change the reason.
+fn decline(channel: &mut Channel, why: &Welcome) {
+    let _ = channel
+        .send_value(WELCOME, why)
+        .and_then(|()| channel.flush());
+}
+
 /// What the client keeps of a session.
 pub struct ClientSession {
     pub(crate) program: Program,
@@ -93,7 +100,7 @@ impl ClientSession {
                 wanted: format!("{tokens} tokens"),
             });
         }
-        let program = Program::new(plan, scheme);
+        let program = Program::new(plan, scheme)?;
         let secret = SecretKey::generate(program.params(), &mut rng);
         let public = PublicKey::generate(&secret, &mut rng);
         let galois = GaloisKeys::generate(&secret, program.rotations()?, &mut rng);
@@ -130,8 +137,7 @@ impl ServerSession {
         let _phase = channel.phase("setup");
         let hello: Hello = channel.recv_value(HELLO, MAX_HELLO)?;
         if hello.version != VERSION {
-            channel.send_value(WELCOME, &Welcome::Version(VERSION))?;
-            channel.flush()?;
+            decline(channel, &Welcome::Version(VERSION));
             return Err(ProtocolError::Version {
                 ours: VERSION,
                 theirs: hello.version,
@@ -140,13 +146,12 @@ impl ServerSession {
         let plan = match plan(hello.scheme, hello.tokens as usize) {
             Ok(plan) => plan,
             Err(reason) => {
-                channel.send_value(WELCOME, &Welcome::Refused(reason.clone()))?;
-                channel.flush()?;
+                decline(channel, &Welcome::Refused(reason.clone()));
                 return Err(ProtocolError::Refused(reason));
             }
         };
         channel.send_value(WELCOME, &Welcome::Plan(plan.encode()))?;
-        let program = Program::new(plan, hello.scheme);
+        let program = Program::new(plan, hello.scheme)?;
         let params = program.params();
         let mut bytes = vec![0; PublicKey::wire_len(params)];
         channel.recv_exact(PUBLIC_KEY, &mut bytes)?;

@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::path::PathBuf;
 
+/// Bytes that are reserved in memory before anything has come.
+const EAGER: u64 = 16 << 20;
+
 /// In memory, or in files that nobody else can name.
 #[derive(Debug, Clone, Default)]
 pub enum Storage {
@@ -24,7 +27,8 @@ pub(crate) enum Spool {
 impl Storage {
     pub(crate) fn spool(&self, bytes: u64) -> Result<Spool> {
         Ok(match self {
-            Self::Memory => Spool::Memory(Vec::with_capacity(bytes as usize)),
+            // Reserved only as far as is cheap: the peer has to send the rest before it is held.
+            Self::Memory => Spool::Memory(Vec::with_capacity(bytes.min(EAGER) as usize)),
             Self::Directory(dir) => {
                 let file = tempfile::tempfile_in(dir)?;
                 Spool::File(BufWriter::with_capacity(1 << 20, file))

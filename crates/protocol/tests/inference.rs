@@ -23,7 +23,7 @@ fn the_embedded_model_on_a_sentence() {
 
 #[test]
 fn every_scheme_on_a_padded_pair() {
-    let model = small(2, 32, 2, classify());
+    let model = small(2, 16, 2, classify());
     let input = words(7, 5, 0);
     let nearest = rounded(&model, &input);
     for scheme in Scheme::ALL {
@@ -65,7 +65,7 @@ fn the_bare_encoder() {
 
 #[test]
 fn thirty_and_sixty_four_tokens() {
-    let model = small(1, 32, 2, classify());
+    let model = small(1, 16, 2, classify());
     for tokens in [30, 64] {
         check(&model, &words(tokens, tokens - 5, 2), Scheme::Fp);
     }

@@ -1,6 +1,8 @@
 //! Models, inputs and a pair of parties for the tests of this crate.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
+pub mod relay;
+
 use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
@@ -8,6 +10,7 @@ use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_model::text::{Input, TextEncoder};
+use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
 use primer_plan::graph::ValueId;
@@ -15,7 +18,7 @@ use primer_plan::shape::{Head, Shape};
 use primer_protocol::client::Answer;
 use primer_protocol::server::ServerModel;
 use primer_protocol::session::{ClientSession, ServerSession};
-use primer_protocol::{ProtocolError, Scheme};
+use primer_protocol::{ProtocolError, Scheme, Storage};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use std::collections::HashMap;
@@ -130,27 +133,43 @@ pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usi
     input
 }
 
-/// Both parties, from the handshake to the answer.
+/// The client from the handshake to the answer; `see` gets its share of what enters each stop.
+pub fn client(
+    channel: &mut Channel,
+    input: &Input,
+    scheme: Scheme,
+    see: &mut dyn FnMut(ValueId, &Matrix<u64>),
+) -> Result<Answer, ProtocolError> {
+    let rng = Prg::new(&[1; 16]);
+    let mut session = ClientSession::open(channel, scheme, input.tokens(), rng)?;
+    let storage = Storage::default();
+    let bundle = session.prepare(channel, &storage, see)?;
+    session.infer(channel, bundle, input, &storage, see)
+}
+
+/// The server from the handshake to its last message.
+pub fn server(channel: &mut Channel, model: &Arc<IntModel>) -> Result<(), ProtocolError> {
+    let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
+    let mut session = ServerSession::accept(channel, plan, Prg::new(&[2; 16]))?;
+    let encoded = ServerModel::new(model.clone(), session.program())?;
+    let bundle = session.prepare(channel, &encoded)?;
+    session.infer(channel, &encoded, bundle)?;
+    Ok(())
+}
+
+/// Both parties in memory.
 pub fn infer(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
-    let tokens = input.tokens();
     let mut shares = Shares::new();
+    let mut see = |id: ValueId, share: &Matrix<u64>| {
+        shares.insert(id, share.data().to_vec());
+    };
     let result = run_pair::<_, _, ProtocolError>(
         |channel| {
-            let mut witness = |id: ValueId, share: &Matrix<u64>| {
-                shares.insert(id, share.data().to_vec());
-            };
-            let mut session = ClientSession::open(channel, scheme, tokens, Prg::new(&[1; 16]))?;
-            let storage = Default::default();
-            let bundle = session.prepare(channel, &storage, &mut witness)?;
-            let answer = session.infer(channel, bundle, input, &storage, &mut witness)?;
+            let answer = client(channel, input, scheme, &mut see)?;
             Ok((answer, channel.meter().report()))
         },
         |channel| {
-            let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
-            let mut session = ServerSession::accept(channel, plan, Prg::new(&[2; 16]))?;
-            let encoded = ServerModel::new(model.clone(), session.program())?;
-            let bundle = session.prepare(channel, &encoded)?;
-            session.infer(channel, &encoded, bundle)?;
+            server(channel, model)?;
             Ok(channel.meter().report())
         },
     );
