@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn the_server_sees_uniform_inputs() {
-        let (rows, padding) = views(|graph, rng| Masks::draw(graph, rng));
+        let (rows, padding) = views(Masks::draw);
         assert!(looks_uniform(&rows));
         assert!(looks_uniform(&padding));
     }

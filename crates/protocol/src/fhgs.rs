@@ -25,10 +25,10 @@
 use crate::client::{self, Masks};
 use crate::error::Result;
 use crate::kinds::{OPENED, RESHARED};
-use crate::scheme::Form;
+use crate::scheme::{Form, Program};
 use crate::server::{self, Walk};
 use crate::share::{Share, dot};
-use primer_he::packing::layout::{Chunks, Shape};
+use primer_he::packing::layout::{Chunks, Layout, Shape};
 use primer_he::packing::weights::PreparedWeights;
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
@@ -37,8 +37,14 @@ use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus::{self, K, P};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use zeroize::Zeroize;
+
+/// A mask that is encrypted: of which value, in which form, and its columns.
+pub(crate) type Offered = (ValueId, Form, usize);
+/// How an answer lies in its ciphertexts.
+pub(crate) type Answered = (Layout, Chunks);
 
 /// The two factors of a product, and what it is.
 #[derive(Clone, Copy)]
@@ -78,9 +84,48 @@ impl Factors {
     }
 
     /// The distinct values, in the order in which they are opened.
-    fn values(self) -> impl Iterator<Item = ValueId> {
+    pub(crate) fn values(self) -> impl Iterator<Item = ValueId> {
         let second = (self.left != self.right).then_some(self.right);
         std::iter::once(self.left).chain(second)
+    }
+
+    /// The masks that are encrypted, with their columns, and the layout and chunks of the answers.
+    pub(crate) fn messages(self, program: &Program) -> Result<(Vec<Offered>, Vec<Answered>)> {
+        let graph = program.plan().graph();
+        let sizes = Heads::of(graph);
+        let (n, heads, width) = (sizes.tokens, sizes.heads, sizes.width);
+        let cols = graph.value(self.left).cols;
+        let even = |cols: usize| -> Result<Answered> {
+            let layout = program.layout(n)?;
+            Ok((layout, Chunks::even(&layout, cols)))
+        };
+        let blocks = |rows: usize, inputs: usize, outputs: usize| -> Result<Answered> {
+            let layout = program.layout(rows)?;
+            let shape = Shape::blocks(heads, inputs, outputs);
+            Ok((layout, shape.output_chunks(&layout)))
+        };
+        let (left, right) = (self.left, self.right);
+        Ok(match self.kind {
+            Bilinear::Scores => {
+                let form = Form::Heads { outputs: n };
+                let answers = vec![blocks(n, width, n)?, blocks(n, width, n)?];
+                (vec![(right, form, cols), (left, form, cols)], answers)
+            }
+            Bilinear::Mix => {
+                let form = Form::Heads { outputs: width };
+                let answers = vec![blocks(width, n, n)?, blocks(n, n, width)?];
+                let offered = vec![
+                    (right, Form::Transposed, heads * n),
+                    (left, form, heads * n),
+                ];
+                (offered, answers)
+            }
+            Bilinear::Squares => (vec![(left, Form::Rows, cols)], vec![even(1)?]),
+            Bilinear::ScaleRows => (
+                vec![(left, Form::Rows, cols), (right, Form::Repeated, 1)],
+                vec![even(cols)?],
+            ),
+        })
     }
 
     /// Bits by which the product is shifted left.
@@ -381,11 +426,11 @@ pub(crate) fn client_online(
 ) -> Result<()> {
     let graph = plan.graph();
     for id in factors.values() {
-        if !opened.contains_key(&id) {
+        if let Entry::Vacant(place) = opened.entry(id) {
             let value = graph.value(id);
             let mut difference = Share::zeros(value.rows, value.cols);
             channel.recv_residues(OPENED, K, P, difference.data_mut())?;
-            opened.insert(id, difference);
+            place.insert(difference);
         }
     }
     let (d, e) = (&opened[&factors.left], &opened[&factors.right]);

@@ -46,7 +46,7 @@ pub(crate) struct Term {
     /// The weight.
     pub(crate) weight: WeightId,
     /// Columns of the value.
-    cols: usize,
+    pub(crate) cols: usize,
     /// How the product reaches the scale of the sum.
     pub(crate) scaling: Scaling,
 }
@@ -101,7 +101,7 @@ pub(crate) fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
 }
 
 /// The form of a linear step's inputs: a row for each token, or the first one only.
-fn form(graph: &Graph, output: ValueId) -> Form {
+pub(crate) fn form(graph: &Graph, output: ValueId) -> Form {
     if graph.value(output).rows == graph.tokens {
         Form::Rows
     } else {

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod cost;
 mod error;
 mod fhgs;
 mod hgs;

@@ -54,7 +54,7 @@ pub(crate) enum ServerStop {
 }
 
 /// The job of a stop over a matrix: rows for softmax, elements for everything else.
-fn job(function: &Function, rows: usize, cols: usize) -> Result<Job> {
+pub(crate) fn job(function: &Function, rows: usize, cols: usize) -> Result<Job> {
     let (row, instances) = match function {
         Function::Softmax(_) => (cols, rows),
         _ => (1, rows * cols),

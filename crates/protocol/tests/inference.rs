@@ -23,8 +23,8 @@ fn the_embedded_model_on_a_sentence() {
 
 #[test]
 fn every_scheme_on_a_padded_pair() {
-    let model = small(2, 16, 2, classify());
-    let input = words(7, 5, 0);
+    let model = tiny();
+    let input = words(5, 3, 0);
     let nearest = rounded(&model, &input);
     for scheme in Scheme::ALL {
         let run = check(&model, &input, scheme);

@@ -7,7 +7,7 @@ use common::relay::{self, Log};
 use common::{classify, client, infer, server, small, tiny, words};
 use primer_model::text::Input;
 use primer_plan::graph::{Op, Step};
-use primer_protocol::Scheme;
+use primer_protocol::{Program, Scheme, cost};
 
 fn logs(input: &Input, scheme: Scheme) -> [Log; 2] {
     let model = tiny();
@@ -52,6 +52,31 @@ fn two_texts_of_one_bucket_have_the_same_traffic_in_every_phase() {
         first.answer.integers[0].data(),
         second.answer.integers[0].data()
     );
+}
+
+#[test]
+fn the_bytes_are_those_that_the_program_foretells() {
+    let model = tiny();
+    let input = words(3, 2, 0);
+    for scheme in Scheme::ALL {
+        let program = Program::new(model.plan(3).unwrap(), scheme).unwrap();
+        let cost = cost::inference(&program).unwrap();
+        let report = infer(&model, &input, scheme).client;
+        let (offline, online) = (report.under("offline"), report.under("online"));
+        let found = [
+            offline.bytes_sent,
+            offline.bytes_received,
+            online.bytes_sent,
+            online.bytes_received,
+        ];
+        let foretold = [
+            cost.offline_up,
+            cost.offline_down,
+            cost.online_up,
+            cost.online_down,
+        ];
+        assert_eq!(found, foretold, "{}", scheme.name());
+    }
 }
 
 /// The online round trips of a layer, as the difference that one more layer makes: one for each product
