@@ -201,6 +201,21 @@ impl Heads {
         }
     }
 
+    /// A mask as it is encrypted.
+    fn arrange(&self, kind: Bilinear, form: Form, mask: &Share) -> Share {
+        let (n, width) = (self.tokens, self.width);
+        match (kind, form) {
+            (_, Form::Transposed) => Share::from_fn(width, self.heads * n, |c, at| {
+                mask.get(at % n, (at / n) * width + c)
+            }),
+            // Probabilities have their heads on top of each other.
+            (Bilinear::Mix, _) => Share::from_fn(n, self.heads * n, |i, at| {
+                mask.get((at / n) * n + i, at % n)
+            }),
+            _ => mask.first_rows(n),
+        }
+    }
+
     /// Puts the two mixed terms of scores together. `by_right` comes transposed, a row for each key.
     fn scores(&self, by_right: &Share, by_left: &Share) -> Share {
         let n = self.tokens;
@@ -253,67 +268,32 @@ fn client_mixed(
 ) -> Result<Share> {
     let program = preparation.program;
     let sizes = Heads::of(program.plan().graph());
-    let Heads {
-        tokens: n,
-        heads,
-        width,
-    } = sizes;
-    let (left, right) = (Some(factors.left), Some(factors.right));
-    Ok(match factors.kind {
-        Bilinear::Scores => {
-            let form = Form::Heads { outputs: n };
-            preparation.offer(channel, right, form, || y.first_rows(n))?;
-            let by_right = client_heads(preparation, channel, n, width, n)?;
-            preparation.offer(channel, left, form, || x.first_rows(n))?;
-            let by_left = client_heads(preparation, channel, n, width, n)?;
-            sizes.scores(&by_right, &by_left)
-        }
-        Bilinear::Mix => {
-            preparation.offer(channel, right, Form::Transposed, || {
-                Share::from_fn(width, heads * n, |c, at| {
-                    y.get(at % n, (at / n) * width + c)
-                })
+    let (offered, answered) = factors.messages(program)?;
+    let mut offered = offered.into_iter();
+    let mut answers = Vec::new();
+    for (layout, chunks) in &answered {
+        // One mask for each answer, or both for the only one.
+        let ahead = if answered.len() == 1 { 2 } else { 1 };
+        for (id, form, _) in offered.by_ref().take(ahead) {
+            let mask = if id == factors.left { x } else { y };
+            preparation.offer(channel, Some(id), form, || {
+                sizes.arrange(factors.kind, form, mask)
             })?;
-            let by_right = client_heads(preparation, channel, width, n, n)?;
-            preparation.offer(channel, left, Form::Heads { outputs: width }, || {
-                Share::from_fn(n, heads * n, |i, at| x.get((at / n) * n + i, at % n))
-            })?;
-            let by_left = client_heads(preparation, channel, n, n, width)?;
-            sizes.mix(&by_right, &by_left)
         }
-        Bilinear::Squares => {
-            preparation.offer(channel, left, Form::Rows, || x.first_rows(n))?;
-            let layout = program.layout(n)?;
-            let chunks = Chunks::even(&layout, 1);
-            // U∘r and r∘U are the same.
-            let mut mixed = preparation.asker.answer(channel, &layout, &chunks)?;
-            mixed.shift(1);
-            mixed
+        answers.push(preparation.asker.answer(channel, layout, chunks)?);
+    }
+    Ok(match (factors.kind, answers.as_mut_slice()) {
+        (Bilinear::Scores, [by_right, by_left]) => sizes.scores(by_right, by_left),
+        (Bilinear::Mix, [by_right, by_left]) => sizes.mix(by_right, by_left),
+        (_, [mixed]) => {
+            if let Bilinear::Squares = factors.kind {
+                // U∘r and r∘U are the same.
+                mixed.shift(1);
+            }
+            answers.swap_remove(0)
         }
-        Bilinear::ScaleRows => {
-            preparation.offer(channel, left, Form::Rows, || x.first_rows(n))?;
-            preparation.offer(channel, right, Form::Repeated, || y.first_rows(n))?;
-            let layout = program.layout(n)?;
-            let chunks = Chunks::even(&layout, x.cols());
-            preparation.asker.answer(channel, &layout, &chunks)?
-        }
+        _ => unreachable!("products have one answer or two"),
     })
-}
-
-/// The answer of a product with one matrix for each head.
-fn client_heads(
-    preparation: &client::Preparation<'_>,
-    channel: &mut Channel,
-    rows: usize,
-    inputs: usize,
-    outputs: usize,
-) -> Result<Share> {
-    let program = preparation.program;
-    let layout = program.layout(rows)?;
-    let shape = Shape::blocks(program.plan().graph().shape.heads, inputs, outputs);
-    preparation
-        .asker
-        .answer(channel, &layout, &shape.output_chunks(&layout))
 }
 
 /// Offline, the server: what it adds to its own product.
