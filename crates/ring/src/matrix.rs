@@ -6,6 +6,7 @@
 //! these shapes, and needs no `unsafe` arithmetic of our own.
 
 use crate::gemm::{self, Layout};
+use crate::modulus;
 
 /// A dense matrix, rows first.
 #[derive(Clone, PartialEq, Eq)]
@@ -180,6 +181,51 @@ pub fn product<A: Exact, B: Exact>(
     }
 }
 
+/// Bits of the lower half of a residue in [`product_mod`].
+const HALF: u32 = modulus::K.div_ceil(2);
+
+/// `left · right` modulo p, for residues and small weights.
+///
+/// Residues are cut into two halves, each exact in double precision with the weights.
+///
+/// # Panics
+/// If the inner dimensions differ or are beyond `2^17`, where sums would stop being exact.
+pub fn product_mod(left: &Matrix<u64>, right: &Matrix<i16>, scratch: &mut Scratch) -> Matrix<u64> {
+    let low = left.map(|v| (v & ((1 << HALF) - 1)) as i32);
+    let high = left.map(|v| (v >> HALF) as i32);
+    let low = product(&low, right, scratch);
+    let mut high = product(&high, right, scratch);
+    let factor = 1 << HALF;
+    for (h, l) in high.data.iter_mut().zip(&low.data) {
+        let high = modulus::mul(modulus::from_signed(*h), factor);
+        *h = modulus::add(high, modulus::from_signed(*l)) as i64;
+    }
+    high.map(|v| *v as u64)
+}
+
+/// `left · right` modulo p, for residues.
+///
+/// # Panics
+/// If the inner dimensions differ.
+pub fn product_residues(left: &Matrix<u64>, right: &Matrix<u64>) -> Matrix<u64> {
+    assert_eq!(left.cols, right.rows, "inner dimensions of a product agree");
+    let mut out = Matrix::zeros(left.rows, right.cols);
+    let mut sums = vec![0u128; right.cols];
+    for r in 0..left.rows {
+        sums.fill(0);
+        // Products have 82 bits, so 2^46 of them fit.
+        for (l, row) in left.row(r).iter().zip(0..right.rows) {
+            for (s, v) in sums.iter_mut().zip(right.row(row)) {
+                *s += u128::from(*l) * u128::from(*v);
+            }
+        }
+        for (o, s) in out.row_mut(r).iter_mut().zip(&sums) {
+            *o = modulus::reduce_wide(*s);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +250,24 @@ mod tests {
                     let want: i64 = (0..k).map(|i| a.get(r, i) * i64::from(b.get(i, c))).sum();
                     prop_assert_eq!(got.get(r, c), want);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn modular_products_are_schoolbook() {
+        let mut rng = crate::prg::Prg::new(&[8; 16]);
+        let a = Matrix::from_fn(3, 50, |_, _| modulus::random(&mut rng));
+        let w = Matrix::from_fn(50, 7, |_, _| modulus::random(&mut rng) as i16);
+        let residues = w.map(|v| modulus::from_signed((*v).into()));
+        let got = product_mod(&a, &w, &mut Scratch::default());
+        assert_eq!(got.data(), product_residues(&a, &residues).data());
+        for r in 0..3 {
+            for c in 0..7 {
+                let want = (0..50).fold(0, |sum, i| {
+                    modulus::add(sum, modulus::mul(a.get(r, i), residues.get(i, c)))
+                });
+                assert_eq!(got.get(r, c), want);
             }
         }
     }

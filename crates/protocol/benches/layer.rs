@@ -1,0 +1,116 @@
+//! One private inference of a BERT-base shape with few layers, over loopback TCP, by step.
+//!
+//! ```text
+//! cargo bench -p primer-protocol --bench layer -- [LAYERS] [TOKENS] [SCHEME]
+//! ```
+#![allow(missing_docs)]
+
+use primer_model::calibrate::calibrate;
+use primer_model::fold::FloatWeights;
+use primer_model::quantise::IntModel;
+use primer_model::synthetic;
+use primer_model::text::{Input, TextEncoder};
+use primer_net::Options;
+use primer_net::pair::{Transport, run_pair_over};
+use primer_plan::graph::PaperStep;
+use primer_protocol::server::ServerModel;
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::{Program, ProtocolError, Scheme, Storage};
+use primer_ring::prg::Prg;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
+const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
+
+fn main() {
+    // Cargo adds a flag of its own.
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with("--"))
+        .collect();
+    let number = |at: usize, default: usize| {
+        arguments
+            .get(at)
+            .map_or(default, |a| a.parse().expect("a number"))
+    };
+    let (layers, tokens) = (number(0, 1), number(1, 30));
+    let name = arguments.get(2).map_or("fp", String::as_str);
+    let scheme = Scheme::ALL
+        .into_iter()
+        .find(|s| s.name() == name)
+        .expect("a scheme");
+    let shape = synthetic::bert_shape(layers, 768, 12);
+    let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[3; 16]));
+    let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).expect("twelve words");
+    let scales = calibrate(&weights, &text, TEXT, |_, _| ()).expect("a synthetic model");
+    let model = Arc::new(IntModel::quantise(&weights, scales).expect("a synthetic model"));
+    let input = Input {
+        ids: (0..tokens)
+            .map(|t| (t * 977 % shape.vocab) as u32)
+            .collect(),
+        types: vec![0; tokens],
+        length: tokens,
+        removed: 0,
+        second: vec![None; tokens],
+    };
+    let plan = model.plan(tokens).expect("a synthetic model");
+    let started = Instant::now();
+    let encoded = ServerModel::new(
+        model.clone(),
+        &Program::new(plan, scheme).expect("a program"),
+    )
+    .expect("the weights fit");
+    println!(
+        "weights encoded once in {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
+    let options = Options {
+        timeout: Some(Duration::from_secs(600)),
+        ..Options::default()
+    };
+    let (client, _) = run_pair_over::<_, _, ProtocolError>(
+        Transport::Tcp,
+        &options,
+        |channel| {
+            let mut ignore = |_, _: &_| ();
+            let mut session = ClientSession::open(channel, scheme, tokens, Prg::from_os())?;
+            let storage = Storage::Memory;
+            let started = Instant::now();
+            let bundle = session.prepare(channel, &storage, &mut ignore)?;
+            let offline = started.elapsed().as_secs_f64();
+            let offline_steps = bundle.times.clone();
+            let started = Instant::now();
+            let answer = session.infer(channel, bundle, &input, &storage, &mut ignore)?;
+            let online = started.elapsed().as_secs_f64();
+            let report = channel.meter().report();
+            Ok((offline, online, offline_steps, answer.times, report))
+        },
+        |channel| {
+            let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
+            let mut session = ServerSession::accept(channel, plan, Prg::from_os())?;
+            let bundle = session.prepare(channel, &encoded)?;
+            session.infer(channel, &encoded, bundle)
+        },
+    )
+    .expect("both parties are honest");
+    let (offline, online, offline_steps, online_steps, report) = client;
+    println!(
+        "{} layers, {tokens} tokens, scheme {}",
+        layers,
+        scheme.name()
+    );
+    println!("offline {offline:.2} s, online {online:.3} s");
+    for step in PaperStep::ALL {
+        println!(
+            "  {:<16} offline {:>8.3} s  online {:>8.3} s",
+            step.name(),
+            offline_steps.seconds(step),
+            online_steps.seconds(step)
+        );
+    }
+    for phase in ["setup", "offline", "online"] {
+        let traffic = report.under(phase);
+        println!("  {phase:<16} {traffic:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! HGS: a shared value times the server's weights, with nothing to say online.
+//!
+//! **Relation.** The server holds `x̂ = x - r`, the client `r`. For a sum of terms with weights `W` and a
+//! bias `b`, they want shares of `y = Σ x·W + b`, the client's known offline again.
+//!
+//! ```text
+//! offline   client -> server   Enc(r), once for each value and form
+//!           server -> client   Enc(r·W + S), S uniform, circuit-private
+//! online    client             holds r·W + S
+//!           server             computes x̂·W + b - S
+//! ```
+//!
+//! The two add up to `(x̂ + r)·W + b`. **Bytes:** a ciphertext for each chunk of columns and run of rows,
+//! seeded (half size) on the way up, at the smallest safe modulus on the way down; none online. **Rounds:**
+//! one offline for each term, none online. **Learned:** nothing: the server sees ciphertexts under the
+//! client's key; the client decrypts a uniform matrix, noise flooded.
+//!
+//! **Terms.** The one-hot input times the embedding table is a term like any other; its position embeddings
+//! are the bias. A diagonal weight `g⊙x - ⟨h, x⟩` (a LayerNorm's gain on the residual path) is a
+//! slot-wise product; its two scales are put into the weights, those of a dense one are applied to both
+//! shares as a shift, which is linear.
+//!
+//! **Deviations from the paper.** Weights stay 15-bit integers and shifts happen on shares, so that noise
+//! grows with the weight, not with p; one encryption of a mask serves all products that read it.
+
+use crate::client::{self, Masks};
+use crate::error::Result;
+use crate::homomorphic::Owner;
+use crate::scheme::Form;
+use crate::server::{self, Walk};
+use crate::share::{Share, dot};
+use crate::weights::{HeWeight, ServerModel};
+use primer_he::packing::layout::Chunks;
+use primer_model::quantise::IntWeight;
+use primer_net::Channel;
+use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
+use primer_plan::plan::Plan;
+use primer_plan::scales::WeightScale;
+use primer_ring::matrix::product_mod;
+use primer_ring::modulus;
+
+/// One product of a linear step.
+pub(crate) struct Term {
+    /// Whose mask is encrypted.
+    pub(crate) owner: Owner,
+    /// The weight.
+    pub(crate) weight: WeightId,
+    /// Columns of the value.
+    pub(crate) cols: usize,
+    /// How the product reaches the scale of the sum.
+    pub(crate) scaling: Scaling,
+}
+
+/// Bits to the left, for each part of a weight.
+#[derive(Clone, Copy)]
+pub(crate) enum Scaling {
+    /// Applied to the product.
+    Dense(u32),
+    /// Applied to the weight.
+    Diagonal { gain: u32, mean: u32 },
+}
+
+/// The products of a linear step and its bias; none for other steps.
+pub(crate) fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
+    let graph = plan.graph();
+    let shift = |fraction: i32| plan.shift(fraction, step.output());
+    match &step.op {
+        Op::Embed {
+            table, positions, ..
+        } => {
+            let term = Term {
+                owner: None,
+                weight: *table,
+                cols: graph.shape.vocab + graph.shape.types,
+                // A one-hot row has no fractional bits.
+                scaling: Scaling::Dense(shift(plan.weight_scale(*table).fraction())),
+            };
+            Some((vec![term], *positions))
+        }
+        Op::Linear { terms, bias, .. } => {
+            let terms = terms.iter().map(|term| {
+                let (first, second) = plan.term_fractions(term);
+                let scaling = match plan.weight_scale(term.weight) {
+                    WeightScale::Diagonal { .. } => Scaling::Diagonal {
+                        gain: shift(first),
+                        mean: shift(second),
+                    },
+                    WeightScale::Dense { .. } | WeightScale::Bias => Scaling::Dense(shift(first)),
+                };
+                Term {
+                    owner: Some(term.input),
+                    weight: term.weight,
+                    cols: graph.value(term.input).cols,
+                    scaling,
+                }
+            });
+            Some((terms.collect(), *bias))
+        }
+        _ => None,
+    }
+}
+
+/// The form of a linear step's inputs: a row for each token, or the first one only.
+pub(crate) fn form(graph: &Graph, output: ValueId) -> Form {
+    if graph.value(output).rows == graph.tokens {
+        Form::Rows
+    } else {
+        Form::First
+    }
+}
+
+/// Offline, the client: its share of the result.
+pub(crate) fn client_offline(
+    preparation: &mut client::Preparation<'_>,
+    channel: &mut Channel,
+    terms: &[Term],
+    output: ValueId,
+    masks: &Masks,
+) -> Result<Share> {
+    let graph = preparation.program.plan().graph();
+    let (value, form) = (graph.value(output), form(graph, output));
+    let (layout, _) = preparation.program.packing(form, value.cols)?;
+    let chunks = Chunks::even(&layout, value.cols);
+    let mut sum = Share::zeros(value.rows, value.cols);
+    for term in terms {
+        let mask = match term.owner {
+            None => &masks.input,
+            Some(id) => masks.get(id),
+        };
+        preparation.offer(channel, term.owner, form, || mask.first_rows(value.rows))?;
+        let mut answer = preparation.asker.answer(channel, &layout, &chunks)?;
+        if let Scaling::Dense(shift) = term.scaling {
+            answer.shift(shift);
+        }
+        sum.add(&answer);
+    }
+    Ok(sum)
+}
+
+/// Offline, the server: what it adds to its own product, the bias less the masks.
+pub(crate) fn server_offline(
+    preparation: &mut server::Preparation<'_>,
+    channel: &mut Channel,
+    (terms, bias): &(Vec<Term>, WeightId),
+    output: ValueId,
+) -> Result<Share> {
+    let graph = preparation.program.plan().graph();
+    let (value, form) = (graph.value(output), form(graph, output));
+    let bias = preparation.model.bias(*bias);
+    let mut correction = Share::from_fn(value.rows, value.cols, |t, j| {
+        // One row for all tokens, or one for each.
+        let row = if bias.rows() == 1 { 0 } else { t };
+        modulus::from_signed(bias.get(row, j))
+    });
+    for term in terms {
+        let answerer = &mut preparation.answerer;
+        answerer.accept(channel, term.owner, form, term.cols)?;
+        let rng = &mut *preparation.rng;
+        let mut mask = Share::random(value.rows, value.cols, rng);
+        let (evaluator, input) = answerer.with(term.owner, form);
+        let (answer, _) = match preparation.model.encoded(term.weight) {
+            HeWeight::Dense(weights) => evaluator.linear(input, weights, Some(&mask), rng)?,
+            HeWeight::Centred(weights) => evaluator.centred(input, weights, &mask, rng)?,
+            HeWeight::None => unreachable!("every term's weight was encoded"),
+        };
+        answerer.reply(channel, &answer)?;
+        if let Scaling::Dense(shift) = term.scaling {
+            mask.shift(shift);
+        }
+        correction.sub(&mask);
+    }
+    Ok(correction)
+}
+
+/// Online, the server: its share of the result, in the clear.
+pub(crate) fn server_online(
+    walk: &mut Walk<'_>,
+    model: &ServerModel,
+    terms: &[Term],
+    correction: Share,
+) -> Share {
+    let mut sum = correction;
+    for term in terms {
+        let x = match term.owner {
+            None => &walk.input,
+            Some(id) => walk.values.get(&id).expect("steps come in order"),
+        };
+        let x = x.first_rows(sum.rows());
+        match (model.weight(term.weight), term.scaling) {
+            (IntWeight::Dense(weight), Scaling::Dense(shift)) => {
+                let mut product = Share::from(product_mod(&x, weight, &mut walk.scratch));
+                product.shift(shift);
+                sum.add(&product);
+            }
+            (_, scaling) => {
+                let (gain, mean) = model.diagonal(term.weight, scaling);
+                for t in 0..sum.rows() {
+                    let shared = dot(x.row(t), &mean);
+                    for ((s, v), g) in sum.row_mut(t).iter_mut().zip(x.row(t)).zip(&gain) {
+                        *s = modulus::add(*s, modulus::sub(modulus::mul(*v, *g), shared));
+                    }
+                }
+            }
+        }
+    }
+    sum
+}

@@ -1,0 +1,39 @@
+//! Layer 3 of Primer: private inference along the plan.
+//!
+//! Every value of the plan is shared modulo p: the server holds `x̂ = x - r`, the client holds `r`. The
+//! invariant that lets nearly everything happen before there is a text: **the client's share is known
+//! offline.** Each kind of step keeps it in its own way.
+//!
+//! * Linear steps are *HGS*: offline `Enc(r)` goes up and `Enc(r·W + S)` comes back; online
+//!   the server computes `x̂·W - S` in the clear and nobody says a word.
+//! * Products of two secrets are *FHGS*: offline both parties get shares of the mixed terms; online the
+//!   server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client returns its share less a new
+//!   mask. No homomorphic operation is left online.
+//! * Stops (`primer_stops`): garbled circuits, or one oblivious transfer for each element where there is
+//!   only a requantisation.
+//!
+//! `hgs`, `fhgs` and `stop` are these three, both parties' offline and online halves side by side.
+//! [`scheme`] compiles a plan into a program, [`session`] is the handshake with its keys, [`client`] and
+//! [`server`] are the two parties, each the whole stack of its side: `prepare` makes a bundle of
+//! offline material, `infer` consumes it.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod cost;
+mod error;
+mod fhgs;
+mod hgs;
+mod homomorphic;
+mod kinds;
+pub mod scheme;
+pub mod server;
+pub mod session;
+mod share;
+mod spool;
+mod stop;
+pub mod times;
+mod weights;
+
+pub use error::{ProtocolError, Result};
+pub use scheme::{Program, Scheme};
+pub use spool::Storage;

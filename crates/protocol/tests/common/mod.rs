@@ -1,0 +1,210 @@
+//! Models, inputs and a pair of parties for the tests of this crate.
+#![allow(dead_code, unreachable_pub)] // Every test file uses a part.
+
+pub mod relay;
+
+use primer_model::calibrate::calibrate;
+use primer_model::fixed::{self, Truncate, Workspace};
+use primer_model::fold::FloatWeights;
+use primer_model::load::{LoadedModel, ModelFiles};
+use primer_model::quantise::IntModel;
+use primer_model::synthetic;
+use primer_model::text::{Input, TextEncoder};
+use primer_net::Channel;
+use primer_net::meter::Report;
+use primer_net::pair::run_pair;
+use primer_plan::graph::ValueId;
+use primer_plan::shape::{Head, Shape};
+use primer_protocol::client::Answer;
+use primer_protocol::server::ServerModel;
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::{ProtocolError, Scheme, Storage};
+use primer_ring::matrix::Matrix;
+use primer_ring::prg::Prg;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The client's share of what goes into each stop.
+pub type Shares = HashMap<ValueId, Vec<u64>>;
+
+/// Everything that one inference left behind.
+pub struct Run {
+    pub answer: Answer,
+    pub shares: Shares,
+    pub client: Report,
+    pub server: Report,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Quantises a model with scales from the calibration text.
+fn quantise(weights: &FloatWeights, text: &TextEncoder) -> Arc<IntModel> {
+    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
+    // A tenth of the text is enough for a test and takes a tenth of the time.
+    let lines: Vec<&str> = calibration.lines().step_by(10).collect();
+    let scales = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
+    Arc::new(IntModel::quantise(weights, scales).unwrap())
+}
+
+fn load(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
+    let LoadedModel {
+        shape,
+        checkpoint,
+        text,
+    } = ModelFiles::open(dir).unwrap().load().unwrap();
+    (
+        quantise(&FloatWeights::fold(&shape, &checkpoint), &text),
+        text,
+    )
+}
+
+/// The embedded model.
+pub fn demo() -> (Arc<IntModel>, TextEncoder) {
+    load(&root().join("models/sst2-demo"))
+}
+
+/// One of the random models that the loading tests use, with the embedded model's vocabulary.
+pub fn fixture(name: &str) -> (Arc<IntModel>, TextEncoder) {
+    let dir = tempfile::tempdir().unwrap();
+    let from = root().join("crates/model/tests/fixtures").join(name);
+    for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
+        std::fs::copy(from.join(file), dir.path().join(file)).unwrap();
+    }
+    let vocab = root().join("models/sst2-demo/vocab.txt");
+    std::fs::copy(vocab, dir.path().join("vocab.txt")).unwrap();
+    load(dir.path())
+}
+
+/// The words of the small random models.
+const WORDS: [&str; 12] = [
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "the", "of", "and", "film", "story", "good", "bad",
+];
+
+/// A random model with twelve words: quick even where features come first.
+pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntModel> {
+    let shape = Shape {
+        vocab: WORDS.len(),
+        positions: 96,
+        ffn: 2 * hidden,
+        head,
+        ..synthetic::bert_shape(layers, hidden, heads)
+    };
+    let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
+    let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
+    quantise(&weights, &text)
+}
+
+/// The smallest model that has every kind of step.
+pub fn tiny() -> Arc<IntModel> {
+    small(1, 16, 2, classify())
+}
+
+/// A head with two labels.
+pub fn classify() -> Head {
+    Head::Classify {
+        labels: vec!["no".into(), "yes".into()],
+    }
+}
+
+/// A pair of texts over the twelve words, `length` tokens of `tokens`; different seeds give
+/// different texts.
+pub fn words(tokens: usize, length: usize, seed: usize) -> Input {
+    let mut input = Input {
+        ids: (0..length)
+            .map(|t| [2, 4, 8, 6, 3, 11, 5, 10][(t + seed) % 8])
+            .collect(),
+        types: (0..length).map(|t| u32::from(2 * t >= length)).collect(),
+        length,
+        removed: 0,
+        second: vec![None; length],
+    };
+    input.pad_to(tokens, 0);
+    input
+}
+
+/// A text, or a pair, padded to a number of tokens.
+pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usize) -> Input {
+    let truncate = primer_model::text::Truncate::LongestFirst;
+    let mut input = text.encode(first, second, tokens, truncate).unwrap();
+    input.pad_to(tokens, text.padding());
+    input
+}
+
+/// The client from the handshake to the answer; `see` gets its share of what enters each stop.
+pub fn client(
+    channel: &mut Channel,
+    input: &Input,
+    scheme: Scheme,
+    see: &mut dyn FnMut(ValueId, &Matrix<u64>),
+) -> Result<Answer, ProtocolError> {
+    let rng = Prg::new(&[1; 16]);
+    let mut session = ClientSession::open(channel, scheme, input.tokens(), rng)?;
+    let storage = Storage::default();
+    let bundle = session.prepare(channel, &storage, see)?;
+    session.infer(channel, bundle, input, &storage, see)
+}
+
+/// The server from the handshake to its last message.
+pub fn server(channel: &mut Channel, model: &Arc<IntModel>) -> Result<(), ProtocolError> {
+    let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
+    let mut session = ServerSession::accept(channel, plan, Prg::new(&[2; 16]))?;
+    let encoded = ServerModel::new(model.clone(), session.program())?;
+    let bundle = session.prepare(channel, &encoded)?;
+    session.infer(channel, &encoded, bundle)?;
+    Ok(())
+}
+
+/// Both parties in memory.
+pub fn infer(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
+    let mut shares = Shares::new();
+    let mut see = |id: ValueId, share: &Matrix<u64>| {
+        shares.insert(id, share.data().to_vec());
+    };
+    let result = run_pair::<_, _, ProtocolError>(
+        |channel| {
+            let answer = client(channel, input, scheme, &mut see)?;
+            Ok((answer, channel.meter().report()))
+        },
+        |channel| {
+            server(channel, model)?;
+            Ok(channel.meter().report())
+        },
+    );
+    let ((answer, client), server) = result.unwrap();
+    Run {
+        answer,
+        shares,
+        client,
+        server,
+    }
+}
+
+/// The fixed-point reference, its low bits dropped as the client's shares say.
+pub fn reference(model: &IntModel, input: &Input, shares: &Shares) -> Vec<Matrix<i64>> {
+    let plan = model.plan(input.tokens()).unwrap();
+    let mut given = |id: ValueId, index: usize| shares[&id][index];
+    let mut truncate = Truncate::Shares(&mut given);
+    let mut workspace = Workspace::default();
+    fixed::run(&plan, model, input, &mut truncate, &mut workspace).integers
+}
+
+/// The fixed-point reference with everything rounded to nearest.
+pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
+    let plan = model.plan(input.tokens()).unwrap();
+    let mut workspace = Workspace::default();
+    fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace).reals
+}
+
+/// Runs a scheme and checks every output against the reference, bit for bit.
+pub fn check(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
+    let run = infer(model, input, scheme);
+    let expected = reference(model, input, &run.shares);
+    assert_eq!(run.answer.integers.len(), expected.len());
+    for (found, expected) in run.answer.integers.iter().zip(&expected) {
+        assert_eq!(found.data(), expected.data(), "{}", scheme.name());
+    }
+    run
+}

@@ -1,0 +1,210 @@
+//! A peer that refuses, is of another version, disappears, stalls or sends something else: an error that
+//! says so, in time, and never a panic.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::relay::{self, Fault, From};
+use common::{client, server, tiny, words};
+use primer_net::pair::{run_parties, test_options};
+use primer_net::{Channel, Kind, NetError, Options};
+use primer_protocol::server::ServerModel;
+use primer_protocol::session::{ClientSession, ServerSession, VERSION};
+use primer_protocol::{ProtocolError, Scheme};
+use primer_ring::prg::Prg;
+use std::time::{Duration, Instant};
+
+const HELLO: Kind = Kind::new(0x40, "hello");
+const WELCOME: Kind = Kind::new(0x41, "welcome");
+
+fn prg(seed: u8) -> Prg {
+    Prg::new(&[seed; 16])
+}
+
+fn pair<A: Send, B: Send>(
+    left: impl FnOnce(&mut Channel) -> A + Send,
+    right: impl FnOnce(&mut Channel) -> B + Send,
+) -> (A, B) {
+    run_parties(Channel::memory_pair(&test_options()), left, right)
+}
+
+fn open(channel: &mut Channel, scheme: Scheme, tokens: usize) -> Result<(), ProtocolError> {
+    ClientSession::open(channel, scheme, tokens, prg(1)).map(|_| ())
+}
+
+/// A server that hears the greeting and answers as it likes.
+fn welcome(channel: &mut Channel, value: &impl serde::Serialize) {
+    channel.recv(HELLO, 64).unwrap();
+    channel.send_value(WELCOME, value).unwrap();
+}
+
+#[test]
+fn a_refusal_is_told_on_both_ends() {
+    let model = tiny();
+    let offer = |channel: &mut Channel| {
+        let plan = |scheme, tokens| match scheme {
+            Scheme::Base => Err("scheme base is not offered here".into()),
+            _ => model.plan(tokens).map_err(|e| e.to_string()),
+        };
+        ServerSession::accept(channel, plan, prg(2)).map(|_| ())
+    };
+    for (scheme, tokens, reason) in [
+        (Scheme::Fp, 97, "97 tokens, but the model takes 1 to 96"),
+        (Scheme::Fp, 0, "0 tokens, but the model takes 1 to 96"),
+        (Scheme::Base, 8, "scheme base is not offered here"),
+    ] {
+        let (client, server) = pair(|channel| open(channel, scheme, tokens), offer);
+        for end in [client, server] {
+            let error = end.unwrap_err();
+            assert!(matches!(error, ProtocolError::Refused(_)), "{error}");
+            assert_eq!(error.to_string(), format!("the server refused: {reason}"));
+        }
+    }
+}
+
+#[test]
+fn versions_must_agree() {
+    let model = tiny();
+    let expected = |error: ProtocolError| {
+        assert!(
+            matches!(
+                error,
+                ProtocolError::Version {
+                    ours: VERSION,
+                    theirs: 9
+                }
+            ),
+            "{error}"
+        );
+    };
+    let ((), server) = pair(
+        |channel| {
+            channel
+                .send_value(HELLO, &(9u16, Scheme::Fp, 4u32))
+                .unwrap()
+        },
+        |channel| server(channel, &model),
+    );
+    expected(server.unwrap_err());
+    let (client, ()) = pair(
+        |channel| open(channel, Scheme::Fp, 4),
+        // The second kind of welcome: a version.
+        |channel| welcome(channel, &(1u32, 9u16)),
+    );
+    expected(client.unwrap_err());
+}
+
+#[test]
+fn a_plan_that_was_not_asked_for_is_refused() {
+    let answer = |plan: Vec<u8>| {
+        let (client, ()) = pair(
+            |channel| open(channel, Scheme::Fp, 4),
+            move |channel| welcome(channel, &(0u32, plan)),
+        );
+        client.unwrap_err()
+    };
+    let plan = tiny().plan(5).unwrap().encode();
+    let error = answer(plan.clone());
+    assert!(matches!(error, ProtocolError::OtherPlan { .. }), "{error}");
+    assert!(error.to_string().contains("5 tokens"), "{error}");
+    for cut in [0, 1, plan.len() / 2, plan.len() - 1] {
+        let error = answer(plan[..cut].to_vec());
+        assert!(matches!(error, ProtocolError::Plan(_)), "{error}");
+    }
+}
+
+#[test]
+fn a_model_of_another_plan_is_refused() {
+    let model = tiny();
+    let other = common::small(2, 16, 2, common::classify());
+    let (_, server) = pair(
+        |channel| open(channel, Scheme::Fp, 4),
+        |channel| {
+            let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
+            let session = ServerSession::accept(channel, plan, prg(2))?;
+            ServerModel::new(other, session.program()).map(|_| ())
+        },
+    );
+    let error = server.unwrap_err();
+    assert!(
+        matches!(error, ProtocolError::OtherBundle { what: "model" }),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_input_that_does_not_fit_is_refused_before_anything_is_sent() {
+    let model = tiny();
+    let mut wrong = words(4, 4, 0);
+    wrong.ids[2] = 12;
+    let (client, server) = pair(
+        |channel| client(channel, &wrong, Scheme::Fp, &mut |_, _| ()),
+        |channel| server(channel, &model),
+    );
+    assert!(matches!(
+        client.err(),
+        Some(ProtocolError::Input { found: 12, .. })
+    ));
+    let error = server.unwrap_err().to_string();
+    assert!(error.contains("disappeared"), "{error}");
+}
+
+/// Every kind of damage in both directions: among the keys, in the middle and at the last message.
+#[test]
+fn damage_anywhere_is_an_error() {
+    let model = tiny();
+    let input = words(2, 2, 0);
+    let run = |fault| {
+        relay::run(
+            fault,
+            |channel| client(channel, &input, Scheme::Fp, &mut |_, _| ()).err(),
+            |channel| server(channel, &model).err(),
+        )
+    };
+    let (_, _, clean) = run(None);
+    for (from, log) in [From::Client, From::Server].into_iter().zip(&clean) {
+        let last = log.len() - 1;
+        for (i, at) in [last / 4, last / 2, last].into_iter().enumerate() {
+            let fault = [Fault::Cut, Fault::Kind, Fault::Length][i % 3];
+            let started = Instant::now();
+            let (client, server, _) = run(Some((from, at, fault)));
+            let error = match from {
+                From::Client => server,
+                From::Server => client,
+            };
+            let Some(error) = error else {
+                panic!("{from:?} {at} {fault:?}: the receiver noticed nothing");
+            };
+            let text = error.to_string();
+            match fault {
+                Fault::Cut => assert!(text.contains("disappeared"), "{at}: {text}"),
+                Fault::Kind => assert!(text.contains("of kind 255"), "{at}: {text}"),
+                Fault::Length => assert!(!text.is_empty()),
+            }
+            assert!(started.elapsed() < Duration::from_secs(19), "{at}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_peer_is_given_up_after_the_time_out() {
+    let timeout = Some(Duration::from_millis(300));
+    let options = Options {
+        timeout,
+        ..test_options()
+    };
+    let (client, ()) = run_parties(
+        Channel::memory_pair(&options),
+        |channel| open(channel, Scheme::Fp, 4),
+        |channel| {
+            // Hears the greeting and says nothing.
+            channel.recv(HELLO, 64).unwrap();
+            std::thread::sleep(Duration::from_secs(1));
+        },
+    );
+    let error = client.unwrap_err();
+    assert!(
+        matches!(error, ProtocolError::Net(NetError::Timeout { .. })),
+        "{error}"
+    );
+}

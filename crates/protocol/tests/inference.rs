@@ -1,0 +1,96 @@
+//! Private inference against the fixed-point reference, which is fed the client's shares and must
+//! then agree bit for bit.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Run, check, classify, demo, encode, fixture, rounded, small, tiny, words};
+use primer_model::quantise::IntModel;
+use primer_model::text::Input;
+use primer_plan::shape::Head;
+use primer_protocol::Scheme;
+
+/// Dropping low bits locally costs at most two units in the last place at each stop. Through the layers of
+/// the models here the logits stay this close to those of rounding to nearest.
+fn close_to_rounding(model: &IntModel, input: &Input, run: &Run, bound: f64) {
+    let nearest = rounded(model, input);
+    for (found, expected) in run.answer.reals[0].data().iter().zip(nearest[0].data()) {
+        let error = (found - expected).abs();
+        assert!(error <= bound, "{found} for {expected}: off by {error}");
+    }
+}
+
+#[test]
+fn the_embedded_model_on_a_sentence() {
+    let (model, text) = demo();
+    let input = encode(&text, "a warm and funny film", None, 8);
+    let run = check(&model, &input, Scheme::Fp);
+    close_to_rounding(&model, &input, &run, 0.005);
+    let logits = run.answer.reals[0].row(0);
+    assert!(logits[1] > logits[0], "{logits:?}");
+}
+
+#[test]
+fn every_scheme_on_a_padded_pair() {
+    let model = tiny();
+    let input = words(5, 3, 0);
+    for scheme in Scheme::ALL {
+        let run = check(&model, &input, scheme);
+        close_to_rounding(&model, &input, &run, 0.0005);
+    }
+}
+
+#[test]
+fn a_single_token_in_every_scheme() {
+    let model = tiny();
+    for scheme in Scheme::ALL {
+        check(&model, &words(1, 1, 0), scheme);
+    }
+}
+
+#[test]
+fn the_span_head() {
+    let (model, text) = fixture("random-qa");
+    let input = encode(&text, "who made it", Some("a good film"), 12);
+    let run = check(&model, &input, Scheme::Fp);
+    assert_eq!(run.answer.integers.len(), 1);
+    assert_eq!(run.answer.reals[0].cols(), 2);
+}
+
+#[test]
+fn the_bare_encoder() {
+    let (model, text) = fixture("random-encoder");
+    check(&model, &encode(&text, "a good film", None, 7), Scheme::Fp);
+    for pooled in [false, true] {
+        let model = small(1, 32, 2, Head::Encoder { pooled });
+        let run = check(&model, &words(4, 3, 1), Scheme::Fp);
+        assert_eq!(run.answer.integers.len(), 1 + usize::from(pooled));
+    }
+}
+
+#[test]
+fn thirty_and_sixty_four_tokens() {
+    let model = small(1, 16, 2, classify());
+    for tokens in [30, 64] {
+        check(&model, &words(tokens, tokens - 5, 2), Scheme::Fp);
+    }
+}
+
+#[test]
+fn a_padded_pair_at_width_128() {
+    let model = small(2, 128, 4, classify());
+    check(&model, &words(7, 5, 0), Scheme::Fp);
+}
+
+#[test]
+#[ignore = "a minute or more: cargo test -p primer-protocol --test inference -- --ignored"]
+fn the_embedded_model_in_every_scheme_and_with_more_tokens() {
+    let (model, text) = demo();
+    for scheme in [Scheme::Base, Scheme::F] {
+        check(&model, &encode(&text, "a warm film", None, 5), scheme);
+    }
+    for tokens in [30, 64] {
+        let input = encode(&text, "a warm film", Some("it is funny and sad"), tokens);
+        check(&model, &input, Scheme::Fp);
+    }
+}

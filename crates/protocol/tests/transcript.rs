@@ -1,0 +1,88 @@
+//! What an observer of the messages, and the server, can tell two texts of one length apart by: nothing.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::relay::{self, Log};
+use common::{classify, client, infer, server, small, tiny, words};
+use primer_model::text::Input;
+use primer_net::Report;
+use primer_plan::graph::{Op, Step};
+use primer_protocol::{Program, Scheme, cost};
+
+/// Everything about an inference that can be counted from outside, and its answer.
+fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
+    let model = tiny();
+    let (client, server, logs) = relay::run(
+        None,
+        |channel| {
+            let answer = client(channel, input, scheme, &mut |_, _| ()).unwrap();
+            (answer, channel.meter().report())
+        },
+        |channel| {
+            server(channel, &model).unwrap();
+            channel.meter().report()
+        },
+    );
+    let (answer, report) = client;
+    let integers = answer.integers[0].data().to_vec();
+    (logs, [report, server], integers)
+}
+
+/// Kind and length of every message in its order on the wire, and the traffic of every phase on both
+/// ends; and the bytes are those that the program foretells.
+#[test]
+fn two_texts_of_one_bucket_send_the_same_messages() {
+    // A short text and a full one, padded to the same length.
+    let (first, second) = (words(2, 1, 0), words(2, 2, 3));
+    assert!(first.ids != second.ids && first.types != second.types);
+    for scheme in Scheme::ALL {
+        let (logs, reports, answer) = observe(&first, scheme);
+        assert!(logs.iter().all(|log| log.len() > 20), "nothing was logged");
+        let (other_logs, other_reports, other_answer) = observe(&second, scheme);
+        assert_eq!(logs, other_logs, "{}", scheme.name());
+        assert_eq!(reports, other_reports, "{}", scheme.name());
+        assert_ne!(answer, other_answer);
+        foretold(scheme, &reports[0]);
+    }
+    // The log does tell what is not hidden: the length.
+    let lengths = [&first, &words(3, 2, 0)].map(|input| observe(input, Scheme::Fp).0);
+    assert_ne!(lengths[0], lengths[1]);
+}
+
+fn foretold(scheme: Scheme, report: &Report) {
+    let program = Program::new(tiny().plan(2).unwrap(), scheme).unwrap();
+    let cost = cost::inference(&program).unwrap();
+    let (offline, online) = (report.under("offline"), report.under("online"));
+    assert_eq!(offline.bytes_sent, cost.offline_up, "{}", scheme.name());
+    assert_eq!(
+        offline.bytes_received,
+        cost.offline_down,
+        "{}",
+        scheme.name()
+    );
+    assert_eq!(online.bytes_sent, cost.online_up, "{}", scheme.name());
+    assert_eq!(online.bytes_received, cost.online_down, "{}", scheme.name());
+}
+
+/// The online round trips of a layer, as the difference that one more layer makes: one for each product
+/// of secrets and each stop, none for linear steps.
+#[test]
+fn a_layer_takes_at_most_twenty_round_trips() {
+    let run = |layers| {
+        let model = small(layers, 16, 2, classify());
+        let run = infer(&model, &words(2, 2, 0), Scheme::Fp);
+        (model, run.client.under("online").rounds)
+    };
+    let ((model, one), (_, two)) = (run(1), run(2));
+    let plan = model.plan(2).unwrap();
+    let interactive = |step: &&Step| {
+        step.layer == Some(0) && !matches!(step.op, Op::Embed { .. } | Op::Linear { .. })
+    };
+    let steps = plan.graph().steps.iter().filter(interactive).count();
+    assert_eq!(two - one, ROUNDS_PER_LAYER);
+    assert_eq!(steps as u64, ROUNDS_PER_LAYER);
+}
+
+/// Stated in docs/protocol/session.md; the design allows 20.
+const ROUNDS_PER_LAYER: u64 = 18;
