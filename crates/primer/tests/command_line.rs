@@ -126,6 +126,9 @@ fn inspect_shows_the_plan() {
     assert_eq!(plan["tokens"], 30);
     assert_eq!(plan["counts"]["stop_elements"]["activation"], 2 * 30 * 512);
     assert_eq!(plan["fingerprint"].as_str().unwrap().len(), 64);
+    // 94 gates for each GELU alone.
+    assert!(plan["and_gates"].as_u64().unwrap() > 94 * 2 * 30 * 512);
+    assert!(plan["bytes"]["online_up"].as_u64().unwrap() > 30 * 8192 * 41 / 8);
 }
 
 #[test]

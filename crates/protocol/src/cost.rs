@@ -13,6 +13,7 @@ use primer_he::packing::layout::{Chunks, Layout};
 use primer_he::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
 use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Op, ValueId};
+use primer_plan::plan::Plan;
 use primer_ring::modulus::K;
 use primer_stops::{Cost, requantise};
 use std::collections::HashSet;
@@ -68,6 +69,23 @@ pub fn inference(program: &Program) -> Result<Cost> {
         cost.online_down += std::mem::take(&mut cost.offline_down);
     }
     Ok(cost)
+}
+
+/// AND gates that one inference garbles.
+///
+/// # Errors
+/// [`crate::ProtocolError`] if a stop of the plan cannot be built.
+pub fn and_gates(plan: &Plan) -> Result<u64> {
+    let mut gates = 0;
+    for (index, step) in plan.graph().steps.iter().enumerate() {
+        let (Op::Stop { input, .. }, Some(function)) = (&step.op, plan.function(index)) else {
+            continue;
+        };
+        let value = plan.graph().value(*input);
+        let job = stop::job(function, value.rows, value.cols)?;
+        gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
+    }
+    Ok(gates)
 }
 
 /// A message of packed residues.

@@ -4,18 +4,16 @@ use super::ModelArgs;
 use crate::source::Model;
 use anyhow::{Context, Result};
 use clap::Args;
-use primer_garble::stop::Stop;
 use primer_he::params::{Params, SECURITY_TABLE};
-use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Shape};
+use primer_protocol::{Program, Scheme, cost};
 use primer_ring::modulus::{K, P};
-use primer_stops::{Cost, Job, requantise};
+use primer_stops::Cost;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Arguments of `primer inspect`.
 #[derive(Args)]
@@ -49,48 +47,32 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
         prepared.save(path).context("writing the prepared model")?;
         eprintln!("primer: prepared model written to {}", path.display());
     }
-    let stops = StopCosts::of(&plan)?;
+    let expected = Expected::of(&plan)?;
     if args.json {
-        println!("{}", to_json(&model.name, &plan, &stops));
+        println!("{}", to_json(&model.name, &plan, &expected));
     } else {
-        print!("{}", to_text(&model.name, &plan, &stops, args.all_layers));
+        print!(
+            "{}",
+            to_text(&model.name, &plan, &expected, args.all_layers)
+        );
     }
     Ok(())
 }
 
-/// What the stops of one inference cost.
-#[derive(Default)]
-struct StopCosts {
+/// What one inference with the default scheme costs.
+struct Expected {
     and_gates: u64,
-    bytes: Cost,
+    /// None where the packing does not take this many tokens.
+    bytes: Option<Cost>,
 }
 
-impl StopCosts {
+impl Expected {
     fn of(plan: &Plan) -> Result<Self> {
-        let mut total = Self::default();
-        for (index, step) in plan.graph().steps.iter().enumerate() {
-            let Op::Stop { input, .. } = step.op else {
-                continue;
-            };
-            let value = plan.graph().value(input);
-            let bytes = match plan.function(index) {
-                None => requantise::cost(value.rows * value.cols),
-                Some(function) => {
-                    let (row, instances) = match function {
-                        Function::Softmax(_) => (value.cols, value.rows),
-                        _ => (1, value.rows * value.cols),
-                    };
-                    let stop = Arc::new(Stop::new(function, row)?);
-                    total.and_gates += (stop.circuit().cost().and_gates * instances) as u64;
-                    Job::new(stop, instances as u64)?.cost()
-                }
-            };
-            total.bytes.offline_up += bytes.offline_up;
-            total.bytes.offline_down += bytes.offline_down;
-            total.bytes.online_up += bytes.online_up;
-            total.bytes.online_down += bytes.online_down;
-        }
-        Ok(total)
+        let program = Program::new(plan.clone(), Scheme::Fp);
+        Ok(Self {
+            and_gates: cost::and_gates(plan)?,
+            bytes: program.and_then(|program| cost::inference(&program)).ok(),
+        })
     }
 }
 
@@ -168,7 +150,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     }
 }
 
-fn to_text(name: &str, plan: &Plan, stops: &StopCosts, all_layers: bool) -> String {
+fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> String {
     let graph: &Graph = plan.graph();
     let shape = &graph.shape;
     let mut out = format!(
@@ -251,20 +233,22 @@ fn to_text(name: &str, plan: &Plan, stops: &StopCosts, all_layers: bool) -> Stri
             elements(StopFunction::Tanh),
         );
     }
-    let mega = |bytes: u64| bytes as f64 / 1e6;
-    out += &format!(
-        "\nstops of one inference: {} AND gates; offline {:.1} MB up, {:.1} MB down; \
-         online {:.2} MB up, {:.2} MB down\n",
-        stops.and_gates,
-        mega(stops.bytes.offline_up),
-        mega(stops.bytes.offline_down),
-        mega(stops.bytes.online_up),
-        mega(stops.bytes.online_down),
-    );
+    out += &format!("\none inference: {} AND gates", expected.and_gates);
+    if let Some(bytes) = &expected.bytes {
+        let mega = |bytes: u64| bytes as f64 / 1e6;
+        out += &format!(
+            "; offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down",
+            mega(bytes.offline_up),
+            mega(bytes.offline_down),
+            mega(bytes.online_up),
+            mega(bytes.online_down),
+        );
+    }
+    out.push('\n');
     out
 }
 
-fn to_json(name: &str, plan: &Plan, stops: &StopCosts) -> Value {
+fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
     let graph = plan.graph();
     let shape = &graph.shape;
     let steps: Vec<Value> = graph
@@ -300,11 +284,11 @@ fn to_json(name: &str, plan: &Plan, stops: &StopCosts) -> Value {
         "tokens": graph.tokens, "modulus": P, "modulus_bits": K, "weight_bits": WEIGHT_BITS,
         "encryption": encryption(), "security_bits": 128,
         "fingerprint": hex(&plan.fingerprint()),
-        "and_gates": stops.and_gates,
-        "stop_bytes": {
-            "offline_up": stops.bytes.offline_up, "offline_down": stops.bytes.offline_down,
-            "online_up": stops.bytes.online_up, "online_down": stops.bytes.online_down,
-        },
+        "and_gates": expected.and_gates,
+        "bytes": expected.bytes.as_ref().map(|bytes| json!({
+            "offline_up": bytes.offline_up, "offline_down": bytes.offline_down,
+            "online_up": bytes.online_up, "online_down": bytes.online_down,
+        })),
         "steps": steps, "counts": graph.counts(), "counts_by_step": by_step,
     })
 }
