@@ -9,6 +9,7 @@ use primer_garble::circuit::{LANES, Party};
 use primer_garble::stop::Stop;
 use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
+use primer_ring::prg::SEED_BYTES;
 use std::sync::Arc;
 
 /// AND gates of a job, at most: 256 GiB of tables, a thousand times a layer of BERT-base.
@@ -108,10 +109,15 @@ impl Job {
         len.expect("the limits keep jobs countable")
     }
 
-    /// Bytes that the client stores of the offline phase: its labels and the garbled circuits.
+    /// Bytes that the client stores of the offline phase: its labels, the nonce and the garbled circuits.
     pub fn stored_len(&self) -> u64 {
         let labels = (self.elements() * self.stop.ring_bits() as usize * LABEL_BYTES) as u64;
-        labels + self.chunks().map(|n| self.garbled_len(n)).sum::<u64>()
+        labels + LABEL_BYTES as u64 + self.chunks().map(|n| self.garbled_len(n)).sum::<u64>()
+    }
+
+    /// Bytes that the server stores of the offline phase: a seed, the offset and the masks of the outputs.
+    pub fn server_stored_len(&self) -> u64 {
+        (SEED_BYTES + LABEL_BYTES) as u64 + 8 * self.outputs() as u64
     }
 
     /// What the job costs.
