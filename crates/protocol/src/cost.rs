@@ -4,16 +4,14 @@
 //! anything runs. A test compares them with the channel's meter.
 
 use crate::error::Result;
-use crate::fhgs::Factors;
-use crate::hgs;
-use crate::homomorphic::Owner;
-use crate::scheme::{Form, Prepared, Program};
-use crate::stop;
-use primer_he::packing::layout::{Chunks, Layout};
+use crate::homomorphic::{Exchange, Offer, Owner};
+use crate::program::{Form, Program};
+use crate::scheme::{Prepared, Products, Reveal};
+use crate::stored;
+use crate::work::Work;
 use primer_he::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
 use primer_net::frame::HEADER_BYTES;
-use primer_plan::graph::{Op, ValueId};
-use primer_plan::plan::Plan;
+use primer_plan::graph::ValueId;
 use primer_ring::modulus::K;
 use primer_stops::{Cost, requantise};
 use std::collections::HashSet;
@@ -34,35 +32,27 @@ pub fn inference(program: &Program) -> Result<Cost> {
     let size = |id: ValueId| graph.value(id).rows * graph.value(id).cols;
     let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
     count.cost.online_up += residues(inputs) + residues(graph.tokens);
+    for (_, exchange) in program.exchanges(0..graph.steps.len())? {
+        count.exchange(&exchange)?;
+    }
     for (index, step) in graph.steps.iter().enumerate() {
-        let output = step.output();
-        if let Op::Stop { input, .. } = step.op {
-            let value = graph.value(input);
-            let cost = match plan.function(index) {
-                None => requantise::cost(value.rows * value.cols),
-                Some(function) => stop::job(function, value.rows, value.cols)?.cost(),
-            };
-            count.add(&cost);
-        } else if let Some(factors) = Factors::of(step) {
-            let (offered, answers) = factors.messages(program)?;
-            for (id, form, cols) in offered {
-                count.offer(Some(id), form, cols)?;
+        match program.work(index) {
+            Work::Linear(_) => {}
+            Work::Product(factors) => {
+                if program.scheme().products() == Products::Opened {
+                    let fresh = factors.values().filter(|id| opened.insert(*id));
+                    count.cost.online_down += fresh.map(|id| residues(size(id))).sum::<u64>();
+                }
+                count.cost.online_up += residues(size(step.output()));
             }
-            answers.iter().for_each(|answer| count.answer(answer));
-            let fresh = factors.values().filter(|id| opened.insert(*id));
-            count.cost.online_down += fresh.map(|id| residues(size(id))).sum::<u64>();
-            count.cost.online_up += residues(size(output));
-        } else if let Some((terms, _)) = hgs::terms(plan, step) {
-            let (form, cols) = (hgs::form(graph, output), graph.value(output).cols);
-            for term in terms {
-                count.offer(term.owner, form, term.cols)?;
-                let (layout, _) = program.packing(form, cols)?;
-                count.answer(&(layout, Chunks::even(&layout, cols)));
-            }
+            Work::Requantise(input) => count.add(&requantise::cost(size(*input))),
+            Work::Garbled(_, job) | Work::Argmax(_, job) => count.add(&job.cost()),
         }
     }
-    let outputs = graph.outputs.iter().map(|id| residues(size(*id)));
-    count.cost.online_down += outputs.sum::<u64>();
+    if program.reveal() == Reveal::Outputs {
+        let outputs = graph.outputs.iter().map(|id| residues(size(*id)));
+        count.cost.online_down += outputs.sum::<u64>();
+    }
     let mut cost = count.cost;
     if program.scheme().prepared() == Prepared::Online {
         cost.online_up += std::mem::take(&mut cost.offline_up);
@@ -71,21 +61,54 @@ pub fn inference(program: &Program) -> Result<Cost> {
     Ok(cost)
 }
 
-/// AND gates that one inference garbles.
-///
-/// # Errors
-/// [`crate::ProtocolError`] if a stop of the plan cannot be built.
-pub fn and_gates(plan: &Plan) -> Result<u64> {
-    let mut gates = 0;
-    for (index, step) in plan.graph().steps.iter().enumerate() {
-        let (Op::Stop { input, .. }, Some(function)) = (&step.op, plan.function(index)) else {
-            continue;
-        };
-        let value = plan.graph().value(*input);
-        let job = stop::job(function, value.rows, value.cols)?;
-        gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
+/// Bytes that one prepared inference takes in each party's store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// The client's bundle.
+    pub client: u64,
+    /// The server's.
+    pub server: u64,
+}
+
+/// What a bundle takes in a store.
+pub fn stored(program: &Program) -> Stored {
+    let graph = program.plan().graph();
+    let header = stored::HEADER_BYTES;
+    let (mut client, mut server) = (header, header);
+    if program.scheme().prepared() == Prepared::Online {
+        return Stored { client, server };
     }
-    Ok(gates)
+    for (index, step) in graph.steps.iter().enumerate() {
+        match program.work(index) {
+            Work::Linear(_) => {}
+            Work::Product(_) => {
+                let value = graph.value(step.output());
+                client += stored::share_len(value.rows, value.cols);
+            }
+            Work::Requantise(input) => {
+                let value = graph.value(*input);
+                let (ours, theirs) = requantise::stored_len(value.rows * value.cols);
+                (client, server) = (client + ours, server + theirs);
+            }
+            Work::Garbled(_, job) | Work::Argmax(_, job) => {
+                client += job.stored_len();
+                server += job.server_stored_len();
+            }
+        }
+    }
+    Stored { client, server }
+}
+
+/// AND gates that one inference garbles.
+pub fn and_gates(program: &Program) -> u64 {
+    let works = (0..program.plan().graph().steps.len()).map(|index| program.work(index));
+    let gates = works.map(|work| match work {
+        Work::Garbled(_, job) | Work::Argmax(_, job) => {
+            (job.stop().circuit().cost().and_gates * job.instances()) as u64
+        }
+        _ => 0,
+    });
+    gates.sum()
 }
 
 /// A message of packed residues.
@@ -100,19 +123,19 @@ struct Count<'a> {
 }
 
 impl Count<'_> {
-    /// An encrypted mask, if it was not sent before.
-    fn offer(&mut self, owner: Owner, form: Form, cols: usize) -> Result<()> {
-        if self.offered.insert((owner, form)) {
-            let (layout, chunks) = self.program.packing(form, cols)?;
-            let bytes = EncryptedMatrix::wire_len(self.program.params(), &layout, &chunks);
-            self.cost.offline_up += HEADER_BYTES + bytes as u64;
+    /// Encrypted masks that were not sent before, and the answer.
+    fn exchange(&mut self, exchange: &Exchange) -> Result<()> {
+        let params = self.program.params();
+        for Offer { owner, form, cols } in &exchange.offers {
+            if self.offered.insert((*owner, *form)) {
+                let (layout, chunks) = self.program.packing(*form, *cols)?;
+                let bytes = EncryptedMatrix::wire_len(params, &layout, &chunks);
+                self.cost.offline_up += HEADER_BYTES + bytes as u64;
+            }
         }
-        Ok(())
-    }
-
-    fn answer(&mut self, (layout, chunks): &(Layout, Chunks)) {
-        let bytes = EncryptedAnswer::wire_len(self.program.params(), layout, chunks);
+        let bytes = EncryptedAnswer::wire_len(params, &exchange.layout, &exchange.chunks);
         self.cost.offline_down += HEADER_BYTES + bytes as u64;
+        Ok(())
     }
 
     fn add(&mut self, cost: &Cost) {

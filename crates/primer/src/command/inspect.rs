@@ -9,7 +9,7 @@ use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Shape};
-use primer_protocol::{Program, Scheme, cost};
+use primer_protocol::{Program, Reveal, Scheme, cost};
 use primer_ring::modulus::{K, P};
 use primer_stops::Cost;
 use serde_json::{Value, json};
@@ -68,10 +68,10 @@ struct Expected {
 
 impl Expected {
     fn of(plan: &Plan) -> Result<Self> {
-        let program = Program::new(plan.clone(), Scheme::Fp);
+        let program = Program::new(plan.clone(), Scheme::Fp, Reveal::Outputs)?;
         Ok(Self {
-            and_gates: cost::and_gates(plan)?,
-            bytes: program.and_then(|program| cost::inference(&program)).ok(),
+            and_gates: cost::and_gates(&program),
+            bytes: cost::inference(&program).ok(),
         })
     }
 }
