@@ -160,7 +160,7 @@ fn run(
         channel.send_residues(PADDING, K, padding.data().iter().copied())?;
         channel.flush()?;
     }
-    times.add(graph.steps[0].paper, started);
+    times.add(&graph.steps[0], started);
     let mut walk = Walk {
         program,
         source,
@@ -176,7 +176,7 @@ fn run(
             let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
             walk.step(channel, index, &mut material)?;
-            times.add(step.paper, started);
+            times.add(step, started);
         }
         walk.masks.forget();
         walk.opened.clear();
@@ -267,7 +267,7 @@ impl<'a> Preparation<'a> {
                     stored::write_share(sink, &constant)?;
                 }
             }
-            times.add(program.step(*index).paper, started);
+            times.add(program.step(*index), started);
         }
         for transfers in [true, false] {
             for index in segment.clone() {
@@ -284,7 +284,7 @@ impl<'a> Preparation<'a> {
                     }
                     _ => continue,
                 }
-                times.add(program.step(index).paper, started);
+                times.add(program.step(index), started);
             }
         }
         masks.forget();
@@ -491,7 +491,7 @@ impl Walk<'_> {
                 answer.integers.push(integers);
             }
         }
-        let last = graph.steps[graph.steps.len() - 1].paper;
+        let last = &graph.steps[graph.steps.len() - 1];
         answer.times.add(last, started);
         Ok(answer)
     }

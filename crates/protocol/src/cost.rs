@@ -61,6 +61,14 @@ pub fn inference(program: &Program) -> Result<Cost> {
     Ok(cost)
 }
 
+/// Round trips of the online phase: one for each product of secrets and each stop, and the answer, which comes
+/// with the last of them unless that ends with a message of the client's.
+pub fn rounds_online(program: &Program) -> u64 {
+    let steps = 0..program.plan().graph().steps.len();
+    let interactive = steps.filter(|index| !matches!(program.work(*index), Work::Linear(_)));
+    interactive.count() as u64 + u64::from(program.reveal() == Reveal::Outputs)
+}
+
 /// Bytes that one prepared inference takes in each party's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {

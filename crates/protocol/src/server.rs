@@ -138,7 +138,7 @@ fn run(
         let _phase = channel.phase("online/embed");
         Walk::receive(channel, model, source, seeds, preparation)?
     };
-    times.add(graph.steps[0].paper, started);
+    times.add(&graph.steps[0], started);
     let last = graph.last_uses();
     for segment in program.segments() {
         let mut material = walk.load(segment)?;
@@ -154,7 +154,7 @@ fn run(
                     walk.values.remove(&read);
                 }
             }
-            times.add(step.paper, started);
+            times.add(step, started);
         }
     }
     let _phase = channel.phase("online/others");
@@ -231,7 +231,7 @@ impl<'a> Preparation<'a> {
                 self.forget(*index);
                 part = 0;
             }
-            times.add(program.step(*index).paper, started);
+            times.add(program.step(*index), started);
         }
         channel.flush()?;
         for transfers in [true, false] {
@@ -249,7 +249,7 @@ impl<'a> Preparation<'a> {
                     }
                     _ => continue,
                 }
-                times.add(program.step(index).paper, started);
+                times.add(program.step(index), started);
             }
         }
         Ok(())

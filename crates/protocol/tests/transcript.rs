@@ -8,6 +8,7 @@ use common::{blind, classify, client, infer, program, server, small, tiny, words
 use primer_model::text::Input;
 use primer_net::Report;
 use primer_plan::graph::{Op, Step};
+use primer_protocol::scheme::Prepared;
 use primer_protocol::{Reveal, Scheme, cost};
 
 /// Everything about an inference that can be counted from outside, and its answer.
@@ -63,6 +64,14 @@ fn foretold(scheme: Scheme, report: &Report) {
     );
     assert_eq!(online.bytes_sent, cost.online_up, "{}", scheme.name());
     assert_eq!(online.bytes_received, cost.online_down, "{}", scheme.name());
+    if scheme.prepared() == Prepared::Offline {
+        assert_eq!(
+            online.rounds,
+            cost::rounds_online(&program),
+            "{}",
+            scheme.name()
+        );
+    }
 }
 
 /// The online round trips of a layer, as the difference that one more layer makes: one for each product
