@@ -16,57 +16,81 @@ use primer_ring::modulus::K;
 use primer_stops::{Cost, requantise};
 use std::collections::HashSet;
 
+/// What some steps of an inference cost, frame headers included, the handshake not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes by phase and direction.
+    pub bytes: Cost,
+    /// Round trips online of a program that is prepared offline.
+    pub rounds_online: u64,
+    /// AND gates that are garbled.
+    pub and_gates: u64,
+}
+
+/// What an inference costs: its layers, and the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Embedding, head and answer.
+    pub outside: Part,
+    /// All layers together.
+    pub layers: Part,
+}
+
+impl Parts {
+    /// All of it.
+    pub fn total(&self) -> Part {
+        let mut bytes = self.outside.bytes;
+        bytes += self.layers.bytes;
+        Part {
+            bytes,
+            rounds_online: self.outside.rounds_online + self.layers.rounds_online,
+            and_gates: self.outside.and_gates + self.layers.and_gates,
+        }
+    }
+}
+
 /// Bytes of one inference without the handshake, frame headers included.
 ///
 /// # Errors
-/// [`crate::ProtocolError`] if the plan does not fit the homomorphic parameters.
+/// As [`parts`].
 pub fn inference(program: &Program) -> Result<Cost> {
-    let plan = program.plan();
-    let graph = plan.graph();
-    let mut count = Count {
-        program,
-        cost: Cost::default(),
-        offered: HashSet::new(),
-    };
-    let mut opened = HashSet::new();
-    let size = |id: ValueId| graph.value(id).rows * graph.value(id).cols;
-    let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
-    count.cost.online_up += residues(inputs) + residues(graph.tokens);
-    for (_, exchange) in program.exchanges(0..graph.steps.len())? {
-        count.exchange(&exchange)?;
-    }
-    for (index, step) in graph.steps.iter().enumerate() {
-        match program.work(index) {
-            Work::Linear(_) => {}
-            Work::Product(factors) => {
-                if program.scheme().products() == Products::Opened {
-                    let fresh = factors.values().filter(|id| opened.insert(*id));
-                    count.cost.online_down += fresh.map(|id| residues(size(id))).sum::<u64>();
-                }
-                count.cost.online_up += residues(size(step.output()));
-            }
-            Work::Requantise(input) => count.add(&requantise::cost(size(*input))),
-            Work::Garbled(_, job) | Work::Argmax(_, job) => count.add(&job.cost()),
-        }
-    }
-    if program.reveal() == Reveal::Outputs {
-        let outputs = graph.outputs.iter().map(|id| residues(size(*id)));
-        count.cost.online_down += outputs.sum::<u64>();
-    }
-    let mut cost = count.cost;
-    if program.scheme().prepared() == Prepared::Online {
-        cost.online_up += std::mem::take(&mut cost.offline_up);
-        cost.online_down += std::mem::take(&mut cost.offline_down);
-    }
-    Ok(cost)
+    Ok(parts(program)?.total().bytes)
 }
 
-/// Round trips of the online phase: one for each product of secrets and each stop, and the answer, which comes
-/// with the last of them unless that ends with a message of the client's.
-pub fn rounds_online(program: &Program) -> u64 {
-    let steps = 0..program.plan().graph().steps.len();
-    let interactive = steps.filter(|index| !matches!(program.work(*index), Work::Linear(_)));
-    interactive.count() as u64 + u64::from(program.reveal() == Reveal::Outputs)
+/// What one inference costs.
+///
+/// # Errors
+/// [`crate::ProtocolError`] if the plan does not fit the homomorphic parameters.
+pub fn parts(program: &Program) -> Result<Parts> {
+    let graph = program.plan().graph();
+    let mut count = Count {
+        program,
+        offered: HashSet::new(),
+        opened: HashSet::new(),
+    };
+    let mut parts = Parts::default();
+    let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
+    parts.outside.bytes.online_up += residues(inputs) + residues(graph.tokens);
+    for (index, step) in graph.steps.iter().enumerate() {
+        let part = match step.layer {
+            Some(_) => &mut parts.layers,
+            None => &mut parts.outside,
+        };
+        count.step(index, part)?;
+    }
+    if program.reveal() == Reveal::Outputs {
+        let outputs = graph.outputs.iter().map(|id| residues(count.size(*id)));
+        parts.outside.bytes.online_down += outputs.sum::<u64>();
+        // The last stop ends with a message of the client's, and then it waits.
+        parts.outside.rounds_online += 1;
+    }
+    if program.scheme().prepared() == Prepared::Online {
+        for Part { bytes, .. } in [&mut parts.outside, &mut parts.layers] {
+            bytes.online_up += std::mem::take(&mut bytes.offline_up);
+            bytes.online_down += std::mem::take(&mut bytes.offline_down);
+        }
+    }
+    Ok(parts)
 }
 
 /// Bytes that one prepared inference takes in each party's store.
@@ -107,18 +131,6 @@ pub fn stored(program: &Program) -> Stored {
     Stored { client, server }
 }
 
-/// AND gates that one inference garbles.
-pub fn and_gates(program: &Program) -> u64 {
-    let works = (0..program.plan().graph().steps.len()).map(|index| program.work(index));
-    let gates = works.map(|work| match work {
-        Work::Garbled(_, job) | Work::Argmax(_, job) => {
-            (job.stop().circuit().cost().and_gates * job.instances()) as u64
-        }
-        _ => 0,
-    });
-    gates.sum()
-}
-
 /// A message of packed residues.
 fn residues(count: usize) -> u64 {
     HEADER_BYTES + (count as u64 * u64::from(K)).div_ceil(8)
@@ -126,30 +138,56 @@ fn residues(count: usize) -> u64 {
 
 struct Count<'a> {
     program: &'a Program,
-    cost: Cost,
+    /// Encrypted masks that the server has.
     offered: HashSet<(Owner, Form)>,
+    /// Values that were opened.
+    opened: HashSet<ValueId>,
 }
 
 impl Count<'_> {
+    fn size(&self, id: ValueId) -> usize {
+        let value = self.program.plan().graph().value(id);
+        value.rows * value.cols
+    }
+
+    fn step(&mut self, index: usize, part: &mut Part) -> Result<()> {
+        let program = self.program;
+        for (_, exchange) in program.exchanges(index..index + 1)? {
+            self.exchange(&exchange, &mut part.bytes)?;
+        }
+        match program.work(index) {
+            Work::Linear(_) => return Ok(()),
+            Work::Product(factors) => {
+                if program.scheme().products() == Products::Opened {
+                    let fresh = factors.values().filter(|id| self.opened.insert(*id));
+                    let fresh: Vec<ValueId> = fresh.collect();
+                    let sizes = fresh.into_iter().map(|id| residues(self.size(id)));
+                    part.bytes.online_down += sizes.sum::<u64>();
+                }
+                part.bytes.online_up += residues(self.size(program.step(index).output()));
+            }
+            Work::Requantise(input) => part.bytes += requantise::cost(self.size(*input)),
+            Work::Garbled(_, job) | Work::Argmax(_, job) => {
+                part.bytes += job.cost();
+                part.and_gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
+            }
+        }
+        part.rounds_online += 1;
+        Ok(())
+    }
+
     /// Encrypted masks that were not sent before, and the answer.
-    fn exchange(&mut self, exchange: &Exchange) -> Result<()> {
+    fn exchange(&mut self, exchange: &Exchange, bytes: &mut Cost) -> Result<()> {
         let params = self.program.params();
         for Offer { owner, form, cols } in &exchange.offers {
             if self.offered.insert((*owner, *form)) {
                 let (layout, chunks) = self.program.packing(*form, *cols)?;
-                let bytes = EncryptedMatrix::wire_len(params, &layout, &chunks);
-                self.cost.offline_up += HEADER_BYTES + bytes as u64;
+                let length = EncryptedMatrix::wire_len(params, &layout, &chunks);
+                bytes.offline_up += HEADER_BYTES + length as u64;
             }
         }
-        let bytes = EncryptedAnswer::wire_len(params, &exchange.layout, &exchange.chunks);
-        self.cost.offline_down += HEADER_BYTES + bytes as u64;
+        let length = EncryptedAnswer::wire_len(params, &exchange.layout, &exchange.chunks);
+        bytes.offline_down += HEADER_BYTES + length as u64;
         Ok(())
-    }
-
-    fn add(&mut self, cost: &Cost) {
-        self.cost.offline_up += cost.offline_up;
-        self.cost.offline_down += cost.offline_down;
-        self.cost.online_up += cost.online_up;
-        self.cost.online_down += cost.online_down;
     }
 }

@@ -53,7 +53,8 @@ fn two_texts_of_one_bucket_send_the_same_messages() {
 
 fn foretold(scheme: Scheme, report: &Report) {
     let program = program(&tiny(), 2, scheme, Reveal::Outputs);
-    let cost = cost::inference(&program).unwrap();
+    let parts = cost::parts(&program).unwrap().total();
+    let cost = parts.bytes;
     let (offline, online) = (report.under("offline"), report.under("online"));
     assert_eq!(offline.bytes_sent, cost.offline_up, "{}", scheme.name());
     assert_eq!(
@@ -65,12 +66,7 @@ fn foretold(scheme: Scheme, report: &Report) {
     assert_eq!(online.bytes_sent, cost.online_up, "{}", scheme.name());
     assert_eq!(online.bytes_received, cost.online_down, "{}", scheme.name());
     if scheme.prepared() == Prepared::Offline {
-        assert_eq!(
-            online.rounds,
-            cost::rounds_online(&program),
-            "{}",
-            scheme.name()
-        );
+        assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
     }
 }
 

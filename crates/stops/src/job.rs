@@ -10,6 +10,7 @@ use primer_garble::stop::Stop;
 use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
 use primer_ring::prg::SEED_BYTES;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// AND gates of a job, at most: 256 GiB of tables, a thousand times a layer of BERT-base.
@@ -37,6 +38,15 @@ pub struct Cost {
     pub online_up: u64,
     /// Online, from the server to the client.
     pub online_down: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.offline_up += other.offline_up;
+        self.offline_down += other.offline_down;
+        self.online_up += other.online_up;
+        self.online_down += other.online_down;
+    }
 }
 
 impl Job {

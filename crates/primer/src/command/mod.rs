@@ -20,8 +20,11 @@ pub struct Cli {
 enum Command {
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
-    /// Measure the building blocks on this machine, in about a minute
+    /// Measure private inferences as the paper's tables do, or this machine's building blocks
     Bench(bench::BenchArgs),
+    /// One of the two processes that `bench` starts
+    #[command(hide = true)]
+    BenchParty(bench::PartyArgs),
     /// Show the plan of a model: steps, scales, bit widths, counts
     Inspect(inspect::InspectArgs),
 }
@@ -49,6 +52,7 @@ impl Cli {
         match self.command {
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::BenchParty(args) => bench::run_party(&args),
             Command::Inspect(args) => inspect::run(&args),
         }
     }
