@@ -214,6 +214,7 @@ fn damage_anywhere_is_an_error() {
                 Fault::Cut => assert!(text.contains("disappeared"), "{at}: {text}"),
                 Fault::Kind => assert!(text.contains("of kind 255"), "{at}: {text}"),
                 Fault::Length => assert!(!text.is_empty()),
+                Fault::Stall => unreachable!("has a test of its own"),
             }
             assert!(started.elapsed() < Duration::from_secs(19), "{at}: {text}");
         }
@@ -241,4 +242,33 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         matches!(error, ProtocolError::Net(NetError::Timeout { .. })),
         "{error}"
     );
+}
+
+/// A peer that falls silent in the middle of either phase, its connection open.
+#[test]
+fn a_peer_that_stalls_is_given_up_in_either_phase() {
+    let model = tiny();
+    let input = words(2, 2, 0);
+    let patience = Duration::from_secs(6);
+    let run = |fault| {
+        relay::run_with(
+            patience,
+            fault,
+            |channel| client(channel, &input, Scheme::Fp, blind).err(),
+            |channel| server(channel, &model, Reveal::Outputs).err(),
+        )
+    };
+    let (_, _, clean) = run(None);
+    // The server's frames: the first third is offline, the end is online.
+    let frames = clean[1].len();
+    for at in [frames / 3, frames - 3] {
+        let started = Instant::now();
+        let (client, server, _) = run(Some((From::Server, at, Fault::Stall)));
+        for end in [client, server] {
+            let text = end.expect("both notice").to_string();
+            let told = text.contains("no progress") || text.contains("disappeared");
+            assert!(told, "{at}: {text}");
+        }
+        assert!(started.elapsed() < 4 * patience);
+    }
 }
