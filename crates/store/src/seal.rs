@@ -242,3 +242,134 @@ impl<R: Read> Read for Opener<R> {
         Ok(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ID: BundleId = BundleId::from_bytes([1; 16]);
+    const FULL: usize = CHUNK_BYTES + TAG_BYTES;
+
+    fn key(salt: u8) -> BundleKey {
+        BundleKey::derive(&[7; 32], ID, &[salt; SALT_BYTES])
+    }
+
+    fn seal(plain: &[u8], step: usize) -> Vec<u8> {
+        let mut sealer = Sealer::new(Vec::new(), key(0));
+        for part in plain.chunks(step.max(1)) {
+            sealer.write_all(part).unwrap();
+        }
+        let (sealed, bytes) = sealer.finish().unwrap();
+        assert_eq!(bytes, plain.len() as u64);
+        assert_eq!(sealed.len() as u64, sealed_bytes(bytes));
+        sealed
+    }
+
+    fn open(sealed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let opener = Opener::new(sealed, key(0), sealed.len() as u64);
+        opener.map_err(io::Error::other)?.read_to_end(&mut out)?;
+        Ok(out)
+    }
+
+    fn text(bytes: usize) -> Vec<u8> {
+        (0..bytes).map(|i| (i * 31 >> 3) as u8).collect()
+    }
+
+    #[test]
+    fn every_length_comes_back() {
+        for bytes in [
+            0,
+            1,
+            15,
+            16,
+            CHUNK_BYTES - 1,
+            CHUNK_BYTES,
+            CHUNK_BYTES + 1,
+            3 * CHUNK_BYTES,
+        ] {
+            let plain = text(bytes);
+            assert_eq!(open(&seal(&plain, 70_001)).unwrap(), plain, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn chunks_cannot_be_exchanged_repeated_or_left_out() {
+        let sealed = seal(&text(3 * CHUNK_BYTES + 5), 1 << 20);
+        let chunk = |i: usize| &sealed[i * FULL..((i + 1) * FULL).min(sealed.len())];
+        for order in [
+            &[1, 0, 2, 3][..],
+            &[0, 1, 1, 3],
+            &[0, 1, 3],
+            &[0, 1, 2],
+            &[3],
+        ] {
+            let forged: Vec<u8> = order.iter().flat_map(|&i| chunk(i).to_vec()).collect();
+            let error = open(&forged).unwrap_err();
+            assert_eq!(
+                error.kind(),
+                io::ErrorKind::InvalidData,
+                "{order:?}: {error}"
+            );
+            let first = order.iter().zip(0..).find(|&(&i, at)| i != at);
+            // Where nothing is out of place, what was not the last chunk now is.
+            let first = first.map_or(order.len() - 1, |(_, at)| at);
+            assert!(error.to_string().starts_with(&format!("chunk {first} ")));
+        }
+    }
+
+    #[test]
+    fn a_failure_lasts_and_other_keys_fail() {
+        let mut sealed = seal(&text(2 * CHUNK_BYTES), 1 << 20);
+        let mut other = Opener::new(&sealed[..], key(1), sealed.len() as u64).unwrap();
+        assert!(other.read(&mut [0; 9]).is_err());
+        sealed[FULL + 3] ^= 1;
+        let mut opener = Opener::new(&sealed[..], key(0), sealed.len() as u64).unwrap();
+        assert_eq!(opener.left(), 2 * CHUNK_BYTES as u64);
+        let mut first = vec![0; CHUNK_BYTES];
+        opener.read_exact(&mut first).unwrap();
+        assert_eq!(first, text(CHUNK_BYTES), "what is authentic is given out");
+        assert!(opener.read(&mut first).is_err());
+        assert!(opener.read(&mut first).is_err());
+    }
+
+    #[test]
+    fn names_part_keys() {
+        let sealed = seal(b"material", 8);
+        let key = BundleKey::derive(&[7; 32], BundleId::from_bytes([2; 16]), &[0; SALT_BYTES]);
+        let mut opener = Opener::new(&sealed[..], key, sealed.len() as u64).unwrap();
+        assert!(opener.read(&mut [0; 8]).is_err());
+    }
+
+    #[test]
+    fn impossible_lengths_and_short_files_are_refused() {
+        for bytes in [0, 15, FULL as u64 + 16, u64::MAX] {
+            assert!(matches!(
+                Opener::new(io::empty(), key(0), bytes),
+                Err(SealError::Length { .. })
+            ));
+        }
+        let sealed = seal(&text(100), 100);
+        let mut opener = Opener::new(&sealed[..50], key(0), sealed.len() as u64).unwrap();
+        let error = opener.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(error.to_string(), "the bundle ends within chunk 0");
+    }
+
+    proptest! {
+        #[test]
+        fn no_flipped_bit_passes(bytes in 0usize..600, at in any::<prop::sample::Index>(), bit in 0u32..8) {
+            let mut sealed = seal(&text(bytes), 64);
+            let at = at.index(sealed.len());
+            sealed[at] ^= 1u8 << bit;
+            prop_assert!(open(&sealed).is_err());
+        }
+
+        #[test]
+        fn no_cut_passes(bytes in 0usize..600, keep in any::<prop::sample::Index>()) {
+            let sealed = seal(&text(bytes), 64);
+            prop_assert!(open(&sealed[..keep.index(sealed.len())]).is_err());
+        }
+    }
+}

@@ -174,8 +174,13 @@ impl Store {
         let taken = turn
             .index
             .change(|tables| self.0.take(tables, &entry, now))?;
-        let (bulk, attachment) = taken.map_err(|fault| StoreError::Damaged { id, fault })?;
-        self.0.hand_out(entry, bulk, attachment)
+        match taken {
+            Ok((bulk, attachment)) => self.0.hand_out(entry, bulk, attachment),
+            Err(fault) => {
+                self.0.erase(&self.0.bundle_path(id))?;
+                Err(StoreError::Damaged { id, fault })
+            }
+        }
     }
 
     /// Takes any bundle that will do: the one for the fewest tokens, and of those the one that expires first.
@@ -187,15 +192,19 @@ impl Store {
             return Ok(None);
         }
         fitting.sort_by_key(|entry| (entry.tokens, entry.expires, entry.created, entry.id));
+        let mut damaged = Vec::new();
         let taken = turn.index.change(|tables| {
             for entry in fitting {
-                // A damaged one is buried in passing.
-                if let Ok((bulk, attachment)) = self.0.take(tables, &entry, now)? {
-                    return Ok(Some((entry, bulk, attachment)));
+                match self.0.take(tables, &entry, now)? {
+                    Ok((bulk, attachment)) => return Ok(Some((entry, bulk, attachment))),
+                    Err(_) => damaged.push(entry.id),
                 }
             }
             Ok(None)
         })?;
+        for id in damaged {
+            self.0.erase(&self.0.bundle_path(id))?;
+        }
         let spent = taken.map(|(entry, bulk, attachment)| self.0.hand_out(entry, bulk, attachment));
         spent.transpose()
     }
@@ -341,7 +350,7 @@ impl Shared {
         entry: &Entry,
         now: u64,
     ) -> Result<Result<(Bulk, Vec<u8>), String>> {
-        let found = self.find_bulk(entry);
+        let found = self.find_bulk(entry)?;
         let fate = match &found {
             Ok(_) => Fate::Spent,
             Err(_) => Fate::Damaged,
@@ -350,26 +359,37 @@ impl Shared {
         Ok(found.map(|bulk| (bulk, attachment)))
     }
 
-    fn find_bulk(&self, entry: &Entry) -> Result<Bulk, String> {
+    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is an
+    /// outer error and costs no bundle.
+    fn find_bulk(&self, entry: &Entry) -> Result<Result<Bulk, String>> {
         let path = self.bundle_path(entry.id);
-        let tell = |e: io::Error| format!("{}: {e}", path.display());
-        let mut file = files::open_bulk(&path).map_err(tell)?;
-        let got = file.metadata().map_err(tell)?.len();
+        let mut file = match files::open_bulk(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(format!("{} is not there", path.display())));
+            }
+            file => file.map_err(StoreError::file("open", &path))?,
+        };
+        let got = file
+            .metadata()
+            .map_err(StoreError::file("look at", &path))?
+            .len();
         if got != entry.file_bytes {
             let expected = entry.file_bytes;
-            return Err(format!(
-                "{} has {got} bytes instead of {expected}",
-                path.display()
-            ));
+            let fault = format!("{} has {got} bytes instead of {expected}", path.display());
+            return Ok(Err(fault));
         }
         let mut magic = [0; MAGIC.len()];
         let mut salt = Zeroizing::new([0; SALT_BYTES]);
-        file.read_exact(&mut magic).map_err(tell)?;
-        file.read_exact(&mut *salt).map_err(tell)?;
+        file.read_exact(&mut magic)
+            .and_then(|()| file.read_exact(&mut *salt))
+            .map_err(StoreError::file("read", &path))?;
         if magic != MAGIC {
-            return Err(format!("{} does not begin as a bundle", path.display()));
+            return Ok(Err(format!(
+                "{} does not begin as a bundle",
+                path.display()
+            )));
         }
-        Ok(Bulk { path, file, salt })
+        Ok(Ok(Bulk { path, file, salt }))
     }
 
     /// After the transaction: nobody but the reader can open the bundle any more.
