@@ -1,0 +1,144 @@
+//! What can go wrong in a store, said with the names and numbers that matter. No variant carries material or a key.
+
+use crate::id::BundleId;
+use crate::record::Fate;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+
+/// A result of this crate.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Why a store refused or failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file system failed: full, not writable, gone.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The index failed.
+    #[error("the index {path} failed: {source}", path = path.display())]
+    Index {
+        /// Its file.
+        path: PathBuf,
+        /// The database's error.
+        source: Box<redb::Error>,
+    },
+    /// A record of the index cannot be read.
+    #[error("the index has a {what} of {bytes} bytes that is not well formed")]
+    Record {
+        /// What kind of record.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Somebody else holds the store.
+    #[error("the store {path} was busy for {waited:?}: another process holds its lock", path = path.display())]
+    Busy {
+        /// Its directory.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The key file has the wrong length, or its mode lets others read it.
+    #[error("the key file {path} {fault}", path = path.display())]
+    KeyFile {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The store was made with another key.
+    #[error(
+        "the key file {key_file} does not belong to the store {path}: bring back its key, or remove the store",
+        path = path.display(), key_file = key_file.display()
+    )]
+    WrongKey {
+        /// The store's directory.
+        path: PathBuf,
+        /// The key file given.
+        key_file: PathBuf,
+    },
+    /// There is no such bundle, or it belongs to another peer.
+    #[error("there is no bundle {id}")]
+    Unknown {
+        /// Its name.
+        id: BundleId,
+    },
+    /// The bundle was there and cannot be had again.
+    #[error("bundle {id} is not to be had any more: it was {fate} at {at} (Unix time)")]
+    Gone {
+        /// Its name.
+        id: BundleId,
+        /// What became of it.
+        fate: Fate,
+        /// When, in Unix seconds.
+        at: u64,
+    },
+    /// The bundle's time is over.
+    #[error("bundle {id} expired at {expires} (Unix time), it is {now}")]
+    Expired {
+        /// Its name.
+        id: BundleId,
+        /// When it expired.
+        expires: u64,
+        /// The time of the call.
+        now: u64,
+    },
+    /// The bulk file is missing or has the wrong length. The bundle is given up.
+    #[error("bundle {id} is damaged and given up: {fault}")]
+    Damaged {
+        /// Its name.
+        id: BundleId,
+        /// What is wrong.
+        fault: String,
+    },
+    /// A bundle of this name is or was there.
+    #[error("there is a bundle {id} already, or there was one")]
+    Taken {
+        /// Its name.
+        id: BundleId,
+    },
+    /// An attachment is too large.
+    #[error("an attachment of {bytes} bytes, the limit is {limit}")]
+    Attachment {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A draft that had failed before was to be committed.
+    #[error("the draft of bundle {id} failed before and is gone: {fault}")]
+    Draft {
+        /// Its name.
+        id: BundleId,
+        /// The first failure.
+        fault: String,
+    },
+    /// Not the name of a bundle.
+    #[error("{text:?} does not name a bundle: expected 32 digits of 0-9, a-f")]
+    NotAnId {
+        /// What was given, its beginning.
+        text: String,
+    },
+}
+
+impl StoreError {
+    /// For `map_err` at a file operation.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+}

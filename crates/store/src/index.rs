@@ -1,0 +1,223 @@
+//! The index: three small tables in one redb file, opened for one short operation at a time.
+//!
+//! The caller holds the store's lock as long as an [`Index`] lives. Every commit is durable when it returns
+//! (redb's default), in two phases and with its allocator's state, so that opening after a crash takes no longer than
+//! after a clean close, and half a commit cannot pass for a whole one.
+
+use crate::error::{Result, StoreError};
+use crate::files;
+use crate::id::BundleId;
+use crate::record::{self, Entry, Past};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition,
+    WriteTransaction,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Definition = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
+const BUNDLES: Definition = TableDefinition::new("bundles");
+const ATTACHMENTS: Definition = TableDefinition::new("attachments");
+const PAST: Definition = TableDefinition::new("past");
+const ABOUT: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("about");
+
+/// Entries are small; the default would be sized for a real database.
+const CACHE_BYTES: usize = 4 << 20;
+
+pub(crate) struct Index {
+    database: Database,
+    path: PathBuf,
+}
+
+/// The tables within one transaction.
+pub(crate) struct Tables<'t> {
+    bundles: Table<'t, &'static [u8; 16], &'static [u8]>,
+    attachments: Table<'t, &'static [u8; 16], &'static [u8]>,
+    past: Table<'t, &'static [u8; 16], &'static [u8]>,
+    path: &'t Path,
+}
+
+fn fault<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
+    let path = path.to_path_buf();
+    move |e| StoreError::Index {
+        path,
+        source: Box::new(e.into()),
+    }
+}
+
+impl Index {
+    /// The path of a store's index.
+    pub(crate) fn path(dir: &Path) -> PathBuf {
+        dir.join("index.redb")
+    }
+
+    /// Makes an empty index, whole or not at all, that remembers which key it belongs to.
+    pub(crate) fn create(dir: &Path, key_check: &[u8; 32]) -> Result<()> {
+        let path = dir.join("index.new");
+        files::remove(&path)?;
+        let file = files::create_private(&path)?;
+        let database = Database::builder()
+            .set_cache_size(CACHE_BYTES)
+            .create_file(file)
+            .map_err(fault(&path))?;
+        let index = Self { database, path };
+        let txn = index.begin()?;
+        {
+            let mut about = txn.open_table(ABOUT).map_err(fault(&index.path))?;
+            about
+                .insert("key", key_check.as_slice())
+                .map_err(fault(&index.path))?;
+            Tables::open(&txn, &index.path)?;
+        }
+        txn.commit().map_err(fault(&index.path))?;
+        drop(index.database);
+        fs::rename(&index.path, Self::path(dir))
+            .map_err(StoreError::file("rename", &index.path))?;
+        files::sync_dir(dir)
+    }
+
+    pub(crate) fn open(dir: &Path) -> Result<Self> {
+        let path = Self::path(dir);
+        let database = Database::builder()
+            .set_cache_size(CACHE_BYTES)
+            .open(&path)
+            .map_err(fault(&path))?;
+        Ok(Self { database, path })
+    }
+
+    pub(crate) fn key_check(&self) -> Result<Vec<u8>> {
+        let txn = self.reading()?;
+        let about = txn.open_table(ABOUT).map_err(fault(&self.path))?;
+        let value = about.get("key").map_err(fault(&self.path))?;
+        Ok(value.map(|v| v.value().to_vec()).unwrap_or_default())
+    }
+
+    fn begin(&self) -> Result<WriteTransaction> {
+        let mut txn = self.database.begin_write().map_err(fault(&self.path))?;
+        txn.set_quick_repair(true);
+        Ok(txn)
+    }
+
+    fn reading(&self) -> Result<ReadTransaction> {
+        self.database.begin_read().map_err(fault(&self.path))
+    }
+
+    /// One transaction: all of it is on the disk when this returns, or none if `change` fails.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Tables<'_>) -> Result<T>) -> Result<T> {
+        let txn = self.begin()?;
+        // Dropped without a commit, the transaction is undone.
+        let done = change(&mut Tables::open(&txn, &self.path)?)?;
+        txn.commit().map_err(fault(&self.path))?;
+        Ok(done)
+    }
+
+    pub(crate) fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
+        let value = self.value(BUNDLES, id)?;
+        value.map(|v| record::decode_entry(id, &v)).transpose()
+    }
+
+    pub(crate) fn past(&self, id: BundleId) -> Result<Option<Past>> {
+        let value = self.value(PAST, id)?;
+        value.map(|v| record::decode_past(id, &v)).transpose()
+    }
+
+    pub(crate) fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
+        self.value(ATTACHMENTS, id)
+    }
+
+    fn value(&self, table: Definition, id: BundleId) -> Result<Option<Vec<u8>>> {
+        let txn = self.reading()?;
+        let table = txn.open_table(table).map_err(fault(&self.path))?;
+        let value = table.get(id.as_bytes()).map_err(fault(&self.path))?;
+        Ok(value.map(|v| v.value().to_vec()))
+    }
+
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+        let table = self
+            .reading()?
+            .open_table(BUNDLES)
+            .map_err(fault(&self.path))?;
+        collect(&table, &self.path, record::decode_entry)
+    }
+
+    pub(crate) fn pasts(&self) -> Result<Vec<Past>> {
+        let table = self
+            .reading()?
+            .open_table(PAST)
+            .map_err(fault(&self.path))?;
+        collect(&table, &self.path, record::decode_past)
+    }
+}
+
+fn collect<T>(
+    table: &impl ReadableTable<&'static [u8; 16], &'static [u8]>,
+    path: &Path,
+    decode: impl Fn(BundleId, &[u8]) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    for pair in table.iter().map_err(fault(path))? {
+        let (key, value) = pair.map_err(fault(path))?;
+        all.push(decode(BundleId::from_bytes(*key.value()), value.value())?);
+    }
+    Ok(all)
+}
+
+impl<'t> Tables<'t> {
+    fn open(txn: &'t WriteTransaction, path: &'t Path) -> Result<Self> {
+        Ok(Self {
+            bundles: txn.open_table(BUNDLES).map_err(fault(path))?,
+            attachments: txn.open_table(ATTACHMENTS).map_err(fault(path))?,
+            past: txn.open_table(PAST).map_err(fault(path))?,
+            path,
+        })
+    }
+
+    pub(crate) fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
+        let value = self.bundles.get(id.as_bytes()).map_err(fault(self.path))?;
+        value
+            .map(|v| record::decode_entry(id, v.value()))
+            .transpose()
+    }
+
+    pub(crate) fn past(&self, id: BundleId) -> Result<Option<Past>> {
+        let value = self.past.get(id.as_bytes()).map_err(fault(self.path))?;
+        value
+            .map(|v| record::decode_past(id, v.value()))
+            .transpose()
+    }
+
+    pub(crate) fn insert(&mut self, entry: &Entry, attachment: &[u8]) -> Result<()> {
+        let id = entry.id;
+        let record = record::encode_entry(entry);
+        self.bundles
+            .insert(id.as_bytes(), record.as_slice())
+            .map_err(fault(self.path))?;
+        self.attachments
+            .insert(id.as_bytes(), attachment)
+            .map_err(fault(self.path))?;
+        Ok(())
+    }
+
+    /// From a stored bundle to a tombstone. Gives back the attachment.
+    pub(crate) fn bury(&mut self, past: &Past) -> Result<Vec<u8>> {
+        let id = past.id;
+        let record = record::encode_past(past);
+        self.bundles
+            .remove(id.as_bytes())
+            .map_err(fault(self.path))?;
+        self.past
+            .insert(id.as_bytes(), record.as_slice())
+            .map_err(fault(self.path))?;
+        let attachment = self
+            .attachments
+            .remove(id.as_bytes())
+            .map_err(fault(self.path))?;
+        Ok(attachment.map(|v| v.value().to_vec()).unwrap_or_default())
+    }
+
+    /// Forgets a tombstone.
+    pub(crate) fn forget(&mut self, id: BundleId) -> Result<()> {
+        self.past.remove(id.as_bytes()).map_err(fault(self.path))?;
+        Ok(())
+    }
+}

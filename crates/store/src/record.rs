@@ -1,0 +1,248 @@
+//! What the index knows about a bundle, and how that is written down.
+//!
+//! Records are postcard after one byte of version, so that a later program can tell them apart. The attachment is a
+//! value of its own: listing and choosing do not touch it.
+
+use crate::error::{Result, StoreError};
+use crate::id::BundleId;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Bytes that an attachment may have.
+pub const ATTACHMENT_LIMIT: usize = 1 << 20;
+/// How long a name stays taken after its bundle's expiry: clocks of the two sides may differ, sessions may last.
+pub const GRACE_SECONDS: u64 = 7 * 24 * 3600;
+
+const VERSION: u8 = 1;
+
+/// What a bundle is for, as told when it is drafted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// Its name, the same on both sides.
+    pub id: BundleId,
+    /// Whose the other half is: which server, or which client's pseudonym.
+    pub peer: [u8; 32],
+    /// The fingerprint of the program that it was prepared for.
+    pub program: [u8; 32],
+    /// Tokens that it can take.
+    pub tokens: u32,
+    /// When it was made, in Unix seconds.
+    pub created: u64,
+    /// When it is to be deleted unspent, in Unix seconds.
+    pub expires: u64,
+    /// What else its owner needs with it, at most [`ATTACHMENT_LIMIT`] bytes. Not encrypted: public data only.
+    pub attachment: Vec<u8>,
+}
+
+/// A stored bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub id: BundleId,
+    /// Whose the other half is.
+    pub peer: [u8; 32],
+    /// The program's fingerprint.
+    pub program: [u8; 32],
+    /// Tokens that it can take.
+    pub tokens: u32,
+    /// When it was made.
+    pub created: u64,
+    /// When it expires.
+    pub expires: u64,
+    /// Bytes of material.
+    pub bytes: u64,
+    /// Bytes on the disk.
+    pub file_bytes: u64,
+}
+
+/// What became of a bundle that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Fate {
+    /// Given out, once.
+    Spent,
+    /// Deleted on request.
+    Deleted,
+    /// Deleted after its time.
+    Expired,
+    /// Its file was missing or damaged when it was to be spent.
+    Damaged,
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spent => "spent",
+            Self::Deleted => "deleted",
+            Self::Expired => "expired",
+            Self::Damaged => "damaged",
+        })
+    }
+}
+
+/// A tombstone: the memory of a bundle that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// Its name.
+    pub id: BundleId,
+    /// Whose the other half was.
+    pub peer: [u8; 32],
+    /// What became of it.
+    pub fate: Fate,
+    /// How often it was given out: one if spent, else zero.
+    pub spends: u32,
+    /// When it went.
+    pub at: u64,
+    /// Until when the name stays taken.
+    pub until: u64,
+}
+
+/// Which bundle will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of this peer.
+    pub peer: [u8; 32],
+    /// For this program, if it matters.
+    pub program: Option<[u8; 32]>,
+    /// For at least so many tokens.
+    pub tokens: u32,
+}
+
+impl Wanted {
+    /// Whether a bundle will do.
+    pub fn fits(&self, entry: &Entry) -> bool {
+        entry.peer == self.peer
+            && self.program.is_none_or(|program| program == entry.program)
+            && entry.tokens >= self.tokens
+    }
+}
+
+/// How much is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bundles.
+    pub bundles: u64,
+    /// Bytes on the disk.
+    pub bytes: u64,
+}
+
+/// How much is stored, and for whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Altogether.
+    pub total: Held,
+    /// For each peer.
+    pub peers: BTreeMap<[u8; 32], Held>,
+    /// Tombstones kept.
+    pub tombstones: u64,
+}
+
+impl Usage {
+    /// What is stored for one peer.
+    pub fn of(&self, peer: &[u8; 32]) -> Held {
+        self.peers.get(peer).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        for held in [&mut self.total, self.peers.entry(entry.peer).or_default()] {
+            held.bundles += 1;
+            held.bytes = held.bytes.saturating_add(entry.file_bytes);
+        }
+    }
+}
+
+/// What [`crate::Store::delete_expired`] removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Bundles whose time was over.
+    pub bundles: u64,
+    /// Bytes on the disk that they had.
+    pub bytes: u64,
+    /// Tombstones that are no longer needed.
+    pub tombstones: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EntryRecord {
+    peer: [u8; 32],
+    program: [u8; 32],
+    tokens: u32,
+    created: u64,
+    expires: u64,
+    bytes: u64,
+    file_bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PastRecord {
+    peer: [u8; 32],
+    fate: Fate,
+    spends: u32,
+    at: u64,
+    until: u64,
+}
+
+fn encode(record: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(record, vec![VERSION]).expect("records of fixed shape encode")
+}
+
+fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T> {
+    let fault = || StoreError::Record {
+        what,
+        bytes: bytes.len(),
+    };
+    let (&version, rest) = bytes.split_first().ok_or_else(fault)?;
+    match postcard::take_from_bytes(rest) {
+        Ok((record, [])) if version == VERSION => Ok(record),
+        _ => Err(fault()),
+    }
+}
+
+pub(crate) fn encode_entry(e: &Entry) -> Vec<u8> {
+    encode(&EntryRecord {
+        peer: e.peer,
+        program: e.program,
+        tokens: e.tokens,
+        created: e.created,
+        expires: e.expires,
+        bytes: e.bytes,
+        file_bytes: e.file_bytes,
+    })
+}
+
+pub(crate) fn decode_entry(id: BundleId, bytes: &[u8]) -> Result<Entry> {
+    let r: EntryRecord = decode("bundle record", bytes)?;
+    Ok(Entry {
+        id,
+        peer: r.peer,
+        program: r.program,
+        tokens: r.tokens,
+        created: r.created,
+        expires: r.expires,
+        bytes: r.bytes,
+        file_bytes: r.file_bytes,
+    })
+}
+
+pub(crate) fn encode_past(p: &Past) -> Vec<u8> {
+    encode(&PastRecord {
+        peer: p.peer,
+        fate: p.fate,
+        spends: p.spends,
+        at: p.at,
+        until: p.until,
+    })
+}
+
+pub(crate) fn decode_past(id: BundleId, bytes: &[u8]) -> Result<Past> {
+    let r: PastRecord = decode("tombstone", bytes)?;
+    Ok(Past {
+        id,
+        peer: r.peer,
+        fate: r.fate,
+        spends: r.spends,
+        at: r.at,
+        until: r.until,
+    })
+}

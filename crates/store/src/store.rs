@@ -1,0 +1,441 @@
+//! The store: every operation is one short turn under the lock.
+
+use crate::draft::Draft;
+use crate::error::{Result, StoreError};
+use crate::files::{self, StoreKey};
+use crate::id::BundleId;
+use crate::index::{Index, Tables};
+use crate::record::{
+    ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, Usage, Wanted,
+};
+use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, Opener, SALT_BYTES, sealed_bytes};
+use crate::spent::Spent;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use zeroize::Zeroizing;
+
+const KEY_CONTEXT: &[u8] = b"primer store v1: which key";
+
+/// Seconds since 1970 by the system's clock.
+pub fn unix_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| d.as_secs())
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the store's key is, or will be made: beside the store by default. Elsewhere (another disk, a memory file
+    /// system, a place that backups leave out) it keeps the bundles closed to whoever gets the store alone.
+    pub key_file: Option<PathBuf>,
+    /// How long an operation waits while another process holds the lock.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            key_file: None,
+            patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A directory of bundles. Cheap to clone; any number of threads and processes may use one store.
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+pub(crate) struct Shared {
+    dir: PathBuf,
+    pub(crate) key: StoreKey,
+    patience: Duration,
+    /// Threads queue here, processes at the lock file.
+    turn: Mutex<()>,
+}
+
+/// The lock, and the index open under it.
+struct Turn<'s> {
+    // Dropped in this order: the index is closed before others may open it.
+    index: Index,
+    _lock: File,
+    _turn: MutexGuard<'s, ()>,
+}
+
+/// A bulk file found to be whole, before its bundle is marked as spent.
+struct Bulk {
+    path: PathBuf,
+    file: File,
+    salt: Zeroizing<[u8; SALT_BYTES]>,
+}
+
+impl Store {
+    /// Opens a store, and makes it on first use: a directory that only its owner may enter.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(dir, &Options::default())
+    }
+
+    /// Opens a store whose key is kept elsewhere.
+    pub fn open_with_key(dir: impl AsRef<Path>, key_file: impl Into<PathBuf>) -> Result<Self> {
+        let options = Options {
+            key_file: Some(key_file.into()),
+            ..Options::default()
+        };
+        Self::open_with(dir, &options)
+    }
+
+    /// Opens a store as [`Options`] say, and removes what a killed process left behind.
+    pub fn open_with(dir: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let dir = dir.as_ref();
+        files::make_private_dir(dir)?;
+        files::make_private_dir(&dir.join("bundles"))?;
+        let key_file = match &options.key_file {
+            Some(path) => path.clone(),
+            None => dir.join("key"),
+        };
+        let lock = files::lock(dir, options.patience)?;
+        let is_new = !Index::path(dir).exists();
+        let key = files::load_key(&key_file, is_new)?;
+        let check = *blake3::keyed_hash(&key, KEY_CONTEXT).as_bytes();
+        if is_new {
+            Index::create(dir, &check)?;
+        }
+        let index = Index::open(dir)?;
+        if index.key_check()? != check {
+            return Err(StoreError::WrongKey {
+                path: dir.to_path_buf(),
+                key_file,
+            });
+        }
+        let shared = Shared {
+            dir: dir.to_path_buf(),
+            key,
+            patience: options.patience,
+            turn: Mutex::new(()),
+        };
+        shared.sweep(&index)?;
+        drop((index, lock));
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.0.dir
+    }
+
+    /// Begins a bundle. Write its material into the draft, then commit it.
+    ///
+    /// # Errors
+    /// If the name is taken, the attachment too large, or the disk full.
+    pub fn draft(&self, meta: Meta) -> Result<Draft> {
+        if meta.attachment.len() > ATTACHMENT_LIMIT {
+            return Err(StoreError::Attachment {
+                bytes: meta.attachment.len(),
+                limit: ATTACHMENT_LIMIT,
+            });
+        }
+        let turn = self.0.turn()?;
+        if turn.index.entry(meta.id)?.is_some() || turn.index.past(meta.id)?.is_some() {
+            return Err(StoreError::Taken { id: meta.id });
+        }
+        let mut unique = [0; 8];
+        getrandom::fill(&mut unique).expect("the operating system provides randomness");
+        let name = format!("{}-{:016x}.draft", meta.id, u64::from_le_bytes(unique));
+        let path = self.0.bundles().join(name);
+        let file = files::create_private(&path)?;
+        // Locked before the store's lock goes, so that no sweep finds it unlocked.
+        let locked = file.lock().map_err(StoreError::file("lock", &path));
+        drop(turn);
+        locked.inspect_err(|_| drop(files::remove(&path)))?;
+        Draft::begin(self.0.clone(), meta, path, file)
+    }
+
+    /// Takes the bundle `id` of `peer`: durably spent when this returns, see [`Spent`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent (or deleted) before,
+    /// [`StoreError::Expired`], [`StoreError::Damaged`].
+    pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
+        let turn = self.0.turn()?;
+        // What cannot be spent is refused without a write: an impatient peer costs no sync.
+        if let Some(past) = turn.index.past(id)?.filter(|past| past.peer == *peer) {
+            let (fate, at) = (past.fate, past.at);
+            return Err(StoreError::Gone { id, fate, at });
+        }
+        let entry = turn.index.entry(id)?.filter(|entry| entry.peer == *peer);
+        let entry = entry.ok_or(StoreError::Unknown { id })?;
+        if entry.expires <= now {
+            let expires = entry.expires;
+            return Err(StoreError::Expired { id, expires, now });
+        }
+        let taken = turn
+            .index
+            .change(|tables| self.0.take(tables, &entry, now))?;
+        match taken {
+            Ok((bulk, attachment)) => self.0.hand_out(entry, bulk, attachment),
+            Err(fault) => {
+                self.0.erase(&self.0.bundle_path(id))?;
+                Err(StoreError::Damaged { id, fault })
+            }
+        }
+    }
+
+    /// Takes any bundle that will do: the one for the fewest tokens, and of those the one that expires first.
+    pub fn spend_any(&self, wanted: &Wanted, now: u64) -> Result<Option<Spent>> {
+        let turn = self.0.turn()?;
+        let mut fitting = turn.index.entries()?;
+        fitting.retain(|entry| wanted.fits(entry) && entry.expires > now);
+        if fitting.is_empty() {
+            return Ok(None);
+        }
+        fitting.sort_by_key(|entry| (entry.tokens, entry.expires, entry.created, entry.id));
+        let mut damaged = Vec::new();
+        let taken = turn.index.change(|tables| {
+            for entry in fitting {
+                match self.0.take(tables, &entry, now)? {
+                    Ok((bulk, attachment)) => return Ok(Some((entry, bulk, attachment))),
+                    Err(_) => damaged.push(entry.id),
+                }
+            }
+            Ok(None)
+        })?;
+        for id in damaged {
+            self.0.erase(&self.0.bundle_path(id))?;
+        }
+        let spent = taken.map(|(entry, bulk, attachment)| self.0.hand_out(entry, bulk, attachment));
+        spent.transpose()
+    }
+
+    /// The stored bundles, those that expire first first.
+    pub fn list(&self) -> Result<Vec<Entry>> {
+        let mut entries = self.0.turn()?.index.entries()?;
+        entries.sort_by_key(|entry| (entry.expires, entry.id));
+        Ok(entries)
+    }
+
+    /// The tombstones: what became of bundles that are gone, until they are long expired.
+    pub fn history(&self) -> Result<Vec<Past>> {
+        self.0.turn()?.index.pasts()
+    }
+
+    /// Whether the bundle is there, unspent (it may be expired).
+    pub fn contains(&self, id: BundleId) -> Result<bool> {
+        Ok(self.0.turn()?.index.entry(id)?.is_some())
+    }
+
+    /// What was stored beside a bundle that is there.
+    pub fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
+        self.0.turn()?.index.attachment(id)
+    }
+
+    /// How much is stored, and for whom.
+    pub fn usage(&self) -> Result<Usage> {
+        let turn = self.0.turn()?;
+        let mut usage = Usage::default();
+        turn.index.entries()?.iter().for_each(|e| usage.add(e));
+        usage.tombstones = turn.index.pasts()?.len() as u64;
+        Ok(usage)
+    }
+
+    /// Deletes a bundle unspent; its name stays taken.
+    pub fn delete(&self, id: BundleId, now: u64) -> Result<()> {
+        let turn = self.0.turn()?;
+        let Some(entry) = turn.index.entry(id)? else {
+            return Err(match turn.index.past(id)? {
+                Some(Past { fate, at, .. }) => StoreError::Gone { id, fate, at },
+                None => StoreError::Unknown { id },
+            });
+        };
+        turn.index
+            .change(|tables| tables.bury(&tombstone(&entry, Fate::Deleted, now)))?;
+        self.0.erase(&self.0.bundle_path(id))
+    }
+
+    /// Deletes what has expired, and forgets tombstones that nobody can need any more.
+    pub fn delete_expired(&self, now: u64) -> Result<Removed> {
+        let turn = self.0.turn()?;
+        let mut expired = turn.index.entries()?;
+        expired.retain(|entry| entry.expires <= now);
+        let old = turn.index.pasts()?.into_iter().filter(|p| p.until <= now);
+        let old: Vec<_> = old.map(|past| past.id).collect();
+        let removed = Removed {
+            bundles: expired.len() as u64,
+            bytes: expired.iter().map(|entry| entry.file_bytes).sum(),
+            tombstones: old.len() as u64,
+        };
+        if removed == Removed::default() {
+            return Ok(removed);
+        }
+        turn.index.change(|tables| {
+            for entry in &expired {
+                tables.bury(&tombstone(entry, Fate::Expired, now))?;
+            }
+            old.iter().try_for_each(|id| tables.forget(*id))
+        })?;
+        for entry in &expired {
+            self.0.erase(&self.0.bundle_path(entry.id))?;
+        }
+        Ok(removed)
+    }
+}
+
+fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
+    Past {
+        id: entry.id,
+        peer: entry.peer,
+        fate,
+        spends: u32::from(fate == Fate::Spent),
+        at: now,
+        until: entry.expires.max(now).saturating_add(GRACE_SECONDS),
+    }
+}
+
+impl Shared {
+    fn bundles(&self) -> PathBuf {
+        self.dir.join("bundles")
+    }
+
+    fn bundle_path(&self, id: BundleId) -> PathBuf {
+        self.bundles().join(format!("{id}.bundle"))
+    }
+
+    fn turn(&self) -> Result<Turn<'_>> {
+        // The mutex guards nothing that a panic could leave half done.
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = files::lock(&self.dir, self.patience)?;
+        Ok(Turn {
+            index: Index::open(&self.dir)?,
+            _lock: lock,
+            _turn: turn,
+        })
+    }
+
+    /// Gives a written and synced draft its name, and the index its entry.
+    pub(crate) fn publish(&self, meta: &Meta, draft: &Path, bytes: u64) -> Result<()> {
+        let turn = self.turn()?;
+        let path = self.bundle_path(meta.id);
+        let entry = Entry {
+            id: meta.id,
+            peer: meta.peer,
+            program: meta.program,
+            tokens: meta.tokens,
+            created: meta.created,
+            expires: meta.expires,
+            bytes,
+            file_bytes: HEADER_BYTES as u64 + sealed_bytes(bytes),
+        };
+        let mut renamed = false;
+        let published = turn.index.change(|tables| {
+            if tables.entry(meta.id)?.is_some() || tables.past(meta.id)?.is_some() {
+                return Err(StoreError::Taken { id: meta.id });
+            }
+            tables.insert(&entry, &meta.attachment)?;
+            fs::rename(draft, &path).map_err(StoreError::file("rename", draft))?;
+            renamed = true;
+            files::sync_dir(&self.bundles())
+        });
+        if published.is_err() && renamed {
+            let _ = files::remove(&path);
+        }
+        published
+    }
+
+    /// Within a transaction: checks the bulk file and marks its bundle as spent, or as damaged if it is.
+    fn take(
+        &self,
+        tables: &mut Tables<'_>,
+        entry: &Entry,
+        now: u64,
+    ) -> Result<Result<(Bulk, Vec<u8>), String>> {
+        let found = self.find_bulk(entry)?;
+        let fate = match &found {
+            Ok(_) => Fate::Spent,
+            Err(_) => Fate::Damaged,
+        };
+        let attachment = tables.bury(&tombstone(entry, fate, now))?;
+        Ok(found.map(|bulk| (bulk, attachment)))
+    }
+
+    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is an
+    /// outer error and costs no bundle.
+    fn find_bulk(&self, entry: &Entry) -> Result<Result<Bulk, String>> {
+        let path = self.bundle_path(entry.id);
+        let mut file = match files::open_bulk(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(format!("{} is not there", path.display())));
+            }
+            file => file.map_err(StoreError::file("open", &path))?,
+        };
+        let got = file
+            .metadata()
+            .map_err(StoreError::file("look at", &path))?
+            .len();
+        if got != entry.file_bytes {
+            let expected = entry.file_bytes;
+            let fault = format!("{} has {got} bytes instead of {expected}", path.display());
+            return Ok(Err(fault));
+        }
+        let mut magic = [0; MAGIC.len()];
+        let mut salt = Zeroizing::new([0; SALT_BYTES]);
+        file.read_exact(&mut magic)
+            .and_then(|()| file.read_exact(&mut *salt))
+            .map_err(StoreError::file("read", &path))?;
+        if magic != MAGIC {
+            return Ok(Err(format!(
+                "{} does not begin as a bundle",
+                path.display()
+            )));
+        }
+        Ok(Ok(Bulk { path, file, salt }))
+    }
+
+    /// After the transaction: nobody but the reader can open the bundle any more.
+    fn hand_out(&self, entry: Entry, bulk: Bulk, attachment: Vec<u8>) -> Result<Spent> {
+        let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
+        files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;
+        let sealed = entry.file_bytes - HEADER_BYTES as u64;
+        let material = Opener::new(bulk.file, key, sealed).map_err(|e| StoreError::Damaged {
+            id: entry.id,
+            fault: e.to_string(),
+        })?;
+        Ok(Spent::new(entry, attachment, material))
+    }
+
+    /// Makes a bulk file unreadable and removes it, if it is there.
+    fn erase(&self, path: &Path) -> Result<()> {
+        match files::open_bulk(path) {
+            Ok(file) => files::erase(path, &file, HEADER_BYTES),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(StoreError::file("open", path)(e)),
+        }
+    }
+
+    /// Removes bulk files that the index does not know: of drafts whose process is gone, of bundles spent or
+    /// deleted right before a crash.
+    fn sweep(&self, index: &Index) -> Result<()> {
+        let known: BTreeSet<_> = index.entries()?.iter().map(|entry| entry.id).collect();
+        let dir = self.bundles();
+        for item in fs::read_dir(&dir).map_err(StoreError::file("list", &dir))? {
+            let path = item.map_err(StoreError::file("list", &dir))?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let Some((stem, kind)) = name.and_then(|name| name.rsplit_once('.')) else {
+                continue;
+            };
+            let abandoned = match kind {
+                "bundle" => stem.parse().is_ok_and(|id: BundleId| !known.contains(&id)),
+                "draft" => match files::open_bulk(&path) {
+                    Ok(file) => file.try_lock().is_ok(),
+                    Err(_) => false,
+                },
+                _ => false,
+            };
+            if abandoned {
+                self.erase(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! What the tests of the store share.
+#![allow(dead_code, missing_docs)]
+
+use primer_store::{BundleId, Meta, Store};
+use std::io::Write;
+
+pub(crate) const PEER: [u8; 32] = [5; 32];
+pub(crate) const PROGRAM: [u8; 32] = [6; 32];
+pub(crate) const NOW: u64 = 1_000_000;
+
+pub(crate) fn id(n: u64) -> BundleId {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&n.to_le_bytes());
+    BundleId::from_bytes(bytes)
+}
+
+pub(crate) fn meta(id: BundleId) -> Meta {
+    Meta {
+        id,
+        peer: PEER,
+        program: PROGRAM,
+        tokens: 32,
+        created: NOW,
+        expires: NOW + 1000,
+        attachment: b"plan".to_vec(),
+    }
+}
+
+/// Material that tells whose it is.
+pub(crate) fn material(id: BundleId, bytes: usize) -> Vec<u8> {
+    let mut out = vec![0; bytes];
+    blake3::Hasher::new()
+        .update(id.as_bytes())
+        .finalize_xof()
+        .fill(&mut out);
+    out
+}
+
+pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
+    let mut draft = store.draft(meta.clone()).unwrap();
+    draft.write_all(&material(meta.id, bytes)).unwrap();
+    draft.commit().unwrap();
+}
