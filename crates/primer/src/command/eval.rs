@@ -102,6 +102,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         Engine::Fixed => Some(model.prepare(
             args.model.prepared.as_deref(),
             args.model.calibration.as_ref(),
+            args.model.scheme.attention(),
         )?),
     };
     // Opened before the work, so that a bad path does not cost the results.

@@ -40,6 +40,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
     let prepared = model.prepare(
         args.model.prepared.as_deref(),
         args.model.calibration.as_ref(),
+        args.model.scheme.attention(),
     )?;
     let tokens = (args.tokens as usize).min(model.max_tokens());
     let plan = prepared.plan(tokens)?;
@@ -97,6 +98,7 @@ fn operation(step: &Step) -> &'static str {
         Op::Embed { .. } => "one-hot product",
         Op::Linear { .. } => "linear",
         Op::Scores { .. } => "query x key",
+        Op::MergedScores { .. } => "input x W x input",
         Op::Mix { .. } => "probability x value",
         Op::SquareSum { .. } => "sum of squares",
         Op::ScaleRows { .. } => "rows x factor",
@@ -130,6 +132,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     };
     match &step.op {
         Op::Embed { table, .. } => fractions(*table),
+        Op::MergedScores { weight, .. } => fractions(*weight),
         Op::Linear { terms, .. } => terms
             .iter()
             .map(|t| fractions(t.weight))

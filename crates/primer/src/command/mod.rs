@@ -5,7 +5,8 @@ mod eval;
 mod inspect;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use primer_plan::graph::Attention;
 use std::path::PathBuf;
 
 /// Private BERT inference: a client gets the label of its text from a server that never sees it.
@@ -41,6 +42,27 @@ struct ModelArgs {
     /// Take scales and integer weights from a file written by `inspect --save-prepared`
     #[arg(long, value_name = "FILE")]
     prepared: Option<PathBuf>,
+    /// The scheme whose integers are meant
+    #[arg(long, default_value = "fp")]
+    scheme: SchemeArg,
+}
+
+/// The schemes that differ in what they compute, not only in how.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SchemeArg {
+    /// Queries and keys are projected
+    Fp,
+    /// Queries and keys are merged (CHGS)
+    Fpc,
+}
+
+impl SchemeArg {
+    const fn attention(self) -> Attention {
+        match self {
+            Self::Fp => Attention::Separate,
+            Self::Fpc => Attention::Merged,
+        }
+    }
 }
 
 impl Cli {
