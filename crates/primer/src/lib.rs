@@ -5,7 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod client;
 pub mod command;
 pub mod progress;
+pub mod server;
+pub mod service;
 pub mod source;
+pub mod state;
 pub mod task;
+
+pub use client::{Client, ClientOptions};
+pub use server::{Server, ServerOptions};

@@ -77,10 +77,9 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Embed { .. }
-            | Op::Linear { .. }
-            | Op::MergedScores { .. }
-            | Op::Stop { .. } => return None,
+            Op::Embed { .. } | Op::Linear { .. } | Op::MergedScores { .. } | Op::Stop { .. } => {
+                return None;
+            }
         };
         Some(Self { left, right, kind })
     }
