@@ -52,7 +52,7 @@ fn a_text_gets_its_label_and_nothing_is_spent_twice() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let line = String::from_utf8(output.stdout).unwrap();
+    let line = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         line.starts_with("[{\"label\": \"negative\", \"score\": 0."),
         "{line}"
