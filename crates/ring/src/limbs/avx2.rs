@@ -1,4 +1,4 @@
-//! The inner loop of [`super`] on 256-bit vectors: twelve sums and three weights in registers.
+//! The inner loop of [`super`] on 256-bit vectors: eight sums and two weights in registers.
 #![allow(unsafe_code)] // Vector loads and stores inside arrays of a fixed length.
 
 use super::{BITS, COLUMNS, LIMBS, Limbs, Pair, Sums};
@@ -12,12 +12,42 @@ pub(super) fn block(limbs: &[Limbs], panel: &[Pair], sums: &mut Sums) {
     unsafe { run(limbs, panel, sums) }
 }
 
+/// The portable form, which the compiler turns into vectors here.
+pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
+    #[target_feature(enable = "avx2")]
+    fn run(sums: &Sums, out: &mut [u64]) {
+        super::finish(sums, out);
+    }
+    // SAFETY: as above.
+    unsafe { run(sums, out) }
+}
+
+/// The portable form, which the compiler turns into vectors here.
+pub(super) fn interleave(right: &[i16], cols: usize, first: usize, out: &mut [Pair]) {
+    #[target_feature(enable = "avx2")]
+    fn run(right: &[i16], cols: usize, first: usize, out: &mut [Pair]) {
+        super::interleave(right, cols, first, out);
+    }
+    // SAFETY: as above.
+    unsafe { run(right, cols, first, out) }
+}
+
+/// The portable form, which the compiler turns into vectors here.
+pub(super) fn cut_pairs(pairs: &[[u64; 2]], out: &mut [Limbs]) {
+    #[target_feature(enable = "avx2")]
+    fn run(pairs: &[[u64; 2]], out: &mut [Limbs]) {
+        super::cut_pairs(pairs, out);
+    }
+    // SAFETY: as above.
+    unsafe { run(pairs, out) }
+}
+
 #[target_feature(enable = "avx2")]
 fn run(limbs: &[Limbs], panel: &[Pair], sums: &mut Sums) {
     let mut short = [[_mm256_setzero_si256(); VECTORS]; LIMBS];
     for (limbs, pair) in limbs.iter().zip(panel) {
         let at = pair.as_ptr().cast::<__m256i>();
-        // SAFETY: a pair of rows is three vectors of eight columns.
+        // SAFETY: a pair of rows is two vectors of eight columns.
         let weights: [_; VECTORS] =
             std::array::from_fn(|v| unsafe { _mm256_loadu_si256(at.add(v)) });
         for l in 0..LIMBS {

@@ -1,14 +1,14 @@
 //! Products of residues by short integers, on limbs that fit a 16-bit multiplier.
 //!
-//! A residue of 41 bits, taken between `-p/2` and `p/2`, is cut into four limbs of eleven bits, each
-//! between `-2^10` and `2^10`. The machine multiplies sixteen pairs of 16-bit numbers at once and adds
+//! A residue of 41 bits is cut into four limbs of eleven bits, each between `-2^10` and `2^10`. The machine multiplies sixteen pairs of 16-bit numbers at once and adds
 //! neighbours; so the inner dimension runs in pairs, and four vectors of sums, one for each limb, grow by one
 //! such instruction and one addition a step.
 //!
 //! **Sums.** A step adds two products of a limb and a weight: at most `2·2^10·2^15 = 2^26`. [`BLOCK`] `= 31`
 //! steps stay below `2^31`, so a block is summed in 32 bits; then limbs are joined two by two,
 //! `low = s0 + 2^11·s1` and `high = s2 + 2^11·s3`, and added up in 64 bits. A product of `k` rows has
-//! `|low| ≤ k·2^25·(1 + 2^11) < k·2^37`, which fits for `k` up to `2^26`. The result is `low + 2^22·high`.
+//! `|low| ≤ k·2^25·(1 + 2^11) < k·2^36.01`, and `|high|` no more, which fits for `k` up to `2^25` even with a
+//! multiple of p near `2^62` added against the sign. The result is `low + 2^22·high`.
 //!
 //! **Order.** Weights are read once, a panel of [`COLUMNS`] columns at a time, and interleaved in pairs on the
 //! way; that is done again for every product, as it costs little beside the thirty rows that use them. Limbs
@@ -19,20 +19,20 @@
 mod avx2;
 
 use crate::modulus;
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 /// Limbs of a residue.
 const LIMBS: usize = 4;
 /// Bits of a limb.
 const BITS: u32 = 11;
-/// Columns of a panel: three vectors of eight 32-bit sums.
-const COLUMNS: usize = 24;
+/// Columns of a panel: two vectors of 32-bit sums for each limb. Three would not leave the registers room.
+const COLUMNS: usize = 16;
 /// Pairs of rows whose sums fit 32 bits.
 const BLOCK: usize = 31;
 /// Pairs of rows that are cut into limbs at once.
 const DEPTH: usize = 16 * BLOCK;
 /// Most rows of the right side.
-const MAX_INNER: usize = 1 << 26;
+const MAX_INNER: usize = 1 << 25;
 
 /// The limbs of two neighbours of a row: `[limb][neighbour]`.
 type Limbs = [[i16; 2]; LIMBS];
@@ -53,6 +53,8 @@ const ZERO: Sums = Sums {
     low: [0; COLUMNS],
     high: [0; COLUMNS],
 };
+
+const NOTHING: Pair = [[0; 2]; COLUMNS];
 
 /// Which form of the inner loop runs. Only looking finds the vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,58 @@ impl Kernel {
             Self::Portable => portable(limbs, panel, sums),
         }
     }
+
+    /// A panel of the right side.
+    fn interleave(self, right: &[i16], cols: usize, first: usize, out: &mut [Pair]) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::interleave(right, cols, first, out),
+            Self::Portable => interleave(right, cols, first, out),
+        }
+    }
+
+    /// The residues of sums.
+    #[inline(always)]
+    fn finish(self, sums: &Sums, out: &mut [u64]) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::finish(sums, out),
+            Self::Portable => finish(sums, out),
+        }
+    }
+
+    /// The limbs of some neighbours of a row; with an odd number the last is paired with zero.
+    fn cut(self, row: &[u64], out: &mut [Limbs]) {
+        assert!(out.len() == row.len().div_ceil(2));
+        let (pairs, rest) = row.as_chunks();
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::cut_pairs(pairs, out),
+            Self::Portable => cut_pairs(pairs, out),
+        }
+        if let ([last], Some(out)) = (rest, out.last_mut()) {
+            *out = cut::<BITS, LIMBS>(*last).map(|limb| [limb, 0]);
+        }
+    }
+}
+
+#[inline(always)]
+fn cut_pairs(pairs: &[[u64; 2]], out: &mut [Limbs]) {
+    for (pair, out) in pairs.iter().zip(out) {
+        let [a, b] = pair.map(cut::<BITS, LIMBS>);
+        *out = std::array::from_fn(|l| [a[l], b[l]]);
+    }
+}
+
+#[inline(always)]
+fn finish(sums: &Sums, out: &mut [u64]) {
+    // A multiple of p above every sum.
+    const LIFT: i64 = (modulus::P << 21) as i64;
+    for ((out, low), high) in out.iter_mut().zip(&sums.low).zip(&sums.high) {
+        let [low, high] = [low, high].map(|sum| modulus::reduce((sum + LIFT) as u64));
+        // Below 2^63 + 2^41.
+        *out = modulus::reduce((high << (2 * BITS)) + low);
+    }
 }
 
 fn portable(limbs: &[Limbs], panel: &[Pair], sums: &mut Sums) {
@@ -99,19 +153,21 @@ fn portable(limbs: &[Limbs], panel: &[Pair], sums: &mut Sums) {
     }
 }
 
-/// A residue as limbs: `Σ_i limb_i·2^(BITS·i)` is its representative of least absolute value.
+/// A residue as limbs: `Σ_i limb_i·2^(BITS·i)`. All but the last lie between `-2^(BITS-1)` and
+/// `2^(BITS-1)`; the last holds the remaining bits, of which 41 leave few enough.
 #[inline(always)]
 fn cut<const BITS: u32, const LIMBS: usize>(residue: u64) -> [i16; LIMBS] {
     debug_assert!(residue < modulus::P);
-    let mut rest = modulus::to_signed(residue);
+    let (half, last) = (1u64 << (BITS - 1), LIMBS - 1);
+    // With half a unit added to each limb they are plain digits.
+    let shifted = residue + (0..last).fold(0, |sum, i| sum + (half << (BITS * i as u32)));
     std::array::from_fn(|i| {
-        if i + 1 == LIMBS {
-            return rest as i16;
+        let digit = shifted >> (BITS * i as u32);
+        if i == last {
+            digit as i16
+        } else {
+            ((digit & (2 * half - 1)) as i16) - half as i16
         }
-        // The low bits, read as a signed number.
-        let limb = rest << (64 - BITS) >> (64 - BITS);
-        rest = (rest - limb) >> BITS;
-        limb as i16
     })
 }
 
@@ -125,12 +181,13 @@ pub(crate) struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        self.limbs.as_flattened_mut().as_flattened_mut().zeroize();
-        self.panel.as_flattened_mut().as_flattened_mut().zeroize();
-        for sums in &mut self.sums {
-            sums.low.zeroize();
-            sums.high.zeroize();
-        }
+        self.limbs.fill(Limbs::default());
+        self.panel.fill(NOTHING);
+        self.sums.fill(ZERO);
+        // Number by number, as `zeroize` does it, would take as long as a small product.
+        optimization_barrier(self.limbs.as_slice());
+        optimization_barrier(self.panel.as_slice());
+        optimization_barrier(self.sums.as_slice());
     }
 }
 
@@ -166,17 +223,14 @@ fn run(
     for first in (0..inner).step_by(2 * DEPTH) {
         let depth = (inner - first).min(2 * DEPTH);
         let pairs = depth.div_ceil(2);
-        limbs.clear();
-        for row in left.chunks_exact(inner) {
-            limbs.extend(row[first..first + depth].chunks(2).map(|pair| {
-                let a = cut::<BITS, LIMBS>(pair[0]);
-                let b = pair.get(1).map_or([0; LIMBS], |&v| cut::<BITS, LIMBS>(v));
-                std::array::from_fn(|l| [a[l], b[l]])
-            }));
+        limbs.resize(rows * pairs, Limbs::default());
+        for (row, out) in left.chunks_exact(inner).zip(limbs.chunks_exact_mut(pairs)) {
+            kernel.cut(&row[first..first + depth], out);
         }
         let right = &right[first * cols..][..depth * cols];
         for (p, sums) in sums.chunks_exact_mut(rows).enumerate() {
-            interleave(right, cols, p * COLUMNS, panel);
+            panel.resize(pairs, NOTHING);
+            kernel.interleave(right, cols, p * COLUMNS, panel);
             for (at, panel) in panel.chunks(BLOCK).enumerate() {
                 for (limbs, sums) in limbs.chunks_exact(pairs).zip(&mut *sums) {
                     kernel.block(&limbs[at * BLOCK..][..panel.len()], panel, sums);
@@ -184,40 +238,31 @@ fn run(
             }
         }
     }
-    let mut out = Vec::with_capacity(rows * cols);
-    for r in 0..rows {
-        for p in 0..panels {
-            let sums = &sums[p * rows + r];
-            let count = COLUMNS.min(cols - p * COLUMNS);
-            out.extend((0..count).map(|c| {
-                // Below 2^63 + 2^41.
-                let high = modulus::from_signed(sums.high[c]) << (2 * BITS);
-                modulus::reduce(high + modulus::from_signed(sums.low[c]))
-            }));
+    let mut out = vec![0; rows * cols];
+    for (r, out) in out.chunks_exact_mut(cols).enumerate() {
+        for (p, out) in out.chunks_mut(COLUMNS).enumerate() {
+            kernel.finish(&sums[p * rows + r], out);
         }
     }
     out
 }
 
 /// Some columns of a matrix in pairs of rows; what lies outside is zero.
-fn interleave(right: &[i16], cols: usize, first: usize, out: &mut Vec<Pair>) {
-    out.clear();
-    let count = COLUMNS.min(cols - first);
-    out.extend(right.chunks(2 * cols).map(|rows| {
+#[inline(always)]
+fn interleave(right: &[i16], cols: usize, first: usize, out: &mut [Pair]) {
+    for (rows, out) in right.chunks(2 * cols).zip(out) {
         let (a, b) = rows.split_at(cols);
-        let mut pair = [[0; 2]; COLUMNS];
-        if count == COLUMNS && b.len() == cols {
-            let columns = a[first..][..COLUMNS].iter().zip(&b[first..][..COLUMNS]);
-            for (pair, (a, b)) in pair.iter_mut().zip(columns) {
+        let (a, b) = (&a[first..], b.get(first..).unwrap_or(&[]));
+        if let (Some(a), Some(b)) = (a.first_chunk::<COLUMNS>(), b.first_chunk::<COLUMNS>()) {
+            for (pair, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
                 *pair = [*a, *b];
             }
         } else {
-            for (c, pair) in pair.iter_mut().enumerate().take(count) {
-                *pair = [a[first + c], b.get(first + c).map_or(0, |v| *v)];
+            for (c, pair) in out.iter_mut().enumerate() {
+                *pair = [a, b].map(|row| row.get(c).map_or(0, |v| *v));
             }
         }
-        pair
-    }));
+    }
 }
 
 /// Bits of a limb of a residue on the right.
@@ -247,7 +292,8 @@ pub(crate) fn product_residues(
         }
     }
     let wide = product(left, &short, inner, RIGHT_LIMBS * cols, scratch);
-    short.zeroize();
+    short.fill(0);
+    optimization_barrier(short.as_slice());
     let mut out = Vec::with_capacity(wide.len() / RIGHT_LIMBS);
     for row in wide.chunks_exact((RIGHT_LIMBS * cols).max(1)) {
         out.extend((0..cols).map(|c| {
@@ -320,13 +366,15 @@ mod tests {
 
     #[test]
     fn extremes_do_not_overflow() {
-        // Residues whose limbs are all -2^10 or near 2^10, and the ends of the range.
-        let limbs = |limb: i64| (0..LIMBS as u32).map(|i| limb << (BITS * i)).sum::<i64>();
+        // Residues with all limbs at their lowest or highest, and the ends of the range.
+        let lowest = |sign: i64, top: i64| {
+            (0..3).fold(top << 33, |sum, i| sum + (sign << (10 + 11 * i))) as u64
+        };
         let residues = [
-            modulus::from_signed(-(limbs(1 << 10) & ((1 << 40) - 1))),
-            modulus::from_signed(limbs(1023) & ((1 << 40) - 1)),
+            lowest(-1, 256),
+            lowest(-1, 1),
+            lowest(1, 255) - (1 << 22 | 1 << 11 | 1),
             P / 2,
-            P / 2 + 1,
             P - 1,
             0,
         ];
@@ -357,7 +405,7 @@ mod tests {
             .into_iter()
             .chain((0..1000).map(|_| rng.next_u64() % P))
         {
-            fn sum<const BITS: u32, const LIMBS: usize>(v: u64, bound: i16) -> i64 {
+            fn sum<const BITS: u32, const LIMBS: usize>(v: u64, bound: i16) -> u64 {
                 let limbs = cut::<BITS, LIMBS>(v);
                 assert!(
                     limbs.iter().all(|l| (-bound..=bound).contains(l)),
@@ -366,13 +414,10 @@ mod tests {
                 limbs
                     .iter()
                     .rev()
-                    .fold(0, |sum, l| (sum << BITS) + i64::from(*l))
+                    .fold(0i64, |sum, l| (sum << BITS) + i64::from(*l)) as u64
             }
-            assert_eq!(sum::<BITS, LIMBS>(v, 1 << 10), modulus::to_signed(v));
-            assert_eq!(
-                sum::<RIGHT_BITS, RIGHT_LIMBS>(v, 1 << 13),
-                modulus::to_signed(v)
-            );
+            assert_eq!(sum::<BITS, LIMBS>(v, 1 << 10), v);
+            assert_eq!(sum::<RIGHT_BITS, RIGHT_LIMBS>(v, 1 << 13), v);
         }
     }
 }
