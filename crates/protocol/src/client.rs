@@ -493,6 +493,9 @@ impl Walk<'_> {
         }
         let last = &graph.steps[graph.steps.len() - 1];
         answer.times.add(last, started);
+        // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does not wait for it.
+        let source = self.source;
+        std::thread::spawn(move || drop(source));
         Ok(answer)
     }
 }
