@@ -223,7 +223,7 @@ fn one(
         "primer: {}, scheme {name}: preparing the model",
         subject.name
     );
-    let weights = &subject.weights;
+    let weights = &subject.weights.with_attention(scheme.attention());
     let scales = calibrate(weights, &subject.text, &subject.calibration, |_, _| ())
         .with_context(|| format!("calibrating {}", subject.name))?;
     let model = IntModel::quantise(weights, scales)?;

@@ -5,8 +5,8 @@ mod eval;
 mod inspect;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use primer_plan::graph::Attention;
+use clap::{Args, Parser, Subcommand};
+use primer_protocol::Scheme;
 use std::path::PathBuf;
 
 /// Private BERT inference: a client gets the label of its text from a server that never sees it.
@@ -42,27 +42,9 @@ struct ModelArgs {
     /// Take scales and integer weights from a file written by `inspect --save-prepared`
     #[arg(long, value_name = "FILE")]
     prepared: Option<PathBuf>,
-    /// The scheme whose integers are meant
+    /// The scheme: base, f and fp compute the same integers, fpc merges queries and keys
     #[arg(long, default_value = "fp")]
-    scheme: SchemeArg,
-}
-
-/// The schemes that differ in what they compute, not only in how.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SchemeArg {
-    /// Queries and keys are projected
-    Fp,
-    /// Queries and keys are merged (CHGS)
-    Fpc,
-}
-
-impl SchemeArg {
-    const fn attention(self) -> Attention {
-        match self {
-            Self::Fp => Attention::Separate,
-            Self::Fpc => Attention::Merged,
-        }
-    }
+    scheme: Scheme,
 }
 
 impl Cli {
