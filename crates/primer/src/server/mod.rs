@@ -26,7 +26,6 @@ use models::Models;
 use primer_model::text::BUCKETS;
 use primer_net::tls::{Fingerprint, TlsServer};
 use primer_net::{Options, Shape};
-use primer_plan::graph::Attention;
 use primer_plan::shape::Head;
 use primer_protocol::{Reveal, Scheme};
 use primer_store::{Store, unix_now};
@@ -140,7 +139,7 @@ impl Server {
         let model = Model::load(options.model.as_deref()).map_err(failed)?;
         let (prepared, calibration) = (options.prepared.as_deref(), options.calibration.as_ref());
         let integers = model
-            .prepare(prepared, calibration, attention(options.scheme))
+            .prepare(prepared, calibration, options.scheme.attention())
             .map_err(failed)?;
         let tokenizer = model.tokenizer.encode();
         let limits = options.limits;
@@ -300,14 +299,6 @@ fn sweep(shared: &Shared) {
         if shared.gate.sleep(Duration::from_secs(600)) {
             return;
         }
-    }
-}
-
-/// The graph that a scheme computes: only CHGS merges queries and keys.
-fn attention(scheme: Scheme) -> Attention {
-    match scheme.name() {
-        "fpc" => Attention::Merged,
-        _ => Attention::Separate,
     }
 }
 
