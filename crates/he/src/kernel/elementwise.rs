@@ -106,6 +106,18 @@ versions! {
         }
     }
 
+    /// `out = Σ parts·factors + constant`, lazily: below `3q`.
+    pub fn fold(prime: Prime, out: &mut [u32], parts: [&[u32]; 4], factors: [Shoup; 4], constant: u32) {
+        let (len, twice) = (out.len(), 2 * prime.value());
+        let parts = parts.map(|part| &part[..len]);
+        for i in 0..len {
+            let term = |k: usize| prime.mul_shoup_lazy(parts[k][i], factors[k]);
+            let first = reduce_once(term(0) + term(1), twice);
+            let second = reduce_once(term(2) + term(3), twice);
+            out[i] = reduce_once(first + second, twice) + constant;
+        }
+    }
+
     /// `out += signed · factor` for signed numbers below `2^60`.
     pub fn add_lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
         for (o, &x) in out.iter_mut().zip(signed) {

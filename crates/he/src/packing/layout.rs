@@ -154,6 +154,17 @@ impl Layout {
         }
     }
 
+    /// Output features that diagonal `r` may bring something to, for chunks of these widths.
+    pub(crate) fn reached(&self, r: i32, width_in: usize, width_out: usize) -> Range<usize> {
+        match self.packing {
+            Packing::TokensFirst => {
+                let end = (width_in as i32 - r).clamp(0, width_out as i32) as usize;
+                (-r).clamp(0, end as i32) as usize..end
+            }
+            Packing::FeaturesFirst => 0..width_out,
+        }
+    }
+
     /// Every rotation that products in this layout use: what the client makes keys for.
     pub fn rotations(&self) -> Vec<i32> {
         let baby = self.baby_steps() as i32;
@@ -325,6 +336,9 @@ impl Shape {
 
     /// The block entry at an input and an output column of the whole matrix: block, row, column.
     pub(crate) fn entry(&self, input: usize, output: usize) -> Option<(usize, usize, usize)> {
+        if self.blocks == 1 {
+            return Some((0, input, output));
+        }
         let (block, row) = (input / self.inputs, input % self.inputs);
         (output / self.outputs == block).then(|| (block, row, output % self.outputs))
     }
