@@ -112,7 +112,7 @@ impl FoldedSlots {
 pub(crate) struct FoldedNtt {
     ntt: Ntt,
     /// What the parts of `c_i` and `c_(h-i)` are multiplied with.
-    factors: [Shoup; 4],
+    factors: [[Shoup; 2]; 2],
     /// Takes the offsets away.
     constant: u32,
 }
@@ -128,46 +128,20 @@ impl FoldedNtt {
         Self {
             ntt,
             factors: [
-                factor(1, 0),
-                factor(1, LOW_BITS),
-                factor(turn, 0),
-                factor(turn, LOW_BITS),
+                [factor(1, 0), factor(1, LOW_BITS)],
+                [factor(turn, 0), factor(turn, LOW_BITS)],
             ],
             constant: prime.neg(offset),
         }
     }
 
-    /// Transforms a polynomial. `turned` are the parts of `c_h, c_(h-1), …, c_1` ([`turn`]).
-    pub(crate) fn forward(
-        &self,
-        simd: Simd,
-        [low, high]: [&[u32]; 2],
-        turned: [&[u32]; 2],
-        out: &mut [u32],
-    ) {
-        elementwise::fold(
-            simd,
-            self.ntt.prime(),
-            out,
-            [low, high, turned[0], turned[1]],
-            self.factors,
-            self.constant,
-        );
+    /// Transforms a polynomial given by the parts of its coefficients.
+    pub(crate) fn forward(&self, simd: Simd, parts: [&[u32]; 2], out: &mut [u32]) {
+        // The coefficient in the middle is zero.
+        let last = [0, (OFFSET >> LOW_BITS) as u32];
+        let (prime, factors) = (self.ntt.prime(), self.factors);
+        elementwise::fold(simd, prime, out, parts, last, factors, self.constant);
         self.ntt.forward(out);
-    }
-}
-
-/// The parts of coefficients in the order `c_h, c_(h-1), …, c_1`.
-pub(crate) fn turn([low, high]: [&[u32]; 2], turned: [&mut [u32]; 2]) {
-    for ((part, turned), zero) in [low, high]
-        .into_iter()
-        .zip(turned)
-        .zip([0, (OFFSET >> LOW_BITS) as u32])
-    {
-        turned[0] = zero;
-        for (t, &c) in turned[1..].iter_mut().zip(part.iter().rev()) {
-            *t = c;
-        }
     }
 }
 
@@ -201,8 +175,6 @@ mod tests {
                     let c = (i64::from(high[i]) << LOW_BITS) + i64::from(low[i]) - OFFSET;
                     assert_eq!(c, modulus::to_signed(coefficients[i]), "{i} of {row}");
                 }
-                let (mut turned_low, mut turned_high) = (vec![0; row], vec![0; row]);
-                turn([&low, &high], [&mut turned_low, &mut turned_high]);
                 for prime in Prime::largest(7) {
                     let signed = coefficients.iter().map(|&c| modulus::to_signed(c));
                     let mut want: Vec<u32> = signed
@@ -211,12 +183,7 @@ mod tests {
                     Ntt::new(prime, 2 * row, Simd::portable()).forward(&mut want);
                     for simd in Simd::available() {
                         let mut got = vec![0; row];
-                        FoldedNtt::new(prime, row, simd).forward(
-                            simd,
-                            [&low, &high],
-                            [&turned_low, &turned_high],
-                            &mut got,
-                        );
+                        FoldedNtt::new(prime, row, simd).forward(simd, [&low, &high], &mut got);
                         assert_eq!(got, want[..row], "{row} {simd:?}");
                         assert!((0..row).all(|i| want[i] == want[2 * row - 1 - i]));
                     }

@@ -4,6 +4,7 @@ use crate::error::{ProtocolError, Result};
 use crate::hgs::{self, Scaling};
 use crate::scheme::Program;
 use crate::share::power;
+use primer_he::packing::layout::Shape;
 use primer_he::packing::weights::PreparedWeights;
 use primer_he::slotwise::PreparedCentred;
 use primer_model::quantise::{IntModel, IntWeight};
@@ -12,8 +13,8 @@ use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use std::sync::Arc;
 
-/// Dense weights larger than this are encoded anew for every product instead of being kept.
-const KEEP_WEIGHTS: usize = 8 << 20;
+/// Bytes of encoded weights that a server keeps. Those beyond are encoded anew for every product.
+const KEEP_BYTES: usize = 4 << 30;
 
 /// A model ready to be multiplied with encrypted masks of one program.
 pub struct ServerModel {
@@ -49,28 +50,39 @@ impl ServerModel {
             program: program.clone(),
             weights: graph.weights.iter().map(|_| HeWeight::None).collect(),
         };
+        let mut room = KEEP_BYTES;
         for step in &graph.steps {
             let rows = graph.value(step.output()).rows;
             for term in hgs::terms(plan, step)
                 .into_iter()
                 .flat_map(|(terms, _)| terms)
             {
-                let encoded = this.encode(rows, term.weight, term.scaling)?;
+                let encoded = this.encode(rows, term.weight, term.scaling, &mut room)?;
                 this.weights[term.weight.index()] = encoded;
             }
         }
         Ok(this)
     }
 
-    fn encode(&self, rows: usize, id: WeightId, scaling: Scaling) -> Result<HeWeight> {
+    fn encode(
+        &self,
+        rows: usize,
+        id: WeightId,
+        scaling: Scaling,
+        room: &mut usize,
+    ) -> Result<HeWeight> {
         let layout = self.program.layout(rows)?;
         let params = self.program.params();
         Ok(match self.weight(id) {
-            IntWeight::Dense(matrix) if matrix.data().len() > KEEP_WEIGHTS => {
-                HeWeight::Dense(PreparedWeights::streamed(params, &layout, matrix.clone())?)
-            }
             IntWeight::Dense(matrix) => {
-                HeWeight::Dense(PreparedWeights::dense(params, &layout, matrix)?)
+                let shape = Shape::dense(matrix.rows(), matrix.cols());
+                let bytes = PreparedWeights::dense_bytes(params, &layout, shape)?;
+                HeWeight::Dense(if bytes <= *room {
+                    *room -= bytes;
+                    PreparedWeights::dense(params, &layout, matrix)?
+                } else {
+                    PreparedWeights::streamed(params, &layout, matrix.clone())?
+                })
             }
             IntWeight::Diagonal { .. } => {
                 let (gain, mean) = self.diagonal(id, scaling);

@@ -3,16 +3,14 @@
 //! The first step is the same for all primes; the second writes the numbers as [`crate::kernel::weighted`] reads them,
 //! for one prime only, so that they are still in a cache when they are used.
 
-use crate::folded::{FoldedNtt, FoldedSlots, turn};
+use crate::folded::{FoldedNtt, FoldedSlots};
+use crate::kernel::elementwise;
 use crate::kernel::weighted::Runs;
 use crate::packing::layout::Layout;
 use crate::packing::weights::{PreparedPart, PreparedWeights, runs};
 use crate::params::Params;
 use crate::simd::Simd;
 use zeroize::Zeroize;
-
-/// Diagonals whose values are put in place together: whole vectors are read and whole lines written.
-const TOGETHER: usize = 8;
 
 /// The diagonals of a group of inputs by coefficients: `[output, giant][input, baby][period]`, in two parts.
 #[derive(Default)]
@@ -39,7 +37,6 @@ pub(crate) struct Encoder {
     ntts: Vec<FoldedNtt>,
     runs: Runs,
     values: Vec<u64>,
-    turned: [Vec<u32>; 2],
     /// The diagonals of one giant step modulo one prime: `[baby][period]`.
     tile: Vec<u32>,
 }
@@ -57,7 +54,6 @@ impl Encoder {
             ntts,
             runs: runs(params, layout),
             values: vec![0; period],
-            turned: [vec![0; period], vec![0; period]],
             tile: vec![0; layout.baby_steps() * period],
         }
     }
@@ -143,9 +139,7 @@ impl Encoder {
                     &coefficients.low[at..][..period],
                     &coefficients.high[at..][..period],
                 ];
-                let [low, high] = &mut self.turned;
-                turn(parts, [low, high]);
-                self.ntts[j].forward(self.simd, parts, [low, high], tile);
+                self.ntts[j].forward(self.simd, parts, tile);
             }
             self.place(index * baby, coefficients.empty.len(), terms, out);
         }
@@ -157,25 +151,14 @@ impl Encoder {
         let baby = self.tile.len() / period;
         let (output, term) = (first / terms, first % terms);
         let at = |group: usize| ((group * (diagonals / terms) + output) * terms + term) * per;
-        if per > 1 || !groups.is_multiple_of(TOGETHER) {
-            for group in 0..groups {
-                let out = &mut out[at(group)..][..baby * per];
-                for (b, out) in out.chunks_exact_mut(per).enumerate() {
-                    out.copy_from_slice(&self.tile[b * period + group * per..][..per]);
-                }
-            }
+        if per == 1 && baby.is_multiple_of(8) {
+            elementwise::transpose(self.simd, &self.tile, period, &mut out[at(0)..], diagonals);
             return;
         }
-        let mut lines = vec![[0; TOGETHER]; baby];
-        for group in (0..groups).step_by(TOGETHER) {
-            for (line, values) in lines.iter_mut().zip(self.tile.chunks_exact(period)) {
-                line.copy_from_slice(&values[group..group + TOGETHER]);
-            }
-            for g in 0..TOGETHER {
-                let out = &mut out[at(group + g)..][..baby];
-                for (out, line) in out.iter_mut().zip(&lines) {
-                    *out = line[g];
-                }
+        for group in 0..groups {
+            let out = &mut out[at(group)..][..baby * per];
+            for (b, out) in out.chunks_exact_mut(per).enumerate() {
+                out.copy_from_slice(&self.tile[b * period + group * per..][..per]);
             }
         }
     }
