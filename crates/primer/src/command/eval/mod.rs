@@ -25,8 +25,8 @@ use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Arguments of `primer eval`.
