@@ -123,6 +123,12 @@ pub enum NetError {
         /// The fingerprint of the certificate presented.
         got: Fingerprint,
     },
+    /// No certificate is trusted yet, and this one was presented.
+    #[error("the server is not known; its certificate has fingerprint {got}")]
+    UnknownServer {
+        /// The fingerprint of the certificate presented.
+        got: Fingerprint,
+    },
     /// The TLS layer refused: a handshake, a certificate or a record.
     #[error("TLS: {0}")]
     Tls(String),

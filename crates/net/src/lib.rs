@@ -24,6 +24,7 @@ mod pipe;
 pub mod reader;
 pub mod shape;
 pub mod tls;
+mod tls_clients;
 mod tls_stream;
 pub mod writer;
 

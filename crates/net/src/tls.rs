@@ -2,8 +2,9 @@
 //!
 //! **Trust.** A Primer server makes its own certificate and prints its SHA-256 fingerprint; the client
 //! pins that fingerprint ([`Trust::Pinned`]), as with SSH host keys. Names and dates in the certificate
-//! mean nothing then; possession of its key is proved by the handshake signature, which is verified. The
-//! client shows no certificate: the server answers anyone it is willing to serve.
+//! mean nothing then; possession of its key is proved by the handshake signature, which is verified. By
+//! default the client shows no certificate; a server may ask for one and admit clients by fingerprint or by
+//! the authority that signed for them ([`Clients`]).
 //!
 //! **Algorithms.** TLS 1.3 only, from AWS-LC; the hybrid X25519MLKEM768 key exchange is preferred, so traffic
 //! recorded today stays closed to a quantum computer. No session tickets: every session is a full handshake.
@@ -13,6 +14,7 @@
 //! during a system call: a writer that waits for the network does not keep the reader from emptying it.
 
 use crate::error::{Direction, NetError, Result};
+pub use crate::tls_clients::Clients;
 use aws_lc_rs::digest;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature};
@@ -33,7 +35,7 @@ use zeroize::Zeroizing;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
         let hash = digest::digest(&digest::SHA256, certificate);
         Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
@@ -142,6 +144,8 @@ impl Identity {
 pub enum Trust {
     /// The server whose certificate has this fingerprint, and nobody else.
     Pinned(Fingerprint),
+    /// Nobody: the handshake ends with [`NetError::UnknownServer`], which tells the fingerprint to ask about.
+    Nobody,
 }
 
 /// What the two ends of a TLS connection agreed on.
@@ -151,6 +155,8 @@ pub struct Agreed {
     pub key_exchange: String,
     /// The cipher suite.
     pub cipher_suite: String,
+    /// The fingerprint of the peer's certificate, if it showed one.
+    pub peer: Option<Fingerprint>,
 }
 
 /// The server's side of TLS.
@@ -164,10 +170,18 @@ impl TlsServer {
     /// # Errors
     /// [`NetError::Tls`] if the key does not belong to the certificate.
     pub fn new(identity: &Identity) -> Result<Self> {
+        Self::for_clients(identity, &Clients::Anyone)
+    }
+
+    /// Prepares to serve certain clients only.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if the key does not belong to the certificate, or the authority is not usable.
+    pub fn for_clients(identity: &Identity, clients: &Clients) -> Result<Self> {
         let mut config = ServerConfig::builder_with_provider(crypto())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(tls_error)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients.verifier(crypto())?)
             .with_single_cert(identity.chain.clone(), identity.key()?)
             .map_err(tls_error)?;
         // An unread ticket in the client's socket would turn its close into a reset.
@@ -195,7 +209,18 @@ impl TlsClient {
     /// # Errors
     /// [`NetError::Tls`] if the TLS library refuses the configuration.
     pub fn new(trust: Trust) -> Result<Self> {
-        let Trust::Pinned(expected) = trust;
+        Self::with_identity(trust, None)
+    }
+
+    /// Prepares to connect, and to show a certificate to a server that asks for one.
+    ///
+    /// # Errors
+    /// [`NetError::Tls`] if the TLS library refuses the configuration or the identity.
+    pub fn with_identity(trust: Trust, identity: Option<&Identity>) -> Result<Self> {
+        let expected = match trust {
+            Trust::Pinned(fingerprint) => Some(fingerprint),
+            Trust::Nobody => None,
+        };
         let verifier = Arc::new(Pin {
             expected,
             refused: Mutex::new(None),
@@ -205,8 +230,13 @@ impl TlsClient {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(tls_error)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::clone(&verifier) as _)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(Arc::clone(&verifier) as _);
+        let config = match identity {
+            Some(identity) => config
+                .with_client_auth_cert(identity.chain.clone(), identity.key()?)
+                .map_err(tls_error)?,
+            None => config.with_no_client_auth(),
+        };
         Ok(Self {
             config: Arc::new(config),
             verifier,
@@ -220,10 +250,11 @@ impl TlsClient {
             ClientConnection::new(Arc::clone(&self.config), name).map_err(tls_error)?;
         complete(Connection::Client(connection), socket).map_err(|error| {
             let refused = self.verifier.refused().take();
-            refused.map_or(error, |got| NetError::Fingerprint {
-                expected: self.verifier.expected,
-                got,
-            })
+            match (refused, self.verifier.expected) {
+                (Some(got), Some(expected)) => NetError::Fingerprint { expected, got },
+                (Some(got), None) => NetError::UnknownServer { got },
+                (None, _) => error,
+            }
         })
     }
 }
@@ -254,12 +285,16 @@ pub(crate) fn agreed(connection: &Connection) -> Agreed {
     Agreed {
         key_exchange: group.map_or(String::new(), |g| format!("{:?}", g.name())),
         cipher_suite: suite.map_or(String::new(), |s| format!("{:?}", s.suite())),
+        peer: connection
+            .peer_certificates()
+            .and_then(|chain| chain.first())
+            .map(Fingerprint::of),
     }
 }
 
-/// Accepts exactly one certificate.
+/// Accepts exactly one certificate, or none.
 struct Pin {
-    expected: Fingerprint,
+    expected: Option<Fingerprint>,
     /// The certificate that was refused, for the error.
     refused: Mutex<Option<Fingerprint>>,
     provider: Arc<CryptoProvider>,
@@ -273,7 +308,7 @@ impl Pin {
 
 impl fmt::Debug for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pin({})", self.expected)
+        write!(f, "Pin({:?})", self.expected)
     }
 }
 
@@ -287,7 +322,7 @@ impl ServerCertVerifier for Pin {
         _now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         let got = Fingerprint::of(end_entity);
-        if got == self.expected {
+        if Some(got) == self.expected {
             return Ok(ServerCertVerified::assertion());
         }
         *self.refused() = Some(got);

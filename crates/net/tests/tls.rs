@@ -1,7 +1,7 @@
 //! TLS: what is negotiated, who is refused, what a tampered record does.
 
 use primer_net::pair::{Transport, connect, test_options};
-use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
+use primer_net::tls::{Clients, Identity, TlsClient, TlsServer, Trust};
 use primer_net::{Channel, Kind, NetError};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -28,7 +28,10 @@ fn the_key_exchange_is_post_quantum() {
         "{}",
         agreed.cipher_suite
     );
-    assert_eq!(server.agreed().unwrap(), agreed);
+    let theirs = server.agreed().unwrap();
+    assert_eq!(theirs.key_exchange, agreed.key_exchange);
+    assert_eq!(theirs.cipher_suite, agreed.cipher_suite);
+    assert!(agreed.peer.is_some() && theirs.peer.is_none());
     let (left, _) = connect(Transport::Memory, &test_options()).unwrap();
     assert!(left.agreed().is_none());
 }
@@ -55,6 +58,62 @@ fn another_certificate_is_refused_by_fingerprint() {
         accepting.join().unwrap(),
         Some(NetError::Tls(_) | NetError::PeerGone { .. })
     ));
+}
+
+#[test]
+fn an_unknown_server_is_refused_with_its_fingerprint() {
+    let identity = identity();
+    let (left, right) = sockets();
+    let server = TlsServer::new(&identity).unwrap();
+    let accepting =
+        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
+    let client = TlsClient::new(Trust::Nobody).unwrap();
+    let error = Channel::tls_connect(left, &client, &test_options()).err();
+    assert!(
+        matches!(error, Some(NetError::UnknownServer { got }) if got == identity.fingerprint())
+    );
+    assert!(accepting.join().unwrap().is_some());
+}
+
+/// One message up and one down, or the error of each side.
+fn exchange(clients: Clients, shown: Option<&Identity>) -> (Option<NetError>, Option<NetError>) {
+    let identity = identity();
+    let (left, right) = sockets();
+    let server = TlsServer::for_clients(&identity, &clients).unwrap();
+    let expected = shown.map(Identity::fingerprint);
+    let serving = std::thread::spawn(move || {
+        let mut channel = Channel::tls_accept(right, &server, &test_options())?;
+        assert_eq!(channel.agreed().unwrap().peer, expected);
+        channel.recv(HELLO, 100)?;
+        channel.send(HELLO, b"welcome")?;
+        channel.flush()
+    });
+    let talk = || {
+        let client = TlsClient::with_identity(Trust::Pinned(identity.fingerprint()), shown)?;
+        let mut channel = Channel::tls_connect(left, &client, &test_options())?;
+        channel.send(HELLO, b"hello")?;
+        channel.recv(HELLO, 100)
+    };
+    (talk().err(), serving.join().unwrap().err())
+}
+
+#[test]
+fn clients_are_admitted_by_their_certificates() {
+    let (known, unknown) = (identity(), identity());
+    let pinned = || Clients::Pinned(vec![known.fingerprint()]);
+    assert!(matches!(exchange(pinned(), Some(&known)), (None, None)));
+    for shown in [None, Some(&unknown)] {
+        let (client, server) = exchange(pinned(), shown);
+        // The server's alert may be lost when the connection closes over unread data.
+        assert!(client.is_some());
+        assert!(matches!(server, Some(NetError::Tls(_))));
+    }
+    let (client, server) = exchange(Clients::Authority(unknown.chain_pem().into()), Some(&known));
+    assert!(client.is_some() && server.is_some());
+    for pem in ["", "no certificate"] {
+        let clients = Clients::Authority(pem.into());
+        assert!(TlsServer::for_clients(&known, &clients).is_err());
+    }
 }
 
 #[test]

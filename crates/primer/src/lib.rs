@@ -5,8 +5,15 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod client;
 pub mod command;
 pub mod progress;
 pub mod secure;
+pub mod server;
+pub mod service;
 pub mod source;
+pub mod state;
 pub mod task;
+
+pub use client::{Client, ClientOptions};
+pub use server::{Server, ServerOptions};

@@ -1,8 +1,12 @@
 //! Progress of long work: a bar on a terminal, plain lines elsewhere, always on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use primer_net::Meter;
 use std::io::IsTerminal;
 use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// How often a plain line is printed, in percent.
 const PLAIN_STEP: u64 = 10;
@@ -53,8 +57,51 @@ impl Progress {
         }
     }
 
+    /// So many units are done in all.
+    pub fn set(&self, done: u64) {
+        while self.bar.position() < done.min(self.bar.length().unwrap_or(0)) {
+            self.tick();
+        }
+    }
+
     /// All done; the bar disappears.
     pub fn finish(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Shows how far a transfer of a known number of bytes is, in percent, until it is dropped.
+pub struct Transfer {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Transfer {
+    /// Watches a meter until `expected` more bytes have passed.
+    pub fn watch(label: &str, meter: Meter, expected: u64) -> Self {
+        let progress = Progress::start(label, 100);
+        let before = meter.report().total().bytes();
+        let (stop, stopped) = channel();
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout)
+            {
+                let passed = meter.report().total().bytes() - before;
+                progress.set(100 * passed / expected.max(1));
+            }
+            progress.finish();
+        });
+        Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Where a model comes from: a directory, or the program itself.
 
 use crate::progress::Progress;
+use crate::service::message::TokenizerFiles;
 use anyhow::{Context, Result};
 use primer_model::calibrate::calibrate;
 use primer_model::fold::FloatWeights;
@@ -35,6 +36,8 @@ pub struct Model {
     pub shape: Shape,
     /// Its tokenizer.
     pub text: TextEncoder,
+    /// Its tokenizer's files, for those who tokenise elsewhere.
+    pub tokenizer: TokenizerFiles,
     /// Its weights in single precision.
     pub weights: FloatWeights,
 }
@@ -57,11 +60,18 @@ impl Model {
             checkpoint,
             text,
         } = files.load().with_context(|| format!("loading {name}"))?;
+        let (main, json, config) = files.tokenizer();
+        let tokenizer = TokenizerFiles {
+            main: main.to_vec(),
+            json,
+            config: config.map(<[u8]>::to_vec),
+        };
         let weights = FloatWeights::fold(&shape, &checkpoint);
         Ok(Self {
             name,
             shape,
             text,
+            tokenizer,
             weights,
         })
     }

@@ -124,6 +124,15 @@ impl ModelFiles {
         }
     }
 
+    /// The tokenizer's file, whether it is `tokenizer.json` (else `vocab.txt`), and `tokenizer_config.json`.
+    pub fn tokenizer(&self) -> (&[u8], bool, Option<&[u8]>) {
+        let (bytes, json) = match &self.tokenizer {
+            TokenizerFile::Json(bytes) => (bytes, true),
+            TokenizerFile::Vocabulary(bytes) => (bytes, false),
+        };
+        (bytes, json, self.tokenizer_config.as_deref())
+    }
+
     /// Reads and checks everything.
     ///
     /// # Errors

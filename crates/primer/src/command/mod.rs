@@ -1,8 +1,15 @@
 //! The command line.
 
+mod answer;
 mod bench;
+mod bundles;
+mod classify;
+mod demo;
 mod eval;
 mod inspect;
+mod prepare;
+mod remote;
+mod serve;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -19,6 +26,18 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Try it: both parties on this machine, private sentiment of a text
+    Demo(demo::DemoArgs),
+    /// Serve a model to clients whose texts stay private
+    Serve(serve::ServeArgs),
+    /// Ask a server for the label of a text that it does not see
+    Classify(classify::ClassifyArgs),
+    /// Ask a server for the answer to a question, in a text that it does not see
+    Answer(answer::AnswerArgs),
+    /// Do the expensive part of later questions ahead of time
+    Prepare(prepare::PrepareArgs),
+    /// List and delete what was prepared
+    Bundles(bundles::BundlesArgs),
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
     /// Measure private inferences as the paper's tables do, or this machine's building blocks
@@ -54,6 +73,12 @@ impl Cli {
     /// Whatever went wrong, as one sentence with its causes.
     pub fn run(self) -> Result<()> {
         match self.command {
+            Command::Demo(args) => demo::run(&args),
+            Command::Serve(args) => serve::run(&args),
+            Command::Classify(args) => classify::run(&args),
+            Command::Answer(args) => answer::run(&args),
+            Command::Prepare(args) => prepare::run(&args),
+            Command::Bundles(args) => bundles::run(&args),
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::BenchParty(args) => bench::run_party(&args),

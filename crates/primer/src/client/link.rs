@@ -1,0 +1,282 @@
+//! One connection of a client: the greeting, the tokenizer, prepare and infer, each in the service's order.
+
+use super::outcome::Bytes;
+use super::trust::KnownServers;
+use super::{ClientOptions, Event};
+use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
+use crate::service::{BundleId, ServiceError, VERSION, random};
+use primer_model::text::Input;
+use primer_net::tls::{Agreed, Fingerprint, TlsClient, Trust};
+use primer_net::{Channel, NetError, Options};
+use primer_protocol::client::{self, Answer, Bundle};
+use primer_protocol::session::ClientSession;
+use primer_protocol::{Program, cost};
+use primer_ring::prg::Prg;
+use primer_store::{Meta, Spent, Store, unix_now};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to come up, for each address of a name.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A connection that was welcomed.
+pub(crate) struct Link {
+    channel: Channel,
+    pub(crate) card: Card,
+    /// The protocol's session and its length.
+    session: Option<(usize, ClientSession)>,
+}
+
+/// What a stored bundle needs to be used: the plan, and the server's address. Public, and known to both.
+pub(crate) fn attachment(address: &str, plan: &[u8]) -> Vec<u8> {
+    [address.as_bytes(), b"\n", plan].concat()
+}
+
+/// Reads an [`attachment`].
+pub(crate) fn read_attachment(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let end = bytes.iter().position(|b| *b == b'\n')?;
+    Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
+}
+
+/// What an offline phase cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prepared {
+    pub(crate) id: BundleId,
+    pub(crate) seconds: f64,
+    pub(crate) bytes: Bytes,
+}
+
+impl Link {
+    /// Connects, checks who is there, greets, and receives the card.
+    pub(crate) fn open(
+        address: &str,
+        options: &ClientOptions,
+        known: &mut KnownServers,
+        pseudonym: &[u8; 32],
+    ) -> Result<Self, ServiceError> {
+        let socket = connect(address)?;
+        let channel_options = Options {
+            timeout: Some(options.timeout),
+            ..Options::default()
+        };
+        let (trusted, recorded) = trusted(address, options, known)?;
+        let trust = trusted.map_or(Trust::Nobody, Trust::Pinned);
+        let tls = TlsClient::with_identity(trust, options.identity.as_ref())?;
+        let mut channel =
+            Channel::tls_connect(socket, &tls, &channel_options).map_err(|error| {
+                let address = address.to_owned();
+                match error {
+                    NetError::UnknownServer { got } => ServiceError::UnknownServer { address, got },
+                    NetError::Fingerprint { expected, got } => ServiceError::ChangedServer {
+                        address,
+                        known: expected,
+                        got,
+                        file: known.path().clone(),
+                    },
+                    other => other.into(),
+                }
+            })?;
+        let greeting = Greeting {
+            version: VERSION,
+            pseudonym: *pseudonym,
+            token: options.token.clone(),
+        };
+        greeting.send(&mut channel)?;
+        let card = Reception::receive(&mut channel)?;
+        if let (Some(fingerprint), false) = (trusted, recorded) {
+            known.add(address, fingerprint)?;
+        }
+        Ok(Self {
+            channel,
+            card,
+            session: None,
+        })
+    }
+
+    /// The encoded tokenizer of the card.
+    pub(crate) fn tokenizer(&mut self) -> Result<Vec<u8>, ServiceError> {
+        Request::Tokenizer.send(&mut self.channel)?;
+        message::receive_tokenizer(&mut self.channel, &self.card)
+    }
+
+    /// One offline phase; its half is in the store when this returns.
+    pub(crate) fn prepare(
+        &mut self,
+        tokens: usize,
+        place: (&Store, &str, &[u8; 32], Duration),
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Prepared, ServiceError> {
+        let (store, address, peer, expiry) = place;
+        let id = BundleId::from_bytes(random()?);
+        let before = self.channel.meter().report();
+        let started = Instant::now();
+        let _phase = self.channel.phase("offline");
+        let request = Request::Prepare {
+            id,
+            tokens: tokens as u32,
+        };
+        request.send(&mut self.channel)?;
+        let fresh = match Reply::receive(&mut self.channel)? {
+            Reply::Go { fresh } => fresh,
+            other => return other.out_of_place(),
+        };
+        if fresh {
+            let scheme = self.card.scheme;
+            let session = ClientSession::open(&mut self.channel, scheme, tokens, Prg::from_os())?;
+            self.session = Some((tokens, session));
+        }
+        let session = match &mut self.session {
+            Some((length, session)) if *length == tokens => session,
+            _ => {
+                let what = "a session for another length".to_owned();
+                return Err(ServiceError::Nonsense { what });
+            }
+        };
+        let program = session.program();
+        check_program(program, &self.card)?;
+        let now = unix_now();
+        let meta = Meta {
+            id,
+            peer: *peer,
+            program: *program.fingerprint(),
+            tokens: tokens as u32,
+            created: now,
+            expires: now + expiry.as_secs(),
+            attachment: attachment(address, &program.plan().encode()),
+        };
+        let expected = cost::inference(program)?;
+        observer(Event::Offline {
+            tokens,
+            meter: self.channel.meter(),
+            expected: expected.offline_up + expected.offline_down,
+        });
+        let mut draft = store.draft(meta).map_err(store_error)?;
+        session.prepare(&mut self.channel, &mut draft)?;
+        match Reply::receive(&mut self.channel)? {
+            Reply::Committed => {}
+            other => return other.out_of_place(),
+        }
+        draft.commit().map_err(store_error)?;
+        let mut bytes = Bytes::default();
+        bytes.offline(&self.channel.meter().report().since(&before));
+        let seconds = started.elapsed().as_secs_f64();
+        observer(Event::Prepared { tokens, seconds });
+        Ok(Prepared { id, seconds, bytes })
+    }
+
+    /// Asks whether the server has its half of a bundle and is willing.
+    pub(crate) fn ask(&mut self, id: BundleId, program: [u8; 32]) -> Result<(), ServiceError> {
+        let _phase = self.channel.phase("online");
+        let request = Request::Infer {
+            id,
+            fingerprint: program,
+        };
+        request.send(&mut self.channel)?;
+        match Reply::receive(&mut self.channel)? {
+            Reply::Ready => Ok(()),
+            other => other.out_of_place(),
+        }
+    }
+
+    /// Withdraws after [`Self::ask`].
+    pub(crate) fn withdraw(&mut self) -> Result<(), ServiceError> {
+        message::send_spent(&mut self.channel, false)
+    }
+
+    /// The online phase, after [`Self::ask`] and after the client's half was spent.
+    pub(crate) fn infer(
+        &mut self,
+        program: &Program,
+        spent: Spent,
+        input: &Input,
+        bytes: &mut Bytes,
+    ) -> Result<Answer, ServiceError> {
+        let before = self.channel.meter().report();
+        let _phase = self.channel.phase("online");
+        message::send_spent(&mut self.channel, true)?;
+        match Reply::receive(&mut self.channel)? {
+            Reply::Agreed => {}
+            other => return other.out_of_place(),
+        }
+        let answer = client::infer(&mut self.channel, program, Bundle::new(spent), input)?;
+        bytes.online(&self.channel.meter().report().since(&before));
+        Ok(answer)
+    }
+
+    /// What the server holds for this client.
+    pub(crate) fn list(&mut self) -> Result<Vec<Held>, ServiceError> {
+        Request::List.send(&mut self.channel)?;
+        match Reply::receive(&mut self.channel)? {
+            Reply::Listing(list) => Ok(list),
+            other => other.out_of_place(),
+        }
+    }
+
+    /// Asks the server to forget a bundle.
+    pub(crate) fn forget(&mut self, id: BundleId) -> Result<(), ServiceError> {
+        Request::Forget(id).send(&mut self.channel)?;
+        match Reply::receive(&mut self.channel)? {
+            Reply::Done => Ok(()),
+            other => other.out_of_place(),
+        }
+    }
+
+    /// What TLS agreed on.
+    pub(crate) fn agreed(&self) -> Option<&Agreed> {
+        self.channel.agreed()
+    }
+
+    /// Leaves in good order.
+    pub(crate) fn bye(mut self) {
+        let _ = Request::Bye.send(&mut self.channel);
+    }
+}
+
+/// The plan must be of the model that the card describes.
+pub(crate) fn check_program(program: &Program, card: &Card) -> Result<(), ServiceError> {
+    let shape = &program.plan().graph().shape;
+    let (vocab, types) = (shape.vocab as u32, shape.types as u32);
+    let other = shape.head != card.head || vocab != card.vocab || types != card.types;
+    if other || program.reveal() != card.reveal {
+        let what = "a plan that its card does not describe".to_owned();
+        return Err(ServiceError::Nonsense { what });
+    }
+    Ok(())
+}
+
+pub(crate) fn store_error(error: primer_store::StoreError) -> ServiceError {
+    ServiceError::Store(error.to_string())
+}
+
+/// Whom to trust at an address, and whether that is on record already.
+fn trusted(
+    address: &str,
+    options: &ClientOptions,
+    known: &KnownServers,
+) -> Result<(Option<Fingerprint>, bool), ServiceError> {
+    match (known.find(address), options.trust) {
+        (Some(known_one), Some(given)) if known_one != given => Err(ServiceError::ChangedServer {
+            address: address.to_owned(),
+            known: known_one,
+            got: given,
+            file: known.path().clone(),
+        }),
+        (Some(fingerprint), _) => Ok((Some(fingerprint), true)),
+        (None, given) => Ok((given, false)),
+    }
+}
+
+fn connect(address: &str) -> Result<TcpStream, ServiceError> {
+    let failed = |source| ServiceError::Connect {
+        address: address.to_owned(),
+        source,
+    };
+    let mut last = std::io::Error::other("the name has no address");
+    for candidate in address.to_socket_addrs().map_err(failed)? {
+        match TcpStream::connect_timeout(&candidate, CONNECT) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}

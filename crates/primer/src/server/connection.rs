@@ -1,0 +1,328 @@
+//! One connection, from its handshake to its last request.
+
+use super::Shared;
+use super::gate::{Cut, Place, Stage};
+use super::models::Built;
+use super::quota::Reservation;
+use crate::service::message::{
+    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, printable,
+};
+use crate::service::{BundleId, ServiceError, VERSION, hex};
+use primer_net::Channel;
+use primer_protocol::server::{self, Bundle};
+use primer_protocol::session::ServerSession;
+use primer_ring::prg::Prg;
+use primer_store::{Draft, Fate, Meta, StoreError, unix_now};
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Serves one connection and logs how it ended.
+pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
+    let number = place.number();
+    let peer = socket.peer_addr().map(|a| a.to_string());
+    tracing::debug!(
+        connection = number,
+        peer = peer.unwrap_or_default(),
+        "arrived"
+    );
+    let result = Channel::tls_accept(socket, &shared.tls, &shared.channel_options())
+        .map_err(ServiceError::from)
+        .and_then(|channel| {
+            let mut connection = Connection {
+                shared,
+                place,
+                meter: channel.meter().clone(),
+                channel,
+                client: [0; 32],
+                session: None,
+            };
+            let result = connection.run();
+            connection.account();
+            result
+        });
+    let metrics = &shared.metrics;
+    match (result, place.cut()) {
+        (_, Some(Cut::Stopping)) => {
+            tracing::info!(connection = number, "closed, the server stops");
+        }
+        (_, Some(cut)) => {
+            metrics.cut.add(1);
+            tracing::info!(connection = number, reason = ?cut, "cut");
+        }
+        (Ok(()), None) => tracing::debug!(connection = number, "left"),
+        (Err(ServiceError::Refused(refusal)), None) => {
+            metrics.refused.add(1);
+            tracing::info!(connection = number, %refusal, "refused");
+        }
+        (Err(error), None) => {
+            metrics.failed.add(1);
+            tracing::warn!(connection = number, %error, "failed");
+        }
+    }
+}
+
+struct Connection<'a> {
+    shared: &'a Shared,
+    place: &'a Place,
+    channel: Channel,
+    meter: primer_net::Meter,
+    /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens it.
+    client: [u8; 32],
+    /// The protocol's session and its length; one at a time.
+    session: Option<(usize, ServerSession)>,
+}
+
+type Step<T> = Result<T, ServiceError>;
+
+impl Connection<'_> {
+    fn run(&mut self) -> Step<()> {
+        let greeting = Greeting::receive(&mut self.channel)?;
+        if let Err(refusal) = self.admit(&greeting) {
+            Reception::Refused(refusal.clone()).send(&mut self.channel)?;
+            return Err(refusal.into());
+        }
+        self.client = blake3::derive_key("primer 2026 client account", &greeting.pseudonym);
+        drop(greeting);
+        tracing::info!(
+            connection = self.place.number(),
+            client = hex(&self.client[..4]),
+            "session begins"
+        );
+        Reception::Card(Box::new(self.shared.card.clone())).send(&mut self.channel)?;
+        loop {
+            self.place.stage(Stage::Idle)?;
+            let request = Request::receive(&mut self.channel)?;
+            let answered = match request {
+                Request::Tokenizer => {
+                    message::send_tokenizer(&mut self.channel, &self.shared.tokenizer)
+                }
+                Request::Prepare { id, tokens } => self.prepare(id, tokens as usize),
+                Request::Infer { id, fingerprint } => self.infer(id, &fingerprint),
+                Request::List => self.list(),
+                Request::Forget(id) => self.forget(id),
+                Request::Bye => return Ok(()),
+            };
+            match answered {
+                Err(ServiceError::Refused(refusal)) => {
+                    self.shared.metrics.refused.add(1);
+                    tracing::info!(connection = self.place.number(), %refusal, "request refused");
+                    Reply::Refused(refusal).send(&mut self.channel)?;
+                }
+                other => other?,
+            }
+        }
+    }
+
+    fn admit(&self, greeting: &Greeting) -> Result<(), Refusal> {
+        if greeting.version != VERSION {
+            return Err(Refusal::Version(VERSION));
+        }
+        if let Some(tokens) = &self.shared.access
+            && !tokens.admits(greeting.token.as_ref().map(|t| t.as_str()))
+        {
+            return Err(Refusal::Token);
+        }
+        self.place.admit()
+    }
+
+    /// Bytes and rounds of this connection, added to the server's.
+    fn account(&self) {
+        let traffic = self.meter.report().total();
+        self.shared.metrics.received.add(traffic.bytes_received);
+        self.shared.metrics.sent.add(traffic.bytes_sent);
+    }
+
+    fn built(&self, tokens: usize) -> Step<Arc<Built>> {
+        self.shared.models.get(tokens).map_err(|error| {
+            tracing::error!(tokens, %error, "the model cannot be encoded");
+            Refusal::Failed("the model cannot be encoded for this length".into()).into()
+        })
+    }
+
+    fn prepare(&mut self, id: BundleId, tokens: usize) -> Step<()> {
+        self.place.stage(Stage::Preparing)?;
+        let card = &self.shared.card;
+        if !card.buckets.contains(&(tokens as u32)) {
+            return Err(Refusal::Tokens {
+                asked: tokens as u32,
+                limit: card.max_tokens() as u32,
+            }
+            .into());
+        }
+        let built = self.built(tokens)?;
+        let usage = self.shared.store.usage().map_err(store_refusal)?;
+        let _reserved: Reservation<'_> =
+            self.shared
+                .quota
+                .reserve(&self.client, built.stored, &usage)?;
+        let now = unix_now();
+        let meta = Meta {
+            id,
+            peer: self.client,
+            program: built.binding,
+            tokens: tokens as u32,
+            created: now,
+            expires: now + self.shared.limits.expiry.as_secs(),
+            attachment: Vec::new(),
+        };
+        let mut sink = Sink::new(self.shared.store.draft(meta).map_err(store_refusal)?);
+        let fresh = self
+            .session
+            .as_ref()
+            .is_none_or(|(length, _)| *length != tokens);
+        Reply::Go { fresh }.send(&mut self.channel)?;
+        let started = Instant::now();
+        if fresh {
+            self.session = None;
+            let offer = |scheme, length| match built.program.scheme() == scheme && length == tokens
+            {
+                true => Ok(built.program.clone()),
+                false => Err("this is not what was asked for a moment ago".to_owned()),
+            };
+            let session = ServerSession::accept(&mut self.channel, offer, Prg::from_os())?;
+            self.session = Some((tokens, session));
+        }
+        let (_, session) = self.session.as_mut().expect("just made or found");
+        session.prepare(&mut self.channel, &built.model, &mut sink)?;
+        sink.commit().map_err(store_refusal)?;
+        let seconds = started.elapsed().as_secs_f64();
+        self.shared.metrics.prepared.add(1);
+        self.shared.metrics.offline_ms.add((1e3 * seconds) as u64);
+        tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "prepared");
+        Reply::Committed.send(&mut self.channel)
+    }
+
+    fn infer(&mut self, id: BundleId, fingerprint: &[u8; 32]) -> Step<()> {
+        self.place.stage(Stage::Preparing)?;
+        let store = &self.shared.store;
+        let entries = store.list().map_err(store_refusal)?;
+        let entry = entries.iter().find(|e| e.id == id && e.peer == self.client);
+        let Some(entry) = entry.cloned() else {
+            return Err(self.why_not_there(id)?.into());
+        };
+        if !self.shared.card.buckets.contains(&entry.tokens) {
+            return Err(Refusal::OtherProgram(id).into());
+        }
+        let built = self.built(entry.tokens as usize)?;
+        if built.binding != entry.program || built.program.fingerprint() != fingerprint {
+            return Err(Refusal::OtherProgram(id).into());
+        }
+        Reply::Ready.send(&mut self.channel)?;
+        if !message::receive_spent(&mut self.channel)? {
+            return Ok(());
+        }
+        // From here on a stop waits for us; before, nothing of ours is spent.
+        self.place.stage(Stage::Inferring)?;
+        let started = Instant::now();
+        let spent = store
+            .spend(id, &self.client, unix_now())
+            .map_err(store_refusal)?;
+        tracing::info!(connection = self.place.number(), bundle = %id, "spent, the online phase begins");
+        Reply::Agreed.send(&mut self.channel)?;
+        server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
+        let seconds = started.elapsed().as_secs_f64();
+        self.shared.metrics.inferred.add(1);
+        self.shared.metrics.online_ms.add((1e3 * seconds) as u64);
+        let tokens = entry.tokens;
+        tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "inferred");
+        Ok(())
+    }
+
+    /// What became of a bundle that is not there: another client's are unknown.
+    fn why_not_there(&self, id: BundleId) -> Step<Refusal> {
+        let history = self.shared.store.history().map_err(store_refusal)?;
+        let past = history.iter().find(|p| p.id == id && p.peer == self.client);
+        Ok(match past.map(|p| p.fate) {
+            Some(Fate::Spent) => Refusal::Spent(id),
+            _ => Refusal::Unknown(id),
+        })
+    }
+
+    fn list(&mut self) -> Step<()> {
+        let now = unix_now();
+        let entries = self.shared.store.list().map_err(store_refusal)?;
+        let own = entries.iter().filter(|e| e.peer == self.client);
+        let held = own.take(MAX_LISTING).map(|entry| Held {
+            id: entry.id,
+            age: u32::try_from(now.saturating_sub(entry.created)).unwrap_or(u32::MAX),
+        });
+        Reply::Listing(held.collect()).send(&mut self.channel)
+    }
+
+    fn forget(&mut self, id: BundleId) -> Step<()> {
+        let store = &self.shared.store;
+        let entries = store.list().map_err(store_refusal)?;
+        if entries.iter().any(|e| e.id == id && e.peer == self.client) {
+            store.delete(id, unix_now()).map_err(store_refusal)?;
+        }
+        Reply::Done.send(&mut self.channel)
+    }
+}
+
+/// What the client is told when the store says no; the log has the rest.
+fn store_refusal(error: StoreError) -> ServiceError {
+    match &error {
+        StoreError::Taken { id } => return Refusal::Taken(*id).into(),
+        StoreError::Unknown { id } | StoreError::Expired { id, .. } => {
+            return Refusal::Unknown(*id).into();
+        }
+        StoreError::Gone { id, .. } => return Refusal::Spent(*id).into(),
+        _ => {}
+    }
+    tracing::error!(%error, "the store failed");
+    match &error {
+        StoreError::Damaged { id, .. } => Refusal::Unknown(*id).into(),
+        StoreError::File { .. } | StoreError::Draft { .. } => Refusal::Full.into(),
+        _ => Refusal::Failed(printable("its store of bundles")).into(),
+    }
+}
+
+/// A draft whose first failure waits until the offline phase is over, so that the client hears of it.
+///
+/// In the middle of the protocol there is no message that could say "the disk is full".
+struct Sink {
+    draft: Option<Draft>,
+    failed: Option<StoreError>,
+}
+
+impl Sink {
+    fn new(draft: Draft) -> Self {
+        Self {
+            draft: Some(draft),
+            failed: None,
+        }
+    }
+
+    fn commit(self) -> Result<(), StoreError> {
+        match (self.draft, self.failed) {
+            (Some(draft), None) => draft.commit(),
+            (_, Some(error)) => Err(error),
+            (None, None) => unreachable!("a draft goes only when it fails"),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(draft) = &mut self.draft else {
+            return Ok(bytes.len());
+        };
+        match draft.write(bytes) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.failed = Some(StoreError::Draft {
+                    id: draft.meta().id,
+                    fault: error.to_string(),
+                });
+                self.draft = None;
+                Ok(bytes.len())
+            }
+            result => result,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

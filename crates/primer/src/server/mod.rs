@@ -1,0 +1,364 @@
+//! The server: many clients at once, each on a thread of its own, all within limits.
+//!
+//! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client; `models` encodes the
+//! weights once per length; `quota` and the store keep prepared bundles; `metrics` counts. A thread blocks on one
+//! connection at a time: the protocol streams in bulk and has few turns, so there is nothing to interleave.
+
+mod connection;
+mod gate;
+pub mod identity;
+mod metrics;
+mod models;
+mod options;
+mod quota;
+mod tokens;
+
+pub use options::{Limits, ServerOptions};
+pub use tokens::AccessTokens;
+
+use crate::service::message::{Card, MAX_TOKENIZER, printable};
+use crate::service::{ServiceError, io_error};
+use crate::source::Model;
+use crate::state::State;
+use gate::{Gate, Patience};
+use metrics::{Levels, Metrics};
+use models::Models;
+use primer_model::text::BUCKETS;
+use primer_net::tls::{Fingerprint, TlsServer};
+use primer_net::{Options, Shape};
+use primer_plan::shape::Head;
+use primer_protocol::{Reveal, Scheme};
+use primer_store::{Store, unix_now};
+use quota::Quota;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What all connections share.
+struct Shared {
+    limits: Limits,
+    card: Card,
+    tokenizer: Vec<u8>,
+    models: Models,
+    store: Store,
+    quota: Quota,
+    tls: TlsServer,
+    access: Option<AccessTokens>,
+    gate: Arc<Gate>,
+    metrics: Metrics,
+    address: SocketAddr,
+}
+
+impl Shared {
+    fn channel_options(&self) -> Options {
+        Options {
+            timeout: Some(self.limits.idle),
+            shape: Shape::NONE,
+            ..Options::default()
+        }
+    }
+
+    fn levels(&self) -> Levels {
+        let usage = self.store.usage().unwrap_or_default();
+        Levels {
+            sessions: self.gate.sessions() as u64,
+            bundles: usage.total.bundles,
+            stored_bytes: usage.total.bytes,
+        }
+    }
+}
+
+/// A server that listens and waits to be [run](Self::run).
+///
+/// ```no_run
+/// use primer::{Server, ServerOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::bind(ServerOptions {
+///     model: Some("my-model".into()),
+///     listen: "0.0.0.0:7447".into(),
+///     ..ServerOptions::default()
+/// })?;
+/// println!("clients need to know {}", server.fingerprint());
+/// server.run()?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server {
+    listener: TcpListener,
+    metrics: Option<TcpListener>,
+    fingerprint: Fingerprint,
+    shared: Arc<Shared>,
+}
+
+/// Asks a running server to stop; clones ask the same one.
+#[derive(Clone)]
+pub struct Stop(Arc<Shared>);
+
+impl Stop {
+    /// No new connections, no new requests; inferences under way are finished, unspent bundles stay.
+    pub fn stop(&self) {
+        self.0.gate.stop();
+        // Wakes the thread that waits for connections.
+        let mut address = self.0.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+    }
+}
+
+impl Server {
+    /// Opens the port, then loads the model, the identity and the store.
+    ///
+    /// # Errors
+    /// [`ServiceError`] naming the address, file, option or limit at fault.
+    pub fn bind(options: ServerOptions) -> Result<Self, ServiceError> {
+        options.check()?;
+        let listener = listen(&options.listen)?;
+        let metrics = options.metrics.as_deref().map(listen).transpose()?;
+        let address = listener.local_addr().map_err(io_error(format!(
+            "asking for the port of {}",
+            options.listen
+        )))?;
+        let state = State::open(options.state.as_deref())?;
+        let dir = state.dir("server")?;
+        let identity = match options.identity {
+            Some(identity) => identity,
+            None => identity::kept(&dir)?,
+        };
+        let tls = TlsServer::for_clients(&identity, &options.clients)?;
+        let store = Store::open(dir.join("store"))
+            .map_err(|error| ServiceError::Store(error.to_string()))?;
+        let failed = |error: anyhow::Error| ServiceError::Options(format!("{error:#}"));
+        let model = Model::load(options.model.as_deref()).map_err(failed)?;
+        let (prepared, calibration) = (options.prepared.as_deref(), options.calibration.as_ref());
+        let integers = model
+            .prepare(prepared, calibration, options.scheme.attention())
+            .map_err(failed)?;
+        let tokenizer = model.tokenizer.encode();
+        let limits = options.limits;
+        let card = Card {
+            generation: generation(identity.key_pem(), integers.source()),
+            scheme: options.scheme,
+            reveal: options.reveal,
+            ..card(&model, &limits, &tokenizer)?
+        };
+        if card.reveal == Reveal::Label && !matches!(card.head, Head::Classify { .. }) {
+            let message = "only a model with labels can reveal the label alone";
+            return Err(ServiceError::Options(message.into()));
+        }
+        let models = Models::new(
+            Arc::new(integers),
+            options.scheme,
+            options.reveal,
+            limits.lengths,
+        );
+        // Fails now rather than at the first client if the plan cannot be compiled.
+        models.program(card.buckets[0] as usize)?;
+        let patience = Patience {
+            handshake: limits.handshake,
+            idle: limits.idle,
+            session: limits.session,
+        };
+        Ok(Self {
+            listener,
+            metrics,
+            fingerprint: identity.fingerprint(),
+            shared: Arc::new(Shared {
+                quota: Quota::new(limits.stored_per_client, limits.stored),
+                gate: Gate::new(limits.sessions, patience),
+                limits,
+                card,
+                tokenizer,
+                models,
+                store,
+                tls,
+                access: options.access,
+                metrics: Metrics::default(),
+                address,
+            }),
+        })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.shared.address
+    }
+
+    /// Where health and metrics are told, if anywhere.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// What clients have to trust.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// What it offers.
+    pub fn card(&self) -> &Card {
+        &self.shared.card
+    }
+
+    /// To stop it from another thread.
+    pub fn stop_handle(&self) -> Stop {
+        Stop(Arc::clone(&self.shared))
+    }
+
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// If the system cannot start its threads.
+    pub fn run(self) -> Result<(), ServiceError> {
+        let shared = &self.shared;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let result = self.start(scope, &done).map(|()| {
+                accept(&self.listener, shared);
+                tracing::info!("stopping: inferences under way are finished");
+            });
+            shared.gate.stop();
+            let cut = shared.gate.close(shared.limits.drain);
+            tracing::info!(cut, "stopped");
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// Starts the threads beside the connections.
+    fn start<'s>(
+        &'s self,
+        scope: &'s std::thread::Scope<'s, '_>,
+        done: &'s AtomicBool,
+    ) -> Result<(), ServiceError> {
+        let shared = &self.shared;
+        let start = |name: &str, work: Box<dyn FnOnce() + Send + 's>| {
+            let thread = std::thread::Builder::new().name(name.into());
+            let started = thread.spawn_scoped(scope, work);
+            started.map(drop).map_err(io_error("starting a thread"))
+        };
+        start("watch", Box::new(|| shared.gate.watch()))?;
+        start("sweep", Box::new(|| sweep(shared)))?;
+        if let Some(listener) = &self.metrics {
+            let work = move || {
+                let levels = || shared.levels();
+                let done = || done.load(Ordering::Relaxed);
+                metrics::respond(listener, &shared.gate, &shared.metrics, levels, done);
+            };
+            start("metrics", Box::new(work))?;
+        }
+        Ok(())
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    while !shared.gate.is_stopping() {
+        let socket = match listener.accept() {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                // Out of descriptors, most likely: others end and give theirs back.
+                tracing::warn!(%error, "a connection could not be accepted");
+                std::thread::sleep(Duration::from_millis(50));
+                continue;
+            }
+        };
+        shared.metrics.connections.add(1);
+        let Some(place) = shared.gate.arrive(&socket) else {
+            shared.metrics.turned_away.add(1);
+            continue;
+        };
+        let for_thread = Arc::clone(shared);
+        let name = format!("client-{}", place.number());
+        let started = std::thread::Builder::new()
+            .name(name)
+            .spawn(move || connection::serve(&for_thread, socket, &place));
+        if let Err(error) = started {
+            shared.metrics.turned_away.add(1);
+            tracing::warn!(%error, "a connection got no thread");
+        }
+    }
+}
+
+/// Deletes expired bundles, now and every ten minutes.
+fn sweep(shared: &Shared) {
+    loop {
+        match shared.store.delete_expired(unix_now()) {
+            Ok(removed) if removed.bundles > 0 => {
+                let (bundles, bytes) = (removed.bundles, removed.bytes);
+                tracing::info!(bundles, bytes, "deleted expired bundles");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "expired bundles cannot be deleted"),
+        }
+        if shared.gate.sleep(Duration::from_secs(600)) {
+            return;
+        }
+    }
+}
+
+fn listen(address: &str) -> Result<TcpListener, ServiceError> {
+    TcpListener::bind(address).map_err(|source| {
+        let address = address.to_owned();
+        if source.kind() == io::ErrorKind::AddrInUse {
+            let text = format!(
+                "cannot listen on {address}: another program listens there already; stop it or choose \
+                 another port with --listen"
+            );
+            return ServiceError::Options(text);
+        }
+        ServiceError::Listen { address, source }
+    })
+}
+
+/// Tells generations of weights apart, and nothing else about them: the key is the server's secret.
+fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {
+    let key = blake3::derive_key("primer 2026 model generation", key_pem.as_bytes());
+    let hash = blake3::keyed_hash(&key, digest);
+    hash.as_bytes()[..16].try_into().expect("sixteen of 32")
+}
+
+/// What the model and the limits say; the rest is the caller's.
+fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, ServiceError> {
+    if tokenizer.len() > MAX_TOKENIZER {
+        return Err(ServiceError::Options(format!(
+            "the tokenizer has {} bytes, clients accept {MAX_TOKENIZER}",
+            tokenizer.len()
+        )));
+    }
+    let largest = model.max_tokens().min(limits.tokens);
+    let mut buckets: Vec<u32> = BUCKETS
+        .into_iter()
+        .filter(|b| *b <= largest)
+        .map(|b| b as u32)
+        .collect();
+    if buckets.last().is_none_or(|b| (*b as usize) < largest) {
+        buckets.push(largest as u32);
+    }
+    let head = match &model.shape.head {
+        Head::Classify { labels } => Head::Classify {
+            labels: labels.iter().map(|l| printable(l)).collect(),
+        },
+        other => other.clone(),
+    };
+    let base = std::path::Path::new(&model.name).file_name();
+    let name = base.map_or(model.name.clone(), |n| n.to_string_lossy().into_owned());
+    Ok(Card {
+        model: printable(&name),
+        generation: [0; 16],
+        head,
+        vocab: model.shape.vocab as u32,
+        types: model.shape.types as u32,
+        buckets,
+        scheme: Scheme::Fp,
+        reveal: Reveal::Outputs,
+        tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
+        max_stored: limits.stored_per_client,
+        idle_seconds: limits.idle.as_secs() as u32,
+    })
+}

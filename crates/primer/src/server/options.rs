@@ -1,0 +1,112 @@
+//! How a server behaves.
+
+use super::tokens::AccessTokens;
+use crate::service::ServiceError;
+use primer_net::tls::{Clients, Identity};
+use primer_protocol::{Reveal, Scheme};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a server serves, to whom, and within which limits.
+pub struct ServerOptions {
+    /// The model's directory; the embedded model if there is none.
+    pub model: Option<PathBuf>,
+    /// Scales and integer weights that `inspect --save-prepared` wrote.
+    pub prepared: Option<PathBuf>,
+    /// Text whose activation ranges set the scales.
+    pub calibration: Option<PathBuf>,
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: String,
+    /// Where health and metrics are told, if anywhere.
+    pub metrics: Option<String>,
+    /// Where identity and bundles are kept; by XDG if not given.
+    pub state: Option<PathBuf>,
+    /// The certificate and its key; made and kept in the state if not given.
+    pub identity: Option<Identity>,
+    /// Who may connect, by certificate.
+    pub clients: Clients,
+    /// Who may connect, by access token; everyone if not given.
+    pub access: Option<AccessTokens>,
+    /// How the plan is compiled.
+    pub scheme: Scheme,
+    /// What clients learn.
+    pub reveal: Reveal,
+    /// Bounds of everything.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            model: None,
+            prepared: None,
+            calibration: None,
+            listen: "127.0.0.1:7447".into(),
+            metrics: None,
+            state: None,
+            identity: None,
+            clients: Clients::Anyone,
+            access: None,
+            scheme: Scheme::Fp,
+            reveal: Reveal::Outputs,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Bounds of everything that a client can make the server do.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Sessions at once.
+    pub sessions: usize,
+    /// Tokens of one input.
+    pub tokens: usize,
+    /// Bytes of unspent bundles for one client.
+    pub stored_per_client: u64,
+    /// Bytes of unspent bundles altogether.
+    pub stored: u64,
+    /// Lengths whose encoded weights are kept in memory.
+    pub lengths: usize,
+    /// Unspent bundles are deleted after this time.
+    pub expiry: Duration,
+    /// From the connection to the greeting.
+    pub handshake: Duration,
+    /// From one request to the next, and the longest pause within one.
+    pub idle: Duration,
+    /// A whole session.
+    pub session: Duration,
+    /// What a stop waits for inferences.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 16,
+            tokens: 512,
+            stored_per_client: 64 << 30,
+            stored: 512 << 30,
+            lengths: 4,
+            expiry: Duration::from_secs(30 * 24 * 3600),
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+            session: Duration::from_secs(4 * 3600),
+            drain: Duration::from_secs(60),
+        }
+    }
+}
+
+impl ServerOptions {
+    pub(crate) fn check(&self) -> Result<(), ServiceError> {
+        let wrong = |message: &str| Err(ServiceError::Options(message.into()));
+        if self.scheme == Scheme::Base {
+            return wrong(
+                "scheme base prepares nothing ahead and cannot be served; it is there for `primer bench`",
+            );
+        }
+        if self.limits.sessions == 0 || self.limits.sessions > 4096 {
+            return wrong("a server has between 1 and 4096 sessions");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! What can go wrong between a client and a server. No variant carries a text, a share, a key or a token.
+
+use super::BundleId;
+use super::message::Refusal;
+use primer_model::text::TextError;
+use primer_net::NetError;
+use primer_net::tls::Fingerprint;
+use primer_ot::OtError;
+use primer_protocol::ProtocolError;
+use primer_stops::StopsError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why the service failed, in one sentence.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// The connection failed or the peer said something that it must not.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The private protocol failed.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The peer refused and said why.
+    #[error("the server refused: {0}")]
+    Refused(#[from] Refusal),
+    /// A text cannot be tokenised.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// The store of prepared material failed.
+    #[error("the store of prepared bundles: {0}")]
+    Store(String),
+    /// The address cannot be reached.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// As it was given.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As it was given.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A server that was never seen, and no fingerprint to check it against.
+    #[error(
+        "{address} is not known yet; its certificate has the fingerprint {got}: compare it with what the \
+         server printed when it started, then run the command again with --trust-fingerprint {got}"
+    )]
+    UnknownServer {
+        /// The address.
+        address: String,
+        /// What it presented.
+        got: Fingerprint,
+    },
+    /// The server presents another certificate than before.
+    #[error(
+        "THE CERTIFICATE OF {address} HAS CHANGED: {known} is on record in {}, but the server presents {got}; \
+         someone may be listening in. If the server's operator confirms the new fingerprint, delete the line \
+         from that file and connect with --trust-fingerprint {got}", file.display()
+    )]
+    ChangedServer {
+        /// The address.
+        address: String,
+        /// The fingerprint on record.
+        known: Fingerprint,
+        /// The fingerprint presented.
+        got: Fingerprint,
+        /// Where the record is.
+        file: PathBuf,
+    },
+    /// The peer sent something that is well formed and makes no sense.
+    #[error("the peer sent {what}")]
+    Nonsense {
+        /// What it sent.
+        what: String,
+    },
+    /// The server serves another kind of model.
+    #[error("the server's model {model} has {has}, but this needs {needs}")]
+    Head {
+        /// The model's name.
+        model: String,
+        /// What it has.
+        has: &'static str,
+        /// What is needed.
+        needs: &'static str,
+    },
+    /// A bundle cannot be used.
+    #[error("bundle {id} cannot be used: {why}")]
+    Bundle {
+        /// Which.
+        id: BundleId,
+        /// Why.
+        why: &'static str,
+    },
+    /// The program is told to stop.
+    #[error("stopped while {0}")]
+    Stopped(&'static str),
+    /// An option makes no sense.
+    #[error("{0}")]
+    Options(String),
+    /// A file or the system failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Names what was being done when the system failed.
+pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServiceError {
+    let what = what.into();
+    |source| ServiceError::Io { what, source }
+}
+
+impl ServiceError {
+    /// Whether another attempt on a new connection may succeed.
+    pub fn is_broken_connection(&self) -> bool {
+        match self {
+            Self::Net(error) => broken(error),
+            Self::Protocol(error) => channel_error(error).is_some_and(broken),
+            Self::Refused(refusal) => refusal.is_temporary(),
+            _ => false,
+        }
+    }
+}
+
+fn broken(error: &NetError) -> bool {
+    use NetError::{Broken, Io, PeerGone, Timeout};
+    matches!(
+        error,
+        PeerGone { .. } | Timeout { .. } | Io { .. } | Broken { .. }
+    )
+}
+
+/// The channel's error inside one of the protocol's, whichever part passed it on.
+fn channel_error(error: &ProtocolError) -> Option<&NetError> {
+    let transfer = |error| match error {
+        &OtError::Net(ref net) => Some(net),
+        _ => None,
+    };
+    match error {
+        ProtocolError::Net(net) | ProtocolError::Stops(StopsError::Net(net)) => Some(net),
+        ProtocolError::Ot(error) | ProtocolError::Stops(StopsError::Ot(error)) => transfer(error),
+        // Garbled tables are read through `std::io`, so the channel's error is wrapped once more.
+        ProtocolError::Stops(StopsError::Material { source, .. }) => wrapped(source),
+        ProtocolError::Store(source) => source.get_ref()?.downcast_ref(),
+        _ => None,
+    }
+}
+
+fn wrapped<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NetError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.get_ref()?.downcast_ref();
+        }
+        cause = error.source();
+    }
+    None
+}
