@@ -37,23 +37,26 @@ fn main() -> Result<(), primer_he::error::HeError> {
         shapes.push((30, 30522, 768));
     }
     println!(
-        "tokens  in x out  seconds  prepare s  prepared MB  up bytes  down bytes  rotations  products"
+        "tokens  in x out  weights  seconds  prepare s  prepared MB  up bytes  down bytes  rotations  products"
     );
     for (tokens, inputs, outputs) in shapes {
         let layout = Layout::tokens_first(&params, tokens)?;
-        let m = measure::linear(
-            &params, &secret, &layout, inputs, outputs, 7, processor, &mut rng,
-        )?;
-        println!(
-            "{tokens}  {inputs} x {outputs}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
-            m.seconds,
-            m.prepare_s,
-            m.prepared_bytes as f64 / 1e6,
-            m.bytes_up,
-            m.bytes_down,
-            m.counters.rotations,
-            m.counters.products
-        );
+        for streamed in [false, true] {
+            let m = measure::linear(
+                &params, &secret, &layout, inputs, outputs, streamed, 7, processor, &mut rng,
+            )?;
+            println!(
+                "{tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
+                if streamed { "streamed" } else { "kept" },
+                m.seconds,
+                m.prepare_s,
+                m.prepared_bytes as f64 / 1e6,
+                m.bytes_up,
+                m.bytes_down,
+                m.counters.rotations,
+                m.counters.products
+            );
+        }
     }
     Ok(())
 }

@@ -18,13 +18,15 @@ use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::kernel::{aligned::Aligned, elementwise, inner::inner, weighted::weighted};
 use crate::keys::{GaloisKeys, PublicKey};
+use crate::packing::encode::{Coefficients, Encoder};
 use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix, mask};
-use crate::packing::weights::{PreparedPart, PreparedWeights, runs};
+use crate::packing::weights::{PreparedPart, PreparedWeights, Stored, residue, runs};
 use crate::params::Params;
 use crate::poly::{Poly, Values, divide_by_last};
 use crate::switch::Digits;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Outputs whose sums are switched with a key while it is at hand.
@@ -51,6 +53,18 @@ pub(crate) struct Workspace {
     sums: Aligned,
     /// Scratch of a few polynomials.
     scratch: Aligned,
+    /// For weights that are encoded when they are used.
+    encoder: Option<(Encoder, Coefficients)>,
+    /// Their values modulo one prime.
+    numbers: Aligned,
+}
+
+/// Where the numbers of a group come from.
+enum Source<'a> {
+    /// Kept, for all primes.
+    Kept(&'a [u32]),
+    /// Encoded prime by prime.
+    Encoded(&'a mut Encoder, &'a Coefficients),
 }
 
 impl Evaluator {
@@ -97,7 +111,7 @@ impl Evaluator {
         let mut counters = Counters::default();
         let mut answers = Vec::with_capacity(layout.runs() * outputs.len());
         for run in 0..layout.runs() {
-            for part in &weights.parts {
+            for part in 0..weights.parts.len() {
                 let first = run * input.chunks.len();
                 let sums = self.part(input, first, weights, part, &mut counters)?;
                 for sum in sums {
@@ -158,27 +172,26 @@ impl Evaluator {
         Ok(())
     }
 
-    /// The sums of one part, `P` times too large modulo all primes, one for each output chunk.
+    /// The sums of one part of the weights, `P` times too large modulo all primes, one for each output chunk.
     pub(crate) fn part(
         &mut self,
         input: &EncryptedMatrix,
         first: usize,
         weights: &PreparedWeights,
-        part: &PreparedPart,
+        number: usize,
         counters: &mut Counters,
     ) -> Result<Vec<[Poly<Values>; 2]>, HeError> {
+        let part = &weights.parts[number];
         let params = self.params.clone();
         let (n, all) = (params.degree(), params.all_primes());
         let (outputs, giants) = (part.part.outputs.len(), part.giants.len());
         let len = outputs * giants * 2 * n;
         self.work.sums.sized(all * len);
-        let mut encoder = None;
         for (index, group) in part.groups.iter().enumerate() {
-            let numbers = weights.group(&mut encoder, part, index);
-            let inputs = &input.ciphertexts[first + group.inputs.start..first + group.inputs.end];
-            self.group(inputs, weights, &numbers, len, index > 0, counters)?;
+            let inputs = &input.ciphertexts[first + group.start..first + group.end];
+            self.group(inputs, weights, number, index, len, counters)?;
         }
-        counters.products += part.groups.iter().map(|g| g.inputs.len()).sum::<usize>()
+        counters.products += part.groups.iter().map(Range::len).sum::<usize>()
             * weights.layout.baby_steps()
             * outputs
             * giants;
@@ -190,9 +203,9 @@ impl Evaluator {
         &mut self,
         inputs: &[SeededCiphertext],
         weights: &PreparedWeights,
-        numbers: &[u32],
+        part: usize,
+        index: usize,
         len: usize,
-        add: bool,
         counters: &mut Counters,
     ) -> Result<(), HeError> {
         let params = &*self.params;
@@ -214,7 +227,23 @@ impl Evaluator {
         for (ct, digits) in inputs.iter().zip(&mut work.digits) {
             digits.of_values(params, ct.halves[1].data());
         }
-        let stride = numbers.len() / all;
+        let source = match &weights.stored {
+            Stored::Values(values) => Source::Kept(&values[part][index]),
+            Stored::Matrix(matrix) => {
+                let (encoder, coefficients) = match &mut work.encoder {
+                    Some(made) if made.0.fits(&weights.layout) => made,
+                    slot => slot.insert((
+                        Encoder::new(params, &weights.layout),
+                        Coefficients::default(),
+                    )),
+                };
+                let weight = |_, r, c| residue(matrix, r, c);
+                let part = &weights.parts[part];
+                encoder.coefficients(weights, part, index, &weight, coefficients);
+                Source::Encoded(encoder, coefficients)
+            }
+        };
+        let mut source = source;
         let rotated = work.rotated.sized(2 * n * terms);
         // Scratch: P·c0 of every input, P·c1 and two sums.
         let (scaled, rest) = work.scratch.sized((count + 2) * n).split_at_mut(count * n);
@@ -256,9 +285,19 @@ impl Evaluator {
                         .apply_blocked(simd, half1, rotated, 2 * block * terms, at + block);
                 }
             }
-            let numbers = &numbers[j * stride..][..stride];
+            let numbers = match &mut source {
+                Source::Kept(values) => {
+                    let stride = values.len() / all;
+                    &values[j * stride..][..stride]
+                }
+                Source::Encoded(encoder, coefficients) => {
+                    let numbers = work.numbers.sized(encoder.len(coefficients));
+                    encoder.modulo(j, coefficients, terms, numbers);
+                    numbers
+                }
+            };
             let sums = &mut work.sums.sized(all * len)[j * len..][..len];
-            weighted(simd, prime, runs, rotated, terms, numbers, sums, add);
+            weighted(simd, prime, runs, rotated, terms, numbers, sums, index > 0);
         }
         counters.inputs += count;
         counters.hoisted += count * (baby - 1);
@@ -376,13 +415,7 @@ mod tests {
                 EncryptedMatrix::encrypt(&secret, &layout, weights.input_chunks(), &x, &mut rng)
                     .unwrap();
             let sums = server
-                .part(
-                    &sent,
-                    0,
-                    &weights,
-                    &weights.parts[0],
-                    &mut Counters::default(),
-                )
+                .part(&sent, 0, &weights, 0, &mut Counters::default())
                 .unwrap();
             for sum in sums {
                 let halves = sum.map(|half| {

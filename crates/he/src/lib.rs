@@ -28,6 +28,7 @@ pub mod ciphertext;
 pub mod counters;
 pub mod error;
 pub mod evaluate;
+mod folded;
 pub mod kernel;
 pub mod keys;
 pub mod measure;

@@ -93,6 +93,7 @@ pub fn figures() -> Result<Figures, HeError> {
         &Layout::tokens_first(&params, 30)?,
         768,
         768,
+        false,
         10,
         wall(Instant::now()),
         &mut rng,
@@ -103,6 +104,7 @@ pub fn figures() -> Result<Figures, HeError> {
         &Layout::features_first(&params, 30, 768)?,
         768,
         768,
+        false,
         2,
         wall(Instant::now()),
         &mut rng,
@@ -139,7 +141,7 @@ pub struct Linear {
     pub counters: Counters,
 }
 
-/// Measures one masked product of a random matrix with random weights, by a clock that counts
+/// Measures one masked product of a random matrix with random weights, kept encoded or encoded when used, by a clock that counts
 /// seconds: of the wall, or of the processor on a busy machine.
 ///
 /// # Errors
@@ -150,6 +152,7 @@ pub fn linear(
     layout: &Layout,
     inputs: usize,
     outputs: usize,
+    streamed: bool,
     repetitions: usize,
     clock: impl Fn() -> f64,
     rng: &mut Prg,
@@ -159,7 +162,11 @@ pub fn linear(
     let mut server = Evaluator::new(public, galois)?;
     let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 1);
     let start = clock();
-    let weights = PreparedWeights::dense(params, layout, &w)?;
+    let weights = if streamed {
+        PreparedWeights::streamed(params, layout, w)?
+    } else {
+        PreparedWeights::dense(params, layout, &w)?
+    };
     let prepare_s = clock() - start;
     let mut random = |rows, cols| Matrix::from_fn(rows, cols, |_, _| modulus::random(rng));
     let x = random(layout.tokens(), inputs);

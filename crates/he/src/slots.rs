@@ -16,13 +16,13 @@ pub const GENERATOR: usize = 3;
 
 /// A factor modulo p with its Shoup quotient `⌊w·2^64/p⌋`.
 #[derive(Clone, Copy)]
-struct Factor {
+pub(crate) struct Factor {
     value: u64,
     quotient: u64,
 }
 
 impl Factor {
-    fn new(value: u64) -> Self {
+    pub(crate) fn new(value: u64) -> Self {
         Self {
             value,
             quotient: ((u128::from(value) << 64) / u128::from(P)) as u64,
@@ -31,7 +31,7 @@ impl Factor {
 
     /// `a·w` up to one `p`.
     #[inline(always)]
-    fn mul_lazy(self, a: u64) -> u64 {
+    pub(crate) fn mul_lazy(self, a: u64) -> u64 {
         let quotient = ((u128::from(a) * u128::from(self.quotient)) >> 64) as u64;
         a.wrapping_mul(self.value)
             .wrapping_sub(quotient.wrapping_mul(P))
@@ -39,7 +39,7 @@ impl Factor {
 }
 
 #[inline(always)]
-fn reduce_once(x: u64, m: u64) -> u64 {
+pub(crate) fn reduce_once(x: u64, m: u64) -> u64 {
     x.min(x.wrapping_sub(m))
 }
 

@@ -328,9 +328,7 @@ impl Evaluator {
         let special = params.prime(params.data_primes()).value();
         for run in 0..layout.runs() {
             let first = run * chunks.len();
-            let part = &weights.centre.parts[0];
-            let [centre] = &self.part(input, first, &weights.centre, part, &mut counters)?[..]
-            else {
+            let [centre] = &self.part(input, first, &weights.centre, 0, &mut counters)?[..] else {
                 unreachable!("the centring term has one chunk");
             };
             for (c, diagonal) in weights.diagonal.iter().enumerate() {

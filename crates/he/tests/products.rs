@@ -45,6 +45,10 @@ fn dense_case(layout: &Layout, inputs: usize, outputs: usize, seed: u8) {
     );
     assert_eq!(
         prepared.memory(),
+        PreparedWeights::dense_bytes(&p.params, layout, shape).unwrap()
+    );
+    assert_eq!(
+        prepared.memory(),
         4 * p.params.all_primes() * layout.period() * counters.products / runs
     );
 }
@@ -81,17 +85,35 @@ fn features_first_matrices_wider_than_the_model_split() {
 }
 
 #[test]
+fn more_tokens_than_cells_are_runs_of_rows() {
+    for (tokens, inputs, outputs) in [(257, 40, 70), (320, 70, 20), (512, 64, 33)] {
+        let layout = Layout::tokens_first(&Params::products(), tokens).unwrap();
+        dense_case(&layout, inputs, outputs, 10);
+    }
+}
+
+#[test]
 fn streamed_weights_give_the_same_product() {
-    let layout = Layout::tokens_first(&Params::products(), 100).unwrap();
-    let mut p = pair(&layout, 3);
-    let w = weights(&mut p.rng, 610, 70);
-    let x = residues(&mut p.rng, 100, 610);
-    let mask = residues(&mut p.rng, 100, 70);
-    let prepared = PreparedWeights::streamed(&p.params, &layout, w.clone()).unwrap();
-    assert_eq!(prepared.memory(), 2 * 610 * 70);
-    let sent =
-        EncryptedMatrix::encrypt(&p.secret, &layout, prepared.input_chunks(), &x, &mut p.rng)
-            .unwrap();
+    // Groups of inputs in one run, then two runs of rows, then a run for each row.
+    let params = Params::products();
+    for (layout, inputs) in [
+        (Layout::tokens_first(&params, 100).unwrap(), 610),
+        (Layout::tokens_first(&params, 300).unwrap(), 50),
+        (Layout::features_first(&params, 2, 70).unwrap(), 200),
+    ] {
+        streamed_case(&layout, inputs);
+    }
+}
+
+fn streamed_case(layout: &Layout, inputs: usize) {
+    let mut p = pair(layout, 3);
+    let w = weights(&mut p.rng, inputs, 70);
+    let x = residues(&mut p.rng, layout.tokens(), inputs);
+    let mask = residues(&mut p.rng, layout.tokens(), 70);
+    let prepared = PreparedWeights::streamed(&p.params, layout, w.clone()).unwrap();
+    assert_eq!(prepared.memory(), 2 * inputs * 70);
+    let sent = EncryptedMatrix::encrypt(&p.secret, layout, prepared.input_chunks(), &x, &mut p.rng)
+        .unwrap();
     let (answer, _) = p
         .server
         .linear(&sent, &prepared, Some(&mask), &mut p.rng)
@@ -165,7 +187,15 @@ fn plain_rust_serves_vector_clients() {
 fn heads_are_blocks_of_full_range() {
     let params = Params::products();
     // Shapes of U·Rkᵀ (two heads a chunk; then a head wider than a cell) and of Uₚ·Rᵥ.
-    for (tokens, heads, inputs, outputs) in [(60, 3, 64, 60), (130, 2, 32, 50), (64, 3, 30, 30)] {
+    // Then scores and mixing of 512 tokens.
+    for (tokens, heads, inputs, outputs) in [
+        (60, 3, 64, 60),
+        (130, 2, 32, 50),
+        (64, 3, 30, 30),
+        (512, 2, 64, 512),
+        (512, 2, 512, 64),
+        (64, 2, 512, 512),
+    ] {
         let layout = Layout::tokens_first(&params, tokens).unwrap();
         let mut p = pair(&layout, 5);
         let blocks: Vec<_> = (0..heads)
@@ -202,8 +232,11 @@ fn slotwise_products_and_row_sums() {
     for layout in [
         Layout::tokens_first(&params, 50).unwrap(),
         Layout::features_first(&params, 2, 300).unwrap(),
+        Layout::tokens_first(&params, 257).unwrap(),
+        Layout::tokens_first(&params, 512).unwrap(),
     ] {
-        let (tokens, cols) = (layout.tokens(), 300);
+        let tokens = layout.tokens();
+        let cols = if tokens > 256 { 50 } else { 300 };
         let mut p = pair(&layout, 6);
         let (x, u, v, mask) = (
             residues(&mut p.rng, tokens, cols),
@@ -247,12 +280,17 @@ fn slotwise_products_and_row_sums() {
 
 #[test]
 fn diagonal_with_centring() {
+    centred_case(50, 300);
+    centred_case(257, 50);
+    centred_case(512, 40);
+}
+
+fn centred_case(tokens: usize, cols: usize) {
     let params = Params::products();
-    let layout = Layout::tokens_first(&params, 50).unwrap();
-    let cols = 300;
+    let layout = Layout::tokens_first(&params, tokens).unwrap();
     let mut p = pair(&layout, 7);
-    let x = residues(&mut p.rng, 50, cols);
-    let mask = residues(&mut p.rng, 50, cols);
+    let x = residues(&mut p.rng, tokens, cols);
+    let mask = residues(&mut p.rng, tokens, cols);
     let (g, h) = (residues(&mut p.rng, 1, cols), residues(&mut p.rng, 1, cols));
     let prepared = PreparedCentred::new(&params, &layout, g.data(), h.data()).unwrap();
     let chunks = Chunks::even(&layout, cols);
@@ -261,8 +299,8 @@ fn diagonal_with_centring() {
         .server
         .centred(&sent, &prepared, &mask, &mut p.rng)
         .unwrap();
-    assert_eq!(counters.answers, chunks.len());
-    let want = Matrix::from_fn(50, cols, |t, j| {
+    assert_eq!(counters.answers, EncryptedMatrix::count(&layout, &chunks));
+    let want = Matrix::from_fn(tokens, cols, |t, j| {
         let centre = (0..cols).fold(0, |acc, i| {
             modulus::add(acc, modulus::mul(h.get(0, i), x.get(t, i)))
         });

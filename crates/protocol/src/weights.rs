@@ -6,6 +6,7 @@ use crate::hgs::Scaling;
 use crate::program::Program;
 use crate::share::power;
 use crate::work::Work;
+use primer_he::packing::layout::Shape;
 use primer_he::packing::weights::PreparedWeights;
 use primer_he::slotwise::PreparedCentred;
 use primer_model::quantise::{IntModel, IntWeight};
@@ -14,8 +15,8 @@ use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use std::sync::Arc;
 
-/// Dense weights larger than this are encoded anew for every product instead of being kept.
-const KEEP_WEIGHTS: usize = 8 << 20;
+/// Bytes of encoded weights that a server keeps. Those beyond are encoded anew for every product.
+const KEEP_BYTES: usize = 4 << 30;
 
 /// A model ready to be multiplied with encrypted masks of one program.
 pub struct ServerModel {
@@ -51,17 +52,19 @@ impl ServerModel {
             program: program.clone(),
             weights: graph.weights.iter().map(|_| HeWeight::None).collect(),
         };
+        let mut room = KEEP_BYTES;
         for (index, step) in graph.steps.iter().enumerate() {
             match program.work(index) {
                 Work::Linear(linear) => {
                     let rows = graph.value(step.output()).rows;
                     for term in &linear.terms {
-                        let encoded = this.encode(rows, term.weight, term.scaling)?;
+                        let encoded = this.encode(rows, term.weight, term.scaling, &mut room)?;
                         this.weights[term.weight.index()] = encoded;
                     }
                 }
                 Work::Merged(Merged { weight, .. }) => {
-                    let encoded = this.encode(graph.tokens, *weight, Scaling::Dense(0))?;
+                    let scaling = Scaling::Dense(0);
+                    let encoded = this.encode(graph.tokens, *weight, scaling, &mut room)?;
                     this.weights[weight.index()] = encoded;
                 }
                 _ => {}
@@ -70,15 +73,25 @@ impl ServerModel {
         Ok(this)
     }
 
-    fn encode(&self, rows: usize, id: WeightId, scaling: Scaling) -> Result<HeWeight> {
+    fn encode(
+        &self,
+        rows: usize,
+        id: WeightId,
+        scaling: Scaling,
+        room: &mut usize,
+    ) -> Result<HeWeight> {
         let layout = self.program.layout(rows)?;
         let params = self.program.params();
         Ok(match self.weight(id) {
-            IntWeight::Dense(matrix) if matrix.data().len() > KEEP_WEIGHTS => {
-                HeWeight::Dense(PreparedWeights::streamed(params, &layout, matrix.clone())?)
-            }
             IntWeight::Dense(matrix) => {
-                HeWeight::Dense(PreparedWeights::dense(params, &layout, matrix)?)
+                let shape = Shape::dense(matrix.rows(), matrix.cols());
+                let bytes = PreparedWeights::dense_bytes(params, &layout, shape)?;
+                HeWeight::Dense(if bytes <= *room {
+                    *room -= bytes;
+                    PreparedWeights::dense(params, &layout, matrix)?
+                } else {
+                    PreparedWeights::streamed(params, &layout, matrix.clone())?
+                })
             }
             IntWeight::Diagonal { .. } => {
                 let (gain, mean) = self.diagonal(id, scaling);

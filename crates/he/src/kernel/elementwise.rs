@@ -106,6 +106,40 @@ versions! {
         }
     }
 
+    /// The first layer of a folded transform: `out[i] = x_i·f_0 + x_(h-i)·f_1 + constant` for `x` in two parts with two
+    /// factors each, and `x_h` given; lazily, below `3q`.
+    pub fn fold(prime: Prime, out: &mut [u32], parts: [&[u32]; 2], last: [u32; 2], factors: [[Shoup; 2]; 2], constant: u32) {
+        let (len, twice) = (out.len(), 2 * prime.value());
+        let [low, high] = parts.map(|part| &part[..len]);
+        let sum = |x: [u32; 2], turned: [u32; 2]| {
+            let pair = |x: [u32; 2], f: [Shoup; 2]| {
+                let terms = [prime.mul_shoup_lazy(x[0], f[0]), prime.mul_shoup_lazy(x[1], f[1])];
+                reduce_once(terms[0] + terms[1], twice)
+            };
+            reduce_once(pair(x, factors[0]) + pair(turned, factors[1]), twice) + constant
+        };
+        let turned = low[1..].iter().rev().zip(high[1..].iter().rev());
+        for ((out, (l, h)), (tl, th)) in out[1..].iter_mut().zip(low[1..].iter().zip(&high[1..])).zip(turned) {
+            *out = sum([*l, *h], [*tl, *th]);
+        }
+        out[0] = sum([low[0], high[0]], last);
+    }
+
+    /// Rows of `width` numbers to columns: eight times eight at a time. Column `i` goes to `out[i·stride..]`.
+    pub fn transpose(rows: &[u32], width: usize, out: &mut [u32], stride: usize) {
+        for (r, rows) in rows.chunks_exact(8 * width).enumerate() {
+            for c in (0..width).step_by(8) {
+                let square: [&[u32; 8]; 8] = std::array::from_fn(|i| {
+                    rows[i * width + c..].first_chunk().expect("eight columns are left")
+                });
+                for i in 0..8 {
+                    let column: [u32; 8] = std::array::from_fn(|lane| square[lane][i]);
+                    out[(c + i) * stride + 8 * r..][..8].copy_from_slice(&column);
+                }
+            }
+        }
+    }
+
     /// `out += signed · factor` for signed numbers below `2^60`.
     pub fn add_lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
         for (o, &x) in out.iter_mut().zip(signed) {

@@ -110,6 +110,42 @@ impl Ntt {
         );
         let roots = Roots::new(prime, psi, degree);
         let inverse_roots = Roots::new(prime, prime.invert(psi), degree);
+        Self::from_roots(prime, simd, roots, inverse_roots)
+    }
+
+    /// The layers after the first that lead to the first half of the outputs of a transform of twice the degree.
+    ///
+    /// # Panics
+    /// If the degree is not a power of two between 16 and 8,192.
+    pub fn first_half(prime: Prime, degree: usize, simd: Simd) -> Self {
+        assert!(degree >= MIN_DEGREE / 4);
+        // The vector form starts at a degree of its own.
+        let simd = if degree < MIN_DEGREE {
+            Simd::portable()
+        } else {
+            simd
+        };
+        let whole = Self::new(prime, (2 * degree).max(MIN_DEGREE), Simd::portable());
+        // The half starts at node 2 of the tree of groups. Where the tree is that of a larger transform, its upper part is
+        // the same.
+        let half = |roots: &Roots| {
+            let node = |k: usize| k.checked_ilog2().map_or(0, |log| k + (1 << log));
+            Roots {
+                values: (0..degree).map(|k| roots.values[node(k)]).collect(),
+                quotients: (0..degree).map(|k| roots.quotients[node(k)]).collect(),
+            }
+        };
+        let (roots, inverse_roots) = (half(&whole.roots), half(&whole.inverse_roots));
+        Self::from_roots(prime, simd, roots, inverse_roots)
+    }
+
+    /// The factor of the first layer, whatever the degree: a square root of -1.
+    pub fn quarter_turn(prime: Prime) -> u32 {
+        Self::new(prime, MIN_DEGREE, Simd::portable()).roots.values[1]
+    }
+
+    fn from_roots(prime: Prime, simd: Simd, roots: Roots, inverse_roots: Roots) -> Self {
+        let degree = roots.values.len();
         let scale = prime.invert(degree as u32);
         Self {
             prime,

@@ -5,7 +5,8 @@
 //!
 //! * **Tokens-first**: each of the `T` cells of a ciphertext belongs to another token, so one
 //!   ciphertext holds one chunk of all tokens. `T` is the number of tokens rounded up to a power
-//!   of two, and the period is `N/T`.
+//!   of two, and the period is `N/T`. More than 256 tokens are cut into runs of that many, each with its own
+//!   ciphertexts.
 //! * **Features-first**: all cells hold the same chunk of one token, so each token has its own
 //!   ciphertexts. The period is the width of the model rounded up to a power of two (`N/2` at
 //!   most), so that one token's features fill a ciphertext; wider matrices take several.
@@ -27,6 +28,8 @@ use std::ops::Range;
 const MIN_CELLS: usize = 16;
 /// The smallest period: twice that is the smallest transform.
 const MIN_PERIOD: usize = 32;
+/// Most tokens of a matrix.
+const MAX_TOKENS: usize = 1 << 16;
 
 /// The two packings of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +53,17 @@ impl Layout {
     /// The tokens-first layout for a number of tokens.
     ///
     /// # Errors
-    /// If there are no tokens or too many for cells of 32 features.
+    /// If there are no tokens or more than 65,536.
     pub fn tokens_first(params: &Params, tokens: usize) -> Result<Self, HeError> {
-        let max = params.degree() / MIN_PERIOD;
-        in_range("number of tokens", tokens, max)?;
+        in_range("number of tokens", tokens, MAX_TOKENS)?;
+        let cells = tokens
+            .next_power_of_two()
+            .clamp(MIN_CELLS, params.degree() / MIN_PERIOD);
         Ok(Self {
             packing: Packing::TokensFirst,
             row: params.row(),
             tokens,
-            period: params.degree() / tokens.next_power_of_two().max(MIN_CELLS),
+            period: params.degree() / cells,
         })
     }
 
@@ -67,7 +72,7 @@ impl Layout {
     /// # Errors
     /// If there are no tokens or no columns.
     pub fn features_first(params: &Params, tokens: usize, width: usize) -> Result<Self, HeError> {
-        in_range("number of tokens", tokens, 1 << 16)?;
+        in_range("number of tokens", tokens, MAX_TOKENS)?;
         in_range("width", width, 1 << 24)?;
         Ok(Self {
             packing: Packing::FeaturesFirst,
@@ -100,7 +105,7 @@ impl Layout {
     /// The first slot of a token's cell; in features-first, of the first copy.
     pub(crate) fn cell(&self, token: usize) -> usize {
         match self.packing {
-            Packing::TokensFirst => token * self.period,
+            Packing::TokensFirst => token % self.cells() * self.period,
             Packing::FeaturesFirst => 0,
         }
     }
@@ -108,7 +113,7 @@ impl Layout {
     /// The ciphertexts of a message that hold a token: one run of chunks for each.
     pub(crate) fn runs(&self) -> usize {
         match self.packing {
-            Packing::TokensFirst => 1,
+            Packing::TokensFirst => self.tokens.div_ceil(self.cells()),
             Packing::FeaturesFirst => self.tokens,
         }
     }
@@ -116,7 +121,10 @@ impl Layout {
     /// The tokens of one run.
     pub(crate) fn tokens_of_run(&self, run: usize) -> Range<usize> {
         match self.packing {
-            Packing::TokensFirst => 0..self.tokens,
+            Packing::TokensFirst => {
+                let cells = self.cells();
+                run * cells..((run + 1) * cells).min(self.tokens)
+            }
             Packing::FeaturesFirst => run..run + 1,
         }
     }
@@ -151,6 +159,17 @@ impl Layout {
                 .contains(&from)
                 .then_some(from as usize),
             Packing::FeaturesFirst => Some(from.rem_euclid(self.period as i32) as usize),
+        }
+    }
+
+    /// Output features that diagonal `r` may bring something to, for chunks of these widths.
+    pub(crate) fn reached(&self, r: i32, width_in: usize, width_out: usize) -> Range<usize> {
+        match self.packing {
+            Packing::TokensFirst => {
+                let end = (width_in as i32 - r).clamp(0, width_out as i32) as usize;
+                (-r).clamp(0, end as i32) as usize..end
+            }
+            Packing::FeaturesFirst => 0..width_out,
         }
     }
 
@@ -325,6 +344,9 @@ impl Shape {
 
     /// The block entry at an input and an output column of the whole matrix: block, row, column.
     pub(crate) fn entry(&self, input: usize, output: usize) -> Option<(usize, usize, usize)> {
+        if self.blocks == 1 {
+            return Some((0, input, output));
+        }
         let (block, row) = (input / self.inputs, input % self.inputs);
         (output / self.outputs == block).then(|| (block, row, output % self.outputs))
     }
@@ -371,6 +393,13 @@ mod tests {
         assert_eq!((features.period(), features.baby_steps()), (1024, 32));
         assert_eq!(features.rotations().len(), 31 + 31);
         assert!(Layout::tokens_first(&params, 0).is_err());
-        assert!(Layout::tokens_first(&params, 257).is_err());
+        assert!(Layout::tokens_first(&params, MAX_TOKENS + 1).is_err());
+        // Beyond 256 tokens a matrix is cut into runs of rows.
+        for (tokens, runs) in [(256, 1), (257, 2), (512, 2), (513, 3)] {
+            let layout = Layout::tokens_first(&params, tokens).unwrap();
+            assert_eq!((layout.period(), layout.runs()), (MIN_PERIOD, runs));
+            let rows = (0..runs).flat_map(|run| layout.tokens_of_run(run));
+            assert!(rows.eq(0..tokens));
+        }
     }
 }
