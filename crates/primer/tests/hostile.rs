@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Server, TEXTS, client, eventually, fails, json, primer};
+use common::{Server, TEXTS, client, eventually, fails, json};
 use primer::service::BundleId;
 use primer::service::message::{Greeting, Reception, Refusal, Reply, Request};
 use primer::service::{ServiceError, VERSION};
@@ -12,7 +12,7 @@ use primer_net::{Channel, Kind, Options};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A connection that speaks TLS and then whatever the test wants.
@@ -108,12 +108,8 @@ fn a_bundle_serves_its_client_and_its_plan_only() {
     let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
     assert_eq!(asked, Refusal::Unknown(id));
     // The owner with another plan.
-    let name: String = address
-        .chars()
-        .map(|c| if c == ':' { '_' } else { c })
-        .collect();
-    let pseudonym = std::fs::read(state.join("client/pseudonyms").join(name)).unwrap();
-    let mut channel = common_channel(&server, pseudonym.try_into().unwrap());
+    let pseudonym = pseudonym_of(&state, &address);
+    let mut channel = welcomed(&server, pseudonym);
     let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
     assert_eq!(asked, Refusal::OtherProgram(id));
     let tokens = 16;
@@ -126,7 +122,7 @@ fn a_bundle_serves_its_client_and_its_plan_only() {
         (&found["label"], &found["prepared_ahead"]),
         (&TEXTS[1].1.into(), &true.into())
     );
-    let (mut channel, _) = (common_channel(&server, pseudonym_of(&state, &address)), ());
+    let mut channel = welcomed(&server, pseudonym);
     let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
     assert_eq!(asked, Refusal::Spent(id));
 }
@@ -137,7 +133,7 @@ fn pseudonym_of(state: &Path, address: &str) -> [u8; 32] {
     bytes.try_into().unwrap()
 }
 
-fn common_channel(server: &Server, pseudonym: [u8; 32]) -> Channel {
+fn welcomed(server: &Server, pseudonym: [u8; 32]) -> Channel {
     let mut channel = channel(server);
     let greeting = Greeting {
         version: VERSION,
@@ -245,7 +241,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
         "--server",
         &server.address,
         "--tokens",
-        "64",
+        "8",
         "--state",
         path,
     ];
@@ -265,10 +261,11 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
         "--state",
         path,
     ];
-    let server = Server::spawn(limited(4096, &args), &server_state);
+    // 240 KiB: room for the index and for the server's half of 8 tokens, not for that of 16.
+    let server = Server::spawn(limited(480, &args), &server_state);
     let mut prepare = client("prepare", &server, &state);
     fails(
-        prepare.args(["--tokens", "512"]),
+        prepare.args(["--tokens", "16"]),
         1,
         &["the server refused: its store is full"],
     );
@@ -279,5 +276,4 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
         1,
         "the one for the other address"
     );
-    let _ = primer().stdin(Stdio::null());
 }

@@ -9,7 +9,7 @@ use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Shape};
-use primer_protocol::cost::{self, Part};
+use primer_protocol::cost::{self, Part, Stored};
 use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::modulus::{K, P};
 use serde_json::{Value, json};
@@ -61,9 +61,18 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
 }
 
 /// What one inference with the default scheme costs.
-fn expected(plan: &Plan) -> Result<Part> {
+fn expected(plan: &Plan) -> Result<Expected> {
     let program = Program::new(plan.clone(), Scheme::Fp, Reveal::Outputs)?;
-    Ok(cost::parts(&program)?.total())
+    Ok(Expected {
+        total: cost::parts(&program)?.total(),
+        stored: cost::stored(&program),
+    })
+}
+
+/// What one inference takes on the way and in the stores.
+struct Expected {
+    total: Part,
+    stored: Stored,
 }
 
 /// The homomorphic parameters in a sentence: degree, modulus and the bound of the security table.
@@ -142,7 +151,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     }
 }
 
-fn to_text(name: &str, plan: &Plan, expected: &Part, all_layers: bool) -> String {
+fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> String {
     let graph: &Graph = plan.graph();
     let shape = &graph.shape;
     let mut out = format!(
@@ -225,8 +234,8 @@ fn to_text(name: &str, plan: &Plan, expected: &Part, all_layers: bool) -> String
             elements(StopFunction::Tanh),
         );
     }
-    out += &format!("\none inference: {} AND gates", expected.and_gates);
-    let bytes = &expected.bytes;
+    out += &format!("\none inference: {} AND gates", expected.total.and_gates);
+    let bytes = &expected.total.bytes;
     let mega = |bytes: u64| bytes as f64 / 1e6;
     out += &format!(
         "; offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down",
@@ -235,11 +244,16 @@ fn to_text(name: &str, plan: &Plan, expected: &Part, all_layers: bool) -> String
         mega(bytes.online_up),
         mega(bytes.online_down),
     );
+    out += &format!(
+        "\nprepared ahead: {:.1} MB at the client, {:.2} MB at the server",
+        mega(expected.stored.client),
+        mega(expected.stored.server),
+    );
     out.push('\n');
     out
 }
 
-fn to_json(name: &str, plan: &Plan, expected: &Part) -> Value {
+fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
     let graph = plan.graph();
     let shape = &graph.shape;
     let steps: Vec<Value> = graph
@@ -275,11 +289,12 @@ fn to_json(name: &str, plan: &Plan, expected: &Part) -> Value {
         "tokens": graph.tokens, "modulus": P, "modulus_bits": K, "weight_bits": WEIGHT_BITS,
         "encryption": encryption(), "security_bits": 128,
         "fingerprint": hex(&plan.fingerprint()),
-        "and_gates": expected.and_gates,
+        "and_gates": expected.total.and_gates,
         "bytes": json!({
-            "offline_up": expected.bytes.offline_up, "offline_down": expected.bytes.offline_down,
-            "online_up": expected.bytes.online_up, "online_down": expected.bytes.online_down,
+            "offline_up": expected.total.bytes.offline_up, "offline_down": expected.total.bytes.offline_down,
+            "online_up": expected.total.bytes.online_up, "online_down": expected.total.bytes.online_down,
         }),
+        "stored": json!({"client": expected.stored.client, "server": expected.stored.server}),
         "steps": steps, "counts": graph.counts(), "counts_by_step": by_step,
     })
 }

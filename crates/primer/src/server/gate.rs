@@ -327,6 +327,7 @@ mod tests {
         let place = gate.arrive(&server).unwrap();
         assert!(until_cut(server) >= Duration::from_millis(150));
         assert_eq!(place.cut(), Some(Cut::Late(Stage::Arriving)));
+        drop(place);
         // A session that keeps asking for more is cut by its total.
         let (_client, server) = connection(&listener);
         let place = gate.arrive(&server).unwrap();
