@@ -27,6 +27,16 @@ fuzz_target!(|bytes: &[u8]| {
                     assert!(plan.shift(first, *output).max(plan.shift(second, *output)) <= 41);
                 }
             }
+            Op::MergedScores {
+                input,
+                weight,
+                output,
+                ..
+            } => {
+                let fraction = plan.scale(*input).fraction();
+                let first = plan.merged_fraction(*input, *weight);
+                assert!(plan.shift(first + fraction, *output) <= 41);
+            }
             _ => {}
         }
     }

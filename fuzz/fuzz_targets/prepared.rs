@@ -10,7 +10,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut whole = bytes.to_vec();
     whole.extend_from_slice(blake3::hash(bytes).as_bytes());
     if let Ok(model) = IntModel::from_bytes(&whole) {
-        assert!(model.plan(1).is_ok());
+        let plan = model.plan(1);
+        assert!(plan.is_ok_and(|p| p.graph().attention == model.scales().attention));
         let again = IntModel::from_bytes(&model.to_bytes());
         assert!(again.is_ok_and(|m| m.weights() == model.weights()));
     }

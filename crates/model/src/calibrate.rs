@@ -48,7 +48,7 @@ impl Ranges {
     fn new(graph: &Graph) -> Self {
         let mut scores = vec![false; graph.values.len()];
         for step in &graph.steps {
-            if let Op::Scores { output, .. } = step.op {
+            if let Op::Scores { output, .. } | Op::MergedScores { output, .. } = step.op {
                 scores[output.index()] = true;
             }
         }
@@ -105,7 +105,7 @@ pub fn calibrate(
     } else {
         singles.collect()
     };
-    let mut ranges = Ranges::new(&Graph::bert(&weights.shape, 1));
+    let mut ranges = Ranges::new(&weights.graph(1));
     for (done, (line, first, second)) in inputs.iter().enumerate() {
         progress(done, inputs.len());
         let input = text
@@ -116,13 +116,12 @@ pub fn calibrate(
                 source,
             })?;
         (ranges.tokens, ranges.length) = (input.tokens(), input.length);
-        let graph = Graph::bert(&weights.shape, input.tokens());
+        let graph = weights.graph(input.tokens());
         float::run(&graph, weights, &input, &mut ranges);
     }
     progress(inputs.len(), inputs.len());
-    let graph = Graph::bert(&weights.shape, 1);
-    let extremes: Vec<WeightRange> = weights.all().iter().map(weight_range).collect();
-    Ok(assign::assign(&graph, &ranges.seen, &extremes)?)
+    let extremes: Vec<WeightRange> = weights.all().iter().map(|w| weight_range(w)).collect();
+    Ok(assign::assign(&weights.graph(1), &ranges.seen, &extremes)?)
 }
 
 fn weight_range(weight: &FloatWeight) -> WeightRange {

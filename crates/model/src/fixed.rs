@@ -12,7 +12,7 @@
 use crate::quantise::{IntModel, IntWeight};
 use crate::text::Input;
 use primer_plan::function::{Function, SoftmaxScratch};
-use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId};
+use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
@@ -78,7 +78,10 @@ pub fn run(
     workspace: &mut Workspace,
 ) -> Outcome {
     let graph = plan.graph();
-    assert_eq!(graph.shape, *model.shape(), "the plan belongs to the model");
+    assert!(
+        graph.shape == *model.shape() && graph.attention == model.scales().attention,
+        "the plan belongs to the model"
+    );
     assert_eq!(
         input.tokens(),
         graph.tokens,
@@ -129,6 +132,13 @@ struct Walk<'a> {
     out_of_range: Vec<OutOfRange>,
 }
 
+fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
+    for r in 0..matrix.rows() {
+        let row = matrix.row_mut(r).iter_mut();
+        row.zip(bias.row(0)).for_each(|(s, b)| *s += b);
+    }
+}
+
 fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
     matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
 }
@@ -148,7 +158,7 @@ impl Walk<'_> {
         self.plan.scale(id).fraction()
     }
 
-    fn bias(&self, id: primer_plan::graph::WeightId) -> &Matrix<i64> {
+    fn bias(&self, id: WeightId) -> &Matrix<i64> {
         match &self.weights[id.index()] {
             IntWeight::Bias(bias) => bias,
             _ => unreachable!("a checked model has a bias here"),
@@ -186,16 +196,16 @@ impl Walk<'_> {
                 for term in terms {
                     self.term(term, *output, &mut sum);
                 }
-                let bias = self.bias(*bias);
-                for r in 0..sum.rows() {
-                    sum.row_mut(r)
-                        .iter_mut()
-                        .zip(bias.row(0))
-                        .for_each(|(s, b)| *s += b);
-                }
+                add_rows(&mut sum, self.bias(*bias));
                 sum
             }
             Op::Scores { query, key, output } => self.scores(*query, *key, *output),
+            Op::MergedScores {
+                input,
+                weight,
+                bias,
+                output,
+            } => self.merged_scores(*input, (*weight, *bias), *output),
             Op::Mix {
                 probabilities,
                 value,
@@ -282,6 +292,34 @@ impl Walk<'_> {
             data.extend(product(&q, &k, &mut self.workspace.product).into_data());
         }
         let mut scores = Matrix::from_vec(heads * n, n, data);
+        shift_left(&mut scores, shift);
+        scores
+    }
+
+    /// Both products exact; the first has no scale of its own to keep to.
+    fn merged_scores(
+        &mut self,
+        input: ValueId,
+        (weight, bias): (WeightId, WeightId),
+        output: ValueId,
+    ) -> Matrix<i64> {
+        let fraction = self.plan.merged_fraction(input, weight) + self.fraction(input);
+        let shift = self.plan.shift(fraction, output);
+        let IntWeight::Dense(matrix) = &self.weights[weight.index()] else {
+            unreachable!("a checked model has a matrix here");
+        };
+        let x = self.values[input.index()]
+            .as_ref()
+            .expect("steps come in order");
+        let mut left = product(x, matrix, &mut self.workspace.product);
+        add_rows(&mut left, self.bias(bias));
+        let (n, heads, d) = (x.rows(), self.graph().shape.heads, x.cols());
+        let mut scores = Matrix::from_fn(heads * n, n, |r, key| {
+            let row = &left.row(r % n)[r / n * d..][..d];
+            // Wrapping, as in the protocol, should a damaged model get there.
+            let products = row.iter().zip(x.row(key));
+            products.fold(0i64, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)))
+        });
         shift_left(&mut scores, shift);
         scores
     }

@@ -7,9 +7,10 @@
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::Input;
 use primer_plan::function::Activation;
-use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId};
+use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_ring::gemm::{self, Layout};
 use primer_ring::matrix::Matrix;
+use std::sync::Arc;
 
 /// Sees every value as it is made.
 pub trait Observer {
@@ -27,13 +28,18 @@ impl Observer for NoObserver {
 /// Runs an input through the graph; the results are in the order of [`Graph::outputs`].
 ///
 /// # Panics
-/// If the input does not have the graph's number of tokens or names an unknown token.
+/// If the weights are another graph's, or the input does not have the graph's number of tokens or names an unknown token.
 pub fn run(
     graph: &Graph,
     weights: &FloatWeights,
     input: &Input,
     observer: &mut impl Observer,
 ) -> Vec<Matrix<f32>> {
+    assert_eq!(
+        graph.attention,
+        weights.attention(),
+        "the weights belong to the graph"
+    );
     assert_eq!(
         input.tokens(),
         graph.tokens,
@@ -62,7 +68,7 @@ pub fn run(
 
 struct Walk<'a> {
     graph: &'a Graph,
-    weights: &'a [FloatWeight],
+    weights: &'a [Arc<FloatWeight>],
     input: &'a Input,
     values: Vec<Option<Matrix<f32>>>,
 }
@@ -72,6 +78,20 @@ impl Walk<'_> {
         self.values[id.index()]
             .as_ref()
             .expect("steps come in order")
+    }
+
+    fn dense(&self, id: WeightId) -> &Matrix<f32> {
+        match &*self.weights[id.index()] {
+            FloatWeight::Dense(weight) => weight,
+            _ => unreachable!("folding checks the kinds"),
+        }
+    }
+
+    fn bias(&self, id: WeightId) -> &Matrix<f32> {
+        match &*self.weights[id.index()] {
+            FloatWeight::Bias(bias) => bias,
+            _ => unreachable!("folding checks the kinds"),
+        }
     }
 
     fn zeros(&self, id: ValueId) -> Matrix<f32> {
@@ -86,12 +106,7 @@ impl Walk<'_> {
                 positions,
                 output,
             } => {
-                let (FloatWeight::Dense(table), FloatWeight::Bias(positions)) = (
-                    &self.weights[table.index()],
-                    &self.weights[positions.index()],
-                ) else {
-                    unreachable!("folding checks the kinds");
-                };
+                let (table, positions) = (self.dense(*table), self.bias(*positions));
                 let mut out = self.zeros(*output);
                 for t in 0..out.rows() {
                     let word = table.row(self.input.ids[t] as usize);
@@ -112,15 +127,7 @@ impl Walk<'_> {
                 for term in terms {
                     self.term(term, &mut out);
                 }
-                let FloatWeight::Bias(bias) = &self.weights[bias.index()] else {
-                    unreachable!("folding checks the kinds");
-                };
-                for r in 0..out.rows() {
-                    out.row_mut(r)
-                        .iter_mut()
-                        .zip(bias.row(0))
-                        .for_each(|(o, b)| *o += b);
-                }
+                add_rows(&mut out, self.bias(*bias));
                 out
             }
             Op::Scores { query, key, output } => self.heads(*output, |walk, h, out| {
@@ -130,6 +137,25 @@ impl Walk<'_> {
                 let out = &mut out[h * n * n..][..n * n];
                 gemm::f32(&query[h * dh..], at, &key[h * dh..], at.transposed(), out);
             }),
+            Op::MergedScores {
+                input,
+                weight,
+                bias,
+                output,
+            } => {
+                let (n, d, _) = self.sizes();
+                let (x, weight) = (self.get(*input), self.dense(*weight));
+                let mut left = Matrix::zeros(n, weight.cols());
+                let (at, by) = (Layout::rows(n, d), Layout::rows(d, weight.cols()));
+                gemm::f32(x.data(), at, weight.data(), by, left.data_mut());
+                add_rows(&mut left, self.bias(*bias));
+                self.heads(*output, |walk, h, out| {
+                    let head = Layout::columns_of(n, d, left.cols());
+                    let x = walk.get(*input).data();
+                    let out = &mut out[h * n * n..][..n * n];
+                    gemm::f32(&left.data()[h * d..], head, x, at.transposed(), out);
+                })
+            }
             Op::Mix {
                 probabilities,
                 value,
@@ -182,7 +208,7 @@ impl Walk<'_> {
 
     fn term(&self, term: &Term, out: &mut Matrix<f32>) {
         let x = self.get(term.input);
-        match &self.weights[term.weight.index()] {
+        match &*self.weights[term.weight.index()] {
             FloatWeight::Dense(w) => {
                 // The dense term comes first and overwrites.
                 let (rows, cols) = (out.rows(), out.cols());
@@ -240,6 +266,13 @@ impl Walk<'_> {
             StopFunction::Tanh => x.data_mut().iter_mut().for_each(|v| *v = v.tanh()),
         }
         x
+    }
+}
+
+fn add_rows(matrix: &mut Matrix<f32>, bias: &Matrix<f32>) {
+    for r in 0..matrix.rows() {
+        let row = matrix.row_mut(r).iter_mut();
+        row.zip(bias.row(0)).for_each(|(o, b)| *o += b);
     }
 }
 

@@ -12,11 +12,12 @@
 //! Biases are summed in double precision: they are few, and errors in them are systematic.
 
 use crate::load::tensors::Checkpoint;
-use primer_plan::graph::{Graph, WeightKind};
+use primer_plan::graph::{Attention, Graph, Weight, WeightKind};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
 use std::collections::HashMap;
 use std::f64::consts::LOG2_E;
+use std::sync::Arc;
 
 /// A weight of the graph in single precision.
 #[derive(Clone)]
@@ -38,39 +39,51 @@ pub enum FloatWeight {
 pub struct FloatWeights {
     /// The model's shape.
     pub shape: Shape,
-    weights: Vec<FloatWeight>,
+    attention: Attention,
+    digest: Digest,
+    weights: Vec<Arc<FloatWeight>>,
 }
 
 /// A digest of all weights: tells one fine-tuned model from another of the same shape.
 pub type Digest = [u8; 32];
 
 impl FloatWeights {
-    /// The digest of the weights.
-    pub fn digest(&self) -> Digest {
-        let mut hash = blake3::Hasher::new_derive_key("primer float weights v1");
-        let mut bytes = Vec::new();
-        let mut update = |values: &[f32]| {
-            for block in values.chunks(1 << 16) {
-                bytes.clear();
-                bytes.extend(block.iter().flat_map(|v| v.to_le_bytes()));
-                hash.update(&bytes);
-            }
-        };
-        for weight in &self.weights {
-            match weight {
-                FloatWeight::Dense(m) | FloatWeight::Bias(m) => update(m.data()),
-                FloatWeight::Diagonal { gain, mean } => {
-                    update(gain);
-                    update(mean);
-                }
-            }
-        }
-        *hash.finalize().as_bytes()
+    /// The digest of the weights as they were folded, before anything was merged.
+    pub const fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// The weights in the graph's order.
-    pub fn all(&self) -> &[FloatWeight] {
+    pub fn all(&self) -> &[Arc<FloatWeight>] {
         &self.weights
+    }
+
+    /// How the graph that they belong to computes scores.
+    pub const fn attention(&self) -> Attention {
+        self.attention
+    }
+
+    /// The graph that they belong to, over a number of tokens.
+    ///
+    /// # Panics
+    /// If the model does not take that many tokens.
+    pub fn graph(&self, tokens: usize) -> Graph {
+        Graph::with_attention(&self.shape, self.attention, tokens)
+    }
+
+    /// The same model with other weights in the place of some, for a graph with another attention.
+    pub(crate) fn rewritten(
+        &self,
+        attention: Attention,
+        mut made: HashMap<String, Arc<FloatWeight>>,
+    ) -> Self {
+        let graph = Graph::with_attention(&self.shape, attention, 1);
+        Self {
+            shape: self.shape.clone(),
+            attention,
+            digest: self.digest,
+            weights: in_order(&graph, |name| made.remove(name)),
+        }
     }
 
     /// Folds a checkpoint.
@@ -87,37 +100,57 @@ impl FloatWeights {
         }
         folder.head(&norm);
         let graph = Graph::bert(shape, 1);
-        let weights = graph
-            .weights
-            .iter()
-            .map(|w| {
-                let made = folder
-                    .made
-                    .remove(&w.name)
-                    .unwrap_or_else(|| panic!("no {}", w.name));
-                let fits = match (&made, w.kind) {
-                    (FloatWeight::Dense(m), WeightKind::Dense)
-                    | (FloatWeight::Bias(m), WeightKind::Bias) => {
-                        (m.rows(), m.cols()) == (w.rows, w.cols)
-                    }
-                    (FloatWeight::Diagonal { gain, mean }, WeightKind::Diagonal) => {
-                        gain.len() == w.cols && mean.len() == w.cols
-                    }
-                    _ => false,
-                };
-                assert!(
-                    fits,
-                    "{} is folded into the form that the graph names",
-                    w.name
-                );
-                made
-            })
-            .collect();
+        let weights = in_order(&graph, |name| folder.made.remove(name).map(Arc::new));
         Self {
             shape: shape.clone(),
+            attention: graph.attention,
+            digest: digest(&weights),
             weights,
         }
     }
+}
+
+fn digest(weights: &[Arc<FloatWeight>]) -> Digest {
+    let mut hash = blake3::Hasher::new_derive_key("primer float weights v1");
+    let mut bytes = Vec::new();
+    let mut update = |values: &[f32]| {
+        for block in values.chunks(1 << 16) {
+            bytes.clear();
+            bytes.extend(block.iter().flat_map(|v| v.to_le_bytes()));
+            hash.update(&bytes);
+        }
+    };
+    for weight in weights {
+        match &**weight {
+            FloatWeight::Dense(m) | FloatWeight::Bias(m) => update(m.data()),
+            FloatWeight::Diagonal { gain, mean } => {
+                update(gain);
+                update(mean);
+            }
+        }
+    }
+    *hash.finalize().as_bytes()
+}
+
+/// Every weight that a graph names, in its form.
+fn in_order(
+    graph: &Graph,
+    mut made: impl FnMut(&str) -> Option<Arc<FloatWeight>>,
+) -> Vec<Arc<FloatWeight>> {
+    let one = |w: &Weight| {
+        let made = made(&w.name).unwrap_or_else(|| panic!("no {}", w.name));
+        let fits = match (&*made, w.kind) {
+            (FloatWeight::Dense(m), WeightKind::Dense)
+            | (FloatWeight::Bias(m), WeightKind::Bias) => (m.rows(), m.cols()) == (w.rows, w.cols),
+            (FloatWeight::Diagonal { gain, mean }, WeightKind::Diagonal) => {
+                gain.len() == w.cols && mean.len() == w.cols
+            }
+            _ => false,
+        };
+        assert!(fits, "{} has the form that the graph names", w.name);
+        made
+    };
+    graph.weights.iter().map(one).collect()
 }
 
 struct Norm {

@@ -1,7 +1,7 @@
 //! Hugging Face BERTs: from a `save_pretrained` directory to integers.
 //!
 //! [`load`] reads the directory and refuses by name whatever it cannot use. [`fold`] rewrites the
-//! weights into those of the plan's graph. Two references walk that graph: [`float`] in single
+//! weights into those of the plan's graph, [`merge`] into those of one without queries and keys. Two references walk that graph: [`float`] in single
 //! precision, the yardstick of accuracy and of speed, and [`fixed`] in integers, exactly as the private
 //! protocol does. Between them stand [`calibrate`] (which ranges occur), [`quantise`] (integer
 //! weights) and [`prepared`] (the result on disk). No cryptography here.
@@ -12,6 +12,7 @@ pub mod float;
 pub mod fold;
 pub mod load;
 pub mod measure;
+pub mod merge;
 pub mod prepared;
 pub mod quantise;
 pub mod synthetic;

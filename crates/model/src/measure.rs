@@ -42,6 +42,11 @@ fn products(graph: &Graph) -> Vec<(usize, usize, usize)> {
                 let weight = graph.weight(terms[0].weight);
                 sizes.push((out.rows, weight.rows, out.cols));
             }
+            Op::MergedScores { weight, .. } => {
+                let weight = graph.weight(*weight);
+                sizes.push((n, weight.rows, weight.cols));
+                sizes.extend((0..shape.heads).map(|_| (n, weight.rows, n)));
+            }
             Op::Scores { .. } => sizes.extend((0..shape.heads).map(|_| (n, dh, n))),
             Op::Mix { .. } => sizes.extend((0..shape.heads).map(|_| (n, n, dh))),
             _ => {}
@@ -55,7 +60,7 @@ fn products(graph: &Graph) -> Vec<(usize, usize, usize)> {
 /// # Panics
 /// If the model does not take that many tokens.
 pub fn float_speed(weights: &FloatWeights, tokens: usize, runs: usize) -> FloatSpeed {
-    let graph = Graph::bert(&weights.shape, tokens);
+    let graph = weights.graph(tokens);
     let input = Input {
         ids: (0..tokens)
             .map(|t| (t * 37 % weights.shape.vocab) as u32)

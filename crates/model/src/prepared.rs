@@ -3,7 +3,8 @@
 //! ```text
 //! "PRIMERPM"  8 bytes
 //! version     u32, little-endian
-//! header      u32 length, then shape, scales and the digest of the float weights (postcard)
+//! header      u32 length, then shape, scales (which name the attention they were made for) and the
+//!             digest of the float weights (postcard)
 //! weights     in the graph's order: i16 for dense and diagonal ones, i64 for biases, little-endian
 //! checksum    32 bytes, BLAKE3 of everything before it
 //! ```
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const MAGIC: &[u8; 8] = b"PRIMERPM";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CHECKSUM: usize = 32;
 
 /// Why a prepared model could not be written or read.
@@ -155,7 +156,7 @@ impl IntModel {
             return Err(PreparedError::Header);
         }
         header.shape.validate()?;
-        let graph = Graph::bert(&header.shape, 1);
+        let graph = Graph::with_attention(&header.shape, header.scales.attention, 1);
         let expected = header_end + graph.weights.iter().map(encoded_len).sum::<usize>() + CHECKSUM;
         if bytes.len() != expected {
             return Err(cut(expected));

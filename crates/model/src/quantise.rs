@@ -20,7 +20,7 @@ pub enum IntWeight {
         /// `h`.
         mean: Vec<i16>,
     },
-    /// At the scale of the accumulator it is added to.
+    /// At the scale of the sum it is added to.
     Bias(Matrix<i64>),
 }
 
@@ -53,6 +53,12 @@ impl IntModel {
     /// # Errors
     /// [`PlanError`] if the scales do not belong to the model.
     pub fn quantise(weights: &FloatWeights, scales: Scales) -> Result<Self, PlanError> {
+        if scales.attention != weights.attention() {
+            return Err(PlanError::Attention {
+                found: scales.attention.name(),
+                expected: weights.attention().name(),
+            });
+        }
         let plan = Plan::new(&weights.shape, 1, scales)?;
         let ints = plan
             .graph()
@@ -96,18 +102,23 @@ impl IntModel {
     }
 }
 
-/// Fractional bits of the accumulator that a bias is added to.
+/// Fractional bits of the sum that a bias is added to.
 pub(crate) fn bias_fraction(plan: &Plan, id: WeightId) -> i32 {
     let graph: &Graph = plan.graph();
-    let output = graph.steps.iter().find_map(|step| match &step.op {
+    let fraction = graph.steps.iter().find_map(|step| match &step.op {
         Op::Embed {
             positions, output, ..
-        } if *positions == id => Some(*output),
-        Op::Linear { bias, output, .. } if *bias == id => Some(*output),
+        } if *positions == id => Some(plan.scale(*output).fraction()),
+        Op::Linear { bias, output, .. } if *bias == id => Some(plan.scale(*output).fraction()),
+        Op::MergedScores {
+            input,
+            weight,
+            bias,
+            ..
+        } if *bias == id => Some(plan.merged_fraction(*input, *weight)),
         _ => None,
     });
-    plan.scale(output.expect("every bias is added somewhere"))
-        .fraction()
+    fraction.expect("every bias is added somewhere")
 }
 
 fn quantise(plan: &Plan, id: WeightId, weight: &FloatWeight) -> IntWeight {

@@ -13,7 +13,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
 use primer_model::text::{Input, TextEncoder};
-use primer_plan::graph::Graph;
+use primer_plan::graph::Attention;
 use primer_plan::plan::Plan;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -25,7 +25,12 @@ fn calibration() -> String {
 }
 
 fn prepare(dir: &Path) -> (FloatWeights, TextEncoder, IntModel) {
+    prepare_with(dir, Attention::Separate)
+}
+
+fn prepare_with(dir: &Path, attention: Attention) -> (FloatWeights, TextEncoder, IntModel) {
     let (weights, text) = load_folded(dir);
+    let weights = weights.with_attention(attention);
     let scales = calibrate(&weights, &text, &calibration(), |_, _| ()).unwrap();
     let model = IntModel::quantise(&weights, scales).unwrap();
     (weights, text, model)
@@ -51,7 +56,7 @@ fn run(model: &IntModel, input: &Input, seed: Option<u8>) -> Outcome {
 }
 
 fn float(weights: &FloatWeights, input: &Input) -> Vec<Vec<f64>> {
-    let graph = Graph::bert(&weights.shape, input.tokens());
+    let graph = weights.graph(input.tokens());
     let outputs = float::run(&graph, weights, input, &mut NoObserver);
     outputs
         .iter()
@@ -75,9 +80,10 @@ fn difference(weights: &FloatWeights, input: &Input, outcome: &Outcome) -> f64 {
 
 #[test]
 fn close_to_float_on_every_kind_of_model() {
-    for name in RANDOM_MODELS {
+    let models = RANDOM_MODELS.into_iter();
+    for (name, attention) in models.flat_map(|m| Attention::ALL.map(|a| (m, a))) {
         let dir = random_model(name);
-        let (weights, text, model) = prepare(dir.path());
+        let (weights, text, model) = prepare_with(dir.path(), attention);
         for line in lines(&fixtures().join(name).join("golden.jsonl")) {
             for padded in [0, 5] {
                 let mut input = golden_input(&text, &line, 96);
@@ -109,7 +115,13 @@ fn one_token_alone() {
 
 #[test]
 fn the_demo_model_keeps_its_labels() {
-    let (weights, text, model) = prepare(&root().join("models/sst2-demo"));
+    for attention in Attention::ALL {
+        keeps_its_labels(attention);
+    }
+}
+
+fn keeps_its_labels(attention: Attention) {
+    let (weights, text, model) = prepare_with(&root().join("models/sst2-demo"), attention);
     let mut clear = 0;
     for line in lines(&fixtures().join("sst2-demo.golden.jsonl")) {
         let mut input = golden_input(&text, &line, 128);
@@ -131,12 +143,14 @@ fn the_demo_model_keeps_its_labels() {
 
 #[test]
 fn padding_is_invisible_to_the_result() {
-    let (_, text, model) = prepare(&root().join("models/sst2-demo"));
-    let line = &lines(&fixtures().join("sst2-demo.golden.jsonl"))[0];
-    let mut input = golden_input(&text, line, 128);
-    let bare = run(&model, &input, None).integers;
-    input.pad_to(40, text.padding());
-    assert_eq!(run(&model, &input, None).integers[0].data(), bare[0].data());
+    for attention in Attention::ALL {
+        let (_, text, model) = prepare_with(&root().join("models/sst2-demo"), attention);
+        let line = &lines(&fixtures().join("sst2-demo.golden.jsonl"))[0];
+        let mut input = golden_input(&text, line, 128);
+        let bare = run(&model, &input, None).integers;
+        input.pad_to(40, text.padding());
+        assert_eq!(run(&model, &input, None).integers[0].data(), bare[0].data());
+    }
 }
 
 #[test]
@@ -158,8 +172,14 @@ fn a_value_out_of_range_is_reported() {
 
 #[test]
 fn prepared_models_come_back_the_same() {
+    for attention in Attention::ALL {
+        comes_back_the_same(attention);
+    }
+}
+
+fn comes_back_the_same(attention: Attention) {
     let dir = random_model("random-encoder");
-    let (_, text, model) = prepare(dir.path());
+    let (_, text, model) = prepare_with(dir.path(), attention);
     let path = dir.path().join("prepared");
     model.save(&path).unwrap();
     let back = IntModel::open(&path).unwrap();
@@ -186,6 +206,21 @@ fn prepared_models_come_back_the_same() {
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;
     assert!(matches!(refused(&flipped), PreparedError::Checksum));
+}
+
+#[test]
+fn scales_of_another_attention_are_refused() {
+    let dir = random_model("random-qa");
+    let (weights, text) = load_folded(dir.path());
+    let scales = calibrate(&weights, &text, "a good film", |_, _| ()).unwrap();
+    let merged = weights.with_attention(Attention::Merged);
+    let error = IntModel::quantise(&merged, scales)
+        .err()
+        .expect("a mismatch");
+    assert_eq!(
+        error.to_string(),
+        "the scales are for separate attention, the model has merged"
+    );
 }
 
 #[test]
@@ -223,9 +258,11 @@ fn plans_agree_on_both_sides_or_are_refused() {
 }
 
 /// Agreement with float on a whole data set. Returns the parts of labels that agree and are right.
-fn whole_data_set(dir: &Path, seed: Option<u8>) -> Option<(f64, f64, f64)> {
+fn whole_data_set(dir: &Path, attention: Attention, seed: Option<u8>) -> Option<(f64, f64, f64)> {
     let data = shared("data/sst2/dev.tsv")?;
-    let (weights, text, model) = prepare(dir);
+    // Float is always that of the model as it came.
+    let (weights, _) = load_folded(dir);
+    let (_, text, model) = prepare_with(dir, attention);
     let data = std::fs::read_to_string(data).unwrap();
     let (mut n, mut agree, mut right, mut float_right) = (0.0, 0.0, 0.0, 0.0);
     for line in data.lines().skip(1) {
@@ -247,14 +284,23 @@ fn whole_data_set(dir: &Path, seed: Option<u8>) -> Option<(f64, f64, f64)> {
     Some((agree / n, right / n, float_right / n))
 }
 
+/// Rounded once, and with shares both ways.
+const RUNS: [(Attention, Option<u8>); 3] = [
+    (Attention::Separate, None),
+    (Attention::Separate, Some(5)),
+    (Attention::Merged, Some(6)),
+];
+
 #[test]
 fn the_demo_model_on_all_of_sst2_where_it_is() {
-    for seed in [None, Some(5)] {
-        let Some((agree, right, float)) = whole_data_set(&root().join("models/sst2-demo"), seed)
-        else {
+    for (attention, seed) in RUNS {
+        let dir = root().join("models/sst2-demo");
+        let Some((agree, right, float)) = whole_data_set(&dir, attention, seed) else {
             return;
         };
-        eprintln!("seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}");
+        eprintln!(
+            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}"
+        );
         assert!(agree >= 0.99 && right >= float - 0.005);
     }
 }
@@ -265,11 +311,13 @@ fn minilm_on_all_of_sst2() {
     let Some(dir) = shared("models/minilm-sst2") else {
         return;
     };
-    for seed in [None, Some(6)] {
-        let Some((agree, right, float)) = whole_data_set(&dir, seed) else {
+    for (attention, seed) in RUNS {
+        let Some((agree, right, float)) = whole_data_set(&dir, attention, seed) else {
             return;
         };
-        eprintln!("seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}");
+        eprintln!(
+            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}"
+        );
         assert!(agree >= 0.99 && right >= float - 0.005);
     }
 }

@@ -7,7 +7,7 @@ use common::{RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers,
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::text::{Input, TextEncoder};
-use primer_plan::graph::Graph;
+use primer_plan::graph::Attention;
 use primer_ring::matrix::Matrix;
 use serde_json::Value;
 use std::path::Path;
@@ -17,8 +17,12 @@ const TOLERANCE: f64 = 1e-3;
 const GOLDEN_TOKENS: usize = 128;
 
 fn run(weights: &FloatWeights, input: &Input) -> Vec<Matrix<f32>> {
-    let graph = Graph::bert(&weights.shape, input.tokens());
-    float::run(&graph, weights, input, &mut NoObserver)
+    float::run(
+        &weights.graph(input.tokens()),
+        weights,
+        input,
+        &mut NoObserver,
+    )
 }
 
 /// The largest difference between our outputs and a golden line's.
@@ -58,6 +62,23 @@ fn random_models_match_hugging_face() {
         let (weights, text) = load_folded(dir.path());
         let worst = worst(&weights, &text, &fixtures().join(name).join("golden.jsonl"));
         assert!(worst < TOLERANCE, "{name}: {worst}");
+    }
+}
+
+/// Without queries and keys: merging is exact but for the rounding of single precision.
+#[test]
+fn merged_models_match_hugging_face() {
+    let random = RANDOM_MODELS.map(|name| {
+        let golden = fixtures().join(name).join("golden.jsonl");
+        (load_folded(common::random_model(name).path()), golden)
+    });
+    let demo = load_folded(&root().join("models/sst2-demo"));
+    let demo = (demo, fixtures().join("sst2-demo.golden.jsonl"));
+    for ((weights, text), golden) in random.into_iter().chain([demo]) {
+        let merged = weights.with_attention(Attention::Merged);
+        assert_eq!(merged.digest(), weights.digest());
+        let worst = worst(&merged, &text, &golden);
+        assert!(worst < TOLERANCE, "{}: {worst}", golden.display());
     }
 }
 

@@ -152,6 +152,7 @@ pub fn assign(
         .collect();
     let weights = weight_scales(graph, weights, &values);
     Ok(Scales {
+        attention: graph.attention,
         values,
         weights,
         functions: assigner.functions,
@@ -313,8 +314,10 @@ impl Assigner<'_> {
     /// Happens in models whose queries and keys are both tiny. Nothing is lost: the scores do not
     /// keep those bits.
     fn fit_factors(&mut self, index: usize, scores: ValueId) {
-        let Op::Scores { query, key, .. } = self.graph.steps[index - 1].op else {
-            unreachable!("a softmax follows its scores");
+        let (query, key) = match self.graph.steps[index - 1].op {
+            Op::Scores { query, key, .. } => (query, key),
+            Op::MergedScores { .. } => return,
+            _ => unreachable!("a softmax follows its scores"),
         };
         let excess = self.fraction(query) + self.fraction(key) - self.fraction(scores);
         if excess <= 0 {
@@ -410,6 +413,17 @@ fn weight_scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) -> Vec
                         }
                     };
                 }
+            }
+            Op::MergedScores {
+                input,
+                weight,
+                output,
+                ..
+            } => {
+                // The input is a factor twice.
+                let doubled = 2 * values[input.index()].fraction();
+                let fraction = finest(ranges[weight.index()].max_abs, doubled, *output);
+                scales[weight.index()] = WeightScale::Dense { fraction };
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! BERT as a graph.
 //!
-//! Two rewritings turn Hugging Face's BERT into steps that suit the protocol; both are exact in
+//! Rewritings turn Hugging Face's BERT into steps that suit the protocol; all are exact in
 //! real arithmetic and are carried out once, on the weights:
 //!
 //! * **LayerNorm is split.** Its gain γ and shift β belong to the server: they are folded into
@@ -10,9 +10,21 @@
 //!   reciprocal root, product, requantise.
 //! * **Scores are in units of log 2.** The factor `log2(e)/√d_head` is folded into the query
 //!   weights, so that softmax is a power of two.
+//! * **Queries and keys may be merged** ([`Attention::Merged`]). With `Q = X·A + 1·aᵀ` and
+//!   `K = X·B + 1·bᵀ` for a head, `A`, `B` and the biases folded as above,
+//!
+//!   ```text
+//!   Q·Kᵀ = X·(A·Bᵀ)·Xᵀ + 1·(X·B·a)ᵀ + (X·A·b)·1ᵀ + (a·b)·1·1ᵀ
+//!   ```
+//!
+//!   The last two terms are the same for every key of a query, and softmax does not see what is added
+//!   to a whole row: they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with `W = A·Bᵀ` and
+//!   `u = B·a`: one step with one rounding instead of two projections, two
+//!   requantisations and a product. A padded key is a column like any other.
 
 use crate::graph::{
-    Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId, WeightKind,
+    Attention, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
+    WeightKind,
 };
 use crate::shape::{Head, Shape};
 
@@ -123,21 +135,50 @@ impl Builder {
         self.stop(name, StopFunction::Requantise, scaled)
     }
 
+    /// A projection of the layer's input, requantised.
+    fn projection(&mut self, name: &str, x: ValueId) -> ValueId {
+        self.paper = PaperStep::Qkv;
+        let sum = self.linear(name, x, self.graph.tokens, self.graph.shape.hidden, None);
+        self.stop(name, StopFunction::Requantise, sum)
+    }
+
+    /// The scores and the values, from queries and keys.
+    fn separate_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
+        let [query, key, value] = ["query", "key", "value"].map(|name| self.projection(name, x));
+        let output = self.scores();
+        self.push(Op::Scores { query, key, output });
+        (output, value)
+    }
+
+    /// The scores and the values, without queries and keys.
+    fn merged_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
+        let value = self.projection("value", x);
+        let (hidden, heads) = (self.graph.shape.hidden, self.graph.shape.heads);
+        let output = self.scores();
+        let weight = self.weight("scores", WeightKind::Dense, hidden, heads * hidden);
+        let bias = self.weight("scores.bias", WeightKind::Bias, 1, heads * hidden);
+        self.push(Op::MergedScores {
+            input: x,
+            weight,
+            bias,
+            output,
+        });
+        (output, value)
+    }
+
+    fn scores(&mut self) -> ValueId {
+        self.paper = PaperStep::Qk;
+        let (n, heads) = (self.graph.tokens, self.graph.shape.heads);
+        self.value("scores", heads * n, n)
+    }
+
     fn layer(&mut self, x: ValueId) -> ValueId {
         let n = self.graph.tokens;
         let shape = self.graph.shape.clone();
-        self.paper = PaperStep::Qkv;
-        let [query, key, value] = ["query", "key", "value"].map(|name| {
-            let sum = self.linear(name, x, n, shape.hidden, None);
-            self.stop(name, StopFunction::Requantise, sum)
-        });
-        self.paper = PaperStep::Qk;
-        let scores = self.value("scores", shape.heads * n, n);
-        self.push(Op::Scores {
-            query,
-            key,
-            output: scores,
-        });
+        let (scores, value) = match self.graph.attention {
+            Attention::Separate => self.separate_scores(x),
+            Attention::Merged => self.merged_scores(x),
+        };
         self.paper = PaperStep::Softmax;
         let probabilities = self.stop("probabilities", StopFunction::Softmax, scores);
         self.paper = PaperStep::AttentionValue;
@@ -198,17 +239,26 @@ impl Builder {
 }
 
 impl Graph {
-    /// The graph of a BERT over a padded number of tokens.
+    /// The graph of a BERT over a padded number of tokens, with queries and keys.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
     pub fn bert(shape: &Shape, tokens: usize) -> Self {
+        Self::with_attention(shape, Attention::Separate, tokens)
+    }
+
+    /// The graph of a BERT over a padded number of tokens.
+    ///
+    /// # Panics
+    /// If the number of tokens is zero or beyond the model's limit, which callers check.
+    pub fn with_attention(shape: &Shape, attention: Attention, tokens: usize) -> Self {
         assert!(
             (1..=shape.max_tokens()).contains(&tokens),
             "{tokens} tokens in a BERT"
         );
         let graph = Self {
             shape: shape.clone(),
+            attention,
             tokens,
             values: Vec::new(),
             weights: Vec::new(),

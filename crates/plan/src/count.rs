@@ -37,6 +37,11 @@ impl Counts {
             Op::Scores { .. } => {
                 self.secret_products += size * graph.shape.head_size() as u64;
             }
+            Op::MergedScores { input, weight, .. } => {
+                let (rows, weight) = (graph.value(*input).rows, graph.weight(*weight));
+                self.weight_products += (rows * weight.rows * weight.cols) as u64;
+                self.secret_products += size * weight.rows as u64;
+            }
             Op::Mix { .. } => self.secret_products += size * graph.tokens as u64,
             Op::SquareSum { input, .. } => {
                 let input = graph.value(*input);
@@ -75,6 +80,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::function::Activation;
+    use crate::graph::Attention;
     use crate::shape::{Head, Shape};
 
     fn bert_base() -> Shape {
@@ -118,6 +124,28 @@ mod tests {
     }
 
     #[test]
+    fn merging_trades_requantisations_for_weight_products() {
+        let [separate, merged] =
+            Attention::ALL.map(|a| Graph::with_attention(&bert_base(), a, 30).counts());
+        // Queries and keys of twelve layers are gone, and with them two stops a layer.
+        let requantised = |c: &Counts| c.stop_elements[&StopFunction::Requantise];
+        assert_eq!(
+            requantised(&separate) - requantised(&merged),
+            12 * 2 * 23_040
+        );
+        assert_eq!(separate.stops - merged.stops, 12 * 2);
+        // Twelve heads' matrices for two.
+        assert_eq!(
+            merged.weight_products - separate.weight_products,
+            12 * (12 - 2) * 30 * 768 * 768
+        );
+        assert_eq!(
+            merged.secret_products - separate.secret_products,
+            12 * 12 * 30 * 30 * (768 - 64)
+        );
+    }
+
+    #[test]
     fn steps_add_up() {
         let graph = Graph::bert(&bert_base(), 7);
         let total = graph.counts();
@@ -132,8 +160,8 @@ mod tests {
 
     #[test]
     fn every_value_is_made_once_and_before_it_is_read() {
-        for tokens in [1, 30] {
-            let graph = Graph::bert(&bert_base(), tokens);
+        for (tokens, attention) in [1, 30].into_iter().zip(Attention::ALL) {
+            let graph = Graph::with_attention(&bert_base(), attention, tokens);
             let mut made = vec![false; graph.values.len()];
             for step in &graph.steps {
                 assert!(step.inputs().iter().all(|v| made[v.index()]));

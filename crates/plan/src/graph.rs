@@ -68,6 +68,29 @@ pub struct Weight {
     pub cols: usize,
 }
 
+/// How the scores of a layer are computed from its input; [`crate::bert`] says why both are exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attention {
+    /// Queries and keys are projected, requantised and multiplied.
+    Separate,
+    /// Both projections are one matrix for each head, between the input and itself.
+    Merged,
+}
+
+impl Attention {
+    /// Both ways.
+    pub const ALL: [Self; 2] = [Self::Separate, Self::Merged];
+
+    /// The name in the program's output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Separate => "separate",
+            Self::Merged => "merged",
+        }
+    }
+}
+
 /// The steps of the paper's ablation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -146,6 +169,20 @@ pub enum Op {
         query: ValueId,
         /// Keys of all heads side by side.
         key: ValueId,
+        /// The accumulator.
+        output: ValueId,
+    },
+    /// Per head, `(input · weight + bias) · inputᵀ`, laid out as by [`Op::Scores`].
+    ///
+    /// The first product is at the scale of input and weight together. It is no value of the graph:
+    /// it never leaves the step, and only the scores have to fit their accumulator.
+    MergedScores {
+        /// The normalised value that is query and key at once.
+        input: ValueId,
+        /// The matrices of all heads side by side.
+        weight: WeightId,
+        /// Added to every row of the first product, at its scale.
+        bias: WeightId,
         /// The accumulator.
         output: ValueId,
     },
@@ -241,6 +278,7 @@ impl Step {
             Op::Embed { output, .. }
             | Op::Linear { output, .. }
             | Op::Scores { output, .. }
+            | Op::MergedScores { output, .. }
             | Op::Mix { output, .. }
             | Op::SquareSum { output, .. }
             | Op::ScaleRows { output, .. }
@@ -260,7 +298,9 @@ impl Step {
                 ..
             } => vec![*probabilities, *value],
             Op::ScaleRows { input, factor, .. } => vec![*input, *factor],
-            Op::SquareSum { input, .. } | Op::Stop { input, .. } => vec![*input],
+            Op::MergedScores { input, .. }
+            | Op::SquareSum { input, .. }
+            | Op::Stop { input, .. } => vec![*input],
         }
     }
 }
@@ -270,6 +310,8 @@ impl Step {
 pub struct Graph {
     /// The model's shape.
     pub shape: Shape,
+    /// How scores are computed.
+    pub attention: Attention,
     /// Tokens of the padded input.
     pub tokens: usize,
     /// Every intermediate value.

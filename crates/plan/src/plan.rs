@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
 /// weight, the difference of two values and a shift, may have four times as many.)
@@ -41,6 +41,14 @@ pub enum PlanError {
         tokens: usize,
         /// The model's limit.
         limit: usize,
+    },
+    /// Scales of a graph with another attention.
+    #[error("the scales are for {found} attention, the model has {expected}")]
+    Attention {
+        /// What the scales are for.
+        found: &'static str,
+        /// What the model has.
+        expected: &'static str,
     },
     /// A list has the wrong length for the graph.
     #[error("the plan scales {found} {what}, but the graph has {expected}")]
@@ -92,7 +100,7 @@ impl Plan {
             return Err(PlanError::Tokens { tokens, limit });
         }
         let plan = Self {
-            graph: Graph::bert(shape, tokens),
+            graph: Graph::with_attention(shape, scales.attention, tokens),
             scales,
         };
         plan.validate()?;
@@ -155,6 +163,11 @@ impl Plan {
             WeightScale::Diagonal { gain, mean } => (input + gain, input + mean),
             WeightScale::Bias => (input, input),
         }
+    }
+
+    /// Fractional bits of the first product of merged scores, to which their bias is added.
+    pub fn merged_fraction(&self, input: ValueId, weight: WeightId) -> i32 {
+        self.scale(input).fraction() + self.weight_scale(weight).fraction()
     }
 
     /// Bytes that both sides agree on.
@@ -301,13 +314,17 @@ impl Plan {
             }
             Op::Linear { terms, .. } => {
                 for term in terms {
-                    self.validate_exact(term, output)?;
+                    self.validate_exact(term.input, term.weight, output)?;
                     let (dense, mean) = self.term_fractions(term);
                     shift(dense)?;
                     shift(mean)?;
                 }
             }
             Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
+            Op::MergedScores { input, weight, .. } => {
+                self.validate_exact(*input, *weight, output)?;
+                shift(self.merged_fraction(*input, *weight) + read(*input)?)?;
+            }
             Op::Mix {
                 probabilities,
                 value,
@@ -326,11 +343,16 @@ impl Plan {
     }
 
     /// Integer products run in double precision, which is exact for sums below `2^53`.
-    fn validate_exact(&self, term: &Term, output: ValueId) -> Result<(), PlanError> {
-        let Some(format) = self.scale(term.input).format() else {
-            return Err(self.conflict(term.input, "it is not fixed"));
+    fn validate_exact(
+        &self,
+        input: ValueId,
+        weight: WeightId,
+        output: ValueId,
+    ) -> Result<(), PlanError> {
+        let Some(format) = self.scale(input).format() else {
+            return Err(self.conflict(input, "it is not fixed"));
         };
-        let terms = self.graph.weight(term.weight).rows;
+        let terms = self.graph.weight(weight).rows;
         let bits = format.bits - 1 + (WEIGHT_BITS - 1) + terms.next_power_of_two().ilog2();
         if bits > 52 {
             let reason = format!("sums of {terms} products take {bits} bits, 52 are exact");

@@ -6,7 +6,7 @@ mod common;
 use common::{Seen, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, WeightRange};
 use primer_plan::function::Function;
-use primer_plan::graph::{Op, StopFunction};
+use primer_plan::graph::{Attention, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_ring::fixed::Format;
@@ -90,6 +90,35 @@ fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
         }
     }
     assert!(limited_by_bits > 0);
+}
+
+#[test]
+fn merged_weights_leave_room_for_the_input_twice() {
+    // Narrow scores have a fine accumulator, wide ones a coarse one.
+    let mut limited = [0; 2];
+    for reached in [5.0, 3_000.0] {
+        let mut seen = Seen::with_attention(&shape(), Attention::Merged);
+        seen.set("layer0.scores", range(-reached, reached));
+        let plan = seen.plan();
+        let steps = &plan.graph().steps;
+        for step in steps.iter().filter(|s| s.layer == Some(0)) {
+            let Op::MergedScores {
+                input,
+                weight,
+                output,
+                ..
+            } = step.op
+            else {
+                continue;
+            };
+            let input = plan.scale(input).fraction();
+            let room = plan.scale(output).fraction() - 2 * input;
+            let finest = Format::fitting(WEIGHT_BITS, 0.8).fraction;
+            assert_eq!(plan.weight_scale(weight).fraction(), finest.min(room));
+            limited[usize::from(room < finest)] += 1;
+        }
+    }
+    assert_eq!(limited, [1, 1]);
 }
 
 #[test]

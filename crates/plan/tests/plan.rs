@@ -5,6 +5,7 @@ mod common;
 
 use common::{Seen, shape};
 use primer_plan::function::{Activation, Function, Gelu};
+use primer_plan::graph::{Attention, Op};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::ShapeError;
@@ -58,6 +59,55 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
 }
 
 #[test]
+fn merged_attention_is_another_plan() {
+    let [separate, merged] =
+        Attention::ALL.map(|attention| Seen::with_attention(&shape(), attention));
+    let (plan, other) = (merged.plan(), separate.plan());
+    assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
+    assert_ne!(plan.fingerprint(), other.fingerprint());
+    // Scales that name the wrong attention do not fit the graph that they name.
+    let mut scales = merged.assign().unwrap();
+    scales.attention = Attention::Separate;
+    assert!(matches!(
+        Plan::new(&shape(), 8, scales),
+        Err(PlanError::Count { what: "values", .. })
+    ));
+}
+
+#[test]
+fn merged_scores_are_checked() {
+    let seen = Seen::with_attention(&shape(), Attention::Merged);
+    let step = |op: &Op| matches!(op, Op::MergedScores { .. });
+    let found = seen.graph.steps.iter().find(|s| step(&s.op)).unwrap();
+    let Op::MergedScores { input, weight, .. } = found.op else {
+        unreachable!();
+    };
+    let refused = |change: &dyn Fn(&mut Scales)| {
+        let mut scales = seen.assign().unwrap();
+        change(&mut scales);
+        Plan::new(&shape(), 8, scales).unwrap_err().to_string()
+    };
+    // One bit beyond the accumulator.
+    let scales = seen.assign().unwrap();
+    let room = scales.values[found.output().index()].fraction()
+        - 2 * scales.values[input.index()].fraction();
+    let error = refused(&|s| {
+        s.weights[weight.index()] = WeightScale::Dense { fraction: room + 1 };
+    });
+    assert!(error.contains("off by -1 bits"), "{error}");
+    let error = refused(&|s| s.weights[weight.index()] = WeightScale::Bias);
+    assert!(error.contains("another kind of weight"), "{error}");
+    // A product over all features that double precision could not hold.
+    let error = refused(&|s| {
+        let Scale::Fixed { bits, .. } = &mut s.values[input.index()] else {
+            unreachable!();
+        };
+        *bits = 32;
+    });
+    assert!(error.contains("layer0"), "{error}");
+}
+
+#[test]
 fn encodings() {
     let plan = Seen::plausible(&shape()).plan();
     let bytes = plan.encode();
@@ -66,15 +116,15 @@ fn encodings() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
-    // The version 1, spelled with a useless second byte.
-    let spelled = [&[0x81, 0x00], &bytes[1..]].concat();
+    // The version 2, spelled with a useless second byte.
+    let spelled = [&[0x82, 0x00], &bytes[1..]].concat();
     assert!(matches!(
         Plan::decode(&spelled),
         Err(PlanError::Encoding(_))
     ));
     let mut newer = bytes;
-    newer[0] = 2;
-    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(2))));
+    newer[0] = 3;
+    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(3))));
     let huge = vec![0; MAX_ENCODED + 1];
     assert!(matches!(Plan::decode(&huge), Err(PlanError::TooLarge(n)) if n == MAX_ENCODED + 1));
 }

@@ -7,6 +7,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::text::TextEncoder;
+use primer_plan::graph::Attention;
 use primer_plan::shape::Shape;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -70,7 +71,8 @@ impl Model {
         self.shape.max_tokens().min(self.text.max_tokens())
     }
 
-    /// The model in integers: read from a prepared file, or calibrated now.
+    /// The model in integers, for graphs with an attention: read from a prepared file, or calibrated
+    /// now.
     ///
     /// # Errors
     /// If the file or the calibration text is not usable, or does not fit this model.
@@ -78,6 +80,7 @@ impl Model {
         &self,
         prepared: Option<&Path>,
         calibration: Option<&PathBuf>,
+        attention: Attention,
     ) -> Result<IntModel> {
         if let Some(path) = prepared {
             let model =
@@ -88,6 +91,13 @@ impl Model {
                 path.display(),
                 self.name
             );
+            anyhow::ensure!(
+                model.scales().attention == attention,
+                "{} was prepared with {} attention, this scheme has {} attention",
+                path.display(),
+                model.scales().attention.name(),
+                attention.name()
+            );
             return Ok(model);
         }
         let given = match calibration {
@@ -97,9 +107,10 @@ impl Model {
             ),
             None => None,
         };
+        let weights = self.weights.with_attention(attention);
         let bar = OnceCell::new();
         let scales = calibrate(
-            &self.weights,
+            &weights,
             &self.text,
             given.as_deref().unwrap_or(CALIBRATION),
             |done, total| {
@@ -113,6 +124,6 @@ impl Model {
             bar.finish();
         }
         let scales = scales.with_context(|| format!("calibrating {}", self.name))?;
-        Ok(IntModel::quantise(&self.weights, scales)?)
+        Ok(IntModel::quantise(&weights, scales)?)
     }
 }

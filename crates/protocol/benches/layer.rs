@@ -13,10 +13,12 @@ use primer_model::text::{Input, TextEncoder};
 use primer_net::Options;
 use primer_net::pair::{Transport, run_pair_over};
 use primer_plan::graph::PaperStep;
-use primer_protocol::server::ServerModel;
+use primer_protocol::client;
+use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
-use primer_protocol::{Program, ProtocolError, Scheme, Storage};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
+use std::io::{BufReader, Cursor, Seek};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,7 +60,7 @@ fn main() {
     let started = Instant::now();
     let encoded = ServerModel::new(
         model.clone(),
-        &Program::new(plan, scheme).expect("a program"),
+        &Program::new(plan, scheme, Reveal::Outputs).expect("a program"),
     )
     .expect("the weights fit");
     println!(
@@ -73,23 +75,25 @@ fn main() {
         Transport::Tcp,
         &options,
         |channel| {
-            let mut ignore = |_, _: &_| ();
             let mut session = ClientSession::open(channel, scheme, tokens, Prg::from_os())?;
-            let storage = Storage::Memory;
+            let mut file = tempfile::tempfile()?;
             let started = Instant::now();
-            let bundle = session.prepare(channel, &storage, &mut ignore)?;
+            let offline_steps = session.prepare(channel, &mut file)?;
             let offline = started.elapsed().as_secs_f64();
-            let offline_steps = bundle.times.clone();
+            file.rewind()?;
+            let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
             let started = Instant::now();
-            let answer = session.infer(channel, bundle, &input, &storage, &mut ignore)?;
+            let answer = session.infer(channel, bundle, &input)?;
             let online = started.elapsed().as_secs_f64();
             let report = channel.meter().report();
             Ok((offline, online, offline_steps, answer.times, report))
         },
         |channel| {
-            let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
-            let mut session = ServerSession::accept(channel, plan, Prg::from_os())?;
-            let bundle = session.prepare(channel, &encoded)?;
+            let program = |_, _| Ok(encoded.program().clone());
+            let mut session = ServerSession::accept(channel, program, Prg::from_os())?;
+            let mut bundle = Vec::new();
+            session.prepare(channel, &encoded, &mut bundle)?;
+            let bundle = server::Bundle::new(Cursor::new(bundle));
             session.infer(channel, &encoded, bundle)
         },
     )

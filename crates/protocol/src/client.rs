@@ -1,194 +1,187 @@
 //! The client: has the text, learns the answer.
 //!
-//! `prepare` walks the plan once with masks only and makes a [`ClientBundle`]; `infer` walks it
-//! again with the text and consumes the bundle. Its share of every value is a mask that it drew, or a
-//! linear image of masks, so it is known before there is a text.
+//! Offline, [`ClientSession::prepare`] walks the plan once with masks only and writes a bundle; online, [`infer`]
+//! walks it again with the text and consumes the bundle. Its share of every value is a mask that it drew, or
+//! a linear image of masks, so it is known before there is a text ([`crate::masks`]).
+//!
+//! **Offline, segment by segment.** First all homomorphic exchanges: since masks do not depend on answers, those of
+//! the next exchange leave before the answer of this one is awaited, and the server never waits for the client.
+//! Then the transfers of the requantisations, then the garbled circuits, which go to the bundle as they come. What is
+//! held in memory is one segment's shares.
 
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, ClientProduct, Factors};
 use crate::hgs;
-use crate::homomorphic::{Asker, Owner};
+use crate::homomorphic::Asker;
 use crate::kinds::{INPUT, OUTPUT, PADDING};
-use crate::scheme::{Form, Prepared, Program};
-use crate::session::ClientSession;
+use crate::masks::Masks;
+use crate::program::Program;
+use crate::scheme::{Prepared, Products, Reveal};
+use crate::seeds::Seeds;
+use crate::session::{ClientSession, See};
 use crate::share::Share;
-use crate::spool::Storage;
-use crate::stop::{self, ClientStop};
+use crate::stop;
+use crate::stored;
 use crate::times::Times;
+use crate::work::Work;
 use primer_model::text::Input;
 use primer_net::Channel;
 use primer_ot::{CotReceiver, CotSender};
-use primer_plan::graph::{Graph, Op, Step, ValueId};
+use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, K, P};
 use primer_ring::prg::Prg;
+use primer_stops::{ClientMaterial, RequantiseClient, requantise};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::ops::Range;
 use std::time::Instant;
 
-/// Offline material of one inference. [`ClientSession::infer`] takes it by value, so it cannot be spent
-/// twice:
+/// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
 ///
 /// ```compile_fail,E0382
-/// use primer_protocol::client::ClientBundle;
-/// use primer_protocol::session::ClientSession;
-/// # use primer_protocol::{ProtocolError, Storage};
+/// use primer_protocol::client::{self, Bundle};
+/// # use primer_protocol::{Program, ProtocolError};
 /// # use primer_model::text::Input;
 /// # use primer_net::Channel;
 ///
 /// fn twice(
-///     session: &mut ClientSession,
 ///     channel: &mut Channel,
-///     bundle: ClientBundle,
+///     program: &Program,
+///     bundle: Bundle,
 ///     input: &Input,
 /// ) -> Result<(), ProtocolError> {
-///     let storage = Storage::default();
-///     session.infer(channel, bundle, input, &storage, &mut |_, _| ())?;
-///     session.infer(channel, bundle, input, &storage, &mut |_, _| ())?;
+///     client::infer(channel, program, bundle, input)?;
+///     client::infer(channel, program, bundle, input)?;
 ///     Ok(())
 /// }
 /// ```
-pub struct ClientBundle {
-    masks: Masks,
-    steps: Vec<Material>,
-    /// Seconds of the offline phase.
-    pub times: Times,
-}
+pub struct Bundle(Box<dyn Read + Send>);
 
-/// The client's own randomness: what its online messages are masked with.
-pub(crate) struct Masks {
-    /// Of the one-hot rows.
-    pub(crate) input: Share,
-    /// Of the padding, one for each key.
-    pub(crate) padding: Share,
-    /// The client's share of each value that something still reads.
-    shares: HashMap<ValueId, Arc<Share>>,
+impl Bundle {
+    /// The bundle that [`ClientSession::prepare`] wrote. Whoever kept it must not give it out again.
+    pub fn new(source: impl Read + Send + 'static) -> Self {
+        Self(Box::new(source))
+    }
 }
-
-/// What the client needs of a step online.
-enum Material {
-    /// A linear step: nothing.
-    Nothing,
-    /// A product of two secrets.
-    Product(Factors, ClientProduct),
-    /// A stop.
-    Stop(ClientStop),
-}
-
-/// Sees the client's share of what goes into each stop; for tests that repeat a run in the clear.
-pub type Witness<'a> = &'a mut dyn FnMut(ValueId, &Matrix<u64>);
 
 /// The answer, in the order of the graph's outputs.
 pub struct Answer {
-    /// As integers at the plan's scales.
+    /// As integers at the plan's scales; none if only the label is revealed.
     pub integers: Vec<Matrix<i64>>,
     /// As real numbers.
     pub reals: Vec<Matrix<f64>>,
+    /// The position of the largest logit, if only that is revealed.
+    pub label: Option<usize>,
     /// Seconds of the online phase.
     pub times: Times,
 }
 
 impl ClientSession {
-    /// Offline: makes the material of one inference together with the server.
+    /// Offline: makes the material of one inference together with the server and writes it to `sink`, in order.
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; nothing can be used then.
+    /// [`ProtocolError`] of whatever failed; what was written is of no use then.
     pub fn prepare(
         &mut self,
         channel: &mut Channel,
-        storage: &Storage,
-        witness: Witness<'_>,
-    ) -> Result<ClientBundle> {
+        sink: &mut (dyn Write + Send),
+    ) -> Result<Times> {
         let program = self.program.clone();
-        let graph = program.plan().graph();
-        let mut bundle = ClientBundle {
-            masks: Masks::draw(graph, &mut self.rng),
-            steps: Vec::new(),
-            times: Times::default(),
-        };
+        let seeds = Seeds::new(self.rng.seed());
+        stored::write_header(sink, &program, &seeds)?;
+        let mut masks = Masks::new(&program, seeds);
+        let mut times = Times::default();
         if program.scheme().prepared() == Prepared::Offline {
-            let mut preparation = Preparation::new(self, &program, storage);
-            for (index, step) in graph.steps.iter().enumerate() {
-                let started = Instant::now();
-                let _phase = channel.phase(&format!("offline/{}", step.paper.name()));
-                let material = preparation.step(channel, index, &mut bundle.masks, witness)?;
-                bundle.steps.push(material);
-                bundle.times.add(step.paper, started);
+            let mut preparation = Preparation::new(self, &program);
+            for segment in program.segments() {
+                preparation.segment(channel, segment, &mut masks, sink, &mut times)?;
             }
         }
-        Ok(bundle)
+        sink.flush()?;
+        Ok(times)
     }
 
-    /// Online: from a padded input to its answer.
+    /// Online with this session, for schemes that prepare their steps online; others need only [`infer`].
     ///
     /// # Errors
     /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
-        bundle: ClientBundle,
+        bundle: Bundle,
         input: &Input,
-        storage: &Storage,
-        witness: Witness<'_>,
     ) -> Result<Answer> {
         let program = self.program.clone();
-        let (plan, graph) = (program.plan(), program.plan().graph());
-        check_input(graph, input)?;
-        let ClientBundle {
-            mut masks, steps, ..
-        } = bundle;
-        let mut steps = steps.into_iter();
-        let mut times = Times::default();
-        let started = Instant::now();
-        {
-            let _phase = channel.phase("online/embed");
-            let (rows, padding) = masks.apply(graph, input);
-            channel.send_residues(INPUT, K, rows.data().iter().copied())?;
-            channel.send_residues(PADDING, K, padding.data().iter().copied())?;
-            channel.flush()?;
+        match program.scheme().prepared() {
+            Prepared::Offline => infer(channel, &program, bundle, input),
+            Prepared::Online => {
+                let preparation = Preparation::new(self, &program);
+                run(channel, &program, bundle, input, Some(preparation))
+            }
         }
-        times.add(graph.steps[0].paper, started);
-        let mut preparation = Preparation::new(self, &program, storage);
-        let mut opened = HashMap::new();
-        for (index, step) in graph.steps.iter().enumerate() {
+    }
+}
+
+/// Online: from a padded input to its answer.
+///
+/// # Errors
+/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+pub fn infer(
+    channel: &mut Channel,
+    program: &Program,
+    bundle: Bundle,
+    input: &Input,
+) -> Result<Answer> {
+    if program.scheme().prepared() == Prepared::Online {
+        return Err(ProtocolError::NeedsSession);
+    }
+    run(channel, program, bundle, input, None)
+}
+
+fn run(
+    channel: &mut Channel,
+    program: &Program,
+    bundle: Bundle,
+    input: &Input,
+    preparation: Option<Preparation<'_>>,
+) -> Result<Answer> {
+    let graph = program.plan().graph();
+    check_input(graph, input)?;
+    let mut source = bundle.0;
+    let masks = Masks::new(program, stored::read_header(&mut *source, program)?);
+    let started = Instant::now();
+    let mut times = Times::default();
+    {
+        let _phase = channel.phase("online/embed");
+        let (rows, padding) = masks.apply(input);
+        channel.send_residues(INPUT, K, rows.data().iter().copied())?;
+        channel.send_residues(PADDING, K, padding.data().iter().copied())?;
+        channel.flush()?;
+    }
+    times.add(&graph.steps[0], started);
+    let mut walk = Walk {
+        program,
+        source,
+        preparation,
+        masks,
+        opened: HashMap::new(),
+        label: None,
+    };
+    for segment in program.segments() {
+        let mut material = walk.load(segment)?;
+        for index in segment.clone() {
+            let step = program.step(index);
             let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
-            let material = match steps.next() {
-                Some(material) => material,
-                None => preparation.step(channel, index, &mut masks, witness)?,
-            };
-            match material {
-                Material::Nothing => {}
-                Material::Product(factors, product) => {
-                    let work = (factors, product);
-                    fhgs::client_online(channel, plan, step.output(), work, &mut opened)?;
-                }
-                Material::Stop(stop) => stop::client_online(channel, stop)?,
-            }
-            times.add(step.paper, started);
+            walk.step(channel, index, &mut material)?;
+            times.add(step, started);
         }
-        let started = Instant::now();
-        let _phase = channel.phase("online/others");
-        let mut answer = Answer {
-            integers: Vec::new(),
-            reals: Vec::new(),
-            times,
-        };
-        for &id in &graph.outputs {
-            let mask = masks.get(id);
-            let mut value = Share::zeros(mask.rows(), mask.cols());
-            channel.recv_residues(OUTPUT, K, P, value.data_mut())?;
-            value.add(mask);
-            let integers = value.map(|v| modulus::to_signed(*v));
-            let unit = exp2(-plan.scale(id).fraction());
-            answer.reals.push(integers.map(|v| *v as f64 * unit));
-            answer.integers.push(integers);
-        }
-        let last = graph.steps[graph.steps.len() - 1].paper;
-        answer.times.add(last, started);
-        Ok(answer)
+        walk.masks.forget();
+        walk.opened.clear();
     }
+    walk.answer(channel, times)
 }
 
 fn check_input(graph: &Graph, input: &Input) -> Result<()> {
@@ -221,155 +214,285 @@ fn check_input(graph: &Graph, input: &Input) -> Result<()> {
     Ok(())
 }
 
-impl Masks {
-    fn draw(graph: &Graph, rng: &mut Prg) -> Self {
-        let columns = graph.shape.vocab + graph.shape.types;
-        Self {
-            input: Share::random(graph.tokens, columns, rng),
-            padding: Share::random(1, graph.tokens, rng),
-            shares: HashMap::new(),
-        }
-    }
-
-    /// The client's share of a value.
-    pub(crate) fn get(&self, id: ValueId) -> &Arc<Share> {
-        self.shares.get(&id).expect("steps come in order")
-    }
-
-    /// The one-hot rows and the padding, less their masks: what the server gets of the text.
-    fn apply(&self, graph: &Graph, input: &Input) -> (Share, Share) {
-        let mut rows = self.input.first_rows(graph.tokens).negated();
-        for t in 0..graph.tokens {
-            let row = rows.row_mut(t);
-            let (word, kind) = (input.ids[t] as usize, input.types[t] as usize);
-            for hot in [word, graph.shape.vocab + kind] {
-                row[hot] = modulus::add(row[hot], 1);
-            }
-        }
-        let padding = Share::from_fn(1, graph.tokens, |_, t| {
-            modulus::sub(u64::from(t >= input.length), self.padding.get(0, t))
-        });
-        (rows, padding)
-    }
-
-    /// Drops the shares that no later step reads.
-    fn forget(&mut self, step: &Step, index: usize, last: &[usize]) {
-        for read in step.inputs() {
-            if last[read.index()] == index {
-                self.shares.remove(&read);
-            }
-        }
-    }
-}
-
 /// The client's part in preparing steps.
-pub(crate) struct Preparation<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) asker: Asker<'a>,
-    pub(crate) labels: &'a mut CotReceiver,
-    pub(crate) transfers: &'a mut CotSender,
-    pub(crate) rng: &'a mut Prg,
-    pub(crate) storage: &'a Storage,
-    last: Vec<usize>,
+struct Preparation<'a> {
+    program: &'a Program,
+    asker: Asker<'a>,
+    labels: &'a mut CotReceiver,
+    transfers: &'a mut CotSender,
+    rng: &'a mut Prg,
+    see: &'a mut See,
 }
 
 impl<'a> Preparation<'a> {
-    fn new(session: &'a mut ClientSession, program: &'a Program, storage: &'a Storage) -> Self {
+    fn new(session: &'a mut ClientSession, program: &'a Program) -> Self {
         Self {
             program,
             asker: Asker::new(program, &session.secret),
             labels: &mut session.labels,
             transfers: &mut session.transfers,
             rng: &mut session.rng,
-            storage,
-            last: program.plan().graph().last_uses(),
+            see: &mut *session.see,
         }
     }
 
-    fn step(
+    fn segment(
+        &mut self,
+        channel: &mut Channel,
+        segment: &Range<usize>,
+        masks: &mut Masks,
+        sink: &mut (dyn Write + Send),
+        times: &mut Times,
+    ) -> Result<()> {
+        let program = self.program;
+        let phase = |channel: &Channel, index: usize| {
+            let name = program.step(index).paper.name();
+            channel.phase(&format!("offline/{name}"))
+        };
+        let exchanges = program.exchanges(segment.clone())?;
+        let mut answers = Vec::new();
+        for (at, (index, exchange)) in exchanges.iter().enumerate() {
+            let started = Instant::now();
+            // The masks of the next exchange leave before the answer to this one is awaited.
+            let first = if at == 0 { 0 } else { at + 1 };
+            for (index, ahead) in exchanges.iter().take(at + 2).skip(first) {
+                let _phase = phase(channel, *index);
+                self.asker.offer(channel, ahead, masks, self.rng)?;
+            }
+            let _phase = phase(channel, *index);
+            answers.push(self.asker.answer(channel, exchange)?);
+            if exchanges.get(at + 1).is_none_or(|(next, _)| next != index) {
+                let answers = std::mem::take(&mut answers);
+                if let Some(constant) = self.finish(*index, answers, masks) {
+                    stored::write_share(sink, &constant)?;
+                }
+            }
+            times.add(program.step(*index), started);
+        }
+        for transfers in [true, false] {
+            for index in segment.clone() {
+                let started = Instant::now();
+                let _phase = phase(channel, index);
+                match program.work(index) {
+                    Work::Requantise(input) if transfers => {
+                        let material = self.requantise(channel, index, *input, masks)?;
+                        sink.write_all(&material.into_bytes())?;
+                    }
+                    Work::Garbled(input, job) | Work::Argmax(input, job) if !transfers => {
+                        let share = self.share(index, *input, masks);
+                        ClientMaterial::prepare(channel, self.labels, job, &share, sink)?;
+                    }
+                    _ => continue,
+                }
+                times.add(program.step(index), started);
+            }
+        }
+        masks.forget();
+        Ok(())
+    }
+
+    /// Makes a step's answers into the client's share of its result, or into what is known of it offline.
+    fn finish(&self, index: usize, answers: Vec<Share>, masks: &mut Masks) -> Option<Share> {
+        match self.program.work(index) {
+            Work::Linear(linear) => {
+                let share = hgs::client_offline(linear, answers);
+                masks.insert(self.program.step(index).output(), share);
+                None
+            }
+            Work::Product(factors) => {
+                let (r, s) = (masks.get(factors.left), masks.get(factors.right));
+                let graph = self.program.plan().graph();
+                Some(fhgs::client_offline(graph, *factors, (&r, &s), answers))
+            }
+            Work::Requantise(_) | Work::Garbled(..) | Work::Argmax(..) => None,
+        }
+    }
+
+    fn share(&mut self, index: usize, input: ValueId, masks: &mut Masks) -> stop::RingShare {
+        stop::client_share(self.program, index, input, masks, &mut *self.see)
+    }
+
+    fn requantise(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        input: ValueId,
+        masks: &mut Masks,
+    ) -> Result<RequantiseClient> {
+        let share = self.share(index, input, masks);
+        let ring_bits = self.program.plan().truncation(input).ring_bits();
+        let mask = masks.get(self.program.step(index).output());
+        let transfers = &mut *self.transfers;
+        let material =
+            RequantiseClient::prepare(channel, transfers, ring_bits, &share, mask.data())?;
+        Ok(material)
+    }
+
+    /// The exchanges of one step, right when it is needed.
+    fn now(
         &mut self,
         channel: &mut Channel,
         index: usize,
         masks: &mut Masks,
-        witness: Witness<'_>,
-    ) -> Result<Material> {
-        let plan = self.program.plan();
-        let step = &plan.graph().steps[index];
-        let output = step.output();
-        let (share, material) = if let Op::Stop { input, .. } = step.op {
-            let values = (input, output);
-            let (mask, stop) = stop::client_offline(self, channel, index, values, masks, witness)?;
-            (mask, Material::Stop(stop))
-        } else if let Some(factors) = Factors::of(step) {
-            let (mask, product) = fhgs::client_offline(self, channel, factors, output, masks)?;
-            (mask, Material::Product(factors, product))
-        } else {
-            let (terms, _) = hgs::terms(plan, step).expect("a step is linear, a product or a stop");
-            let share = hgs::client_offline(self, channel, &terms, output, masks)?;
-            (Arc::new(share), Material::Nothing)
-        };
-        masks.shares.insert(output, share);
-        masks.forget(step, index, &self.last);
-        Ok(material)
-    }
-
-    /// Sends a mask in a form, unless the server has it.
-    pub(crate) fn offer(
-        &mut self,
-        channel: &mut Channel,
-        owner: Owner,
-        form: Form,
-        mask: impl FnOnce() -> Share,
-    ) -> Result<()> {
-        self.asker.offer(channel, self.rng, owner, form, mask)
+    ) -> Result<Option<Share>> {
+        let exchanges = self.program.exchanges(index..index + 1)?;
+        let mut answers = Vec::new();
+        for (_, exchange) in &exchanges {
+            self.asker.offer(channel, exchange, masks, self.rng)?;
+            answers.push(self.asker.answer(channel, exchange)?);
+        }
+        Ok(self.finish(index, answers, masks))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::share::tests::looks_uniform;
-    use primer_model::synthetic::bert_shape;
+/// What a segment's steps take from the bundle before its circuits.
+#[derive(Default)]
+struct Material {
+    constants: HashMap<usize, Share>,
+    transfers: HashMap<usize, RequantiseClient>,
+}
 
-    /// What the server gets of a fixed text, over many runs.
-    fn views(masks: impl Fn(&Graph, &mut Prg) -> Masks) -> (Vec<u64>, Vec<u64>) {
-        let mut shape = bert_shape(1, 16, 2);
-        shape.vocab = 6;
-        let graph = Graph::bert(&shape, 2);
-        let input = Input {
-            ids: vec![3, 0],
-            types: vec![1, 0],
-            length: 1,
-            removed: 0,
-            second: vec![None; 2],
-        };
-        let mut rng = Prg::new(&[5; 16]);
-        let (mut rows, mut padding) = (Vec::new(), Vec::new());
-        for _ in 0..4000 {
-            let (row, pad) = masks(&graph, &mut rng).apply(&graph, &input);
-            // A hot and a cold element.
-            rows.extend([row.get(0, 3), row.get(1, 5)]);
-            padding.extend(pad.data());
+/// The online walk.
+struct Walk<'a> {
+    program: &'a Program,
+    source: Box<dyn Read + Send>,
+    preparation: Option<Preparation<'a>>,
+    masks: Masks,
+    /// What the server opened.
+    opened: HashMap<ValueId, Share>,
+    label: Option<usize>,
+}
+
+impl Walk<'_> {
+    /// Reads what is stored of a segment, up to its circuits.
+    fn load(&mut self, segment: &Range<usize>) -> Result<Material> {
+        let mut material = Material::default();
+        if self.preparation.is_some() {
+            return Ok(material);
         }
-        (rows, padding)
+        let graph = self.program.plan().graph();
+        for index in segment.clone() {
+            if let Work::Product(_) = self.program.work(index) {
+                let value = graph.value(self.program.step(index).output());
+                let constant = stored::read_share(&mut *self.source, value.rows, value.cols)?;
+                material.constants.insert(index, constant);
+            }
+        }
+        for index in segment.clone() {
+            if let Work::Requantise(input) = self.program.work(index) {
+                let value = graph.value(*input);
+                let n = value.rows * value.cols;
+                let bytes = stored::read_bytes(&mut *self.source, requantise::stored_len(n).0)?;
+                let transfers = RequantiseClient::from_bytes(&bytes, n)?;
+                material.transfers.insert(index, transfers);
+            }
+        }
+        Ok(material)
     }
 
-    #[test]
-    fn the_server_sees_uniform_inputs() {
-        let (rows, padding) = views(Masks::draw);
-        assert!(looks_uniform(&rows));
-        assert!(looks_uniform(&padding));
+    fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
+        let output = self.program.step(index).output();
+        match self.program.work(index) {
+            Work::Linear(_) => {
+                if let Some(preparation) = &mut self.preparation {
+                    preparation.now(channel, index, &mut self.masks)?;
+                }
+                Ok(())
+            }
+            Work::Product(factors) => self.product(channel, index, *factors, material),
+            Work::Requantise(input) => {
+                let transfers = match &mut self.preparation {
+                    Some(p) => p.requantise(channel, index, *input, &mut self.masks)?,
+                    None => material.transfers.remove(&index).expect("loaded before"),
+                };
+                Ok(transfers.finish(channel)?)
+            }
+            Work::Garbled(input, job) => {
+                let mask = self.masks.get(output);
+                let (source, circuit) = self.circuit(channel, index, *input, job)?;
+                Ok(circuit.finish(channel, &mut &mut *source, mask.data())?)
+            }
+            Work::Argmax(input, job) => {
+                let (source, circuit) = self.circuit(channel, index, *input, job)?;
+                let shown = circuit.show(channel, &mut &mut *source)?;
+                self.label = shown.first().copied();
+                Ok(())
+            }
+        }
     }
 
-    #[test]
-    fn inputs_without_masks_are_not_uniform() {
-        let (rows, padding) = views(|graph, rng| {
-            let mut masks = Masks::draw(graph, rng);
-            masks.input.data_mut().fill(0);
-            masks.padding.data_mut().fill(0);
-            masks
-        });
-        assert!(!looks_uniform(&rows));
-        assert!(!looks_uniform(&padding));
+    /// A garbled circuit and where it is read from: the bundle, or memory that it was received into just now.
+    fn circuit(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        input: ValueId,
+        job: &primer_stops::Job,
+    ) -> Result<(&mut (dyn Read + Send), ClientMaterial)> {
+        if let Some(preparation) = &mut self.preparation {
+            let share = preparation.share(index, input, &mut self.masks);
+            let mut memory = Vec::new();
+            let labels = &mut *preparation.labels;
+            ClientMaterial::prepare(channel, labels, job, &share, &mut memory)?;
+            self.source = Box::new(std::io::Cursor::new(memory));
+        }
+        Ok((&mut *self.source, ClientMaterial::stored(job)))
+    }
+
+    fn product(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        factors: Factors,
+        material: &mut Material,
+    ) -> Result<()> {
+        let plan = self.program.plan();
+        let output = self.program.step(index).output();
+        let constant = match &mut self.preparation {
+            Some(preparation) => preparation.now(channel, index, &mut self.masks)?,
+            None => material.constants.remove(&index),
+        };
+        let product = ClientProduct {
+            left: self.masks.get(factors.left),
+            right: self.masks.get(factors.right),
+            constant: constant.expect("prepared before"),
+            mask: self.masks.get(output),
+        };
+        let opened = match self.program.scheme().products() {
+            Products::Encrypted => None,
+            Products::Opened => {
+                fhgs::client_opens(channel, plan.graph(), factors, &mut self.opened)?;
+                Some(&self.opened)
+            }
+        };
+        fhgs::client_online(channel, plan, (factors, output), product, opened)
+    }
+
+    fn answer(mut self, channel: &mut Channel, times: Times) -> Result<Answer> {
+        let started = Instant::now();
+        let plan = self.program.plan();
+        let graph = plan.graph();
+        let _phase = channel.phase("online/others");
+        let mut answer = Answer {
+            integers: Vec::new(),
+            reals: Vec::new(),
+            label: self.label,
+            times,
+        };
+        if self.program.reveal() == Reveal::Outputs {
+            for &id in &graph.outputs {
+                let mask = self.masks.get(id);
+                let mut value = Share::zeros(mask.rows(), mask.cols());
+                channel.recv_residues(OUTPUT, K, P, value.data_mut())?;
+                value.add(&mask);
+                let integers = value.map(|v| modulus::to_signed(*v));
+                let unit = exp2(-plan.scale(id).fraction());
+                answer.reals.push(integers.map(|v| *v as f64 * unit));
+                answer.integers.push(integers);
+            }
+        }
+        let last = &graph.steps[graph.steps.len() - 1];
+        answer.times.add(last, started);
+        Ok(answer)
     }
 }

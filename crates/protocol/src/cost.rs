@@ -4,88 +4,131 @@
 //! anything runs. A test compares them with the channel's meter.
 
 use crate::error::Result;
-use crate::fhgs::Factors;
-use crate::hgs;
-use crate::homomorphic::Owner;
-use crate::scheme::{Form, Prepared, Program};
-use crate::stop;
-use primer_he::packing::layout::{Chunks, Layout};
+use crate::homomorphic::{Exchange, Offer, Owner};
+use crate::program::{Form, Program};
+use crate::scheme::{Prepared, Products, Reveal};
+use crate::stored;
+use crate::work::Work;
 use primer_he::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
 use primer_net::frame::HEADER_BYTES;
-use primer_plan::graph::{Op, ValueId};
-use primer_plan::plan::Plan;
+use primer_plan::graph::ValueId;
 use primer_ring::modulus::K;
 use primer_stops::{Cost, requantise};
 use std::collections::HashSet;
 
+/// What some steps of an inference cost, frame headers included, the handshake not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes by phase and direction.
+    pub bytes: Cost,
+    /// Round trips online of a program that is prepared offline.
+    pub rounds_online: u64,
+    /// AND gates that are garbled.
+    pub and_gates: u64,
+}
+
+/// What an inference costs: its layers, and the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Embedding, head and answer.
+    pub outside: Part,
+    /// All layers together.
+    pub layers: Part,
+}
+
+impl Parts {
+    /// All of it.
+    pub fn total(&self) -> Part {
+        let mut bytes = self.outside.bytes;
+        bytes += self.layers.bytes;
+        Part {
+            bytes,
+            rounds_online: self.outside.rounds_online + self.layers.rounds_online,
+            and_gates: self.outside.and_gates + self.layers.and_gates,
+        }
+    }
+}
+
 /// Bytes of one inference without the handshake, frame headers included.
 ///
 /// # Errors
-/// [`crate::ProtocolError`] if the plan does not fit the homomorphic parameters.
+/// As [`parts`].
 pub fn inference(program: &Program) -> Result<Cost> {
-    let plan = program.plan();
-    let graph = plan.graph();
+    Ok(parts(program)?.total().bytes)
+}
+
+/// What one inference costs.
+///
+/// # Errors
+/// [`crate::ProtocolError`] if the plan does not fit the homomorphic parameters.
+pub fn parts(program: &Program) -> Result<Parts> {
+    let graph = program.plan().graph();
     let mut count = Count {
         program,
-        cost: Cost::default(),
         offered: HashSet::new(),
+        opened: HashSet::new(),
     };
-    let mut opened = HashSet::new();
-    let size = |id: ValueId| graph.value(id).rows * graph.value(id).cols;
+    let mut parts = Parts::default();
     let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
-    count.cost.online_up += residues(inputs) + residues(graph.tokens);
+    parts.outside.bytes.online_up += residues(inputs) + residues(graph.tokens);
     for (index, step) in graph.steps.iter().enumerate() {
-        let output = step.output();
-        if let Op::Stop { input, .. } = step.op {
-            let value = graph.value(input);
-            let cost = match plan.function(index) {
-                None => requantise::cost(value.rows * value.cols),
-                Some(function) => stop::job(function, value.rows, value.cols)?.cost(),
-            };
-            count.add(&cost);
-        } else if let Some(factors) = Factors::of(step) {
-            let (offered, answers) = factors.messages(program)?;
-            for (id, form, cols) in offered {
-                count.offer(Some(id), form, cols)?;
+        let part = match step.layer {
+            Some(_) => &mut parts.layers,
+            None => &mut parts.outside,
+        };
+        count.step(index, part)?;
+    }
+    if program.reveal() == Reveal::Outputs {
+        let outputs = graph.outputs.iter().map(|id| residues(count.size(*id)));
+        parts.outside.bytes.online_down += outputs.sum::<u64>();
+        // The last stop ends with a message of the client's, and then it waits.
+        parts.outside.rounds_online += 1;
+    }
+    if program.scheme().prepared() == Prepared::Online {
+        for Part { bytes, .. } in [&mut parts.outside, &mut parts.layers] {
+            bytes.online_up += std::mem::take(&mut bytes.offline_up);
+            bytes.online_down += std::mem::take(&mut bytes.offline_down);
+        }
+    }
+    Ok(parts)
+}
+
+/// Bytes that one prepared inference takes in each party's store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// The client's bundle.
+    pub client: u64,
+    /// The server's.
+    pub server: u64,
+}
+
+/// What a bundle takes in a store.
+pub fn stored(program: &Program) -> Stored {
+    let graph = program.plan().graph();
+    let header = stored::HEADER_BYTES;
+    let (mut client, mut server) = (header, header);
+    if program.scheme().prepared() == Prepared::Online {
+        return Stored { client, server };
+    }
+    for (index, step) in graph.steps.iter().enumerate() {
+        match program.work(index) {
+            Work::Linear(_) => {}
+            Work::Product(_) => {
+                let value = graph.value(step.output());
+                client += stored::share_len(value.rows, value.cols);
             }
-            answers.iter().for_each(|answer| count.answer(answer));
-            let fresh = factors.values().filter(|id| opened.insert(*id));
-            count.cost.online_down += fresh.map(|id| residues(size(id))).sum::<u64>();
-            count.cost.online_up += residues(size(output));
-        } else if let Some((terms, _)) = hgs::terms(plan, step) {
-            let (form, cols) = (hgs::form(graph, output), graph.value(output).cols);
-            for term in terms {
-                count.offer(term.owner, form, term.cols)?;
-                let (layout, _) = program.packing(form, cols)?;
-                count.answer(&(layout, Chunks::even(&layout, cols)));
+            Work::Requantise(input) => {
+                let value = graph.value(*input);
+                let (ours, theirs) = requantise::stored_len(value.rows * value.cols);
+                (client, server) = (client + ours, server + theirs);
+            }
+            Work::Garbled(_, job) | Work::Argmax(_, job) => {
+                client += job.stored_len();
+                server += job.server_stored_len();
             }
         }
     }
-    let outputs = graph.outputs.iter().map(|id| residues(size(*id)));
-    count.cost.online_down += outputs.sum::<u64>();
-    let mut cost = count.cost;
-    if program.scheme().prepared() == Prepared::Online {
-        cost.online_up += std::mem::take(&mut cost.offline_up);
-        cost.online_down += std::mem::take(&mut cost.offline_down);
-    }
-    Ok(cost)
-}
-
-/// AND gates that one inference garbles.
-///
-/// # Errors
-/// [`crate::ProtocolError`] if a stop of the plan cannot be built.
-pub fn and_gates(plan: &Plan) -> Result<u64> {
-    let mut gates = 0;
-    for (index, step) in plan.graph().steps.iter().enumerate() {
-        let (Op::Stop { input, .. }, Some(function)) = (&step.op, plan.function(index)) else {
-            continue;
-        };
-        let value = plan.graph().value(*input);
-        let job = stop::job(function, value.rows, value.cols)?;
-        gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
-    }
-    Ok(gates)
+    Stored { client, server }
 }
 
 /// A message of packed residues.
@@ -95,30 +138,56 @@ fn residues(count: usize) -> u64 {
 
 struct Count<'a> {
     program: &'a Program,
-    cost: Cost,
+    /// Encrypted masks that the server has.
     offered: HashSet<(Owner, Form)>,
+    /// Values that were opened.
+    opened: HashSet<ValueId>,
 }
 
 impl Count<'_> {
-    /// An encrypted mask, if it was not sent before.
-    fn offer(&mut self, owner: Owner, form: Form, cols: usize) -> Result<()> {
-        if self.offered.insert((owner, form)) {
-            let (layout, chunks) = self.program.packing(form, cols)?;
-            let bytes = EncryptedMatrix::wire_len(self.program.params(), &layout, &chunks);
-            self.cost.offline_up += HEADER_BYTES + bytes as u64;
+    fn size(&self, id: ValueId) -> usize {
+        let value = self.program.plan().graph().value(id);
+        value.rows * value.cols
+    }
+
+    fn step(&mut self, index: usize, part: &mut Part) -> Result<()> {
+        let program = self.program;
+        for (_, exchange) in program.exchanges(index..index + 1)? {
+            self.exchange(&exchange, &mut part.bytes)?;
         }
+        match program.work(index) {
+            Work::Linear(_) => return Ok(()),
+            Work::Product(factors) => {
+                if program.scheme().products() == Products::Opened {
+                    let fresh = factors.values().filter(|id| self.opened.insert(*id));
+                    let fresh: Vec<ValueId> = fresh.collect();
+                    let sizes = fresh.into_iter().map(|id| residues(self.size(id)));
+                    part.bytes.online_down += sizes.sum::<u64>();
+                }
+                part.bytes.online_up += residues(self.size(program.step(index).output()));
+            }
+            Work::Requantise(input) => part.bytes += requantise::cost(self.size(*input)),
+            Work::Garbled(_, job) | Work::Argmax(_, job) => {
+                part.bytes += job.cost();
+                part.and_gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
+            }
+        }
+        part.rounds_online += 1;
         Ok(())
     }
 
-    fn answer(&mut self, (layout, chunks): &(Layout, Chunks)) {
-        let bytes = EncryptedAnswer::wire_len(self.program.params(), layout, chunks);
-        self.cost.offline_down += HEADER_BYTES + bytes as u64;
-    }
-
-    fn add(&mut self, cost: &Cost) {
-        self.cost.offline_up += cost.offline_up;
-        self.cost.offline_down += cost.offline_down;
-        self.cost.online_up += cost.online_up;
-        self.cost.online_down += cost.online_down;
+    /// Encrypted masks that were not sent before, and the answer.
+    fn exchange(&mut self, exchange: &Exchange, bytes: &mut Cost) -> Result<()> {
+        let params = self.program.params();
+        for Offer { owner, form, cols } in &exchange.offers {
+            if self.offered.insert((*owner, *form)) {
+                let (layout, chunks) = self.program.packing(*form, *cols)?;
+                let length = EncryptedMatrix::wire_len(params, &layout, &chunks);
+                bytes.offline_up += HEADER_BYTES + length as u64;
+            }
+        }
+        let length = EncryptedAnswer::wire_len(params, &exchange.layout, &exchange.chunks);
+        bytes.offline_down += HEADER_BYTES + length as u64;
+        Ok(())
     }
 }

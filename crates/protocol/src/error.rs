@@ -66,6 +66,12 @@ pub enum ProtocolError {
         /// What differs.
         what: &'static str,
     },
+    /// The scheme prepares its steps online, which takes a session.
+    #[error("this scheme prepares its steps online and needs a session for that")]
+    NeedsSession,
+    /// Only a classification has a label to reveal.
+    #[error("only a label was to be revealed, but the model's head has none")]
+    NoLabel,
     /// An input does not fit the plan.
     #[error("the input has {found} {what}, the plan has {expected}")]
     Input {
@@ -77,7 +83,7 @@ pub enum ProtocolError {
         found: usize,
     },
     /// Stored offline material cannot be written or read.
-    #[error("offline material cannot be stored: {0}")]
+    #[error("offline material cannot be written or read: {0}")]
     Store(#[from] io::Error),
 }
 

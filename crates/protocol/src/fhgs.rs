@@ -19,16 +19,19 @@
 //! which does not know `U` and `V`; `z - t` is uniform to the server, which does not know `t`. A value is opened
 //! with one mask only and only once, in however many products it appears.
 //!
-//! **Deviation from the paper.** There, `x̂∘Enc(s)` and `Enc(r)∘ŷ` are computed online on ciphertexts sent offline.
-//! Opening against `U` and `V` moves that work offline and leaves kilobytes of plain residues.
+//! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same exchange with `U = x̂`
+//! and `V = ŷ`, after which there is nothing to open; scheme `base` uses it. Opening against `U` and `V` moves that
+//! work offline and leaves kilobytes of plain residues.
 
-use crate::client::{self, Masks};
 use crate::error::Result;
+use crate::homomorphic::{Answerer, Exchange, Offer};
 use crate::kinds::{OPENED, RESHARED};
-use crate::scheme::{Form, Program};
-use crate::server::{self, Walk};
+use crate::program::{Form, Program};
+use crate::seeds::{Seeds, Use};
+use crate::server::Walk;
 use crate::share::{Share, dot};
-use primer_he::packing::layout::{Chunks, Layout, Shape};
+use primer_he::packing::layout::{Chunks, Shape};
+use primer_he::packing::matrix::EncryptedAnswer;
 use primer_he::packing::weights::PreparedWeights;
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
@@ -36,25 +39,21 @@ use primer_plan::plan::Plan;
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus::{self, K, P};
+use primer_ring::prg::Prg;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
-/// A mask that is encrypted: of which value, in which form, and its columns.
-pub(crate) type Offered = (ValueId, Form, usize);
-/// How an answer lies in its ciphertexts.
-pub(crate) type Answered = (Layout, Chunks);
-
 /// The two factors of a product, and what it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors {
-    left: ValueId,
-    right: ValueId,
+    pub(crate) left: ValueId,
+    pub(crate) right: ValueId,
     kind: Bilinear,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Bilinear {
     /// Per head, `left · rightᵀ`, heads on top of each other.
     Scores,
@@ -78,7 +77,10 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Embed { .. } | Op::Linear { .. } | Op::Stop { .. } => return None,
+            Op::Embed { .. }
+            | Op::Linear { .. }
+            | Op::MergedScores { .. }
+            | Op::Stop { .. } => return None,
         };
         Some(Self { left, right, kind })
     }
@@ -87,45 +89,6 @@ impl Factors {
     pub(crate) fn values(self) -> impl Iterator<Item = ValueId> {
         let second = (self.left != self.right).then_some(self.right);
         std::iter::once(self.left).chain(second)
-    }
-
-    /// The masks that are encrypted, with their columns, and the layout and chunks of the answers.
-    pub(crate) fn messages(self, program: &Program) -> Result<(Vec<Offered>, Vec<Answered>)> {
-        let graph = program.plan().graph();
-        let sizes = Heads::of(graph);
-        let (n, heads, width) = (sizes.tokens, sizes.heads, sizes.width);
-        let cols = graph.value(self.left).cols;
-        let even = |cols: usize| -> Result<Answered> {
-            let layout = program.layout(n)?;
-            Ok((layout, Chunks::even(&layout, cols)))
-        };
-        let blocks = |rows: usize, inputs: usize, outputs: usize| -> Result<Answered> {
-            let layout = program.layout(rows)?;
-            let shape = Shape::blocks(heads, inputs, outputs);
-            Ok((layout, shape.output_chunks(&layout)))
-        };
-        let (left, right) = (self.left, self.right);
-        Ok(match self.kind {
-            Bilinear::Scores => {
-                let form = Form::Heads { outputs: n };
-                let answers = vec![blocks(n, width, n)?, blocks(n, width, n)?];
-                (vec![(right, form, cols), (left, form, cols)], answers)
-            }
-            Bilinear::Mix => {
-                let form = Form::Heads { outputs: width };
-                let answers = vec![blocks(width, n, n)?, blocks(n, n, width)?];
-                let offered = vec![
-                    (right, Form::Transposed, heads * n),
-                    (left, form, heads * n),
-                ];
-                (offered, answers)
-            }
-            Bilinear::Squares => (vec![(left, Form::Rows, cols)], vec![even(1)?]),
-            Bilinear::ScaleRows => (
-                vec![(left, Form::Rows, cols), (right, Form::Repeated, 1)],
-                vec![even(cols)?],
-            ),
-        })
     }
 
     /// Bits by which the product is shifted left.
@@ -163,22 +126,79 @@ impl Factors {
     }
 }
 
+/// One exchange for each mixed term, or one for both.
+pub(crate) fn exchanges(program: &Program, factors: Factors) -> Result<Vec<Exchange>> {
+    let graph = program.plan().graph();
+    let Heads {
+        tokens: n,
+        heads,
+        width,
+    } = Heads::of(graph);
+    let cols = graph.value(factors.left).cols;
+    let offer = |id: ValueId, form: Form, cols: usize| Offer {
+        owner: Some(id),
+        form,
+        cols,
+    };
+    let even = |offers, cols: usize| {
+        Exchange::new(program, offers, (n, cols), |layout| {
+            Chunks::even(layout, cols)
+        })
+    };
+    let blocks = |offers, rows: usize, inputs: usize, outputs: usize| {
+        Exchange::new(program, offers, (rows, heads * outputs), |layout| {
+            Shape::blocks(heads, inputs, outputs).output_chunks(layout)
+        })
+    };
+    let (left, right) = (factors.left, factors.right);
+    match factors.kind {
+        Bilinear::Scores => {
+            let form = Form::Heads { outputs: n };
+            let by_right = blocks(vec![offer(right, form, cols)], n, width, n)?;
+            let by_left = blocks(vec![offer(left, form, cols)], n, width, n)?;
+            Ok(vec![by_right, by_left])
+        }
+        Bilinear::Mix => {
+            let (transposed, form) = (Form::Transposed, Form::Heads { outputs: width });
+            let by_right = blocks(vec![offer(right, transposed, heads * n)], width, n, n)?;
+            let by_left = blocks(vec![offer(left, form, heads * n)], n, n, width)?;
+            Ok(vec![by_right, by_left])
+        }
+        Bilinear::Squares => Ok(vec![even(vec![offer(left, Form::Rows, cols)], 1)?]),
+        Bilinear::ScaleRows => {
+            let offers = vec![
+                offer(left, Form::Rows, cols),
+                offer(right, Form::Repeated, 1),
+            ];
+            Ok(vec![even(offers, cols)?])
+        }
+    }
+}
+
 /// What the client needs online.
 pub(crate) struct ClientProduct {
-    left: Arc<Share>,
-    right: Arc<Share>,
+    pub(crate) left: Arc<Share>,
+    pub(crate) right: Arc<Share>,
     /// The terms known offline.
-    constant: Share,
+    pub(crate) constant: Share,
     /// The client's share of the result.
-    mask: Arc<Share>,
+    pub(crate) mask: Arc<Share>,
 }
 
 impl ClientProduct {
     /// What goes to the server: the client's share less the mask.
-    fn reshare(self, factors: Factors, heads: usize, d: &Share, e: &Share, shift: u32) -> Share {
+    fn reshare(
+        self,
+        factors: Factors,
+        heads: usize,
+        opened: Option<(&Share, &Share)>,
+        shift: u32,
+    ) -> Share {
         let mut share = self.constant;
-        share.add(&factors.product(heads, d, &self.right));
-        share.add(&factors.product(heads, &self.left, e));
+        if let Some((d, e)) = opened {
+            share.add(&factors.product(heads, d, &self.right));
+            share.add(&factors.product(heads, &self.left, e));
+        }
         share.shift(shift);
         share.sub(&self.mask);
         share
@@ -201,21 +221,6 @@ impl Heads {
         }
     }
 
-    /// A mask as it is encrypted.
-    fn arrange(&self, kind: Bilinear, form: Form, mask: &Share) -> Share {
-        let (n, width) = (self.tokens, self.width);
-        match (kind, form) {
-            (_, Form::Transposed) => Share::from_fn(width, self.heads * n, |c, at| {
-                mask.get(at % n, (at / n) * width + c)
-            }),
-            // Probabilities have their heads on top of each other.
-            (Bilinear::Mix, _) => Share::from_fn(n, self.heads * n, |i, at| {
-                mask.get((at / n) * n + i, at % n)
-            }),
-            _ => mask.first_rows(n),
-        }
-    }
-
     /// Puts the two mixed terms of scores together. `by_right` comes transposed, a row for each key.
     fn scores(&self, by_right: &Share, by_left: &Share) -> Share {
         let n = self.tokens;
@@ -235,129 +240,91 @@ impl Heads {
     }
 }
 
-/// Offline, the client: its material and the mask that becomes its share.
-pub(crate) fn client_offline(
-    preparation: &mut client::Preparation<'_>,
-    channel: &mut Channel,
-    factors: Factors,
-    output: ValueId,
-    masks: &Masks,
-) -> Result<(Arc<Share>, ClientProduct)> {
-    let graph = preparation.program.plan().graph();
-    let (x, y) = (masks.get(factors.left), masks.get(factors.right));
-    let mut constant = client_mixed(preparation, channel, factors, x, y)?;
-    constant.add(&factors.product(graph.shape.heads, x, y));
-    let value = graph.value(output);
-    let mask = Arc::new(Share::random(value.rows, value.cols, preparation.rng));
-    let product = ClientProduct {
-        left: Arc::clone(x),
-        right: Arc::clone(y),
-        constant,
-        mask: Arc::clone(&mask),
-    };
-    Ok((mask, product))
-}
-
-/// `U∘s + r∘V`, masked.
-fn client_mixed(
-    preparation: &mut client::Preparation<'_>,
-    channel: &mut Channel,
-    factors: Factors,
-    x: &Share,
-    y: &Share,
-) -> Result<Share> {
-    let program = preparation.program;
-    let sizes = Heads::of(program.plan().graph());
-    let (offered, answered) = factors.messages(program)?;
-    let mut offered = offered.into_iter();
-    let mut answers = Vec::new();
-    for (layout, chunks) in &answered {
-        // One mask for each answer, or both for the only one.
-        let ahead = if answered.len() == 1 { 2 } else { 1 };
-        for (id, form, _) in offered.by_ref().take(ahead) {
-            let mask = if id == factors.left { x } else { y };
-            preparation.offer(channel, Some(id), form, || {
-                sizes.arrange(factors.kind, form, mask)
-            })?;
-        }
-        answers.push(preparation.asker.answer(channel, layout, chunks)?);
-    }
-    Ok(match (factors.kind, answers.as_mut_slice()) {
+/// The mixed terms, or their masks, put together: `U∘s + r∘V`.
+fn mixed(graph: &Graph, factors: Factors, mut parts: Vec<Share>) -> Share {
+    let sizes = Heads::of(graph);
+    match (factors.kind, parts.as_mut_slice()) {
         (Bilinear::Scores, [by_right, by_left]) => sizes.scores(by_right, by_left),
         (Bilinear::Mix, [by_right, by_left]) => sizes.mix(by_right, by_left),
-        (_, [mixed]) => {
-            if let Bilinear::Squares = factors.kind {
+        (kind, [both]) => {
+            if kind == Bilinear::Squares {
                 // U∘r and r∘U are the same.
-                mixed.shift(1);
+                both.shift(1);
             }
-            answers.swap_remove(0)
+            parts.swap_remove(0)
         }
         _ => unreachable!("products have one answer or two"),
-    })
+    }
 }
 
-/// Offline, the server: what it adds to its own product.
-pub(crate) fn server_offline(
-    preparation: &mut server::Preparation<'_>,
-    channel: &mut Channel,
+/// Offline, the client: the terms of its share that it knows.
+pub(crate) fn client_offline(
+    graph: &Graph,
     factors: Factors,
-) -> Result<Share> {
-    let graph = preparation.program.plan().graph();
-    let sizes = Heads::of(graph);
+    (r, s): (&Share, &Share),
+    answers: Vec<Share>,
+) -> Share {
+    let mut constant = mixed(graph, factors, answers);
+    constant.add(&factors.product(graph.shape.heads, r, s));
+    constant
+}
+
+/// The server: one answer, for the masks `u` and `v` or, in the paper's form, for its shares.
+pub(crate) fn server_offline(
+    answerer: &mut Answerer<'_>,
+    factors: Factors,
+    part: usize,
+    (u, v): (&Share, &Share),
+    exchange: &Exchange,
+    mask: &Share,
+    rng: &mut Prg,
+) -> Result<EncryptedAnswer> {
     let Heads {
         tokens: n,
         heads,
         width,
-    } = sizes;
-    let cols = graph.value(factors.left).cols;
-    let (u, v) = (
-        preparation.opening(factors.left),
-        preparation.opening(factors.right),
-    );
-    let (left, right) = (Some(factors.left), Some(factors.right));
-    let masks = match factors.kind {
-        Bilinear::Scores => {
-            let form = Form::Heads { outputs: n };
-            let blocks = Blocks::new(heads, |h| u.block(h, width).transpose());
-            let by_right = server_heads(preparation, channel, factors.right, form, n, &blocks)?;
-            let blocks = Blocks::new(heads, |h| v.block(h, width).transpose());
-            let by_left = server_heads(preparation, channel, factors.left, form, n, &blocks)?;
-            sizes.scores(&by_right, &by_left)
+    } = Heads::of(answerer.program.plan().graph());
+    let blocks = match (factors.kind, part) {
+        (Bilinear::Scores, 0) => Blocks::new(heads, |h| u.block(h, width).transpose()),
+        (Bilinear::Scores, _) => Blocks::new(heads, |h| v.block(h, width).transpose()),
+        (Bilinear::Mix, 0) => Blocks::new(heads, |h| u.row_block(h, n).transpose()),
+        (Bilinear::Mix, _) => Blocks::new(heads, |h| v.columns(h * width, width)),
+        (Bilinear::Squares, _) => {
+            let Offer { owner, form, .. } = exchange.offers[0];
+            let (evaluator, input) = answerer.with(owner, form);
+            return Ok(evaluator.row_sums(input, u, mask, rng)?.0);
         }
-        Bilinear::Mix => {
-            let blocks = Blocks::new(heads, |h| u.row_block(h, n).transpose());
-            let form = Form::Transposed;
-            let by_right = server_heads(preparation, channel, factors.right, form, width, &blocks)?;
-            let blocks = Blocks::new(heads, |h| v.columns(h * width, width));
-            let form = Form::Heads { outputs: width };
-            let by_left = server_heads(preparation, channel, factors.left, form, n, &blocks)?;
-            sizes.mix(&by_right, &by_left)
-        }
-        Bilinear::Squares => {
-            let answerer = &mut preparation.answerer;
-            answerer.accept(channel, left, Form::Rows, cols)?;
-            let mut mask = Share::random(n, 1, preparation.rng);
-            let (evaluator, input) = answerer.with(left, Form::Rows);
-            let (answer, _) = evaluator.row_sums(input, &u, &mask, preparation.rng)?;
-            answerer.reply(channel, &answer)?;
-            mask.shift(1);
-            mask
-        }
-        Bilinear::ScaleRows => {
-            let answerer = &mut preparation.answerer;
-            answerer.accept(channel, left, Form::Rows, cols)?;
-            answerer.accept(channel, right, Form::Repeated, 1)?;
-            let v = Share::from_fn(n, cols, |t, _| v.get(t, 0));
-            let mask = Share::random(n, cols, preparation.rng);
-            let layout = preparation.program.layout(n)?;
-            let (evaluator, r, s) = answerer.with_two((left, Form::Rows), (right, Form::Repeated));
+        (Bilinear::ScaleRows, _) => {
+            let v = Share::from_fn(n, exchange.cols, |t, _| v.get(t, 0));
+            let [left, right] = [0, 1].map(|i: usize| {
+                let Offer { owner, form, .. } = exchange.offers[i];
+                (owner, form)
+            });
+            let (evaluator, r, s) = answerer.with_two(left, right);
             let terms = [(s, &**u), (r, &*v)];
-            let (answer, _) = evaluator.slotwise(&layout, &terms, &mask, preparation.rng)?;
-            answerer.reply(channel, &answer)?;
-            mask
+            return Ok(evaluator.slotwise(&exchange.layout, &terms, mask, rng)?.0);
         }
     };
-    Ok(masks.negated())
+    let params = answerer.program.params();
+    let weights = PreparedWeights::blocks(params, &exchange.layout, &blocks.0)?;
+    let Offer { owner, form, .. } = exchange.offers[0];
+    let (evaluator, input) = answerer.with(owner, form);
+    Ok(evaluator.linear(input, &weights, Some(mask), rng)?.0)
+}
+
+/// What the server adds to its own product: the masks of its answers, with their sign turned.
+pub(crate) fn correction(
+    program: &Program,
+    factors: Factors,
+    index: usize,
+    seeds: &Seeds,
+) -> Result<Share> {
+    let parts = exchanges(program, factors)?.into_iter().enumerate();
+    let parts = parts.map(|(part, exchange)| {
+        let what = Use::Answer { step: index, part };
+        seeds.share(what, exchange.rows, exchange.cols)
+    });
+    Ok(mixed(program.plan().graph(), factors, parts.collect()).negated())
 }
 
 /// Parts of a mask as one matrix for each head; wiped like the mask.
@@ -375,36 +342,14 @@ impl Drop for Blocks {
     }
 }
 
-/// Answers a product of a mask with one matrix for each head; the mask of the answer.
-fn server_heads(
-    preparation: &mut server::Preparation<'_>,
+/// Online, the client, before its answer: what the server opens. `opened` keeps the differences for products that
+/// read the same value.
+pub(crate) fn client_opens(
     channel: &mut Channel,
-    id: ValueId,
-    form: Form,
-    rows: usize,
-    Blocks(blocks): &Blocks,
-) -> Result<Share> {
-    let (inputs, outputs) = (blocks[0].rows(), blocks[0].cols());
-    let answerer = &mut preparation.answerer;
-    answerer.accept(channel, Some(id), form, blocks.len() * inputs)?;
-    let layout = preparation.program.layout(rows)?;
-    let weights = PreparedWeights::blocks(preparation.program.params(), &layout, blocks)?;
-    let mask = Share::random(rows, blocks.len() * outputs, preparation.rng);
-    let (evaluator, input) = answerer.with(Some(id), form);
-    let (answer, _) = evaluator.linear(input, &weights, Some(&mask), preparation.rng)?;
-    answerer.reply(channel, &answer)?;
-    Ok(mask)
-}
-
-/// Online, the client. `opened` keeps the differences for products that read the same value.
-pub(crate) fn client_online(
-    channel: &mut Channel,
-    plan: &Plan,
-    output: ValueId,
-    (factors, product): (Factors, ClientProduct),
+    graph: &Graph,
+    factors: Factors,
     opened: &mut HashMap<ValueId, Share>,
 ) -> Result<()> {
-    let graph = plan.graph();
     for id in factors.values() {
         if let Entry::Vacant(place) = opened.entry(id) {
             let value = graph.value(id);
@@ -413,10 +358,40 @@ pub(crate) fn client_online(
             place.insert(difference);
         }
     }
-    let (d, e) = (&opened[&factors.left], &opened[&factors.right]);
-    let shift = factors.shift(plan, output);
-    let share = product.reshare(factors, graph.shape.heads, d, e, shift);
+    Ok(())
+}
+
+/// Online, the client: sends its share less the mask. Nothing was opened in the paper's form.
+pub(crate) fn client_online(
+    channel: &mut Channel,
+    plan: &Plan,
+    (factors, output): (Factors, ValueId),
+    product: ClientProduct,
+    opened: Option<&HashMap<ValueId, Share>>,
+) -> Result<()> {
+    let heads = plan.graph().shape.heads;
+    let opened = opened.map(|values| (&values[&factors.left], &values[&factors.right]));
+    let share = product.reshare(factors, heads, opened, factors.shift(plan, output));
     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
+    Ok(channel.flush()?)
+}
+
+/// Online, the server, before its product: opens its shares against their masks, each once.
+pub(crate) fn server_opens(
+    walk: &mut Walk<'_>,
+    channel: &mut Channel,
+    factors: Factors,
+) -> Result<()> {
+    for id in factors.values() {
+        if walk.opened.insert(id) {
+            let mut difference = walk.get(id).first_rows(walk.get(id).rows());
+            let mask = walk
+                .seeds
+                .share(Use::Value(id), difference.rows(), difference.cols());
+            difference.sub(&mask);
+            channel.send_residues(OPENED, K, difference.data().iter().copied())?;
+        }
+    }
     Ok(channel.flush()?)
 }
 
@@ -424,28 +399,16 @@ pub(crate) fn client_online(
 pub(crate) fn server_online(
     walk: &mut Walk<'_>,
     channel: &mut Channel,
-    step: &Step,
-    factors: Factors,
+    (factors, output): (Factors, ValueId),
     correction: &Share,
-    opening: &HashMap<ValueId, Arc<Share>>,
 ) -> Result<Share> {
-    for id in factors.values() {
-        if walk.opened.insert(id) {
-            let mask = opening.get(&id).expect("drawn when the step was prepared");
-            let mut difference = walk.get(id).first_rows(mask.rows());
-            difference.sub(mask);
-            channel.send_residues(OPENED, K, difference.data().iter().copied())?;
-        }
-    }
-    channel.flush()?;
     let plan = walk.program.plan();
     let shape = &plan.graph().shape;
-    let output = step.output();
     let (x, y) = (walk.get(factors.left), walk.get(factors.right));
     let mut sum = factors.product(shape.heads, x, y);
     sum.add(correction);
     sum.shift(factors.shift(plan, output));
-    if let Bilinear::Squares = factors.kind {
+    if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.
         let epsilon = shape.epsilon * shape.hidden as f64 * exp2(plan.scale(output).fraction());
         let epsilon = modulus::from_signed(epsilon.round() as i64);

@@ -23,21 +23,28 @@
 //! **Deviations from the paper.** Weights stay 15-bit integers and shifts happen on shares, so that noise
 //! grows with the weight, not with p; one encryption of a mask serves all products that read it.
 
-use crate::client::{self, Masks};
 use crate::error::Result;
-use crate::homomorphic::Owner;
-use crate::scheme::Form;
-use crate::server::{self, Walk};
+use crate::homomorphic::{Answerer, Exchange, Offer, Owner};
+use crate::program::{Form, Program};
+use crate::seeds::{Seeds, Use};
+use crate::server::Walk;
 use crate::share::{Share, dot};
 use crate::weights::{HeWeight, ServerModel};
 use primer_he::packing::layout::Chunks;
+use primer_he::packing::matrix::EncryptedAnswer;
 use primer_model::quantise::IntWeight;
-use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WeightScale;
 use primer_ring::matrix::product_mod;
 use primer_ring::modulus;
+use primer_ring::prg::Prg;
+
+/// The products of a linear step and its bias.
+pub(crate) struct Linear {
+    pub(crate) terms: Vec<Term>,
+    bias: WeightId,
+}
 
 /// One product of a linear step.
 pub(crate) struct Term {
@@ -60,8 +67,15 @@ pub(crate) enum Scaling {
     Diagonal { gain: u32, mean: u32 },
 }
 
-/// The products of a linear step and its bias; none for other steps.
-pub(crate) fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
+impl Linear {
+    /// Of a step; none unless it is linear.
+    pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
+        let (terms, bias) = terms(plan, step)?;
+        Some(Self { terms, bias })
+    }
+}
+
+fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
     let graph = plan.graph();
     let shift = |fraction: i32| plan.shift(fraction, step.output());
     match &step.op {
@@ -101,7 +115,7 @@ pub(crate) fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
 }
 
 /// The form of a linear step's inputs: a row for each token, or the first one only.
-pub(crate) fn form(graph: &Graph, output: ValueId) -> Form {
+fn form(graph: &Graph, output: ValueId) -> Form {
     if graph.value(output).rows == graph.tokens {
         Form::Rows
     } else {
@@ -109,78 +123,97 @@ pub(crate) fn form(graph: &Graph, output: ValueId) -> Form {
     }
 }
 
-/// Offline, the client: its share of the result.
-pub(crate) fn client_offline(
-    preparation: &mut client::Preparation<'_>,
-    channel: &mut Channel,
-    terms: &[Term],
+/// One exchange for each term.
+pub(crate) fn exchanges(
+    program: &Program,
+    linear: &Linear,
     output: ValueId,
-    masks: &Masks,
-) -> Result<Share> {
-    let graph = preparation.program.plan().graph();
+) -> Result<Vec<Exchange>> {
+    let graph = program.plan().graph();
     let (value, form) = (graph.value(output), form(graph, output));
-    let (layout, _) = preparation.program.packing(form, value.cols)?;
-    let chunks = Chunks::even(&layout, value.cols);
-    let mut sum = Share::zeros(value.rows, value.cols);
-    for term in terms {
-        let mask = match term.owner {
-            None => &masks.input,
-            Some(id) => masks.get(id),
+    let exchanges = linear.terms.iter().map(|term| {
+        let offer = Offer {
+            owner: term.owner,
+            form,
+            cols: term.cols,
         };
-        preparation.offer(channel, term.owner, form, || mask.first_rows(value.rows))?;
-        let mut answer = preparation.asker.answer(channel, &layout, &chunks)?;
+        let size = (value.rows, value.cols);
+        Exchange::new(program, vec![offer], size, |layout| {
+            Chunks::even(layout, value.cols)
+        })
+    });
+    exchanges.collect()
+}
+
+/// Offline, the client: its share of the result.
+pub(crate) fn client_offline(linear: &Linear, answers: Vec<Share>) -> Share {
+    let scaled = answers.into_iter().zip(&linear.terms);
+    let scaled = scaled.map(|(mut answer, term)| {
         if let Scaling::Dense(shift) = term.scaling {
             answer.shift(shift);
         }
+        answer
+    });
+    let sum = scaled.reduce(|mut sum, answer| {
         sum.add(&answer);
-    }
-    Ok(sum)
+        sum
+    });
+    sum.expect("a linear step has a term")
 }
 
-/// Offline, the server: what it adds to its own product, the bias less the masks.
+/// Offline, the server: the answer for one term.
 pub(crate) fn server_offline(
-    preparation: &mut server::Preparation<'_>,
-    channel: &mut Channel,
-    (terms, bias): &(Vec<Term>, WeightId),
-    output: ValueId,
-) -> Result<Share> {
-    let graph = preparation.program.plan().graph();
-    let (value, form) = (graph.value(output), form(graph, output));
-    let bias = preparation.model.bias(*bias);
+    answerer: &mut Answerer<'_>,
+    model: &ServerModel,
+    term: &Term,
+    exchange: &Exchange,
+    mask: &Share,
+    rng: &mut Prg,
+) -> Result<EncryptedAnswer> {
+    let Offer { owner, form, .. } = exchange.offers[0];
+    let (evaluator, input) = answerer.with(owner, form);
+    let (answer, _) = match model.encoded(term.weight) {
+        HeWeight::Dense(weights) => evaluator.linear(input, weights, Some(mask), rng)?,
+        HeWeight::Centred(weights) => evaluator.centred(input, weights, mask, rng)?,
+        HeWeight::None => unreachable!("every term's weight was encoded"),
+    };
+    Ok(answer)
+}
+
+/// What the server adds to its own product: the bias less the masks of its answers.
+pub(crate) fn correction(
+    model: &ServerModel,
+    linear: &Linear,
+    (index, output): (usize, ValueId),
+    seeds: &Seeds,
+) -> Share {
+    let value = model.program().plan().graph().value(output);
+    let bias = model.bias(linear.bias);
     let mut correction = Share::from_fn(value.rows, value.cols, |t, j| {
         // One row for all tokens, or one for each.
         let row = if bias.rows() == 1 { 0 } else { t };
         modulus::from_signed(bias.get(row, j))
     });
-    for term in terms {
-        let answerer = &mut preparation.answerer;
-        answerer.accept(channel, term.owner, form, term.cols)?;
-        let rng = &mut *preparation.rng;
-        let mut mask = Share::random(value.rows, value.cols, rng);
-        let (evaluator, input) = answerer.with(term.owner, form);
-        let (answer, _) = match preparation.model.encoded(term.weight) {
-            HeWeight::Dense(weights) => evaluator.linear(input, weights, Some(&mask), rng)?,
-            HeWeight::Centred(weights) => evaluator.centred(input, weights, &mask, rng)?,
-            HeWeight::None => unreachable!("every term's weight was encoded"),
-        };
-        answerer.reply(channel, &answer)?;
+    for (part, term) in linear.terms.iter().enumerate() {
+        let what = Use::Answer { step: index, part };
+        let mut mask = seeds.share(what, value.rows, value.cols);
         if let Scaling::Dense(shift) = term.scaling {
             mask.shift(shift);
         }
         correction.sub(&mask);
     }
-    Ok(correction)
+    correction
 }
 
 /// Online, the server: its share of the result, in the clear.
 pub(crate) fn server_online(
     walk: &mut Walk<'_>,
     model: &ServerModel,
-    terms: &[Term],
+    linear: &Linear,
     correction: Share,
 ) -> Share {
     let mut sum = correction;
-    for term in terms {
+    for term in &linear.terms {
         let x = match term.owner {
             None => &walk.input,
             Some(id) => walk.values.get(&id).expect("steps come in order"),

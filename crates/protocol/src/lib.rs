@@ -13,9 +13,9 @@
 //!   only a requantisation.
 //!
 //! `hgs`, `fhgs` and `stop` are these three, both parties' offline and online halves side by side.
-//! [`scheme`] compiles a plan into a program, [`session`] is the handshake with its keys, [`client`] and
-//! [`server`] are the two parties, each the whole stack of its side: `prepare` makes a bundle of
-//! offline material, `infer` consumes it.
+//! [`Program`] is a plan compiled for a [`Scheme`], [`session`] the handshake with its keys, [`client`] and
+//! [`server`] are the two parties, each the whole stack of its side: `prepare` writes a bundle of
+//! offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -25,15 +25,19 @@ mod fhgs;
 mod hgs;
 mod homomorphic;
 mod kinds;
+mod masks;
+mod program;
 pub mod scheme;
+mod seeds;
 pub mod server;
 pub mod session;
 mod share;
-mod spool;
 mod stop;
+mod stored;
 pub mod times;
 mod weights;
+mod work;
 
 pub use error::{ProtocolError, Result};
-pub use scheme::{Program, Scheme};
-pub use spool::Storage;
+pub use program::{Program, VERSION};
+pub use scheme::{Reveal, Scheme};

@@ -1,203 +1,355 @@
 //! The server: has the weights, learns nothing but the length bucket.
 //!
-//! `prepare` walks the plan with the client's encrypted masks and makes a [`ServerBundle`]; `infer` walks
-//! it again with the masked input, in the clear but for the stops, and consumes the bundle.
+//! Offline, [`ServerSession::prepare`] walks the plan with the client's encrypted masks and writes a bundle; online,
+//! [`infer`] walks it again with the masked input, in the clear but for the stops, and consumes the bundle. The
+//! order of the offline phase is the client's ([`crate::client`]).
 
-use crate::error::Result;
+use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, Factors};
 use crate::hgs;
-use crate::homomorphic::Answerer;
+use crate::homomorphic::{Answerer, Exchange};
 use crate::kinds::{INPUT, OUTPUT, PADDING};
-use crate::scheme::{Prepared, Program};
+use crate::program::Program;
+use crate::scheme::{Prepared, Products, Reveal};
+use crate::seeds::{Seeds, Use};
 use crate::session::ServerSession;
 use crate::share::Share;
-use crate::stop::{self, ServerStop};
+use crate::stop;
+use crate::stored;
 use crate::times::Times;
 pub use crate::weights::ServerModel;
+use crate::work::Work;
+use primer_he::packing::matrix::EncryptedAnswer;
 use primer_net::Channel;
 use primer_ot::{CotReceiver, CotSender};
-use primer_plan::graph::{Op, ValueId};
-use primer_ring::matrix::Scratch;
+use primer_plan::graph::ValueId;
+use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
 use primer_ring::prg::Prg;
+use primer_stops::{Job, RequantiseServer, ServerMaterial, requantise};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::ops::Range;
 use std::time::Instant;
 
-/// Offline material of one inference. [`ServerSession::infer`] takes it by value, so it cannot be spent
-/// twice:
+/// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
 ///
 /// ```compile_fail,E0382
-/// use primer_protocol::server::{ServerBundle, ServerModel};
-/// use primer_protocol::session::ServerSession;
+/// use primer_protocol::server::{self, Bundle, ServerModel};
 /// # use primer_protocol::ProtocolError;
 /// # use primer_net::Channel;
 ///
 /// fn twice(
-///     session: &mut ServerSession,
 ///     channel: &mut Channel,
 ///     model: &ServerModel,
-///     bundle: ServerBundle,
+///     bundle: Bundle,
 /// ) -> Result<(), ProtocolError> {
-///     session.infer(channel, model, bundle)?;
-///     session.infer(channel, model, bundle)?;
+///     server::infer(channel, model, bundle)?;
+///     server::infer(channel, model, bundle)?;
 ///     Ok(())
 /// }
 /// ```
-pub struct ServerBundle {
-    steps: Vec<Material>,
-    opening: HashMap<ValueId, Arc<Share>>,
-    /// Seconds of the offline phase.
-    pub times: Times,
-}
+pub struct Bundle(Box<dyn Read + Send>);
 
-/// What the server needs of a step online.
-enum Material {
-    /// Added to the server's own product: biases, and the homomorphic masks with their sign turned.
-    Correction(Share),
-    /// A stop.
-    Stop(ServerStop),
+impl Bundle {
+    /// The bundle that [`ServerSession::prepare`] wrote. Whoever kept it must not give it out again.
+    pub fn new(source: impl Read + Send + 'static) -> Self {
+        Self(Box::new(source))
+    }
 }
 
 impl ServerSession {
-    /// Offline: makes the material of one inference together with the client.
+    /// Offline: makes the material of one inference together with the client and writes it to `sink`, in order.
     ///
     /// # Errors
-    /// [`crate::ProtocolError`] of whatever failed; nothing can be used then.
-    pub fn prepare(&mut self, channel: &mut Channel, model: &ServerModel) -> Result<ServerBundle> {
+    /// [`ProtocolError`] of whatever failed; what was written is of no use then.
+    pub fn prepare(
+        &mut self,
+        channel: &mut Channel,
+        model: &ServerModel,
+        sink: &mut (dyn Write + Send),
+    ) -> Result<Times> {
         let program = self.program.clone();
-        let mut preparation = Preparation::new(self, &program, model, HashMap::new());
-        let (mut steps, mut times) = (Vec::new(), Times::default());
+        check_model(&program, model)?;
+        let seeds = Seeds::new(self.rng.seed());
+        stored::write_header(sink, &program, &seeds)?;
+        let mut times = Times::default();
         if program.scheme().prepared() == Prepared::Offline {
-            for (index, step) in program.plan().graph().steps.iter().enumerate() {
-                let started = Instant::now();
-                let _phase = channel.phase(&format!("offline/{}", step.paper.name()));
-                steps.push(preparation.step(channel, index)?);
-                times.add(step.paper, started);
+            let mut preparation = Preparation::new(self, model);
+            for segment in program.segments() {
+                preparation.segment(channel, segment, &seeds, sink, &mut times)?;
             }
             channel.flush()?;
         }
-        Ok(ServerBundle {
-            steps,
-            opening: preparation.opening,
-            times,
-        })
+        sink.flush()?;
+        Ok(times)
     }
 
-    /// Online: answers one inference.
+    /// Online with this session, for schemes that prepare their steps online; others need only [`infer`].
     ///
     /// # Errors
-    /// [`crate::ProtocolError`] of whatever failed; the bundle is spent in any case.
+    /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
         model: &ServerModel,
-        bundle: ServerBundle,
+        bundle: Bundle,
     ) -> Result<Times> {
-        let program = self.program.clone();
-        let graph = program.plan().graph();
-        let ServerBundle { steps, opening, .. } = bundle;
-        let mut steps = steps.into_iter();
-        let mut times = Times::default();
-        let started = Instant::now();
-        let mut walk = {
-            let _phase = channel.phase("online/embed");
-            Walk::receive(channel, &program)?
-        };
-        times.add(graph.steps[0].paper, started);
-        let mut preparation = Preparation::new(self, &program, model, opening);
-        for (index, step) in graph.steps.iter().enumerate() {
+        check_model(&self.program, model)?;
+        match self.program.scheme().prepared() {
+            Prepared::Offline => infer(channel, model, bundle),
+            Prepared::Online => run(channel, model, bundle, Some(Preparation::new(self, model))),
+        }
+    }
+}
+
+/// Online: answers one inference.
+///
+/// # Errors
+/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+pub fn infer(channel: &mut Channel, model: &ServerModel, bundle: Bundle) -> Result<Times> {
+    if model.program().scheme().prepared() == Prepared::Online {
+        return Err(ProtocolError::NeedsSession);
+    }
+    run(channel, model, bundle, None)
+}
+
+fn check_model(program: &Program, model: &ServerModel) -> Result<()> {
+    if program.fingerprint() == model.program().fingerprint() {
+        Ok(())
+    } else {
+        Err(ProtocolError::OtherBundle { what: "model" })
+    }
+}
+
+fn run(
+    channel: &mut Channel,
+    model: &ServerModel,
+    bundle: Bundle,
+    preparation: Option<Preparation<'_>>,
+) -> Result<Times> {
+    let program = model.program();
+    let graph = program.plan().graph();
+    let mut source = bundle.0;
+    let seeds = stored::read_header(&mut *source, program)?;
+    let started = Instant::now();
+    let mut times = Times::default();
+    let mut walk = {
+        let _phase = channel.phase("online/embed");
+        Walk::receive(channel, model, source, seeds, preparation)?
+    };
+    times.add(&graph.steps[0], started);
+    let last = graph.last_uses();
+    for segment in program.segments() {
+        let mut material = walk.load(segment)?;
+        for index in segment.clone() {
+            let step = program.step(index);
             let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
-            let material = match steps.next() {
-                Some(material) => material,
-                None => preparation.step(channel, index)?,
-            };
-            let share = walk.step(channel, index, material, model, &preparation.opening)?;
-            walk.values.insert(step.output(), share);
+            if let Some(share) = walk.step(channel, index, &mut material)? {
+                walk.values.insert(step.output(), share);
+            }
             for read in step.inputs() {
-                if preparation.last[read.index()] == index {
+                if last[read.index()] == index {
                     walk.values.remove(&read);
                 }
             }
-            times.add(step.paper, started);
+            times.add(step, started);
         }
-        let _phase = channel.phase("online/others");
+    }
+    let _phase = channel.phase("online/others");
+    if program.reveal() == Reveal::Outputs {
         for id in &graph.outputs {
             let share = walk.get(*id);
             channel.send_residues(OUTPUT, K, share.data().iter().copied())?;
         }
-        channel.flush()?;
-        Ok(times)
     }
+    channel.flush()?;
+    Ok(times)
 }
 
 /// The server's part in preparing steps.
-pub(crate) struct Preparation<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) model: &'a ServerModel,
-    pub(crate) answerer: Answerer<'a>,
-    pub(crate) labels: &'a mut CotSender,
-    pub(crate) transfers: &'a mut CotReceiver,
-    pub(crate) rng: &'a mut Prg,
-    opening: HashMap<ValueId, Arc<Share>>,
+struct Preparation<'a> {
+    model: &'a ServerModel,
+    answerer: Answerer<'a>,
+    labels: &'a mut CotSender,
+    transfers: &'a mut CotReceiver,
+    rng: &'a mut Prg,
     last: Vec<usize>,
 }
 
 impl<'a> Preparation<'a> {
-    fn new(
-        session: &'a mut ServerSession,
-        program: &'a Program,
-        model: &'a ServerModel,
-        opening: HashMap<ValueId, Arc<Share>>,
-    ) -> Self {
+    fn new(session: &'a mut ServerSession, model: &'a ServerModel) -> Self {
+        let program = model.program();
         Self {
-            program,
             model,
             answerer: Answerer::new(program, &mut session.evaluator),
             labels: &mut session.labels,
             transfers: &mut session.transfers,
             rng: &mut session.rng,
-            opening,
             last: program.plan().graph().last_uses(),
         }
     }
 
-    fn step(&mut self, channel: &mut Channel, index: usize) -> Result<Material> {
-        let plan = self.program.plan();
-        let step = &plan.graph().steps[index];
-        let material = if let Op::Stop { input, .. } = step.op {
-            Material::Stop(stop::server_offline(self, channel, index, input)?)
-        } else if let Some(factors) = Factors::of(step) {
-            Material::Correction(fhgs::server_offline(self, channel, factors)?)
-        } else {
-            let linear = hgs::terms(plan, step).expect("a step is linear, a product or a stop");
-            let output = step.output();
-            Material::Correction(hgs::server_offline(self, channel, &linear, output)?)
+    fn segment(
+        &mut self,
+        channel: &mut Channel,
+        segment: &Range<usize>,
+        seeds: &Seeds,
+        sink: &mut (dyn Write + Send),
+        times: &mut Times,
+    ) -> Result<()> {
+        let program = self.model.program();
+        let phase = |channel: &Channel, index: usize| {
+            let name = program.step(index).paper.name();
+            channel.phase(&format!("offline/{name}"))
         };
-        if let Op::Embed { .. } = step.op {
+        let exchanges = program.exchanges(segment.clone())?;
+        let mut part = 0;
+        for (at, (index, exchange)) in exchanges.iter().enumerate() {
+            let started = Instant::now();
+            if at == 0 {
+                let _phase = phase(channel, *index);
+                self.answerer.accept(channel, exchange)?;
+            }
+            let answer = {
+                let values = |id: ValueId| {
+                    let value = program.plan().graph().value(id);
+                    seeds.share(Use::Value(id), value.rows, value.cols)
+                };
+                self.answer(*index, part, exchange, seeds, &values)?
+            };
+            // The client has sent these already and now waits for the answer.
+            if let Some((next, ahead)) = exchanges.get(at + 1) {
+                let _phase = phase(channel, *next);
+                self.answerer.accept(channel, ahead)?;
+            }
+            let _phase = phase(channel, *index);
+            self.answerer.reply(channel, &answer)?;
+            part += 1;
+            if exchanges.get(at + 1).is_none_or(|(next, _)| next != index) {
+                self.forget(*index);
+                part = 0;
+            }
+            times.add(program.step(*index), started);
+        }
+        channel.flush()?;
+        for transfers in [true, false] {
+            for index in segment.clone() {
+                let started = Instant::now();
+                let _phase = phase(channel, index);
+                match program.work(index) {
+                    Work::Requantise(input) if transfers => {
+                        let material = self.requantise(channel, *input)?;
+                        sink.write_all(&material.into_bytes())?;
+                    }
+                    Work::Garbled(_, job) | Work::Argmax(_, job) if !transfers => {
+                        let material = self.garble(channel, job)?;
+                        sink.write_all(&material.into_bytes())?;
+                    }
+                    _ => continue,
+                }
+                times.add(program.step(index), started);
+            }
+        }
+        Ok(())
+    }
+
+    /// One homomorphic answer. `values` are what a product of secrets multiplies the client's masks with.
+    fn answer(
+        &mut self,
+        index: usize,
+        part: usize,
+        exchange: &Exchange,
+        seeds: &Seeds,
+        values: &dyn Fn(ValueId) -> Share,
+    ) -> Result<EncryptedAnswer> {
+        let what = Use::Answer { step: index, part };
+        let mask = seeds.share(what, exchange.rows, exchange.cols);
+        let answerer = &mut self.answerer;
+        let rng = &mut *self.rng;
+        match self.model.program().work(index) {
+            Work::Linear(linear) => {
+                let term = &linear.terms[part];
+                hgs::server_offline(answerer, self.model, term, exchange, &mask, rng)
+            }
+            Work::Product(factors) => {
+                let (u, v) = (values(factors.left), values(factors.right));
+                let masks = (&u, &v);
+                fhgs::server_offline(answerer, *factors, part, masks, exchange, &mask, rng)
+            }
+            Work::Requantise(_) | Work::Garbled(..) | Work::Argmax(..) => {
+                unreachable!("stops have no exchanges")
+            }
+        }
+    }
+
+    /// Drops the encrypted masks that nothing reads after a step.
+    fn forget(&mut self, index: usize) {
+        let step = self.model.program().step(index);
+        let inputs = step.inputs();
+        if inputs.is_empty() {
             self.answerer.forget(None);
         }
-        for read in step.inputs() {
+        for read in inputs {
             if self.last[read.index()] == index {
                 self.answerer.forget(Some(read));
             }
         }
-        Ok(material)
     }
 
-    /// The mask that a value will be opened with; one for all products that read it.
-    pub(crate) fn opening(&mut self, id: ValueId) -> Arc<Share> {
-        let value = self.program.plan().graph().value(id);
-        let rng = &mut *self.rng;
-        let draw = || Arc::new(Share::random(value.rows, value.cols, rng));
-        Arc::clone(self.opening.entry(id).or_insert_with(draw))
+    fn requantise(&mut self, channel: &mut Channel, input: ValueId) -> Result<RequantiseServer> {
+        let plan = self.model.program().plan();
+        let value = plan.graph().value(input);
+        let ring_bits = plan.truncation(input).ring_bits();
+        let (transfers, n) = (&mut *self.transfers, value.rows * value.cols);
+        Ok(RequantiseServer::prepare(
+            channel, transfers, ring_bits, n, self.rng,
+        )?)
     }
+
+    fn garble(&mut self, channel: &mut Channel, job: &Job) -> Result<ServerMaterial> {
+        Ok(ServerMaterial::prepare(
+            channel,
+            self.labels,
+            job,
+            self.rng,
+        )?)
+    }
+
+    /// The exchanges of one step, right when it is needed, on the server's shares themselves.
+    fn now(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        seeds: &Seeds,
+        values: &dyn Fn(ValueId) -> Share,
+    ) -> Result<()> {
+        let exchanges = self.model.program().exchanges(index..index + 1)?;
+        for (part, (_, exchange)) in exchanges.iter().enumerate() {
+            self.answerer.accept(channel, exchange)?;
+            let answer = self.answer(index, part, exchange, seeds, values)?;
+            self.answerer.reply(channel, &answer)?;
+        }
+        self.forget(index);
+        Ok(channel.flush()?)
+    }
+}
+
+/// What a segment's steps take from the bundle.
+#[derive(Default)]
+struct Material {
+    transfers: HashMap<usize, RequantiseServer>,
+    circuits: HashMap<usize, ServerMaterial>,
 }
 
 /// The online walk.
 pub(crate) struct Walk<'a> {
     pub(crate) program: &'a Program,
+    model: &'a ServerModel,
+    source: Box<dyn Read + Send>,
+    pub(crate) seeds: Seeds,
+    preparation: Option<Preparation<'a>>,
     /// The one-hot rows, masked.
     pub(crate) input: Share,
     padding: Share,
@@ -209,7 +361,14 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn receive(channel: &mut Channel, program: &'a Program) -> Result<Self> {
+    fn receive(
+        channel: &mut Channel,
+        model: &'a ServerModel,
+        source: Box<dyn Read + Send>,
+        seeds: Seeds,
+        preparation: Option<Preparation<'a>>,
+    ) -> Result<Self> {
+        let program = model.program();
         let graph = program.plan().graph();
         let mut input = Share::zeros(graph.tokens, graph.shape.vocab + graph.shape.types);
         channel.recv_residues(INPUT, K, P, input.data_mut())?;
@@ -217,6 +376,10 @@ impl<'a> Walk<'a> {
         channel.recv_residues(PADDING, K, P, padding.data_mut())?;
         Ok(Self {
             program,
+            model,
+            source,
+            seeds,
+            preparation,
             input,
             padding,
             values: HashMap::new(),
@@ -229,33 +392,101 @@ impl<'a> Walk<'a> {
         self.values.get(&id).expect("steps come in order")
     }
 
+    /// Reads what is stored of a segment.
+    fn load(&mut self, segment: &Range<usize>) -> Result<Material> {
+        let mut material = Material::default();
+        if self.preparation.is_some() {
+            return Ok(material);
+        }
+        let plan = self.program.plan();
+        for index in segment.clone() {
+            if let Work::Requantise(input) = self.program.work(index) {
+                let value = plan.graph().value(*input);
+                let n = value.rows * value.cols;
+                let bytes = stored::read_bytes(&mut *self.source, requantise::stored_len(n).1)?;
+                let ring_bits = plan.truncation(*input).ring_bits();
+                let transfers = RequantiseServer::from_bytes(&bytes, ring_bits, n)?;
+                material.transfers.insert(index, transfers);
+            }
+        }
+        for index in segment.clone() {
+            if let Work::Garbled(_, job) | Work::Argmax(_, job) = self.program.work(index) {
+                let bytes = stored::read_bytes(&mut *self.source, job.server_stored_len())?;
+                let circuit = ServerMaterial::from_bytes(job, &bytes)?;
+                material.circuits.insert(index, circuit);
+            }
+        }
+        Ok(material)
+    }
+
     fn step(
         &mut self,
         channel: &mut Channel,
         index: usize,
-        material: Material,
-        model: &ServerModel,
-        opening: &HashMap<ValueId, Arc<Share>>,
-    ) -> Result<Share> {
-        let plan = self.program.plan();
-        let step = &plan.graph().steps[index];
-        match (&step.op, material) {
-            (Op::Stop { input, output, .. }, Material::Stop(stop)) => {
-                let values = (*input, *output);
-                let share = self.values.remove(input).expect("steps come in order");
-                stop::server_online(channel, plan, index, values, share, &self.padding, stop)
+        material: &mut Material,
+    ) -> Result<Option<Share>> {
+        let (program, model) = (self.program, self.model);
+        let output = program.step(index).output();
+        match program.work(index) {
+            Work::Linear(linear) => {
+                self.now(channel, index)?;
+                let correction = hgs::correction(model, linear, (index, output), &self.seeds);
+                Ok(Some(hgs::server_online(self, model, linear, correction)))
             }
-            (_, Material::Correction(correction)) => match Factors::of(step) {
-                Some(factors) => {
-                    fhgs::server_online(self, channel, step, factors, &correction, opening)
-                }
-                None => {
-                    let linear = hgs::terms(plan, step);
-                    let (terms, _) = linear.expect("a step is linear, a product or a stop");
-                    Ok(hgs::server_online(self, model, &terms, correction))
-                }
-            },
-            _ => unreachable!("materials are made step by step"),
+            Work::Product(factors) => Ok(Some(self.product(channel, index, *factors)?)),
+            Work::Requantise(input) => {
+                let transfers = match &mut self.preparation {
+                    Some(preparation) => preparation.requantise(channel, *input)?,
+                    None => material.transfers.remove(&index).expect("loaded before"),
+                };
+                let share = self.ring_share(index, *input);
+                let results = transfers.finish(channel, &share)?;
+                Ok(Some(self.matrix(output, results)))
+            }
+            Work::Garbled(input, job) | Work::Argmax(input, job) => {
+                let circuit = match &mut self.preparation {
+                    Some(preparation) => preparation.garble(channel, job)?,
+                    None => material.circuits.remove(&index).expect("loaded before"),
+                };
+                let share = self.ring_share(index, *input);
+                let results = circuit.finish(channel, &share)?;
+                // A circuit that tells the client leaves nothing here.
+                let kept = matches!(program.work(index), Work::Garbled(..));
+                Ok(kept.then(|| self.matrix(output, results)))
+            }
         }
+    }
+
+    /// The exchanges of a step, if they were not prepared.
+    fn now(&mut self, channel: &mut Channel, index: usize) -> Result<()> {
+        let Some(preparation) = &mut self.preparation else {
+            return Ok(());
+        };
+        let values = &self.values;
+        let value = |id: ValueId| {
+            let share = values.get(&id).expect("steps come in order");
+            share.first_rows(share.rows())
+        };
+        preparation.now(channel, index, &self.seeds, &value)
+    }
+
+    fn ring_share(&mut self, index: usize, input: ValueId) -> stop::RingShare {
+        let share = self.values.remove(&input).expect("steps come in order");
+        stop::server_share(self.program.plan(), index, input, share, &self.padding)
+    }
+
+    fn matrix(&self, id: ValueId, data: Vec<u64>) -> Share {
+        let value = self.program.plan().graph().value(id);
+        Matrix::from_vec(value.rows, value.cols, data).into()
+    }
+
+    fn product(&mut self, channel: &mut Channel, index: usize, factors: Factors) -> Result<Share> {
+        self.now(channel, index)?;
+        if self.program.scheme().products() == Products::Opened {
+            fhgs::server_opens(self, channel, factors)?;
+        }
+        let correction = fhgs::correction(self.program, factors, index, &self.seeds)?;
+        let output = self.program.step(index).output();
+        fhgs::server_online(self, channel, (factors, output), &correction)
     }
 }

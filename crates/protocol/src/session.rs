@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! client                                   server
-//! hello: version, scheme, tokens  ------>
-//!                                 <------  welcome: the plan, or why not
+//! hello: version, parameters,     ------>
+//!        scheme, tokens
+//!                                 <------  welcome: the plan, what is revealed and the
+//!                                          program's fingerprint, or why not
 //! public key, rotation keys       ------>
 //! base transfers, both directions <----->
 //! ```
@@ -12,29 +14,38 @@
 
 use crate::error::{ProtocolError, Result};
 use crate::kinds::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
-use crate::scheme::{Program, Scheme};
+use crate::program::Program;
+pub use crate::program::VERSION;
+use crate::scheme::{Reveal, Scheme};
 use primer_he::evaluate::Evaluator;
 use primer_he::keys::{GaloisKeys, PublicKey, SecretKey};
+use primer_he::params::{FINGERPRINT_BYTES as PARAMETERS_BYTES, Params};
 use primer_net::Channel;
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
+use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
+use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use serde::{Deserialize, Serialize};
 
-/// The version of everything that travels.
-pub const VERSION: u16 = 1;
 const MAX_HELLO: usize = 64;
 
+/// The version comes first and alone, so that it can be read whatever follows.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     version: u16,
+    parameters: [u8; PARAMETERS_BYTES],
     scheme: Scheme,
     tokens: u32,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Welcome {
-    Plan(Vec<u8>),
+    Program {
+        plan: Vec<u8>,
+        reveal: Reveal,
+        fingerprint: [u8; 32],
+    },
     Version(u16),
     Refused(String),
 }
@@ -55,7 +66,11 @@ pub struct ClientSession {
     /// The client's requantisations are these.
     pub(crate) transfers: CotSender,
     pub(crate) rng: Prg,
+    pub(crate) see: Box<See>,
 }
+
+/// Sees the client's share of what goes into each stop.
+pub(crate) type See = dyn FnMut(ValueId, &Matrix<u64>) + Send;
 
 /// What the server keeps of a session.
 pub struct ServerSession {
@@ -80,12 +95,17 @@ impl ClientSession {
         let _phase = channel.phase("setup");
         let hello = Hello {
             version: VERSION,
+            parameters: *Params::products().fingerprint(),
             scheme,
             tokens: tokens as u32,
         };
         channel.send_value(HELLO, &hello)?;
-        let plan = match channel.recv_value(WELCOME, MAX_ENCODED + 64)? {
-            Welcome::Plan(bytes) => Plan::decode(&bytes)?,
+        let (plan, reveal, fingerprint) = match channel.recv_value(WELCOME, MAX_ENCODED + 64)? {
+            Welcome::Program {
+                plan,
+                reveal,
+                fingerprint,
+            } => (Plan::decode(&plan)?, reveal, fingerprint),
             Welcome::Version(theirs) => {
                 return Err(ProtocolError::Version {
                     ours: VERSION,
@@ -100,7 +120,13 @@ impl ClientSession {
                 wanted: format!("{tokens} tokens"),
             });
         }
-        let program = Program::new(plan, scheme)?;
+        let program = Program::new(plan, scheme, reveal)?;
+        if *program.fingerprint() != fingerprint {
+            return Err(ProtocolError::OtherPlan {
+                found: format!("program {}", short(&fingerprint)),
+                wanted: format!("program {}", short(program.fingerprint())),
+            });
+        }
         let secret = SecretKey::generate(program.params(), &mut rng);
         let public = PublicKey::generate(&secret, &mut rng);
         let galois = GaloisKeys::generate(&secret, program.rotations()?, &mut rng);
@@ -115,6 +141,7 @@ impl ClientSession {
             labels,
             transfers,
             rng,
+            see: Box::new(|_, _| ()),
         })
     }
 
@@ -122,36 +149,67 @@ impl ClientSession {
     pub const fn program(&self) -> &Program {
         &self.program
     }
+
+    /// Shows the client its own share of what goes into each stop, so that the fixed-point reference can repeat a
+    /// run bit for bit. Whoever sees these and the server's messages sees the text.
+    pub fn watch(&mut self, see: impl FnMut(ValueId, &Matrix<u64>) + Send + 'static) {
+        self.see = Box::new(see);
+    }
+}
+
+/// Enough of a fingerprint to tell two apart.
+fn short(fingerprint: &[u8; 32]) -> String {
+    fingerprint[..6]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 impl ServerSession {
-    /// Accepts a session. `plan` gives the plan for a number of tokens, or says why there is none.
+    /// Accepts a session. `offer` gives the program for a scheme and a number of tokens, or says why there is none.
     ///
     /// # Errors
     /// [`ProtocolError`] if the client asks for something else or its keys are not usable.
     pub fn accept(
         channel: &mut Channel,
-        plan: impl FnOnce(Scheme, usize) -> std::result::Result<Plan, String>,
+        offer: impl FnOnce(Scheme, usize) -> std::result::Result<Program, String>,
         mut rng: Prg,
     ) -> Result<Self> {
         let _phase = channel.phase("setup");
-        let hello: Hello = channel.recv_value(HELLO, MAX_HELLO)?;
-        if hello.version != VERSION {
+        let hello = channel.recv(HELLO, MAX_HELLO)?;
+        let version = match hello.first() {
+            // Small numbers take one byte.
+            Some(&version) if version < 0x80 => u16::from(version),
+            _ => u16::MAX,
+        };
+        if version != VERSION {
             decline(channel, &Welcome::Version(VERSION));
             return Err(ProtocolError::Version {
                 ours: VERSION,
-                theirs: hello.version,
+                theirs: version,
             });
         }
-        let plan = match plan(hello.scheme, hello.tokens as usize) {
-            Ok(plan) => plan,
-            Err(reason) => {
-                decline(channel, &Welcome::Refused(reason.clone()));
-                return Err(ProtocolError::Refused(reason));
-            }
+        let refuse = |channel: &mut Channel, reason: String| {
+            decline(channel, &Welcome::Refused(reason.clone()));
+            Err(ProtocolError::Refused(reason))
         };
-        channel.send_value(WELCOME, &Welcome::Plan(plan.encode()))?;
-        let program = Program::new(plan, hello.scheme)?;
+        let hello: Hello = match postcard::take_from_bytes(&hello) {
+            Ok((hello, [])) => hello,
+            _ => return refuse(channel, "the greeting cannot be read".into()),
+        };
+        if hello.parameters != *Params::products().fingerprint() {
+            return refuse(channel, "the homomorphic parameters differ".into());
+        }
+        let program = match offer(hello.scheme, hello.tokens as usize) {
+            Ok(program) => program,
+            Err(reason) => return refuse(channel, reason),
+        };
+        let welcome = Welcome::Program {
+            plan: program.plan().encode(),
+            reveal: program.reveal(),
+            fingerprint: *program.fingerprint(),
+        };
+        channel.send_value(WELCOME, &welcome)?;
         let params = program.params();
         let mut bytes = vec![0; PublicKey::wire_len(params)];
         channel.recv_exact(PUBLIC_KEY, &mut bytes)?;

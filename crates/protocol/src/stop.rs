@@ -17,51 +17,18 @@
 //! Softmax is masked here, without a word: the padding `m` (1 for a padded key) is shared like the
 //! input, `m̂ + ρ`, and `-C·m` is linear, so each party adds its part to its share of the scores.
 
-use crate::client::{self, Masks};
-use crate::error::Result;
-use crate::server;
+use crate::masks::Masks;
+use crate::program::Program;
 use crate::share::{Share, power};
-use crate::spool::Spool;
-use primer_garble::stop::Stop;
-use primer_net::Channel;
 use primer_plan::function::{Function, Softmax};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::Plan;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
-use primer_stops::{ClientMaterial, Job, RequantiseClient, RequantiseServer, ServerMaterial};
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What the client needs of a stop online.
-pub(crate) enum ClientStop {
-    /// A requantisation.
-    Requantise(RequantiseClient),
-    /// A garbled circuit, where it is stored, and the mask of its result.
-    Garbled {
-        material: Box<ClientMaterial>,
-        stored: Spool,
-        mask: Arc<Share>,
-    },
-}
-
-/// What the server needs of a stop online.
-pub(crate) enum ServerStop {
-    /// A requantisation.
-    Requantise(RequantiseServer),
-    /// A garbled circuit.
-    Garbled(Box<ServerMaterial>),
-}
-
-/// The job of a stop over a matrix: rows for softmax, elements for everything else.
-pub(crate) fn job(function: &Function, rows: usize, cols: usize) -> Result<Job> {
-    let (row, instances) = match function {
-        Function::Softmax(_) => (cols, rows),
-        _ => (1, rows * cols),
-    };
-    let stop = Arc::new(Stop::new(function, row)?);
-    Ok(Job::new(stop, instances as u64)?)
-}
+/// A party's share of what goes into a stop, in the stop's ring.
+pub(crate) type RingShare = Zeroizing<Vec<u64>>;
 
 /// Adds a party's part of `-C·m` to its share of the scores, and the public `offset`.
 fn mask_scores(
@@ -82,107 +49,35 @@ fn mask_scores(
     }
 }
 
-/// Offline, the client: the mask that becomes its share of the result.
-pub(crate) fn client_offline(
-    preparation: &mut client::Preparation<'_>,
-    channel: &mut Channel,
-    index: usize,
-    (input, output): (ValueId, ValueId),
-    masks: &Masks,
-    witness: client::Witness<'_>,
-) -> Result<(Arc<Share>, ClientStop)> {
-    let plan = preparation.program.plan();
-    let mut share = masks.get(input).first_rows(plan.graph().value(input).rows);
-    let function = plan.function(index);
-    if let Some(Function::Softmax(softmax)) = function {
-        mask_scores(plan, softmax, input, &mut share, &masks.padding, 0);
-    }
-    witness(input, &share);
-    let (by, value) = (plan.truncation(input), plan.graph().value(output));
-    let mask = Arc::new(Share::random(value.rows, value.cols, preparation.rng));
-    let ring: Zeroizing<Vec<u64>> =
-        Zeroizing::new(share.data().iter().map(|v| by.client(*v)).collect());
-    let stop = match function {
-        None => ClientStop::Requantise(RequantiseClient::prepare(
-            channel,
-            preparation.transfers,
-            by.ring_bits(),
-            &ring,
-            mask.data(),
-        )?),
-        Some(function) => {
-            let job = job(function, share.rows(), share.cols())?;
-            let mut stored = preparation.storage.spool(job.stored_len())?;
-            let material =
-                ClientMaterial::prepare(channel, preparation.labels, &job, &ring, &mut stored)?;
-            ClientStop::Garbled {
-                material: Box::new(material),
-                stored,
-                mask: Arc::clone(&mask),
-            }
-        }
-    };
-    Ok((mask, stop))
-}
-
-/// Offline, the server.
-pub(crate) fn server_offline(
-    preparation: &mut server::Preparation<'_>,
-    channel: &mut Channel,
+/// The client's share of what goes into a stop; `see` gets it before it is truncated.
+pub(crate) fn client_share(
+    program: &Program,
     index: usize,
     input: ValueId,
-) -> Result<ServerStop> {
-    let plan = preparation.program.plan();
-    let value = plan.graph().value(input);
-    Ok(match plan.function(index) {
-        None => ServerStop::Requantise(RequantiseServer::prepare(
-            channel,
-            preparation.transfers,
-            plan.truncation(input).ring_bits(),
-            value.rows * value.cols,
-            preparation.rng,
-        )?),
-        Some(function) => {
-            let job = job(function, value.rows, value.cols)?;
-            let (labels, rng) = (&mut *preparation.labels, &mut *preparation.rng);
-            let material = ServerMaterial::prepare(channel, labels, &job, rng)?;
-            ServerStop::Garbled(Box::new(material))
-        }
-    })
-}
-
-/// Online, the client.
-pub(crate) fn client_online(channel: &mut Channel, stop: ClientStop) -> Result<()> {
-    match stop {
-        ClientStop::Requantise(material) => Ok(material.finish(channel)?),
-        ClientStop::Garbled {
-            material,
-            stored,
-            mask,
-        } => Ok(material.finish(channel, &mut stored.rewind()?, mask.data())?),
+    masks: &mut Masks,
+    see: &mut dyn FnMut(ValueId, &Matrix<u64>),
+) -> RingShare {
+    let plan = program.plan();
+    let mut share = masks.get(input).first_rows(plan.graph().value(input).rows);
+    if let Some(Function::Softmax(softmax)) = plan.function(index) {
+        mask_scores(plan, softmax, input, &mut share, &masks.padding(), 0);
     }
+    see(input, &share);
+    let by = plan.truncation(input);
+    Zeroizing::new(share.data().iter().map(|v| by.client(*v)).collect())
 }
 
-/// Online, the server: its share of the result.
-pub(crate) fn server_online(
-    channel: &mut Channel,
+/// The server's share of what goes into a stop.
+pub(crate) fn server_share(
     plan: &Plan,
     index: usize,
-    (input, output): (ValueId, ValueId),
+    input: ValueId,
     mut share: Share,
     padding: &Share,
-    stop: ServerStop,
-) -> Result<Share> {
+) -> RingShare {
     if let Some(Function::Softmax(softmax)) = plan.function(index) {
         mask_scores(plan, softmax, input, &mut share, padding, softmax.offset);
     }
     let by = plan.truncation(input);
-    let ring: Zeroizing<Vec<u64>> =
-        Zeroizing::new(share.data().iter().map(|v| by.server(*v)).collect());
-    let results = match stop {
-        ServerStop::Requantise(material) => material.finish(channel, &ring)?,
-        ServerStop::Garbled(material) => material.finish(channel, &ring)?,
-    };
-    let value = plan.graph().value(output);
-    Ok(Matrix::from_vec(value.rows, value.cols, results).into())
+    Zeroizing::new(share.data().iter().map(|v| by.server(*v)).collect())
 }

@@ -1,23 +1,40 @@
 //! Seconds by the steps of the paper's table.
 
-use primer_plan::graph::PaperStep;
+use primer_plan::graph::{PaperStep, Step};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time that a party spent on each step, waiting for the other included.
 #[derive(Debug, Clone, Default)]
 pub struct Times {
-    spent: BTreeMap<PaperStep, Duration>,
+    /// By step, and whether it belongs to a layer.
+    spent: BTreeMap<(PaperStep, bool), Duration>,
 }
 
 impl Times {
-    pub(crate) fn add(&mut self, step: PaperStep, since: Instant) {
-        *self.spent.entry(step).or_default() += since.elapsed();
+    pub(crate) fn add(&mut self, step: &Step, since: Instant) {
+        let place = (step.paper, step.layer.is_some());
+        *self.spent.entry(place).or_default() += since.elapsed();
     }
 
     /// Seconds of one step.
     pub fn seconds(&self, step: PaperStep) -> f64 {
-        self.spent.get(&step).map_or(0.0, Duration::as_secs_f64)
+        self.outside_layers(step) + self.in_layers(step)
+    }
+
+    /// Seconds of one step in all layers.
+    pub fn in_layers(&self, step: PaperStep) -> f64 {
+        self.get(step, true)
+    }
+
+    /// Seconds of one step before and after the layers.
+    pub fn outside_layers(&self, step: PaperStep) -> f64 {
+        self.get(step, false)
+    }
+
+    fn get(&self, step: PaperStep, in_layers: bool) -> f64 {
+        let spent = self.spent.get(&(step, in_layers));
+        spent.map_or(0.0, Duration::as_secs_f64)
     }
 
     /// Seconds of all steps.

@@ -1,9 +1,10 @@
 //! The server's weights, as integers and encoded for products with ciphertexts.
 
 use crate::error::{ProtocolError, Result};
-use crate::hgs::{self, Scaling};
-use crate::scheme::Program;
+use crate::hgs::Scaling;
+use crate::program::Program;
 use crate::share::power;
+use crate::work::Work;
 use primer_he::packing::weights::PreparedWeights;
 use primer_he::slotwise::PreparedCentred;
 use primer_model::quantise::{IntModel, IntWeight};
@@ -49,12 +50,12 @@ impl ServerModel {
             program: program.clone(),
             weights: graph.weights.iter().map(|_| HeWeight::None).collect(),
         };
-        for step in &graph.steps {
+        for (index, step) in graph.steps.iter().enumerate() {
+            let Work::Linear(linear) = program.work(index) else {
+                continue;
+            };
             let rows = graph.value(step.output()).rows;
-            for term in hgs::terms(plan, step)
-                .into_iter()
-                .flat_map(|(terms, _)| terms)
-            {
+            for term in &linear.terms {
                 let encoded = this.encode(rows, term.weight, term.scaling)?;
                 this.weights[term.weight.index()] = encoded;
             }

@@ -5,12 +5,12 @@
 mod common;
 
 use common::relay::{self, Fault, From};
-use common::{client, server, tiny, words};
+use common::{blind, client, offer, server, tiny, words};
 use primer_net::pair::{run_parties, test_options};
 use primer_net::{Channel, Kind, NetError, Options};
 use primer_protocol::server::ServerModel;
 use primer_protocol::session::{ClientSession, ServerSession, VERSION};
-use primer_protocol::{ProtocolError, Scheme};
+use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use std::time::{Duration, Instant};
 
@@ -41,19 +41,19 @@ fn welcome(channel: &mut Channel, value: &impl serde::Serialize) {
 #[test]
 fn a_refusal_is_told_on_both_ends() {
     let model = tiny();
-    let offer = |channel: &mut Channel| {
-        let plan = |scheme, tokens| match scheme {
+    let accept = |channel: &mut Channel| {
+        let program = |scheme, tokens| match scheme {
             Scheme::Base => Err("scheme base is not offered here".into()),
-            _ => model.plan(tokens).map_err(|e| e.to_string()),
+            _ => offer(&model, Reveal::Outputs)(scheme, tokens),
         };
-        ServerSession::accept(channel, plan, prg(2)).map(|_| ())
+        ServerSession::accept(channel, program, prg(2)).map(|_| ())
     };
     for (scheme, tokens, reason) in [
         (Scheme::Fp, 97, "97 tokens, but the model takes 1 to 96"),
         (Scheme::Fp, 0, "0 tokens, but the model takes 1 to 96"),
         (Scheme::Base, 8, "scheme base is not offered here"),
     ] {
-        let (client, server) = pair(|channel| open(channel, scheme, tokens), offer);
+        let (client, server) = pair(|channel| open(channel, scheme, tokens), accept);
         for end in [client, server] {
             let error = end.unwrap_err();
             assert!(matches!(error, ProtocolError::Refused(_)), "{error}");
@@ -83,7 +83,7 @@ fn versions_must_agree() {
                 .send_value(HELLO, &(9u16, Scheme::Fp, 4u32))
                 .unwrap()
         },
-        |channel| server(channel, &model),
+        |channel| server(channel, &model, Reveal::Outputs),
     );
     expected(server.unwrap_err());
     let (client, ()) = pair(
@@ -99,7 +99,7 @@ fn a_plan_that_was_not_asked_for_is_refused() {
     let answer = |plan: Vec<u8>| {
         let (client, ()) = pair(
             |channel| open(channel, Scheme::Fp, 4),
-            move |channel| welcome(channel, &(0u32, plan)),
+            move |channel| welcome(channel, &(0u32, plan, Reveal::Outputs, [0u8; 32])),
         );
         client.unwrap_err()
     };
@@ -107,10 +107,44 @@ fn a_plan_that_was_not_asked_for_is_refused() {
     let error = answer(plan.clone());
     assert!(matches!(error, ProtocolError::OtherPlan { .. }), "{error}");
     assert!(error.to_string().contains("5 tokens"), "{error}");
+    // The right plan, but not the program that the server says it is.
+    let error = answer(tiny().plan(4).unwrap().encode());
+    assert!(matches!(error, ProtocolError::OtherPlan { .. }), "{error}");
+    assert!(
+        error.to_string().contains("program 000000000000"),
+        "{error}"
+    );
     for cut in [0, 1, plan.len() / 2, plan.len() - 1] {
         let error = answer(plan[..cut].to_vec());
         assert!(matches!(error, ProtocolError::Plan(_)), "{error}");
     }
+}
+
+#[test]
+fn a_greeting_that_cannot_be_read_or_has_other_parameters_is_refused() {
+    let model = tiny();
+    let refused = |greeting: Vec<u8>| {
+        let (client, server) = pair(
+            move |channel| {
+                channel.send(HELLO, &greeting).unwrap();
+                channel.recv(WELCOME, 1 << 16).map(|_| ())
+            },
+            |channel| server(channel, &model, Reveal::Outputs),
+        );
+        assert!(client.is_ok(), "the refusal is told");
+        server.unwrap_err().to_string()
+    };
+    let version = u8::try_from(VERSION).unwrap();
+    let unread = "the server refused: the greeting cannot be read";
+    assert_eq!(refused(vec![version]), unread);
+    assert_eq!(refused(vec![version; 60]), unread);
+    let mut other = vec![version];
+    other.extend([0; 16]);
+    other.extend([2, 4]);
+    assert_eq!(
+        refused(other),
+        "the server refused: the homomorphic parameters differ"
+    );
 }
 
 #[test]
@@ -120,8 +154,8 @@ fn a_model_of_another_plan_is_refused() {
     let (_, server) = pair(
         |channel| open(channel, Scheme::Fp, 4),
         |channel| {
-            let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
-            let session = ServerSession::accept(channel, plan, prg(2))?;
+            let program = offer(&model, Reveal::Outputs);
+            let session = ServerSession::accept(channel, program, prg(2))?;
             ServerModel::new(other, session.program()).map(|_| ())
         },
     );
@@ -138,8 +172,8 @@ fn an_input_that_does_not_fit_is_refused_before_anything_is_sent() {
     let mut wrong = words(4, 4, 0);
     wrong.ids[2] = 12;
     let (client, server) = pair(
-        |channel| client(channel, &wrong, Scheme::Fp, &mut |_, _| ()),
-        |channel| server(channel, &model),
+        |channel| client(channel, &wrong, Scheme::Fp, blind),
+        |channel| server(channel, &model, Reveal::Outputs),
     );
     assert!(matches!(
         client.err(),
@@ -157,8 +191,8 @@ fn damage_anywhere_is_an_error() {
     let run = |fault| {
         relay::run(
             fault,
-            |channel| client(channel, &input, Scheme::Fp, &mut |_, _| ()).err(),
-            |channel| server(channel, &model).err(),
+            |channel| client(channel, &input, Scheme::Fp, blind).err(),
+            |channel| server(channel, &model, Reveal::Outputs).err(),
         )
     };
     let (_, _, clean) = run(None);
@@ -180,6 +214,7 @@ fn damage_anywhere_is_an_error() {
                 Fault::Cut => assert!(text.contains("disappeared"), "{at}: {text}"),
                 Fault::Kind => assert!(text.contains("of kind 255"), "{at}: {text}"),
                 Fault::Length => assert!(!text.is_empty()),
+                Fault::Stall => unreachable!("has a test of its own"),
             }
             assert!(started.elapsed() < Duration::from_secs(19), "{at}: {text}");
         }
@@ -207,4 +242,33 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         matches!(error, ProtocolError::Net(NetError::Timeout { .. })),
         "{error}"
     );
+}
+
+/// A peer that falls silent in the middle of either phase, its connection open.
+#[test]
+fn a_peer_that_stalls_is_given_up_in_either_phase() {
+    let model = tiny();
+    let input = words(2, 2, 0);
+    let patience = Duration::from_secs(6);
+    let run = |fault| {
+        relay::run_with(
+            patience,
+            fault,
+            |channel| client(channel, &input, Scheme::Fp, blind).err(),
+            |channel| server(channel, &model, Reveal::Outputs).err(),
+        )
+    };
+    let (_, _, clean) = run(None);
+    // The server's frames: the first third is offline, the end is online.
+    let frames = clean[1].len();
+    for at in [frames / 3, frames - 3] {
+        let started = Instant::now();
+        let (client, server, _) = run(Some((From::Server, at, Fault::Stall)));
+        for end in [client, server] {
+            let text = end.expect("both notice").to_string();
+            let told = text.contains("no progress") || text.contains("disappeared");
+            assert!(told, "{at}: {text}");
+        }
+        assert!(started.elapsed() < 4 * patience);
+    }
 }

@@ -4,11 +4,14 @@
 
 mod common;
 
-use common::{Run, check, classify, demo, encode, fixture, rounded, small, tiny, words};
+use common::{
+    Run, check, classify, demo, encode, fixture, infer_revealing, reference, rounded, small, tiny,
+    words,
+};
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
 use primer_plan::shape::Head;
-use primer_protocol::Scheme;
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 
 /// Dropping low bits locally costs at most two units in the last place at each stop. Through the layers of
 /// the models here the logits stay this close to those of rounding to nearest.
@@ -46,6 +49,25 @@ fn a_single_token_in_every_scheme() {
     for scheme in Scheme::ALL {
         check(&model, &words(1, 1, 0), scheme);
     }
+}
+
+#[test]
+fn only_the_label_is_revealed() {
+    let (model, text) = demo();
+    for (words, label) in [("a warm and funny film", 1), ("a dull , stupid mess", 0)] {
+        let input = encode(&text, words, None, 8);
+        let run = infer_revealing(&model, &input, Scheme::Fp, Reveal::Label);
+        assert!(run.answer.integers.is_empty() && run.answer.reals.is_empty());
+        assert_eq!(run.answer.label, Some(label), "{words}");
+        let logits = reference(&model, &input, &run.shares);
+        let largest = usize::from(logits[0].get(0, 1) > logits[0].get(0, 0));
+        assert_eq!(largest, label);
+    }
+    let spans = small(1, 16, 2, Head::Span).plan(4).unwrap();
+    let error = Program::new(spans, Scheme::Fp, Reveal::Label)
+        .err()
+        .unwrap();
+    assert!(matches!(error, ProtocolError::NoLabel), "{error}");
 }
 
 #[test]

@@ -4,11 +4,12 @@
 mod common;
 
 use common::relay::{self, Log};
-use common::{classify, client, infer, server, small, tiny, words};
+use common::{blind, classify, client, infer, program, server, small, tiny, words};
 use primer_model::text::Input;
 use primer_net::Report;
 use primer_plan::graph::{Op, Step};
-use primer_protocol::{Program, Scheme, cost};
+use primer_protocol::scheme::Prepared;
+use primer_protocol::{Reveal, Scheme, cost};
 
 /// Everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
@@ -16,11 +17,11 @@ fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
     let (client, server, logs) = relay::run(
         None,
         |channel| {
-            let answer = client(channel, input, scheme, &mut |_, _| ()).unwrap();
+            let answer = client(channel, input, scheme, blind).unwrap();
             (answer, channel.meter().report())
         },
         |channel| {
-            server(channel, &model).unwrap();
+            server(channel, &model, Reveal::Outputs).unwrap();
             channel.meter().report()
         },
     );
@@ -51,8 +52,9 @@ fn two_texts_of_one_bucket_send_the_same_messages() {
 }
 
 fn foretold(scheme: Scheme, report: &Report) {
-    let program = Program::new(tiny().plan(2).unwrap(), scheme).unwrap();
-    let cost = cost::inference(&program).unwrap();
+    let program = program(&tiny(), 2, scheme, Reveal::Outputs);
+    let parts = cost::parts(&program).unwrap().total();
+    let cost = parts.bytes;
     let (offline, online) = (report.under("offline"), report.under("online"));
     assert_eq!(offline.bytes_sent, cost.offline_up, "{}", scheme.name());
     assert_eq!(
@@ -63,6 +65,9 @@ fn foretold(scheme: Scheme, report: &Report) {
     );
     assert_eq!(online.bytes_sent, cost.online_up, "{}", scheme.name());
     assert_eq!(online.bytes_received, cost.online_down, "{}", scheme.name());
+    if scheme.prepared() == Prepared::Offline {
+        assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
+    }
 }
 
 /// The online round trips of a layer, as the difference that one more layer makes: one for each product

@@ -1,12 +1,12 @@
 //! Row-major matrices and exact integer products.
 //!
-//! Integer products go through the `gemm` crate in double precision. That is exact, not an
+//! Products over the integers go through the `gemm` crate in double precision. That is exact, not an
 //! approximation: every partial sum is an integer below `2^53`, which is asserted from the operands'
-//! widths before the product runs. It is as fast as a hand-written AVX2 integer kernel would be on
-//! these shapes, and needs no `unsafe` arithmetic of our own.
+//! widths before the product runs. Products modulo p, which the online phase waits for, run on short
+//! limbs instead ([`crate::limbs`]).
 
 use crate::gemm::{self, Layout};
-use crate::modulus;
+use crate::limbs;
 
 /// A dense matrix, rows first.
 #[derive(Clone, PartialEq, Eq)]
@@ -110,12 +110,13 @@ impl<T: Copy + Default> Matrix<T> {
     }
 }
 
-/// Scratch of one product: what the operands look like in double precision.
+/// Scratch of one product: what the operands look like in double precision, or in limbs.
 #[derive(Default)]
 pub struct Scratch {
     left: Vec<f64>,
     right: Vec<f64>,
     out: Vec<f64>,
+    limbs: limbs::Scratch,
 }
 
 /// An integer type that [`product`] takes: exact in double precision.
@@ -161,6 +162,7 @@ pub fn product<A: Exact, B: Exact>(
         left: a,
         right: b,
         out,
+        ..
     } = scratch;
     a.clear();
     a.extend(left.data.iter().map(|v| v.to_f64()));
@@ -181,54 +183,44 @@ pub fn product<A: Exact, B: Exact>(
     }
 }
 
-/// Bits of the lower half of a residue in [`product_mod`].
-const HALF: u32 = modulus::K.div_ceil(2);
-
 /// `left · right` modulo p, for residues and small weights.
 ///
-/// Residues are cut into two halves, each exact in double precision with the weights.
-///
 /// # Panics
-/// If the inner dimensions differ or are beyond `2^17`, where sums would stop being exact.
+/// If the inner dimensions differ or are beyond `2^26`, where sums would stop being exact.
 pub fn product_mod(left: &Matrix<u64>, right: &Matrix<i16>, scratch: &mut Scratch) -> Matrix<u64> {
-    let low = left.map(|v| (v & ((1 << HALF) - 1)) as i32);
-    let high = left.map(|v| (v >> HALF) as i32);
-    let low = product(&low, right, scratch);
-    let mut high = product(&high, right, scratch);
-    let factor = 1 << HALF;
-    for (h, l) in high.data.iter_mut().zip(&low.data) {
-        let high = modulus::mul(modulus::from_signed(*h), factor);
-        *h = modulus::add(high, modulus::from_signed(*l)) as i64;
-    }
-    high.map(|v| *v as u64)
+    assert_eq!(left.cols, right.rows, "inner dimensions of a product agree");
+    let data = limbs::product(
+        &left.data,
+        &right.data,
+        left.cols,
+        right.cols,
+        &mut scratch.limbs,
+    );
+    modular(left.rows, right.cols, data)
 }
 
 /// `left · right` modulo p, for residues.
 ///
 /// # Panics
-/// If the inner dimensions differ.
+/// If the inner dimensions differ or are beyond `2^26`.
 pub fn product_residues(left: &Matrix<u64>, right: &Matrix<u64>) -> Matrix<u64> {
     assert_eq!(left.cols, right.rows, "inner dimensions of a product agree");
-    let mut out = Matrix::zeros(left.rows, right.cols);
-    let mut sums = vec![0u128; right.cols];
-    for r in 0..left.rows {
-        sums.fill(0);
-        // Products have 82 bits, so 2^46 of them fit.
-        for (l, row) in left.row(r).iter().zip(0..right.rows) {
-            for (s, v) in sums.iter_mut().zip(right.row(row)) {
-                *s += u128::from(*l) * u128::from(*v);
-            }
-        }
-        for (o, s) in out.row_mut(r).iter_mut().zip(&sums) {
-            *o = modulus::reduce_wide(*s);
-        }
-    }
-    out
+    let mut scratch = limbs::Scratch::default();
+    let data =
+        limbs::product_residues(&left.data, &right.data, left.cols, right.cols, &mut scratch);
+    modular(left.rows, right.cols, data)
+}
+
+/// The result of a product; that of an empty inner dimension is zero.
+fn modular(rows: usize, cols: usize, mut data: Vec<u64>) -> Matrix<u64> {
+    data.resize(rows * cols, 0);
+    Matrix { rows, cols, data }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::modulus;
     use proptest::prelude::*;
 
     proptest! {
@@ -270,6 +262,19 @@ mod tests {
                 assert_eq!(got.get(r, c), want);
             }
         }
+    }
+
+    #[test]
+    fn empty_products_are_zero() {
+        let product = product_residues(&Matrix::zeros(2, 0), &Matrix::zeros(0, 3));
+        assert_eq!((product.rows(), product.cols()), (2, 3));
+        assert!(product.data().iter().all(|v| *v == 0));
+        let none = product_mod(
+            &Matrix::zeros(0, 5),
+            &Matrix::zeros(5, 3),
+            &mut Scratch::default(),
+        );
+        assert_eq!((none.rows(), none.cols()), (0, 3));
     }
 
     #[test]

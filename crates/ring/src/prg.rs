@@ -60,6 +60,19 @@ impl Prg {
         prg
     }
 
+    /// One of many independent generators that a seed stands for: AES under the seed, as a
+    /// pseudorandom function of `index`, gives the seed of the generator.
+    ///
+    /// A seed serves either this or [`Self::new`], not both: their outputs are related.
+    pub fn derive(seed: &Seed, index: u128) -> Self {
+        let cipher = Aes128Enc::new(&Array::from(*seed));
+        let mut block = Array::from(index.to_le_bytes());
+        cipher.encrypt_block(&mut block);
+        let prg = Self::new(&block.0);
+        block.zeroize();
+        prg
+    }
+
     /// A fresh seed drawn from this generator.
     pub fn seed(&mut self) -> Seed {
         let mut seed = Seed::default();
@@ -151,6 +164,17 @@ impl TryCryptoRng for Prg {}
 mod tests {
     use super::*;
     use rand_core::Rng;
+
+    #[test]
+    fn derived_generators_differ() {
+        let first = |index| Prg::derive(&[7; SEED_BYTES], index).seed();
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
+        assert_ne!(first(0), Prg::derive(&[8; SEED_BYTES], 0).seed());
+        // The derived seed is the block at that index.
+        let mut blocks = Prg::new(&[7; SEED_BYTES]);
+        assert_eq!(first(0), Prg::new(&blocks.seed()).seed());
+    }
 
     #[test]
     fn is_aes_in_counter_mode() {

@@ -2,7 +2,8 @@
 //!
 //! Offline, for every chunk: the client obtains the labels of its bits, which it knows already, by
 //! oblivious transfer, and receives the garbled circuits. Both go straight to a sink of the caller's, a
-//! file as a rule, chunk by chunk: labels, then circuits. All that stays in memory is the nonce.
+//! file as a rule, chunk by chunk: labels, then circuits, and the nonce after the first labels. Nothing
+//! stays in memory.
 //!
 //! Online it reads them back, evaluates batch by batch as the server's labels arrive, and sends every
 //! result less its new mask: the server cannot tell it from noise, and ends with its share.
@@ -22,11 +23,10 @@ use zeroize::Zeroizing;
 /// Bytes of garbled circuits taken from the channel at a time.
 const COPY_BLOCK: usize = 1 << 17;
 
-/// What the client keeps between offline and online, beside the stored labels and circuits. Spent by
+/// What the client keeps between offline and online: the stored labels and circuits of a job. Spent by
 /// [`Self::finish`] or [`Self::show`].
 pub struct ClientMaterial {
     job: Job,
-    nonce: Label,
 }
 
 impl ClientMaterial {
@@ -41,7 +41,7 @@ impl ClientMaterial {
         cot: &mut CotReceiver,
         job: &Job,
         shares: &[u64],
-        sink: &mut impl Write,
+        sink: &mut (impl Write + ?Sized),
     ) -> Result<Self> {
         let stop = job.stop();
         expect_count(stop.name(), "shares", job.elements(), shares.len())?;
@@ -50,7 +50,7 @@ impl ClientMaterial {
             source,
         };
         let bits = stop.ring_bits() as usize;
-        let mut nonce = None;
+        let mut first = true;
         let mut rest = shares;
         let mut block = vec![0; COPY_BLOCK];
         for instances in job.chunks() {
@@ -61,8 +61,8 @@ impl ClientMaterial {
             labels.iter_mut().for_each(|label| *label = label.to_le());
             sink.write_all(bytemuck::cast_slice(&labels))
                 .map_err(store)?;
-            if nonce.is_none() {
-                nonce = Some(receive_nonce(channel)?);
+            if std::mem::take(&mut first) {
+                sink.write_all(&receive_nonce(channel)?).map_err(store)?;
             }
             let mut stream = channel.recv_stream(GARBLED, job.garbled_len(instances))?;
             while stream.left() > 0 {
@@ -72,14 +72,15 @@ impl ClientMaterial {
             }
             stream.finish()?;
         }
-        let nonce = match nonce {
-            Some(nonce) => nonce,
-            None => receive_nonce(channel)?,
-        };
-        Ok(Self {
-            job: job.clone(),
-            nonce,
-        })
+        if first {
+            sink.write_all(&receive_nonce(channel)?).map_err(store)?;
+        }
+        Ok(Self::stored(job))
+    }
+
+    /// The material of a job whose bytes a store has kept since [`Self::prepare`].
+    pub fn stored(job: &Job) -> Self {
+        Self { job: job.clone() }
     }
 
     /// The job.
@@ -96,7 +97,7 @@ impl ClientMaterial {
     pub fn finish(
         self,
         channel: &mut Channel,
-        source: &mut impl Read,
+        source: &mut (impl Read + ?Sized),
         masks: &[u64],
     ) -> Result<()> {
         let name = self.job.stop().name();
@@ -114,7 +115,11 @@ impl ClientMaterial {
     ///
     /// # Errors
     /// [`StopsError`] of the channel and the stored material.
-    pub fn show(self, channel: &mut Channel, source: &mut impl Read) -> Result<Vec<usize>> {
+    pub fn show(
+        self,
+        channel: &mut Channel,
+        source: &mut (impl Read + ?Sized),
+    ) -> Result<Vec<usize>> {
         let (_, revealed) = self.evaluate(channel, source)?;
         let bits = self.job.stop().circuit().cost().reveals;
         if bits == 0 {
@@ -127,7 +132,7 @@ impl ClientMaterial {
     fn evaluate(
         &self,
         channel: &mut Channel,
-        source: &mut impl Read,
+        mut source: &mut (impl Read + ?Sized),
     ) -> Result<(Zeroizing<Vec<u64>>, Vec<bool>)> {
         let job = &self.job;
         let circuit = job.stop().circuit();
@@ -141,7 +146,7 @@ impl ClientMaterial {
         let mut revealed = vec![false; job.instances() * cost.reveals];
         let length = job.instances() * theirs * LABEL_BYTES;
         let mut stream = channel.recv_stream(LABELS, length as u64)?;
-        let mut evaluator = Evaluator::new(circuit, self.nonce);
+        let mut evaluator = None;
         let mut server = Zeroizing::new(vec![0; LANES * theirs]);
         let mut client = Zeroizing::new(Vec::new());
         let mut done = 0;
@@ -150,6 +155,13 @@ impl ClientMaterial {
             let read = source.read_exact(bytemuck::cast_slice_mut(&mut client));
             read.map_err(|error| material(EvaluateError::Read(error)))?;
             client.iter_mut().for_each(|l| *l = Label::from_le(*l));
+            let evaluator = match &mut evaluator {
+                Some(evaluator) => evaluator,
+                none => none.insert(Evaluator::new(
+                    circuit,
+                    stored_nonce(source).map_err(material)?,
+                )),
+            };
             for first in (0..instances).step_by(LANES) {
                 let lanes = LANES.min(instances - first);
                 let server = &mut server[..lanes * theirs];
@@ -159,7 +171,7 @@ impl ClientMaterial {
                 let evaluated = evaluator.batch(
                     server,
                     &client[first * ours..(first + lanes) * ours],
-                    source,
+                    &mut source,
                     &mut results[at * cost.outputs..(at + lanes) * cost.outputs],
                     &mut revealed[at * cost.reveals..(at + lanes) * cost.reveals],
                 );
@@ -167,34 +179,22 @@ impl ClientMaterial {
             }
             done += instances;
         }
+        if evaluator.is_none() {
+            stored_nonce(source).map_err(material)?;
+        }
         stream.finish()?;
         Ok((results, revealed))
     }
-
-    /// The material as bytes, to be stored beside the sink's.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.nonce.to_le_bytes().to_vec()
-    }
-
-    /// Material from its bytes.
-    ///
-    /// # Errors
-    /// [`StopsError::Encoded`] if the bytes are not material of a job.
-    pub fn from_bytes(job: &Job, bytes: &[u8]) -> Result<Self> {
-        let nonce = bytes.try_into().map_err(|_| StopsError::Encoded {
-            stop: job.stop().name(),
-            expected: LABEL_BYTES as u64,
-            got: bytes.len() as u64,
-        })?;
-        Ok(Self {
-            job: job.clone(),
-            nonce: Label::from_le_bytes(nonce),
-        })
-    }
 }
 
-fn receive_nonce(channel: &mut Channel) -> Result<Label> {
+fn receive_nonce(channel: &mut Channel) -> Result<[u8; LABEL_BYTES]> {
     let mut bytes = [0; LABEL_BYTES];
     channel.recv_exact(NONCE, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn stored_nonce(source: &mut (impl Read + ?Sized)) -> std::result::Result<Label, EvaluateError> {
+    let mut bytes = [0; LABEL_BYTES];
+    source.read_exact(&mut bytes).map_err(EvaluateError::Read)?;
     Ok(Label::from_le_bytes(bytes))
 }

@@ -9,6 +9,8 @@ use primer_garble::circuit::{LANES, Party};
 use primer_garble::stop::Stop;
 use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
+use primer_ring::prg::SEED_BYTES;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// AND gates of a job, at most: 256 GiB of tables, a thousand times a layer of BERT-base.
@@ -36,6 +38,15 @@ pub struct Cost {
     pub online_up: u64,
     /// Online, from the server to the client.
     pub online_down: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.offline_up += other.offline_up;
+        self.offline_down += other.offline_down;
+        self.online_up += other.online_up;
+        self.online_down += other.online_down;
+    }
 }
 
 impl Job {
@@ -108,10 +119,15 @@ impl Job {
         len.expect("the limits keep jobs countable")
     }
 
-    /// Bytes that the client stores of the offline phase: its labels and the garbled circuits.
+    /// Bytes that the client stores of the offline phase: its labels, the nonce and the garbled circuits.
     pub fn stored_len(&self) -> u64 {
         let labels = (self.elements() * self.stop.ring_bits() as usize * LABEL_BYTES) as u64;
-        labels + self.chunks().map(|n| self.garbled_len(n)).sum::<u64>()
+        labels + LABEL_BYTES as u64 + self.chunks().map(|n| self.garbled_len(n)).sum::<u64>()
+    }
+
+    /// Bytes that the server stores of the offline phase: a seed, the offset and the masks of the outputs.
+    pub fn server_stored_len(&self) -> u64 {
+        (SEED_BYTES + LABEL_BYTES) as u64 + 8 * self.outputs() as u64
     }
 
     /// What the job costs.

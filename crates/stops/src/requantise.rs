@@ -27,6 +27,7 @@ use crate::job::Cost;
 use primer_net::Channel;
 use primer_ot::{Bits, CotReceiver, CotSender, ProductReceiver, ProductSender};
 use primer_ring::modulus::{self, P};
+use primer_ring::pack::{pack, packed_len, unpack};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -52,6 +53,13 @@ pub fn cost(n: usize) -> Cost {
         online_up: online.from_sender,
         online_down: online.from_receiver,
     }
+}
+
+/// Bytes of the stored material of `n` elements: the client's and the server's.
+pub fn stored_len(n: usize) -> (u64, u64) {
+    let packed = |values: u64| (values * u64::from(modulus::K)).div_ceil(8);
+    let n = n as u64;
+    (packed(2 * n) + packed(n), n.div_ceil(8) + packed(n))
 }
 
 /// The client's material. Spent by [`Self::finish`].
@@ -106,10 +114,12 @@ impl RequantiseClient {
 
     /// The material as bytes, for storage that keeps it secret and spends it once.
     pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
-        let mut bytes = self.products.into_bytes();
-        for offset in self.offsets.iter() {
-            bytes.extend_from_slice(&offset.to_le_bytes());
-        }
+        let products = self.products.into_bytes();
+        // Reserved at once: a buffer that grows would leave copies behind.
+        let (all, _) = stored_len(self.offsets.len());
+        let mut bytes = Zeroizing::new(Vec::with_capacity(all as usize));
+        bytes.extend_from_slice(&products);
+        pack(self.offsets.iter().copied(), modulus::K, &mut bytes);
         bytes
     }
 
@@ -118,22 +128,26 @@ impl RequantiseClient {
     /// # Errors
     /// [`StopsError::Encoded`] or [`StopsError::Ot`] if the bytes are not such material.
     pub fn from_bytes(bytes: &[u8], n: usize) -> Result<Self> {
-        let tail = n.saturating_mul(8);
-        let Some(split) = bytes.len().checked_sub(tail) else {
-            return Err(StopsError::Encoded {
-                stop: NAME,
-                expected: tail as u64,
-                got: bytes.len() as u64,
-            });
+        let wrong = |expected: u64| StopsError::Encoded {
+            stop: NAME,
+            expected,
+            got: bytes.len() as u64,
         };
-        let (products, offsets) = bytes.split_at(split);
-        let offsets = offsets.chunks_exact(8).map(|o| {
-            let offset = u64::from_le_bytes(o.try_into().expect("eight bytes"));
-            modulus::reduce(offset)
-        });
+        // Counts beyond this could not be multiplied by a width.
+        if n > bytes.len() {
+            return Err(wrong(n as u64));
+        }
+        let (all, _) = stored_len(n);
+        let tail = packed_len(n, modulus::K).expect("bounded by bytes in memory");
+        if bytes.len() as u64 != all {
+            return Err(wrong(all));
+        }
+        let (products, packed) = bytes.split_at(bytes.len() - tail);
+        let mut offsets = Zeroizing::new(vec![0; n]);
+        unpack(packed, modulus::K, P, &mut offsets).map_err(|_| wrong(all))?;
         Ok(Self {
             products: ProductSender::from_bytes(products, n, P)?,
-            offsets: Zeroizing::new(offsets.collect()),
+            offsets,
         })
     }
 

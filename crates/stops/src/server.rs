@@ -151,7 +151,7 @@ impl ServerMaterial {
 
     /// The material as bytes, for storage that keeps it secret and spends it once.
     pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(encoded_len(&self.job) as usize));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(self.job.server_stored_len() as usize));
         bytes.extend_from_slice(&*self.seed);
         bytes.extend_from_slice(&*self.offset.to_bytes());
         for mask in self.masks.iter() {
@@ -167,10 +167,10 @@ impl ServerMaterial {
     pub fn from_bytes(job: &Job, bytes: &[u8]) -> Result<Self> {
         let wrong = || StopsError::Encoded {
             stop: job.stop().name(),
-            expected: encoded_len(job),
+            expected: job.server_stored_len(),
             got: bytes.len() as u64,
         };
-        if bytes.len() as u64 != encoded_len(job) {
+        if bytes.len() as u64 != job.server_stored_len() {
             return Err(wrong());
         }
         let (head, masks) = bytes.split_at(SEED_BYTES + LABEL_BYTES);
@@ -192,8 +192,4 @@ impl ServerMaterial {
             masks: Zeroizing::new(masks.collect()),
         })
     }
-}
-
-fn encoded_len(job: &Job) -> u64 {
-    (SEED_BYTES + LABEL_BYTES) as u64 + 8 * job.outputs() as u64
 }

@@ -141,6 +141,7 @@ fn material_survives_storage() {
         |p| {
             let c = RequantiseClient::prepare(p.channel, &mut p.sender, 16, &client, &masks)?;
             let bytes = c.into_bytes();
+            assert_eq!(bytes.len() as u64, requantise::stored_len(n).0);
             assert!(RequantiseClient::from_bytes(&bytes[1..], n).is_err());
             assert!(RequantiseClient::from_bytes(&bytes, n - 1).is_err());
             assert!(RequantiseClient::from_bytes(&bytes, usize::MAX).is_err());
@@ -149,6 +150,7 @@ fn material_survives_storage() {
         |p| {
             let s = RequantiseServer::prepare(p.channel, &mut p.receiver, 16, n, &mut p.prg)?;
             let bytes = s.into_bytes();
+            assert_eq!(bytes.len() as u64, requantise::stored_len(n).1);
             assert!(RequantiseServer::from_bytes(&bytes, 16, n + 1).is_err());
             RequantiseServer::from_bytes(&bytes, 16, n)?.finish(p.channel, &server)
         },

@@ -1,122 +1,124 @@
-//! `primer bench`: the machine's own figures, the ones that costs are made of.
+//! `primer bench`: the paper's tables, measured, and the machine's own figures.
 
-use anyhow::{Context, Result};
+use crate::bench::tables::{self, Request, Row, Table};
+use crate::bench::{kernels, party};
+use anyhow::Result;
 use clap::Args;
-use primer_model::fold::FloatWeights;
-use primer_model::measure::float_speed;
-use primer_model::synthetic;
-use serde_json::{Value, json};
-use std::time::Duration;
+use primer_net::Link;
+use primer_protocol::Scheme;
 
 /// Arguments of `primer bench`.
 #[derive(Args)]
 pub(super) struct BenchArgs {
-    /// Measure the building blocks: transforms, rotations, garbling, oblivious transfer, float
-    #[arg(long, required = true)]
+    /// Measure the building blocks instead: transforms, rotations, garbling, oblivious transfer, float
+    #[arg(long, conflicts_with_all = ["model", "layers", "tokens", "schemes", "link", "runs"])]
     kernels: bool,
+    /// A shape with random weights (bert-tiny, bert-small, bert-base, bert-medium, bert-large, minilm) or a
+    /// model directory
+    #[arg(long, value_name = "NAME|DIR", default_value = "bert-base")]
+    model: String,
+    /// Run only that many layers and extrapolate the rest
+    #[arg(long, value_name = "N")]
+    layers: Option<usize>,
+    /// Tokens of the input
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    tokens: usize,
+    /// The schemes to measure
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "fp")]
+    schemes: Vec<Scheme>,
+    /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s)
+    #[arg(long, value_parser = tables::link, default_value = "loopback")]
+    link: Link,
+    /// Inferences of each scheme; the median counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: usize,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
 }
 
-/// What a figure is called, what it is, and how people read it.
-const FIGURES: [(&str, &str); 19] = [
-    ("threads", "threads of each measurement"),
-    ("ntt_8192_us", "transform of length 8192, one prime, us"),
-    ("rotation_ms", "rotation of a ciphertext, ms"),
-    (
-        "product_term_us",
-        "ciphertext times prepared weight, summed, us",
-    ),
-    ("encrypt_us", "encryption of 8192 slots, us"),
-    ("decrypt_us", "decryption of an answer, us"),
-    (
-        "linear_30x768x768_tokens_first_s",
-        "Enc(30x768) W(768x768), tokens-first, s",
-    ),
-    (
-        "linear_30x768x768_features_first_s",
-        "the same, features-first, s",
-    ),
-    (
-        "rotations_tokens_first",
-        "rotations of the tokens-first product",
-    ),
-    (
-        "rotations_features_first",
-        "rotations of the features-first product",
-    ),
-    ("garble_mand_per_s", "garbling of GELU, million AND/s"),
-    ("evaluate_mand_per_s", "evaluation of GELU, million AND/s"),
-    ("gelu_and_gates", "AND gates of a GELU"),
-    ("exp_and_gates", "AND gates of an exponential"),
-    (
-        "softmax_and_gates_per_element",
-        "AND gates of softmax per element, rows of 30",
-    ),
-    (
-        "ot_m_per_s",
-        "oblivious transfers, million/s of both parties' time",
-    ),
-    ("bytes_per_and", "bytes per AND gate"),
-    ("bytes_per_ot", "bytes per oblivious transfer"),
-    ("float_gflops", "float BERT, 30 tokens, GFLOP/s"),
-];
+/// Arguments of one of the two processes that a measurement starts.
+pub(super) type PartyArgs = party::PartyArgs;
+
+pub(super) fn run_party(args: &PartyArgs) -> Result<()> {
+    party::run(args)
+}
 
 pub(super) fn run(args: &BenchArgs) -> Result<()> {
-    let figures = kernels()?;
-    if args.json {
-        println!("{figures}");
-        return Ok(());
+    if args.kernels {
+        return kernels::run(args.json);
     }
-    for (key, meaning) in FIGURES {
-        let figure = figures[key].as_f64().unwrap_or(f64::NAN);
-        let shown = if figure.fract() == 0.0 {
-            format!("{figure:.0}")
-        } else if figure < 10.0 {
-            format!("{figure:.3}")
-        } else {
-            format!("{figure:.1}")
-        };
-        println!("{meaning:<54} {shown:>12}");
+    let table = tables::measure(&Request {
+        model: args.model.clone(),
+        layers: args.layers,
+        tokens: args.tokens,
+        schemes: args.schemes.clone(),
+        link: args.link,
+        runs: args.runs,
+    })?;
+    if args.json {
+        println!("{}", serde_json::to_string(&table)?);
+    } else {
+        print!("{}", text(&table));
     }
     Ok(())
 }
 
-fn kernels() -> Result<Value> {
-    eprintln!("primer: measuring the homomorphic layer");
-    let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
-    eprintln!("primer: measuring garbling");
-    let garble = primer_garble::measure::measure(Duration::from_secs(4));
-    eprintln!("primer: measuring oblivious transfer");
-    let ot = primer_ot::measure(1 << 21, 3).context("measuring oblivious transfer")?;
-    eprintln!("primer: measuring the float reference");
-    let float = {
-        // Two layers of BERT-base; the vocabulary takes no part in the products.
-        let mut shape = synthetic::bert_shape(2, 768, 12);
-        shape.vocab = 1000;
-        let checkpoint = synthetic::checkpoint(&shape, &[1; 16]);
-        float_speed(&FloatWeights::fold(&shape, &checkpoint), 30, 10)
-    };
-    Ok(json!({
-        "threads": 1,
-        "ntt_8192_us": he.ntt_8192_us,
-        "rotation_ms": he.rotation_ms,
-        "product_term_us": he.product_term_us,
-        "encrypt_us": he.encrypt_us,
-        "decrypt_us": he.decrypt_us,
-        "linear_30x768x768_tokens_first_s": he.linear_30x768x768_tokens_first_s,
-        "linear_30x768x768_features_first_s": he.linear_30x768x768_features_first_s,
-        "rotations_tokens_first": he.rotations_tokens_first,
-        "rotations_features_first": he.rotations_features_first,
-        "garble_mand_per_s": garble.garble_mand_per_s,
-        "evaluate_mand_per_s": garble.evaluate_mand_per_s,
-        "gelu_and_gates": garble.gelu_and_gates,
-        "exp_and_gates": garble.exp_and_gates,
-        "softmax_and_gates_per_element": garble.softmax_and_gates_per_element,
-        "ot_m_per_s": ot.ot_m_per_s,
-        "bytes_per_and": garble.bytes_per_and,
-        "bytes_per_ot": ot.bytes_per_ot,
-        "float_gflops": float.gflops(),
-    }))
+fn text(table: &Table) -> String {
+    let mut out = format!(
+        "{}: {} layers, {} tokens, link {}, one thread a party{}\n",
+        table.model,
+        table.layers,
+        table.tokens,
+        table.link.name(),
+        if table.pinned {
+            ", a core each"
+        } else {
+            ", sharing cores"
+        },
+    );
+    for row in &table.results {
+        out += &scheme(row, table);
+    }
+    out
+}
+
+fn scheme(row: &Row, table: &Table) -> String {
+    let mega = |bytes: u64| bytes as f64 / 1e6;
+    let mut out = format!(
+        "\nscheme {}: offline {:.2} s, online {:.2} s, in the clear {:.3} s\n",
+        row.scheme, row.offline_s, row.online_s, row.plaintext_s
+    );
+    if row.extrapolated {
+        out += &format!(
+            "  extrapolated from {} of {} layers\n",
+            table.layers_measured, table.layers
+        );
+    }
+    for step in &row.steps {
+        out += &format!(
+            "  {:<16} offline {:>9.3} s   online {:>8.3} s\n",
+            step.step.name(),
+            step.offline_s,
+            step.online_s
+        );
+    }
+    let bytes = &row.bytes;
+    out += &format!(
+        "  offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down; keys {:.1} MB, once\n",
+        mega(bytes.offline_up),
+        mega(bytes.offline_down),
+        mega(bytes.online_up),
+        mega(bytes.online_down),
+        mega(row.setup_bytes),
+    );
+    out += &format!(
+        "  {} round trips online; {} AND gates; memory: client {:.0} MB, server {:.0} MB; largest error {:.4}\n",
+        row.rounds_online,
+        row.and_gates,
+        mega(row.peak_rss_client),
+        mega(row.peak_rss_server),
+        row.max_abs_logit_error,
+    );
+    out
 }

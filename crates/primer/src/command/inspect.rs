@@ -9,9 +9,9 @@ use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Shape};
-use primer_protocol::{Program, Scheme, cost};
+use primer_protocol::cost::{self, Part};
+use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::modulus::{K, P};
-use primer_stops::Cost;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -40,6 +40,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
     let prepared = model.prepare(
         args.model.prepared.as_deref(),
         args.model.calibration.as_ref(),
+        args.model.scheme.attention(),
     )?;
     let tokens = (args.tokens as usize).min(model.max_tokens());
     let plan = prepared.plan(tokens)?;
@@ -47,7 +48,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
         prepared.save(path).context("writing the prepared model")?;
         eprintln!("primer: prepared model written to {}", path.display());
     }
-    let expected = Expected::of(&plan)?;
+    let expected = expected(&plan)?;
     if args.json {
         println!("{}", to_json(&model.name, &plan, &expected));
     } else {
@@ -60,20 +61,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
 }
 
 /// What one inference with the default scheme costs.
-struct Expected {
-    and_gates: u64,
-    /// None where the packing does not take this many tokens.
-    bytes: Option<Cost>,
-}
-
-impl Expected {
-    fn of(plan: &Plan) -> Result<Self> {
-        let program = Program::new(plan.clone(), Scheme::Fp);
-        Ok(Self {
-            and_gates: cost::and_gates(plan)?,
-            bytes: program.and_then(|program| cost::inference(&program)).ok(),
-        })
-    }
+fn expected(plan: &Plan) -> Result<Part> {
+    let program = Program::new(plan.clone(), Scheme::Fp, Reveal::Outputs)?;
+    Ok(cost::parts(&program)?.total())
 }
 
 /// The homomorphic parameters in a sentence: degree, modulus and the bound of the security table.
@@ -108,6 +98,7 @@ fn operation(step: &Step) -> &'static str {
         Op::Embed { .. } => "one-hot product",
         Op::Linear { .. } => "linear",
         Op::Scores { .. } => "query x key",
+        Op::MergedScores { .. } => "input x W x input",
         Op::Mix { .. } => "probability x value",
         Op::SquareSum { .. } => "sum of squares",
         Op::ScaleRows { .. } => "rows x factor",
@@ -141,6 +132,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     };
     match &step.op {
         Op::Embed { table, .. } => fractions(*table),
+        Op::MergedScores { weight, .. } => fractions(*weight),
         Op::Linear { terms, .. } => terms
             .iter()
             .map(|t| fractions(t.weight))
@@ -150,7 +142,7 @@ fn weight_text(plan: &Plan, step: &Step) -> String {
     }
 }
 
-fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> String {
+fn to_text(name: &str, plan: &Plan, expected: &Part, all_layers: bool) -> String {
     let graph: &Graph = plan.graph();
     let shape = &graph.shape;
     let mut out = format!(
@@ -234,21 +226,20 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         );
     }
     out += &format!("\none inference: {} AND gates", expected.and_gates);
-    if let Some(bytes) = &expected.bytes {
-        let mega = |bytes: u64| bytes as f64 / 1e6;
-        out += &format!(
-            "; offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down",
-            mega(bytes.offline_up),
-            mega(bytes.offline_down),
-            mega(bytes.online_up),
-            mega(bytes.online_down),
-        );
-    }
+    let bytes = &expected.bytes;
+    let mega = |bytes: u64| bytes as f64 / 1e6;
+    out += &format!(
+        "; offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down",
+        mega(bytes.offline_up),
+        mega(bytes.offline_down),
+        mega(bytes.online_up),
+        mega(bytes.online_down),
+    );
     out.push('\n');
     out
 }
 
-fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
+fn to_json(name: &str, plan: &Plan, expected: &Part) -> Value {
     let graph = plan.graph();
     let shape = &graph.shape;
     let steps: Vec<Value> = graph
@@ -285,10 +276,10 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
         "encryption": encryption(), "security_bits": 128,
         "fingerprint": hex(&plan.fingerprint()),
         "and_gates": expected.and_gates,
-        "bytes": expected.bytes.as_ref().map(|bytes| json!({
-            "offline_up": bytes.offline_up, "offline_down": bytes.offline_down,
-            "online_up": bytes.online_up, "online_down": bytes.online_down,
-        })),
+        "bytes": json!({
+            "offline_up": expected.bytes.offline_up, "offline_down": expected.bytes.offline_down,
+            "online_up": expected.bytes.online_up, "online_down": expected.bytes.online_down,
+        }),
         "steps": steps, "counts": graph.counts(), "counts_by_step": by_step,
     })
 }

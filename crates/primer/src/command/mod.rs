@@ -6,6 +6,7 @@ mod inspect;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use primer_protocol::Scheme;
 use std::path::PathBuf;
 
 /// Private BERT inference: a client gets the label of its text from a server that never sees it.
@@ -20,8 +21,11 @@ pub struct Cli {
 enum Command {
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
-    /// Measure the building blocks on this machine, in about a minute
+    /// Measure private inferences as the paper's tables do, or this machine's building blocks
     Bench(bench::BenchArgs),
+    /// One of the two processes that `bench` starts
+    #[command(hide = true)]
+    BenchParty(bench::PartyArgs),
     /// Show the plan of a model: steps, scales, bit widths, counts
     Inspect(inspect::InspectArgs),
 }
@@ -38,6 +42,9 @@ struct ModelArgs {
     /// Take scales and integer weights from a file written by `inspect --save-prepared`
     #[arg(long, value_name = "FILE")]
     prepared: Option<PathBuf>,
+    /// The scheme: base, f and fp compute the same integers, fpc merges queries and keys
+    #[arg(long, default_value = "fp")]
+    scheme: Scheme,
 }
 
 impl Cli {
@@ -49,6 +56,7 @@ impl Cli {
         match self.command {
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::BenchParty(args) => bench::run_party(&args),
             Command::Inspect(args) => inspect::run(&args),
         }
     }

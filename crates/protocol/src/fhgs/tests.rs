@@ -70,9 +70,42 @@ fn the_shares_add_up_to_the_product() {
         material.constant.add(&factors.product(heads, &r, &v));
         let mask = Arc::clone(&material.mask);
         let (d, e) = (less(&x_hat, &u), less(&y_hat, &v));
-        let mut sum = material.reshare(factors, heads, &d, &e, 0);
+        let mut sum = material.reshare(factors, heads, Some((&d, &e)), 0);
         sum.add(&factors.product(heads, &x_hat, &y_hat));
         sum.add(&mask);
+        assert_eq!(sum.data(), factors.product(heads, &x, &y).data());
+    });
+}
+
+/// The paper's form: the mixed terms are those of the server's shares, and nothing is opened.
+#[test]
+fn encrypted_products_add_up_too() {
+    each(|graph, step, factors| {
+        let heads = graph.shape.heads;
+        let mut rng = Prg::new(&[6; 16]);
+        let mut material = product(graph, step, factors, Share::random, &mut rng);
+        if factors.left == factors.right {
+            material.right = Arc::clone(&material.left);
+        }
+        let (r, s) = (Arc::clone(&material.left), Arc::clone(&material.right));
+        let x_hat = share(graph, factors.left, &mut rng);
+        let y_hat = match factors.left == factors.right {
+            true => Arc::clone(&x_hat),
+            false => share(graph, factors.right, &mut rng),
+        };
+        material.constant = factors.product(heads, &r, &s);
+        material.constant.add(&factors.product(heads, &x_hat, &s));
+        material.constant.add(&factors.product(heads, &r, &y_hat));
+        let mask = Arc::clone(&material.mask);
+        let mut sum = material.reshare(factors, heads, None, 0);
+        sum.add(&factors.product(heads, &x_hat, &y_hat));
+        sum.add(&mask);
+        let (mut x, mut y) = (
+            x_hat.first_rows(x_hat.rows()),
+            y_hat.first_rows(y_hat.rows()),
+        );
+        x.add(&r);
+        y.add(&s);
         assert_eq!(sum.data(), factors.product(heads, &x, &y).data());
     });
 }
@@ -94,7 +127,7 @@ fn reshared(mask: impl Fn(usize, usize, &mut Prg) -> Share) -> Vec<Vec<u64>> {
             material.mask = Arc::new(mask(value.rows, value.cols, &mut drawn));
             let heads = graph.shape.heads;
             // The same two elements every time: a product that never changes.
-            let share = material.reshare(factors, heads, &d, &e, 3);
+            let share = material.reshare(factors, heads, Some((&d, &e)), 3);
             view.extend([share.get(0, 0), share.get(value.rows - 1, value.cols - 1)]);
         }
         views.borrow_mut().push(view);

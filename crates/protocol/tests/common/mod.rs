@@ -15,15 +15,16 @@ use primer_net::meter::Report;
 use primer_net::pair::run_pair;
 use primer_plan::graph::ValueId;
 use primer_plan::shape::{Head, Shape};
-use primer_protocol::client::Answer;
-use primer_protocol::server::ServerModel;
+use primer_protocol::client::{self, Answer};
+use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
-use primer_protocol::{ProtocolError, Scheme, Storage};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use std::collections::HashMap;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The client's share of what goes into each stop.
 pub type Shares = HashMap<ValueId, Vec<u64>>;
@@ -133,47 +134,89 @@ pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usi
     input
 }
 
+/// A program of a model.
+pub fn program(model: &IntModel, tokens: usize, scheme: Scheme, reveal: Reveal) -> Program {
+    Program::new(model.plan(tokens).unwrap(), scheme, reveal).unwrap()
+}
+
+/// What a server with this model offers.
+pub fn offer(
+    model: &IntModel,
+    reveal: Reveal,
+) -> impl FnOnce(Scheme, usize) -> Result<Program, String> {
+    move |scheme, tokens| {
+        let plan = model.plan(tokens).map_err(|e| e.to_string())?;
+        Program::new(plan, scheme, reveal).map_err(|e| e.to_string())
+    }
+}
+
 /// The client from the handshake to the answer; `see` gets its share of what enters each stop.
 pub fn client(
     channel: &mut Channel,
     input: &Input,
     scheme: Scheme,
-    see: &mut dyn FnMut(ValueId, &Matrix<u64>),
+    see: impl FnMut(ValueId, &Matrix<u64>) + Send + 'static,
 ) -> Result<Answer, ProtocolError> {
     let rng = Prg::new(&[1; 16]);
     let mut session = ClientSession::open(channel, scheme, input.tokens(), rng)?;
-    let storage = Storage::default();
-    let bundle = session.prepare(channel, &storage, see)?;
-    session.infer(channel, bundle, input, &storage, see)
+    session.watch(see);
+    let mut bundle = Vec::new();
+    session.prepare(channel, &mut bundle)?;
+    let stored = cost::stored(session.program()).client;
+    assert_eq!(bundle.len() as u64, stored, "{}", scheme.name());
+    session.infer(channel, client::Bundle::new(Cursor::new(bundle)), input)
 }
 
+/// Sees nothing.
+pub fn blind(_: ValueId, _: &Matrix<u64>) {}
+
 /// The server from the handshake to its last message.
-pub fn server(channel: &mut Channel, model: &Arc<IntModel>) -> Result<(), ProtocolError> {
-    let plan = |_, tokens| model.plan(tokens).map_err(|e| e.to_string());
-    let mut session = ServerSession::accept(channel, plan, Prg::new(&[2; 16]))?;
+pub fn server(
+    channel: &mut Channel,
+    model: &Arc<IntModel>,
+    reveal: Reveal,
+) -> Result<(), ProtocolError> {
+    let rng = Prg::new(&[2; 16]);
+    let mut session = ServerSession::accept(channel, offer(model, reveal), rng)?;
     let encoded = ServerModel::new(model.clone(), session.program())?;
-    let bundle = session.prepare(channel, &encoded)?;
+    let mut bundle = Vec::new();
+    session.prepare(channel, &encoded, &mut bundle)?;
+    let stored = cost::stored(session.program()).server;
+    assert_eq!(bundle.len() as u64, stored);
+    let bundle = server::Bundle::new(Cursor::new(bundle));
     session.infer(channel, &encoded, bundle)?;
     Ok(())
 }
 
 /// Both parties in memory.
 pub fn infer(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
-    let mut shares = Shares::new();
-    let mut see = |id: ValueId, share: &Matrix<u64>| {
-        shares.insert(id, share.data().to_vec());
+    infer_revealing(model, input, scheme, Reveal::Outputs)
+}
+
+/// Both parties in memory, the client learning no more than the server says.
+pub fn infer_revealing(
+    model: &Arc<IntModel>,
+    input: &Input,
+    scheme: Scheme,
+    reveal: Reveal,
+) -> Run {
+    let shares = Arc::new(Mutex::new(Shares::new()));
+    let seen = Arc::clone(&shares);
+    let see = move |id: ValueId, share: &Matrix<u64>| {
+        seen.lock().unwrap().insert(id, share.data().to_vec());
     };
     let result = run_pair::<_, _, ProtocolError>(
         |channel| {
-            let answer = client(channel, input, scheme, &mut see)?;
+            let answer = client(channel, input, scheme, see)?;
             Ok((answer, channel.meter().report()))
         },
         |channel| {
-            server(channel, model)?;
+            server(channel, model, reveal)?;
             Ok(channel.meter().report())
         },
     );
     let ((answer, client), server) = result.unwrap();
+    let shares = std::mem::take(&mut *shares.lock().unwrap());
     Run {
         answer,
         shares,

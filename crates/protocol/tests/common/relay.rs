@@ -16,6 +16,8 @@ pub enum Fault {
     Kind,
     /// It comes with one byte more than it should.
     Length,
+    /// It and everything after it does not come, though the connection stays.
+    Stall,
 }
 
 /// Who sent a frame.
@@ -48,6 +50,10 @@ fn pump(mut input: TcpStream, mut output: TcpStream, fault: Option<(usize, Fault
                 Some(Fault::Cut) => return Err(io::ErrorKind::ConnectionReset.into()),
                 Some(Fault::Kind) => word | 0xff,
                 Some(Fault::Length) => word + (1 << 8),
+                Some(Fault::Stall) => {
+                    io::copy(&mut input, &mut io::sink())?;
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
             };
             output.write_all(&sent.to_le_bytes())?;
             let copied = io::copy(&mut (&mut input).take(length), &mut output)?;
@@ -84,8 +90,18 @@ pub fn run<A: Send, B: Send>(
     client: impl FnOnce(&mut Channel) -> A + Send,
     server: impl FnOnce(&mut Channel) -> B + Send,
 ) -> (A, B, [Log; 2]) {
+    run_with(Duration::from_secs(20), fault, client, server)
+}
+
+/// As [`run`], with another time-out.
+pub fn run_with<A: Send, B: Send>(
+    timeout: Duration,
+    fault: Option<At>,
+    client: impl FnOnce(&mut Channel) -> A + Send,
+    server: impl FnOnce(&mut Channel) -> B + Send,
+) -> (A, B, [Log; 2]) {
     let options = Options {
-        timeout: Some(Duration::from_secs(20)),
+        timeout: Some(timeout),
         ..test_options()
     };
     let ((client_end, client_far), (server_end, server_far)) = (tcp(), tcp());

@@ -1,0 +1,81 @@
+//! Queries and keys merged: the weights of a graph with [`Attention::Merged`].
+//!
+//! `primer_plan::bert` derives the relation. On the folded weights of a head, `A` and `a` of the queries,
+//! `B` and `b` of the keys:
+//!
+//! ```text
+//! W = A·Bᵀ     features by features, what the scores need of both projections
+//! u = B·a      one row, what the query's bias means to each key
+//! ```
+//!
+//! `b` has no part in it: it adds the same to a whole row of scores. The products are formed in double
+//! precision and rounded once. Everything else is shared with the model that was given, not copied.
+
+use crate::fold::{FloatWeight, FloatWeights};
+use primer_plan::graph::Attention;
+use primer_plan::shape::Shape;
+use primer_ring::gemm::{self, Layout};
+use primer_ring::matrix::Matrix;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+impl FloatWeights {
+    /// The same model for a graph with the given attention.
+    ///
+    /// # Panics
+    /// If queries and keys are wanted from a model that has already lost them.
+    #[must_use]
+    pub fn with_attention(&self, attention: Attention) -> Self {
+        let graph = self.graph(1);
+        let names = graph.weights.iter().map(|w| w.name.clone());
+        let mut made: HashMap<String, Arc<FloatWeight>> =
+            names.zip(self.all().iter().map(Arc::clone)).collect();
+        match (self.attention(), attention) {
+            (Attention::Separate, Attention::Merged) => {
+                for layer in 0..self.shape.layers {
+                    let (weight, bias) = merge(&self.shape, layer, &made);
+                    made.insert(format!("layer{layer}.scores"), Arc::new(weight));
+                    made.insert(format!("layer{layer}.scores.bias"), Arc::new(bias));
+                }
+            }
+            (Attention::Merged, Attention::Separate) => {
+                panic!("merged projections cannot be taken apart")
+            }
+            (Attention::Separate, Attention::Separate) | (Attention::Merged, Attention::Merged) => {
+            }
+        }
+        self.rewritten(attention, made)
+    }
+}
+
+/// The matrices of all heads side by side, and their biases.
+fn merge(
+    shape: &Shape,
+    layer: usize,
+    weights: &HashMap<String, Arc<FloatWeight>>,
+) -> (FloatWeight, FloatWeight) {
+    let matrix = |name: &str| match &*weights[&format!("layer{layer}.{name}")] {
+        FloatWeight::Dense(m) | FloatWeight::Bias(m) => m.map(|v| f64::from(*v)),
+        FloatWeight::Diagonal { .. } => unreachable!("folding checks the kinds"),
+    };
+    let (query, key, bias) = (matrix("query"), matrix("key"), matrix("query.bias"));
+    let (d, width) = (shape.hidden, shape.head_size());
+    let at = Layout::columns_of(d, width, d);
+    let mut merged = Matrix::<f32>::zeros(d, shape.heads * d);
+    let mut row = Matrix::<f32>::zeros(1, shape.heads * d);
+    let mut product = vec![0.0; d * d];
+    for h in 0..shape.heads {
+        let (a, b) = (&query.data()[h * width..], &key.data()[h * width..]);
+        gemm::f64(a, at, b, at.transposed(), &mut product);
+        for r in 0..d {
+            let into = merged.row_mut(r)[h * d..][..d].iter_mut();
+            into.zip(&product[r * d..])
+                .for_each(|(m, v)| *m = *v as f32);
+        }
+        let a = Layout::columns_of(1, width, d).transposed();
+        gemm::f64(b, at, &bias.data()[h * width..], a, &mut product[..d]);
+        let into = row.row_mut(0)[h * d..][..d].iter_mut();
+        into.zip(&product).for_each(|(u, v)| *u = *v as f32);
+    }
+    (FloatWeight::Dense(merged), FloatWeight::Bias(row))
+}

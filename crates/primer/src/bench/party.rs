@@ -1,0 +1,226 @@
+//! One party of a measurement, as a process of its own.
+//!
+//! The server waits for one client on a port of loopback and prints where, the client connects; both run the same
+//! number of inferences and print what they measured, as JSON on standard output. [`super::tables`] starts them.
+
+use super::pinned;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use primer_model::quantise::IntModel;
+use primer_model::text::Input;
+use primer_net::tls::{Fingerprint, Identity, TlsClient, TlsServer, Trust};
+use primer_net::{Channel, Link, Options};
+use primer_plan::graph::PaperStep;
+use primer_protocol::client;
+use primer_protocol::server::{self, ServerModel};
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::times::Times;
+use primer_protocol::{Program, Reveal, Scheme};
+use primer_ring::prg::Prg;
+use serde::{Deserialize, Serialize};
+use std::io::{BufReader, Seek, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A party may compute for a long time before it says something.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Which party this process is.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Role {
+    /// Has the weights.
+    Server,
+    /// Has the text.
+    Client,
+}
+
+/// Arguments of one party.
+#[derive(Args)]
+pub struct PartyArgs {
+    /// Which party
+    #[arg(value_enum)]
+    role: Role,
+    /// A prepared model (server)
+    #[arg(long)]
+    prepared: Option<PathBuf>,
+    /// Where the server is, and the fingerprint of its certificate (client)
+    #[arg(long, num_args = 2)]
+    connect: Vec<String>,
+    /// The scheme
+    #[arg(long)]
+    scheme: Scheme,
+    /// Tokens of the input
+    #[arg(long)]
+    tokens: usize,
+    /// How many inferences
+    #[arg(long)]
+    runs: usize,
+    /// The link in between
+    #[arg(long, value_parser = super::tables::link)]
+    link: Link,
+}
+
+/// Where a server waits.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub(super) address: SocketAddr,
+    pub(super) fingerprint: String,
+}
+
+/// Seconds of one step.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct StepSeconds {
+    pub(super) step: PaperStep,
+    pub(super) in_layers: f64,
+    pub(super) outside: f64,
+}
+
+fn by_step(times: &Times) -> Vec<StepSeconds> {
+    let one = |step| StepSeconds {
+        step,
+        in_layers: times.in_layers(step),
+        outside: times.outside_layers(step),
+    };
+    PaperStep::ALL.into_iter().map(one).collect()
+}
+
+/// One inference as the client saw it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) offline: Vec<StepSeconds>,
+    pub(super) online: Vec<StepSeconds>,
+    pub(super) offline_up: u64,
+    pub(super) offline_down: u64,
+    pub(super) online_up: u64,
+    pub(super) online_down: u64,
+    pub(super) rounds_online: u64,
+}
+
+/// What a party says at the end.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Outcome {
+    /// The client's; the server has none.
+    pub(super) runs: Vec<Measured>,
+    pub(super) setup_bytes: u64,
+    /// The outputs of the last inference.
+    pub(super) outputs: Vec<Vec<f64>>,
+    pub(super) peak_rss: u64,
+    pub(super) pinned: bool,
+}
+
+/// The input that is measured: arbitrary tokens, as many as there is room for.
+pub(super) fn input(tokens: usize, vocab: usize) -> Input {
+    Input {
+        ids: (0..tokens).map(|t| (t * 977 % vocab) as u32).collect(),
+        types: vec![0; tokens],
+        length: tokens,
+        removed: 0,
+        second: vec![None; tokens],
+    }
+}
+
+/// Runs one party.
+///
+/// # Errors
+/// If the other party is gone or something is missing.
+pub fn run(args: &PartyArgs) -> Result<()> {
+    let (pinned, outcome) = match args.role {
+        Role::Server => (pinned::pin(0), server(args)?),
+        Role::Client => (pinned::pin(1), client(args)?),
+    };
+    let outcome = Outcome {
+        pinned,
+        peak_rss: pinned::peak_rss(),
+        ..outcome
+    };
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+fn options(args: &PartyArgs) -> Options {
+    Options {
+        timeout: Some(PATIENCE),
+        shape: args.link.shape(),
+        ..Options::default()
+    }
+}
+
+fn nothing() -> Outcome {
+    Outcome {
+        runs: Vec::new(),
+        setup_bytes: 0,
+        outputs: Vec::new(),
+        peak_rss: 0,
+        pinned: false,
+    }
+}
+
+fn server(args: &PartyArgs) -> Result<Outcome> {
+    let path = args.prepared.as_ref().context("a server needs a model")?;
+    let model = IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
+    let program = Program::new(model.plan(args.tokens)?, args.scheme, Reveal::Outputs)?;
+    let model = ServerModel::new(Arc::new(model), &program)?;
+    let identity = Identity::self_signed(&["localhost".into()])?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("opening a port")?;
+    let ready = Ready {
+        address: listener.local_addr()?,
+        fingerprint: identity.fingerprint().to_string(),
+    };
+    println!("{}", serde_json::to_string(&ready)?);
+    std::io::stdout().flush()?;
+    let (socket, _) = listener.accept().context("waiting for the client")?;
+    let mut channel = Channel::tls_accept(socket, &TlsServer::new(&identity)?, &options(args))?;
+    let offer = |_, _| Ok(program.clone());
+    let mut session = ServerSession::accept(&mut channel, offer, Prg::from_os())?;
+    for _ in 0..args.runs {
+        let mut file = tempfile::tempfile().context("making room for a bundle")?;
+        session.prepare(&mut channel, &model, &mut file)?;
+        file.rewind()?;
+        let bundle = server::Bundle::new(BufReader::with_capacity(1 << 20, file));
+        session.infer(&mut channel, &model, bundle)?;
+    }
+    Ok(nothing())
+}
+
+fn client(args: &PartyArgs) -> Result<Outcome> {
+    let [address, fingerprint] = args.connect.as_slice() else {
+        anyhow::bail!("a client needs a server");
+    };
+    let trust = Trust::Pinned(
+        fingerprint
+            .parse::<Fingerprint>()
+            .map_err(anyhow::Error::msg)?,
+    );
+    let socket = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+    let mut channel = Channel::tls_connect(socket, &TlsClient::new(trust)?, &options(args))?;
+    let rng = Prg::from_os();
+    let mut session = ClientSession::open(&mut channel, args.scheme, args.tokens, rng)?;
+    let vocab = session.program().plan().graph().shape.vocab;
+    let input = input(args.tokens, vocab);
+    let mut outcome = nothing();
+    outcome.setup_bytes = channel.meter().report().under("setup").bytes();
+    for _ in 0..args.runs {
+        let before = channel.meter().report();
+        let mut file = tempfile::tempfile().context("making room for a bundle")?;
+        let offline = session.prepare(&mut channel, &mut file)?;
+        file.rewind()?;
+        let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
+        let answer = session.infer(&mut channel, bundle, &input)?;
+        let traffic = channel.meter().report().since(&before);
+        let (prepared, run) = (traffic.under("offline"), traffic.under("online"));
+        outcome.runs.push(Measured {
+            offline: by_step(&offline),
+            online: by_step(&answer.times),
+            offline_up: prepared.bytes_sent,
+            offline_down: prepared.bytes_received,
+            online_up: run.bytes_sent,
+            online_down: run.bytes_received,
+            rounds_online: run.rounds,
+        });
+        let reals = answer.reals.iter();
+        outcome.outputs = reals.map(|m| m.data().to_vec()).collect();
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,151 @@
+//! The client's own randomness: its share of every value.
+//!
+//! The client's share of a product and of a stop's result is a mask that it draws, so it comes from the bundle's seed;
+//! its share of a linear step is a linear image of masks, decrypted from an answer. All of it is known
+//! before there is a text.
+
+use crate::homomorphic::Owner;
+use crate::program::Program;
+use crate::seeds::{Seeds, Use};
+use crate::share::Share;
+use primer_model::text::Input;
+use primer_plan::graph::ValueId;
+use primer_ring::modulus;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(crate) struct Masks {
+    program: Program,
+    seeds: Seeds,
+    /// Linear images, and whatever was drawn and may be needed again.
+    shares: HashMap<ValueId, Arc<Share>>,
+}
+
+impl Masks {
+    pub(crate) fn new(program: &Program, seeds: Seeds) -> Self {
+        Self {
+            program: program.clone(),
+            seeds,
+            shares: HashMap::new(),
+        }
+    }
+
+    /// The mask of the one-hot rows.
+    fn input(&self) -> Share {
+        let graph = self.program.plan().graph();
+        let columns = graph.shape.vocab + graph.shape.types;
+        self.seeds.share(Use::Input, graph.tokens, columns)
+    }
+
+    /// The mask of the padding, one for each key.
+    pub(crate) fn padding(&self) -> Share {
+        let tokens = self.program.plan().graph().tokens;
+        self.seeds.share(Use::Padding, 1, tokens)
+    }
+
+    /// The client's share of a value.
+    pub(crate) fn get(&mut self, id: ValueId) -> Arc<Share> {
+        let draw = || {
+            let value = self.program.plan().graph().value(id);
+            let share = self.seeds.share(Use::Value(id), value.rows, value.cols);
+            Arc::new(share)
+        };
+        Arc::clone(self.shares.entry(id).or_insert_with(draw))
+    }
+
+    /// The client's share of the input or of a value.
+    pub(crate) fn of(&mut self, owner: Owner) -> Arc<Share> {
+        match owner {
+            None => Arc::new(self.input()),
+            Some(id) => self.get(id),
+        }
+    }
+
+    /// The client's share of a linear step.
+    pub(crate) fn insert(&mut self, id: ValueId, share: Share) {
+        self.shares.insert(id, Arc::new(share));
+    }
+
+    /// Drops what can be drawn again. Values that live on after a segment come from stops, so nothing else is
+    /// lost at the end of one.
+    pub(crate) fn forget(&mut self) {
+        self.shares.clear();
+    }
+
+    /// The one-hot rows and the padding, less their masks: what the server gets of the text.
+    pub(crate) fn apply(&self, input: &Input) -> (Share, Share) {
+        let graph = self.program.plan().graph();
+        let mut rows = self.input().negated();
+        for t in 0..graph.tokens {
+            let row = rows.row_mut(t);
+            let (word, kind) = (input.ids[t] as usize, input.types[t] as usize);
+            for hot in [word, graph.shape.vocab + kind] {
+                row[hot] = modulus::add(row[hot], 1);
+            }
+        }
+        let mask = self.padding();
+        let padding = Share::from_fn(1, graph.tokens, |_, t| {
+            modulus::sub(u64::from(t >= input.length), mask.get(0, t))
+        });
+        (rows, padding)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::{Reveal, Scheme};
+    use crate::share::tests::looks_uniform;
+    use primer_model::calibrate::calibrate;
+    use primer_model::fold::FloatWeights;
+    use primer_model::quantise::IntModel;
+    use primer_model::synthetic::{bert_shape, checkpoint};
+    use primer_model::text::TextEncoder;
+    use primer_ring::prg::Prg;
+
+    fn program() -> Program {
+        let mut shape = bert_shape(1, 16, 2);
+        shape.vocab = 6;
+        let weights = FloatWeights::fold(&shape, &checkpoint(&shape, &[3; 16]));
+        let words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb";
+        let text = TextEncoder::from_vocabulary(words.as_bytes(), None).unwrap();
+        let scales = calibrate(&weights, &text, "a b\nb", |_, _| ()).unwrap();
+        let model = IntModel::quantise(&weights, scales).unwrap();
+        Program::new(model.plan(2).unwrap(), Scheme::Fp, Reveal::Outputs).unwrap()
+    }
+
+    /// What the server gets of a fixed text, over many runs.
+    fn views(seed: impl Fn(&mut Prg) -> Seeds) -> (Vec<u64>, Vec<u64>) {
+        let program = program();
+        let input = Input {
+            ids: vec![3, 0],
+            types: vec![1, 0],
+            length: 1,
+            removed: 0,
+            second: vec![None; 2],
+        };
+        let mut rng = Prg::new(&[5; 16]);
+        let (mut rows, mut padding) = (Vec::new(), Vec::new());
+        for _ in 0..4000 {
+            let (row, pad) = Masks::new(&program, seed(&mut rng)).apply(&input);
+            // A hot and a cold element.
+            rows.extend([row.get(0, 3), row.get(1, 5)]);
+            padding.extend(pad.data());
+        }
+        (rows, padding)
+    }
+
+    #[test]
+    fn the_server_sees_uniform_inputs() {
+        let (rows, padding) = views(|rng| Seeds::new(rng.seed()));
+        assert!(looks_uniform(&rows));
+        assert!(looks_uniform(&padding));
+    }
+
+    #[test]
+    fn inputs_under_one_mask_are_not_uniform() {
+        let (rows, padding) = views(|_| Seeds::new([9; 16]));
+        assert!(!looks_uniform(&rows));
+        assert!(!looks_uniform(&padding));
+    }
+}

@@ -1,0 +1,75 @@
+//! How bundles are written and read: in order, once.
+//!
+//! ```text
+//! version, fingerprint of the program, seed
+//! for each segment:  the client's shares of its products (client only)
+//!                    the transfers of its requantisations
+//!                    the material of its garbled circuits
+//! ```
+//!
+//! Nothing says its own length: the program does. A bundle has no protection of its own either; whoever keeps it
+//! on a disk encrypts it, authenticates it and sees to it that it is read once.
+
+use crate::error::{ProtocolError, Result};
+use crate::program::{Program, VERSION};
+use crate::seeds::Seeds;
+use crate::share::Share;
+use primer_ring::modulus::{K, P};
+use primer_ring::pack::{pack, packed_len, unpack};
+use primer_ring::prg::{SEED_BYTES, Seed};
+use std::io::{self, Read, Write};
+use zeroize::{Zeroize, Zeroizing};
+
+/// Bytes before the first segment.
+pub(crate) const HEADER_BYTES: u64 = 2 + 32 + SEED_BYTES as u64;
+
+pub(crate) fn write_header(sink: &mut dyn Write, program: &Program, seeds: &Seeds) -> Result<()> {
+    sink.write_all(&VERSION.to_le_bytes())?;
+    sink.write_all(program.fingerprint())?;
+    Ok(sink.write_all(seeds.bytes())?)
+}
+
+/// The seed of a bundle, if it was made for this program.
+pub(crate) fn read_header(source: &mut dyn Read, program: &Program) -> Result<Seeds> {
+    let (mut version, mut fingerprint, mut seed) = ([0; 2], [0; 32], Seed::default());
+    source.read_exact(&mut version)?;
+    source.read_exact(&mut fingerprint)?;
+    source.read_exact(&mut seed)?;
+    let seeds = Seeds::new(seed);
+    seed.zeroize();
+    if u16::from_le_bytes(version) != VERSION {
+        return Err(ProtocolError::OtherBundle { what: "version" });
+    }
+    if fingerprint != *program.fingerprint() {
+        return Err(ProtocolError::OtherBundle { what: "program" });
+    }
+    Ok(seeds)
+}
+
+/// Bytes of a stored matrix.
+pub(crate) fn share_len(rows: usize, cols: usize) -> u64 {
+    packed_len(rows * cols, K).expect("checked programs have matrices that can be counted") as u64
+}
+
+pub(crate) fn write_share(sink: &mut dyn Write, share: &Share) -> Result<()> {
+    let length = share_len(share.rows(), share.cols());
+    // Reserved at once: a buffer that grows would leave copies behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
+    pack(share.data().iter().copied(), K, &mut bytes);
+    Ok(sink.write_all(&bytes)?)
+}
+
+pub(crate) fn read_share(source: &mut dyn Read, rows: usize, cols: usize) -> Result<Share> {
+    let bytes = read_bytes(source, share_len(rows, cols))?;
+    let mut share = Share::zeros(rows, cols);
+    unpack(&bytes, K, P, share.data_mut())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(share)
+}
+
+/// The next bytes of a bundle.
+pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(vec![0; length as usize]);
+    source.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
