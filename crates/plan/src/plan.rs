@@ -314,7 +314,7 @@ impl Plan {
             }
             Op::Linear { terms, .. } => {
                 for term in terms {
-                    self.validate_exact(term.input, term.weight, output)?;
+                    self.validate_exact(term, output)?;
                     let (dense, mean) = self.term_fractions(term);
                     shift(dense)?;
                     shift(mean)?;
@@ -322,7 +322,7 @@ impl Plan {
             }
             Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
             Op::MergedScores { input, weight, .. } => {
-                self.validate_exact(*input, *weight, output)?;
+                // Exact whatever the width: a requantised value has 23 bits at most.
                 shift(self.merged_fraction(*input, *weight) + read(*input)?)?;
             }
             Op::Mix {
@@ -343,16 +343,11 @@ impl Plan {
     }
 
     /// Integer products run in double precision, which is exact for sums below `2^53`.
-    fn validate_exact(
-        &self,
-        input: ValueId,
-        weight: WeightId,
-        output: ValueId,
-    ) -> Result<(), PlanError> {
-        let Some(format) = self.scale(input).format() else {
-            return Err(self.conflict(input, "it is not fixed"));
+    fn validate_exact(&self, term: &Term, output: ValueId) -> Result<(), PlanError> {
+        let Some(format) = self.scale(term.input).format() else {
+            return Err(self.conflict(term.input, "it is not fixed"));
         };
-        let terms = self.graph.weight(weight).rows;
+        let terms = self.graph.weight(term.weight).rows;
         let bits = format.bits - 1 + (WEIGHT_BITS - 1) + terms.next_power_of_two().ilog2();
         if bits > 52 {
             let reason = format!("sums of {terms} products take {bits} bits, 52 are exact");

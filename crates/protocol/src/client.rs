@@ -9,6 +9,7 @@
 //! Then the transfers of the requantisations, then the garbled circuits, which go to the bundle as they come. What is
 //! held in memory is one segment's shares.
 
+use crate::chgs::{self, ClientMerged, Merged, Sizes};
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, ClientProduct, Factors};
 use crate::hgs;
@@ -263,8 +264,8 @@ impl<'a> Preparation<'a> {
             answers.push(self.asker.answer(channel, exchange)?);
             if exchanges.get(at + 1).is_none_or(|(next, _)| next != index) {
                 let answers = std::mem::take(&mut answers);
-                if let Some(constant) = self.finish(*index, answers, masks) {
-                    stored::write_share(sink, &constant)?;
+                for known in self.finish(*index, answers, masks) {
+                    stored::write_share(sink, &known)?;
                 }
             }
             times.add(program.step(*index), started);
@@ -292,19 +293,23 @@ impl<'a> Preparation<'a> {
     }
 
     /// Makes a step's answers into the client's share of its result, or into what is known of it offline.
-    fn finish(&self, index: usize, answers: Vec<Share>, masks: &mut Masks) -> Option<Share> {
+    fn finish(&self, index: usize, answers: Vec<Share>, masks: &mut Masks) -> Vec<Share> {
+        let graph = self.program.plan().graph();
         match self.program.work(index) {
             Work::Linear(linear) => {
                 let share = hgs::client_offline(linear, answers);
                 masks.insert(self.program.step(index).output(), share);
-                None
+                vec![]
             }
             Work::Product(factors) => {
                 let (r, s) = (masks.get(factors.left), masks.get(factors.right));
-                let graph = self.program.plan().graph();
-                Some(fhgs::client_offline(graph, *factors, (&r, &s), answers))
+                vec![fhgs::client_offline(graph, *factors, (&r, &s), answers)]
             }
-            Work::Requantise(_) | Work::Garbled(..) | Work::Argmax(..) => None,
+            Work::Merged(merged) => {
+                let r = masks.get(merged.input);
+                chgs::client_offline(Sizes::of(graph), &r, answers).into()
+            }
+            Work::Requantise(_) | Work::Garbled(..) | Work::Argmax(..) => vec![],
         }
     }
 
@@ -334,7 +339,7 @@ impl<'a> Preparation<'a> {
         channel: &mut Channel,
         index: usize,
         masks: &mut Masks,
-    ) -> Result<Option<Share>> {
+    ) -> Result<Vec<Share>> {
         let exchanges = self.program.exchanges(index..index + 1)?;
         let mut answers = Vec::new();
         for (_, exchange) in &exchanges {
@@ -348,7 +353,7 @@ impl<'a> Preparation<'a> {
 /// What a segment's steps take from the bundle before its circuits.
 #[derive(Default)]
 struct Material {
-    constants: HashMap<usize, Share>,
+    known: HashMap<usize, Vec<Share>>,
     transfers: HashMap<usize, RequantiseClient>,
 }
 
@@ -372,11 +377,12 @@ impl Walk<'_> {
         }
         let graph = self.program.plan().graph();
         for index in segment.clone() {
-            if let Work::Product(_) = self.program.work(index) {
-                let value = graph.value(self.program.step(index).output());
-                let constant = stored::read_share(&mut *self.source, value.rows, value.cols)?;
-                material.constants.insert(index, constant);
-            }
+            let kept = self
+                .program
+                .work(index)
+                .kept(graph, self.program.step(index));
+            let known = stored::read_shares(&mut *self.source, &kept.client)?;
+            material.known.insert(index, known);
         }
         for index in segment.clone() {
             if let Work::Requantise(input) = self.program.work(index) {
@@ -399,7 +405,14 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            Work::Product(factors) => self.product(channel, index, *factors, material),
+            Work::Product(factors) => {
+                let known = self.known(channel, index, material)?;
+                self.product(channel, index, *factors, known)
+            }
+            Work::Merged(merged) => {
+                let known = self.known(channel, index, material)?;
+                self.merged(channel, index, *merged, known)
+            }
             Work::Requantise(input) => {
                 let transfers = match &mut self.preparation {
                     Some(p) => p.requantise(channel, index, *input, &mut self.masks)?,
@@ -439,29 +452,62 @@ impl Walk<'_> {
         Ok((&mut *self.source, ClientMaterial::stored(job)))
     }
 
+    /// What is known of a step's result before it runs.
+    fn known<const N: usize>(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        material: &mut Material,
+    ) -> Result<[Share; N]> {
+        let known = match &mut self.preparation {
+            Some(preparation) => preparation.now(channel, index, &mut self.masks)?,
+            None => material.known.remove(&index).expect("loaded before"),
+        };
+        let Ok(known) = <[Share; N]>::try_from(known) else {
+            unreachable!("a step's own preparation made these");
+        };
+        Ok(known)
+    }
+
+    fn merged(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        merged: Merged,
+        [constant, image]: [Share; 2],
+    ) -> Result<()> {
+        let plan = self.program.plan();
+        let material = ClientMerged {
+            input: self.masks.get(merged.input),
+            image,
+            constant,
+            mask: self.masks.get(self.program.step(index).output()),
+        };
+        let read = std::iter::once(merged.input);
+        fhgs::client_opens(channel, plan.graph(), read, &mut self.opened)?;
+        let opened = &self.opened[&merged.input];
+        chgs::client_online(channel, plan, merged, material, opened)
+    }
+
     fn product(
         &mut self,
         channel: &mut Channel,
         index: usize,
         factors: Factors,
-        material: &mut Material,
+        [constant]: [Share; 1],
     ) -> Result<()> {
         let plan = self.program.plan();
         let output = self.program.step(index).output();
-        let constant = match &mut self.preparation {
-            Some(preparation) => preparation.now(channel, index, &mut self.masks)?,
-            None => material.constants.remove(&index),
-        };
         let product = ClientProduct {
             left: self.masks.get(factors.left),
             right: self.masks.get(factors.right),
-            constant: constant.expect("prepared before"),
+            constant,
             mask: self.masks.get(output),
         };
         let opened = match self.program.scheme().products() {
             Products::Encrypted => None,
             Products::Opened => {
-                fhgs::client_opens(channel, plan.graph(), factors, &mut self.opened)?;
+                fhgs::client_opens(channel, plan.graph(), factors.values(), &mut self.opened)?;
                 Some(&self.opened)
             }
         };
@@ -493,6 +539,9 @@ impl Walk<'_> {
         }
         let last = &graph.steps[graph.steps.len() - 1];
         answer.times.add(last, started);
+        // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does not wait for it.
+        let source = self.source;
+        std::thread::spawn(move || drop(source));
         Ok(answer)
     }
 }

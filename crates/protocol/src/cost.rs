@@ -3,6 +3,7 @@
 //! Every message has a length that follows from the plan and the scheme, so its bytes can be told before
 //! anything runs. A test compares them with the channel's meter.
 
+use crate::chgs::Sizes;
 use crate::error::Result;
 use crate::homomorphic::{Exchange, Offer, Owner};
 use crate::program::{Form, Program};
@@ -111,12 +112,14 @@ pub fn stored(program: &Program) -> Stored {
         return Stored { client, server };
     }
     for (index, step) in graph.steps.iter().enumerate() {
+        let kept = program.work(index).kept(graph, step);
+        let bytes = |sizes: Vec<(usize, usize)>| -> u64 {
+            let lengths = sizes.iter().map(|(r, c)| stored::share_len(*r, *c));
+            lengths.sum()
+        };
+        (client, server) = (client + bytes(kept.client), server + bytes(kept.server));
         match program.work(index) {
-            Work::Linear(_) => {}
-            Work::Product(_) => {
-                let value = graph.value(step.output());
-                client += stored::share_len(value.rows, value.cols);
-            }
+            Work::Linear(_) | Work::Product(_) | Work::Merged(_) => {}
             Work::Requantise(input) => {
                 let value = graph.value(*input);
                 let (ours, theirs) = requantise::stored_len(value.rows * value.cols);
@@ -164,6 +167,14 @@ impl Count<'_> {
                     let sizes = fresh.into_iter().map(|id| residues(self.size(id)));
                     part.bytes.online_down += sizes.sum::<u64>();
                 }
+                part.bytes.online_up += residues(self.size(program.step(index).output()));
+            }
+            Work::Merged(merged) => {
+                if self.opened.insert(merged.input) {
+                    part.bytes.online_down += residues(self.size(merged.input));
+                }
+                let (rows, cols) = Sizes::of(program.plan().graph()).image();
+                part.bytes.online_down += residues(rows * cols);
                 part.bytes.online_up += residues(self.size(program.step(index).output()));
             }
             Work::Requantise(input) => part.bytes += requantise::cost(self.size(*input)),

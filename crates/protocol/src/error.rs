@@ -50,6 +50,16 @@ pub enum ProtocolError {
         /// What was asked for.
         wanted: String,
     },
+    /// A plan whose scores are not the scheme's.
+    #[error("scheme {scheme} needs a plan with {needed} attention, this one has {found} attention")]
+    Attention {
+        /// The scheme.
+        scheme: &'static str,
+        /// What its plans have.
+        needed: &'static str,
+        /// What this plan has.
+        found: &'static str,
+    },
     /// A plan that would take more memory than a party gives to one inference.
     #[error("{what} has {elements} elements, the limit is {limit}")]
     TooLarge {

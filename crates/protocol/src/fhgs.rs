@@ -77,10 +77,9 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Embed { .. }
-            | Op::Linear { .. }
-            | Op::MergedScores { .. }
-            | Op::Stop { .. } => return None,
+            Op::Embed { .. } | Op::Linear { .. } | Op::MergedScores { .. } | Op::Stop { .. } => {
+                return None;
+            }
         };
         Some(Self { left, right, kind })
     }
@@ -347,10 +346,10 @@ impl Drop for Blocks {
 pub(crate) fn client_opens(
     channel: &mut Channel,
     graph: &Graph,
-    factors: Factors,
+    values: impl Iterator<Item = ValueId>,
     opened: &mut HashMap<ValueId, Share>,
 ) -> Result<()> {
-    for id in factors.values() {
+    for id in values {
         if let Entry::Vacant(place) = opened.entry(id) {
             let value = graph.value(id);
             let mut difference = Share::zeros(value.rows, value.cols);
@@ -380,9 +379,9 @@ pub(crate) fn client_online(
 pub(crate) fn server_opens(
     walk: &mut Walk<'_>,
     channel: &mut Channel,
-    factors: Factors,
+    values: impl Iterator<Item = ValueId>,
 ) -> Result<()> {
-    for id in factors.values() {
+    for id in values {
         if walk.opened.insert(id) {
             let mut difference = walk.get(id).first_rows(walk.get(id).rows());
             let mask = walk

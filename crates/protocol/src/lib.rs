@@ -9,15 +9,18 @@
 //! * Products of two secrets are *FHGS*: offline both parties get shares of the mixed terms; online the
 //!   server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client returns its share less a new
 //!   mask. No homomorphic operation is left online.
+//! * Scores without queries and keys are *CHGS*: the first product as in HGS, the second as in FHGS, nothing
+//!   between them.
 //! * Stops (`primer_stops`): garbled circuits, or one oblivious transfer for each element where there is
 //!   only a requantisation.
 //!
-//! `hgs`, `fhgs` and `stop` are these three, both parties' offline and online halves side by side.
+//! `hgs`, `fhgs`, `chgs` and `stop` are these four, both parties' offline and online halves side by side.
 //! [`Program`] is a plan compiled for a [`Scheme`], [`session`] the handshake with its keys, [`client`] and
 //! [`server`] are the two parties, each the whole stack of its side: `prepare` writes a bundle of
 //! offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
 
+mod chgs;
 pub mod client;
 pub mod cost;
 mod error;

@@ -11,7 +11,7 @@ use crate::scheme::{Reveal, Scheme};
 use crate::work::{Compiler, Work};
 use primer_he::packing::layout::{Chunks, Layout, Packing, Shape};
 use primer_he::params::Params;
-use primer_plan::graph::{Graph, Step};
+use primer_plan::graph::{Graph, Op, Step};
 use primer_plan::plan::Plan;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,6 +43,13 @@ fn check_sizes(graph: &Graph) -> Result<()> {
         let elements = value.rows as u64 * value.cols as u64;
         check(&value.name, elements, MAX_MATRIX)?;
         total += elements;
+    }
+    for step in &graph.steps {
+        if let Op::MergedScores { weight, output, .. } = step.op {
+            let elements = graph.tokens as u64 * graph.weight(weight).cols as u64;
+            check(&graph.value(output).name, elements, MAX_MATRIX)?;
+            total += elements;
+        }
     }
     check("all values together", total, MAX_VALUES)
 }
@@ -84,10 +91,19 @@ impl Program {
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
-    /// give to a plan that it was sent; [`ProtocolError::NoLabel`] if there is no label to reveal;
+    /// give to a plan that it was sent; [`ProtocolError::Attention`] if its scores are not the
+    /// scheme's; [`ProtocolError::NoLabel`] if there is no label to reveal;
     /// [`ProtocolError::Stop`] if it has a stop that cannot be built.
     pub fn new(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
+        let (needed, found) = (scheme.attention(), plan.graph().attention);
+        if needed != found {
+            return Err(ProtocolError::Attention {
+                scheme: scheme.name(),
+                needed: needed.name(),
+                found: found.name(),
+            });
+        }
         let works = Compiler::new(&plan, reveal).works()?;
         let params = Params::products();
         let segments = segments(&plan.graph().steps);
@@ -240,6 +256,7 @@ fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, params: &Params) -> 
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
+    use primer_plan::graph::Attention;
 
     #[test]
     fn plans_beyond_all_measure_are_refused() {
@@ -258,6 +275,12 @@ mod tests {
         assert!(
             error.to_string().starts_with("all values together"),
             "{error}"
+        );
+        let merged = Graph::with_attention(&shape, Attention::Merged, 512);
+        let error = check_sizes(&merged).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "layer0.scores has 67108864 elements, the limit is 67108864"
         );
     }
 }

@@ -1,15 +1,18 @@
 //! Schemes: ways of compiling the plan.
 //!
-//! All schemes compute the same values. They differ in how matrices lie in ciphertexts, in when the
-//! homomorphic work and the stops are prepared, and in what a product of two secrets is made of:
+//! All schemes compute the same values up to rounding. They differ in how matrices lie in ciphertexts, in when the
+//! homomorphic work and the stops are prepared, in what a product of two secrets is made of, and in whether scores
+//! have queries and keys or are merged, which is a matter of the plan:
 //!
-//! | scheme | packing | prepared | products of secrets |
-//! |---|---|---|---|
-//! | `base` | features-first | online, just before use | the paper's: on ciphertexts, online |
-//! | `f` | features-first | offline | opened against masks: nothing homomorphic online |
-//! | `fp` | tokens-first | offline | opened |
+//! | scheme | packing | prepared | products of secrets | scores |
+//! |---|---|---|---|---|
+//! | `base` | features-first | online, just before use | the paper's: on ciphertexts, online | separate |
+//! | `f` | features-first | offline | opened against masks: nothing homomorphic online | separate |
+//! | `fp` | tokens-first | offline | opened | separate |
+//! | `fpc` | tokens-first | offline | opened | merged |
 
 use primer_he::packing::layout::Packing;
+use primer_plan::graph::Attention;
 use serde::{Deserialize, Serialize};
 
 /// A scheme of the paper's cascade.
@@ -21,11 +24,13 @@ pub enum Scheme {
     F,
     /// Primer-FP: HGS and FHGS, tokens-first.
     Fp,
+    /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
+    Fpc,
 }
 
 impl Scheme {
     /// All schemes.
-    pub const ALL: [Self; 3] = [Self::Base, Self::F, Self::Fp];
+    pub const ALL: [Self; 4] = [Self::Base, Self::F, Self::Fp, Self::Fpc];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -33,13 +38,14 @@ impl Scheme {
             Self::Base => "base",
             Self::F => "f",
             Self::Fp => "fp",
+            Self::Fpc => "fpc",
         }
     }
 
     pub(crate) const fn packing(self) -> Packing {
         match self {
             Self::Base | Self::F => Packing::FeaturesFirst,
-            Self::Fp => Packing::TokensFirst,
+            Self::Fp | Self::Fpc => Packing::TokensFirst,
         }
     }
 
@@ -47,7 +53,15 @@ impl Scheme {
     pub const fn prepared(self) -> Prepared {
         match self {
             Self::Base => Prepared::Online,
-            Self::F | Self::Fp => Prepared::Offline,
+            Self::F | Self::Fp | Self::Fpc => Prepared::Offline,
+        }
+    }
+
+    /// How the plans that it compiles compute scores.
+    pub const fn attention(self) -> Attention {
+        match self {
+            Self::Base | Self::F | Self::Fp => Attention::Separate,
+            Self::Fpc => Attention::Merged,
         }
     }
 
@@ -55,7 +69,7 @@ impl Scheme {
     pub const fn products(self) -> Products {
         match self {
             Self::Base => Products::Encrypted,
-            Self::F | Self::Fp => Products::Opened,
+            Self::F | Self::Fp | Self::Fpc => Products::Opened,
         }
     }
 }

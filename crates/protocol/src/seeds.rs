@@ -19,6 +19,8 @@ pub(crate) enum Use {
     Padding,
     /// A value: the client's share of it, or what the server opens its own share with.
     Value(ValueId),
+    /// What the server opens its share of a first product with, where a step has two: of which step.
+    Image { step: usize },
     /// The server's mask of a homomorphic answer: of which step, and which of its answers.
     Answer { step: usize, part: usize },
 }
@@ -30,6 +32,7 @@ impl Use {
             Self::Input => (0, 0),
             Self::Padding => (0, 1),
             Self::Value(id) => (1, id.index() as u64),
+            Self::Image { step } => (u64::MAX, step as u64),
             Self::Answer { step, part } => (2 + part as u64, step as u64),
         };
         u128::from(kind) << 64 | u128::from(number)
@@ -69,6 +72,7 @@ mod tests {
         uses.extend(graph.value_ids().map(Use::Value));
         for step in 0..graph.steps.len() {
             uses.extend((0..4).map(|part| Use::Answer { step, part }));
+            uses.push(Use::Image { step });
         }
         let draw = |seed, what| Seeds::new([seed; 16]).share(what, 1, 2).data().to_vec();
         let distinct: HashSet<Vec<u64>> = uses.iter().map(|what| draw(1, *what)).collect();

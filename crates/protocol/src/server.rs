@@ -4,6 +4,7 @@
 //! [`infer`] walks it again with the masked input, in the clear but for the stops, and consumes the bundle. The
 //! order of the offline phase is the client's ([`crate::client`]).
 
+use crate::chgs;
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, Factors};
 use crate::hgs;
@@ -230,6 +231,11 @@ impl<'a> Preparation<'a> {
             if exchanges.get(at + 1).is_none_or(|(next, _)| next != index) {
                 self.forget(*index);
                 part = 0;
+                if let Work::Merged(merged) = program.work(*index) {
+                    let graph = program.plan().graph();
+                    let correction = chgs::correction(graph, *merged, *index, seeds);
+                    stored::write_share(sink, &correction)?;
+                }
             }
             times.add(program.step(*index), started);
         }
@@ -277,6 +283,10 @@ impl<'a> Preparation<'a> {
                 let (u, v) = (values(factors.left), values(factors.right));
                 let masks = (&u, &v);
                 fhgs::server_offline(answerer, *factors, part, masks, exchange, &mask, rng)
+            }
+            Work::Merged(merged) => {
+                let at = (index, part);
+                chgs::server_offline(answerer, self.model, *merged, at, exchange, seeds, rng)
             }
             Work::Requantise(_) | Work::Garbled(..) | Work::Argmax(..) => {
                 unreachable!("stops have no exchanges")
@@ -339,6 +349,7 @@ impl<'a> Preparation<'a> {
 /// What a segment's steps take from the bundle.
 #[derive(Default)]
 struct Material {
+    corrections: HashMap<usize, Vec<Share>>,
     transfers: HashMap<usize, RequantiseServer>,
     circuits: HashMap<usize, ServerMaterial>,
 }
@@ -400,6 +411,14 @@ impl<'a> Walk<'a> {
         }
         let plan = self.program.plan();
         for index in segment.clone() {
+            let kept = self
+                .program
+                .work(index)
+                .kept(plan.graph(), self.program.step(index));
+            let corrections = stored::read_shares(&mut *self.source, &kept.server)?;
+            material.corrections.insert(index, corrections);
+        }
+        for index in segment.clone() {
             if let Work::Requantise(input) = self.program.work(index) {
                 let value = plan.graph().value(*input);
                 let n = value.rows * value.cols;
@@ -434,6 +453,20 @@ impl<'a> Walk<'a> {
                 Ok(Some(hgs::server_online(self, model, linear, correction)))
             }
             Work::Product(factors) => Ok(Some(self.product(channel, index, *factors)?)),
+            Work::Merged(merged) => {
+                self.now(channel, index)?;
+                let stored = material
+                    .corrections
+                    .remove(&index)
+                    .and_then(|mut c| c.pop());
+                let correction = stored.unwrap_or_else(|| {
+                    chgs::correction(program.plan().graph(), *merged, index, &self.seeds)
+                });
+                fhgs::server_opens(self, channel, std::iter::once(merged.input))?;
+                let step = (*merged, index);
+                let share = chgs::server_online(self, channel, model, step, &correction)?;
+                Ok(Some(share))
+            }
             Work::Requantise(input) => {
                 let transfers = match &mut self.preparation {
                     Some(preparation) => preparation.requantise(channel, *input)?,
@@ -483,7 +516,7 @@ impl<'a> Walk<'a> {
     fn product(&mut self, channel: &mut Channel, index: usize, factors: Factors) -> Result<Share> {
         self.now(channel, index)?;
         if self.program.scheme().products() == Products::Opened {
-            fhgs::server_opens(self, channel, factors)?;
+            fhgs::server_opens(self, channel, factors.values())?;
         }
         let correction = fhgs::correction(self.program, factors, index, &self.seeds)?;
         let output = self.program.step(index).output();

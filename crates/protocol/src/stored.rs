@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version, fingerprint of the program, seed
-//! for each segment:  the client's shares of its products (client only)
+//! for each segment:  what is known of its products and merged scores
 //!                    the transfers of its requantisations
 //!                    the material of its garbled circuits
 //! ```
@@ -59,12 +59,20 @@ pub(crate) fn write_share(sink: &mut dyn Write, share: &Share) -> Result<()> {
     Ok(sink.write_all(&bytes)?)
 }
 
-pub(crate) fn read_share(source: &mut dyn Read, rows: usize, cols: usize) -> Result<Share> {
+fn read_share(source: &mut dyn Read, rows: usize, cols: usize) -> Result<Share> {
     let bytes = read_bytes(source, share_len(rows, cols))?;
     let mut share = Share::zeros(rows, cols);
     unpack(&bytes, K, P, share.data_mut())
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     Ok(share)
+}
+
+/// The matrices of some sizes, in order.
+pub(crate) fn read_shares(source: &mut dyn Read, sizes: &[(usize, usize)]) -> Result<Vec<Share>> {
+    let shares = sizes
+        .iter()
+        .map(|(rows, cols)| read_share(source, *rows, *cols));
+    shares.collect()
 }
 
 /// The next bytes of a bundle.

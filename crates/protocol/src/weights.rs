@@ -1,5 +1,6 @@
 //! The server's weights, as integers and encoded for products with ciphertexts.
 
+use crate::chgs::Merged;
 use crate::error::{ProtocolError, Result};
 use crate::hgs::Scaling;
 use crate::program::Program;
@@ -51,13 +52,19 @@ impl ServerModel {
             weights: graph.weights.iter().map(|_| HeWeight::None).collect(),
         };
         for (index, step) in graph.steps.iter().enumerate() {
-            let Work::Linear(linear) = program.work(index) else {
-                continue;
-            };
-            let rows = graph.value(step.output()).rows;
-            for term in &linear.terms {
-                let encoded = this.encode(rows, term.weight, term.scaling)?;
-                this.weights[term.weight.index()] = encoded;
+            match program.work(index) {
+                Work::Linear(linear) => {
+                    let rows = graph.value(step.output()).rows;
+                    for term in &linear.terms {
+                        let encoded = this.encode(rows, term.weight, term.scaling)?;
+                        this.weights[term.weight.index()] = encoded;
+                    }
+                }
+                Work::Merged(Merged { weight, .. }) => {
+                    let encoded = this.encode(graph.tokens, *weight, Scaling::Dense(0))?;
+                    this.weights[weight.index()] = encoded;
+                }
+                _ => {}
             }
         }
         Ok(this)
@@ -92,6 +99,13 @@ impl ServerModel {
 
     pub(crate) fn encoded(&self, id: WeightId) -> &HeWeight {
         &self.weights[id.index()]
+    }
+
+    pub(crate) fn dense(&self, id: WeightId) -> &Matrix<i16> {
+        match self.weight(id) {
+            IntWeight::Dense(matrix) => matrix,
+            _ => unreachable!("a checked model has a matrix here"),
+        }
     }
 
     pub(crate) fn bias(&self, id: WeightId) -> &Matrix<i64> {

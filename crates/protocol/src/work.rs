@@ -1,5 +1,6 @@
 //! What each step of a plan is to the protocols.
 
+use crate::chgs::{self, Merged, Sizes};
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, Factors};
 use crate::hgs::{self, Linear};
@@ -8,7 +9,7 @@ use crate::program::Program;
 use crate::scheme::Reveal;
 use primer_garble::stop::Stop;
 use primer_plan::function::Function;
-use primer_plan::graph::{Op, Step, ValueId};
+use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Head;
 use primer_stops::Job;
@@ -20,6 +21,8 @@ pub(crate) enum Work {
     Linear(Linear),
     /// A product of two secrets.
     Product(Factors),
+    /// Scores straight from the input of a layer.
+    Merged(Merged),
     /// A requantisation of a value: one transfer for each element.
     Requantise(ValueId),
     /// A garbled circuit on a value.
@@ -34,7 +37,39 @@ impl Work {
         match self {
             Self::Linear(linear) => hgs::exchanges(program, linear, step.output()),
             Self::Product(factors) => fhgs::exchanges(program, *factors),
+            Self::Merged(merged) => chgs::exchanges(program, *merged),
             Self::Requantise(_) | Self::Garbled(..) | Self::Argmax(..) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Rows and columns.
+type Size = (usize, usize);
+
+/// The matrices that the bundles keep of a step, besides what its stop needs.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) client: Vec<Size>,
+    pub(crate) server: Vec<Size>,
+}
+
+impl Work {
+    /// What the bundles keep of the step.
+    pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
+        let value = graph.value(step.output());
+        let result = (value.rows, value.cols);
+        match self {
+            Self::Product(_) => Kept {
+                client: vec![result],
+                server: vec![],
+            },
+            Self::Merged(_) => Kept {
+                client: vec![result, Sizes::of(graph).image()],
+                server: vec![result],
+            },
+            Self::Linear(_) | Self::Requantise(_) | Self::Garbled(..) | Self::Argmax(..) => {
+                Kept::default()
+            }
         }
     }
 }
@@ -76,10 +111,11 @@ impl<'a> Compiler<'a> {
                 Some(function) => self.garbled(input, function),
             };
         }
-        Ok(match Factors::of(step) {
-            Some(factors) => Work::Product(factors),
-            None => Work::Linear(Linear::of(plan, step).expect("a step is of one of these kinds")),
-        })
+        let merged = || Merged::of(plan, step).map(Work::Merged);
+        let linear = || Linear::of(plan, step).map(Work::Linear);
+        let work = Factors::of(step).map(Work::Product);
+        let work = work.or_else(merged).or_else(linear);
+        Ok(work.expect("a step is of one of these kinds"))
     }
 
     fn argmax(&self, input: ValueId) -> Result<Work> {

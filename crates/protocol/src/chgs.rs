@@ -1,0 +1,328 @@
+//! CHGS: the scores of all heads straight from a layer's input, without queries and keys.
+//!
+//! **Relation.** The server holds `x̂ = x - r`, the client `r`. For every head they want shares of
+//! `(x·W + u)·xᵀ`, where `W` and the row `u` are the server's: queries and keys, merged (`primer_plan::bert`).
+//! The first product `y = x·W + u` is shared as HGS does, the second is opened as FHGS does; nothing is
+//! rounded between them.
+//!
+//! ```text
+//! offline   client -> server   Enc(r), unless the server has it: other steps read x too
+//!           server -> client   a = r·W + S, all heads side by side
+//!           server             draws V and U, the masks that its shares of x and y will be opened with
+//!           server -> client   r·(W·Vᵀ) + T and r·Uᵀ + T', all heads, one answer
+//! online    server             ŷ = x̂·W + u - S, its share of y
+//!           server -> client   E = x̂ - V, D = ŷ - U
+//!           client             z = a·rᵀ + a·Eᵀ + D·rᵀ + (r·(W·Vᵀ) + T) + (r·Uᵀ + T')ᵀ
+//!           client -> server   z - t, t drawn offline
+//!           server             ŷ·x̂ᵀ + S·Vᵀ - T - T'ᵀ + (z - t)
+//! ```
+//!
+//! Why it adds up: `y = ŷ + a` and `x = x̂ + r`, so `y·xᵀ = ŷ·x̂ᵀ + ŷ·rᵀ + a·x̂ᵀ + a·rᵀ`. With `ŷ = D + U` the second
+//! term is `D·rᵀ + (r·Uᵀ)ᵀ`; with `x̂ = E + V` the third is `a·Eᵀ + a·Vᵀ`, and `a·Vᵀ = r·(W·Vᵀ) + S·Vᵀ`. Both
+//! products with an unknown are linear in `r`, so the encryption of `r` that HGS needs anyway is enough: the
+//! image `a` is never encrypted. Only the scores have to fit `Z_p`; `y` may wrap.
+//!
+//! **Bytes online:** 41 bits for each element of `x` (unless opened before) and of `y` down, of the scores up.
+//! **Rounds:** one, where separate projections take three. **Learned:** nothing. Every answer is
+//! circuit-private and has its own uniform mask (`S`, `T`, `T'`); `E` and `D` are uniform to the client, which does
+//! not know `V` and `U`; `z - t` is uniform to the server. `S` and `U` cannot be one mask: the client
+//! has `r·W + S`, and a difference to `S` would show it `y`.
+//!
+//! **Deviation from the paper.** There the product is computed online on ciphertexts and the embedding is merged as
+//! well, which a real BERT's LayerNorm forbids: see `docs/protocol/chgs.md`.
+
+use crate::error::Result;
+use crate::homomorphic::{Answerer, Exchange, Offer};
+use crate::kinds::{OPENED, RESHARED};
+use crate::program::{Form, Program};
+use crate::seeds::{Seeds, Use};
+use crate::server::Walk;
+use crate::share::Share;
+use crate::weights::{HeWeight, ServerModel};
+use primer_he::packing::layout::{Chunks, Shape};
+use primer_he::packing::matrix::EncryptedAnswer;
+use primer_he::packing::weights::PreparedWeights;
+use primer_net::Channel;
+use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
+use primer_plan::plan::Plan;
+use primer_ring::matrix::{Matrix, Scratch, product_mod, product_residues};
+use primer_ring::modulus::{self, K, P};
+use primer_ring::prg::Prg;
+use std::sync::Arc;
+
+/// The merged scores of a layer.
+#[derive(Clone, Copy)]
+pub(crate) struct Merged {
+    /// `x`.
+    pub(crate) input: ValueId,
+    /// `W` of all heads side by side.
+    pub(crate) weight: WeightId,
+    bias: WeightId,
+    /// Bits by which the product is shifted left.
+    shift: u32,
+}
+
+impl Merged {
+    /// Of a step; none unless it has merged scores.
+    pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
+        let Op::MergedScores {
+            input,
+            weight,
+            bias,
+            output,
+        } = step.op
+        else {
+            return None;
+        };
+        let fraction = plan.merged_fraction(input, weight) + plan.scale(input).fraction();
+        Some(Self {
+            input,
+            weight,
+            bias,
+            shift: plan.shift(fraction, output),
+        })
+    }
+}
+
+/// Sizes of one step: `x` is `tokens` by `width`, `y` has `width` columns for each head.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    tokens: usize,
+    heads: usize,
+    width: usize,
+}
+
+impl Sizes {
+    pub(crate) fn of(graph: &Graph) -> Self {
+        Self {
+            tokens: graph.tokens,
+            heads: graph.shape.heads,
+            width: graph.shape.hidden,
+        }
+    }
+
+    /// Rows and columns of `y`.
+    pub(crate) const fn image(self) -> (usize, usize) {
+        (self.tokens, self.heads * self.width)
+    }
+
+    /// Rows and columns of both mixed terms in their answer.
+    const fn mixed(self) -> (usize, usize) {
+        (self.tokens, 2 * self.heads * self.tokens)
+    }
+
+    /// `left · rightᵀ` for each head of the left, heads on top of each other.
+    fn scores(self, left: &Share, right: &Share) -> Share {
+        let right = right.transposed();
+        let mut scores = Share::zeros(self.heads * self.tokens, self.tokens);
+        for h in 0..self.heads {
+            let block = Share::from(product_residues(&left.block(h, self.width), &right));
+            let size = block.data().len();
+            scores.data_mut()[h * size..][..size].copy_from_slice(block.data());
+        }
+        scores
+    }
+
+    /// The two mixed terms, or their masks, as scores: the first by queries, the second, by keys, turned.
+    fn add_up(self, parts: &Share) -> Share {
+        let n = self.tokens;
+        Share::from_fn(self.heads * n, n, |r, j| {
+            let (h, i) = (r / n, r % n);
+            let by_key = parts.get(j, (self.heads + h) * n + i);
+            modulus::add(parts.get(i, h * n + j), by_key)
+        })
+    }
+
+    /// What `r` is multiplied with for the mixed terms: `W·Vᵀ` of each head, then `Uᵀ` of each.
+    fn fresh(self, weight: &Matrix<i16>, v: &Share, u: &Share) -> Share {
+        let (n, d) = (self.tokens, self.width);
+        let mut scratch = Scratch::default();
+        let mut fresh = Share::zeros(d, 2 * self.heads * n);
+        for h in 0..self.heads {
+            let turned = weight.columns(h * d, d).transpose();
+            let image = Share::from(product_mod(v, &turned, &mut scratch));
+            for r in 0..d {
+                let row = fresh.row_mut(r);
+                for t in 0..n {
+                    row[h * n + t] = image.get(t, r);
+                    row[(self.heads + h) * n + t] = u.get(t, h * d + r);
+                }
+            }
+        }
+        fresh
+    }
+}
+
+/// Both read the mask that every linear step reads.
+pub(crate) fn exchanges(program: &Program, merged: Merged) -> Result<Vec<Exchange>> {
+    let sizes = Sizes::of(program.plan().graph());
+    let exchange = |size: (usize, usize)| {
+        let offer = Offer {
+            owner: Some(merged.input),
+            form: Form::Rows,
+            cols: sizes.width,
+        };
+        Exchange::new(program, vec![offer], size, |layout| {
+            Chunks::even(layout, size.1)
+        })
+    };
+    Ok(vec![exchange(sizes.image())?, exchange(sizes.mixed())?])
+}
+
+/// What the client needs online.
+pub(crate) struct ClientMerged {
+    /// Its share of `x`.
+    pub(crate) input: Arc<Share>,
+    /// Its share of `y`.
+    pub(crate) image: Share,
+    /// The terms known offline.
+    pub(crate) constant: Share,
+    /// Its share of the result.
+    pub(crate) mask: Arc<Share>,
+}
+
+impl ClientMerged {
+    /// What goes to the server: the client's share less the mask.
+    fn reshare(self, sizes: Sizes, (e, d): (&Share, &Share), shift: u32) -> Share {
+        let mut share = self.constant;
+        share.add(&sizes.scores(&self.image, e));
+        share.add(&sizes.scores(d, &self.input));
+        share.shift(shift);
+        share.sub(&self.mask);
+        share
+    }
+}
+
+/// Offline, the client: the terms of its share that it knows, and its share of `y`.
+pub(crate) fn client_offline(sizes: Sizes, r: &Share, answers: Vec<Share>) -> [Share; 2] {
+    let [image, parts] =
+        <[Share; 2]>::try_from(answers).unwrap_or_else(|_| unreachable!("two exchanges"));
+    let mut constant = sizes.add_up(&parts);
+    constant.add(&sizes.scores(&image, r));
+    [constant, image]
+}
+
+/// Offline, the server: the answer to one exchange.
+pub(crate) fn server_offline(
+    answerer: &mut Answerer<'_>,
+    model: &ServerModel,
+    merged: Merged,
+    (index, part): (usize, usize),
+    exchange: &Exchange,
+    seeds: &Seeds,
+    rng: &mut Prg,
+) -> Result<EncryptedAnswer> {
+    let sizes = Sizes::of(model.program().plan().graph());
+    let mask = seeds.share(
+        Use::Answer { step: index, part },
+        exchange.rows,
+        exchange.cols,
+    );
+    let Offer { owner, form, .. } = exchange.offers[0];
+    if part == 0 {
+        let HeWeight::Dense(weights) = model.encoded(merged.weight) else {
+            unreachable!("merged weights were encoded");
+        };
+        let (evaluator, input) = answerer.with(owner, form);
+        return Ok(evaluator.linear(input, weights, Some(&mask), rng)?.0);
+    }
+    let Masks { v, u } = Masks::of(sizes, merged, index, seeds);
+    let fresh = sizes.fresh(model.dense(merged.weight), &v, &u);
+    let shape = Shape::dense(fresh.rows(), fresh.cols());
+    let params = model.program().params();
+    let weights = PreparedWeights::new(params, &exchange.layout, shape, |_, r, c| fresh.get(r, c))?;
+    let (evaluator, input) = answerer.with(owner, form);
+    Ok(evaluator.linear(input, &weights, Some(&mask), rng)?.0)
+}
+
+/// The masks that the server opens its shares with.
+struct Masks {
+    v: Share,
+    u: Share,
+}
+
+impl Masks {
+    fn of(sizes: Sizes, merged: Merged, index: usize, seeds: &Seeds) -> Self {
+        let (rows, cols) = sizes.image();
+        Self {
+            v: seeds.share(Use::Value(merged.input), sizes.tokens, sizes.width),
+            u: seeds.share(Use::Image { step: index }, rows, cols),
+        }
+    }
+}
+
+/// Offline, the server: what it adds to its own product, `S·Vᵀ` less the masks of the mixed terms.
+pub(crate) fn correction(graph: &Graph, merged: Merged, index: usize, seeds: &Seeds) -> Share {
+    let sizes = Sizes::of(graph);
+    let drawn = |part, (rows, cols)| seeds.share(Use::Answer { step: index, part }, rows, cols);
+    let v = seeds.share(Use::Value(merged.input), sizes.tokens, sizes.width);
+    correct(
+        sizes,
+        &drawn(0, sizes.image()),
+        &v,
+        &drawn(1, sizes.mixed()),
+    )
+}
+
+fn correct(sizes: Sizes, s: &Share, v: &Share, parts: &Share) -> Share {
+    let mut correction = sizes.scores(s, v);
+    correction.sub(&sizes.add_up(parts));
+    correction
+}
+
+/// Online, the client, after what the server opened of `x`: the rest of it, and its answer.
+pub(crate) fn client_online(
+    channel: &mut Channel,
+    plan: &Plan,
+    merged: Merged,
+    material: ClientMerged,
+    opened: &Share,
+) -> Result<()> {
+    let sizes = Sizes::of(plan.graph());
+    let (rows, cols) = sizes.image();
+    let mut image = Share::zeros(rows, cols);
+    channel.recv_residues(OPENED, K, P, image.data_mut())?;
+    let share = material.reshare(sizes, (opened, &image), merged.shift);
+    channel.send_residues(RESHARED, K, share.data().iter().copied())?;
+    Ok(channel.flush()?)
+}
+
+/// Online, the server, after it has opened its share of `x`: its share of the result.
+pub(crate) fn server_online(
+    walk: &mut Walk<'_>,
+    channel: &mut Channel,
+    model: &ServerModel,
+    (merged, index): (Merged, usize),
+    correction: &Share,
+) -> Result<Share> {
+    let sizes = Sizes::of(walk.program.plan().graph());
+    let x = walk.get(merged.input).first_rows(sizes.tokens);
+    let product = product_mod(&x, model.dense(merged.weight), &mut walk.scratch);
+    let mut y = Share::from(product);
+    let bias = model.bias(merged.bias);
+    for t in 0..y.rows() {
+        for (y, u) in y.row_mut(t).iter_mut().zip(bias.row(0)) {
+            *y = modulus::add(*y, modulus::from_signed(*u));
+        }
+    }
+    let (rows, cols) = sizes.image();
+    let what = Use::Answer {
+        step: index,
+        part: 0,
+    };
+    y.sub(&walk.seeds.share(what, rows, cols));
+    let mut difference = y.first_rows(rows);
+    difference.sub(&Masks::of(sizes, merged, index, &walk.seeds).u);
+    channel.send_residues(OPENED, K, difference.data().iter().copied())?;
+    channel.flush()?;
+    let mut sum = sizes.scores(&y, &x);
+    sum.add(correction);
+    sum.shift(merged.shift);
+    let mut reshared = Share::zeros(sum.rows(), sum.cols());
+    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
+    sum.add(&reshared);
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests;
