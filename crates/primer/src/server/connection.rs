@@ -8,7 +8,7 @@ use crate::service::message::{
     self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, printable,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
-use primer_net::Channel;
+use primer_net::{Channel, NetError};
 use primer_protocol::server::{self, Bundle};
 use primer_protocol::session::ServerSession;
 use primer_ring::prg::Prg;
@@ -93,7 +93,11 @@ impl Connection<'_> {
         Reception::Card(Box::new(self.shared.card.clone())).send(&mut self.channel)?;
         loop {
             self.place.stage(Stage::Idle)?;
-            let request = Request::receive(&mut self.channel)?;
+            let request = match Request::receive(&mut self.channel) {
+                // A client that is done may simply go.
+                Err(ServiceError::Net(NetError::PeerGone { .. })) => return Ok(()),
+                request => request?,
+            };
             let answered = match request {
                 Request::Tokenizer => {
                     message::send_tokenizer(&mut self.channel, &self.shared.tokenizer)
@@ -209,12 +213,12 @@ impl Connection<'_> {
         if built.binding != entry.program || built.program.fingerprint() != fingerprint {
             return Err(Refusal::OtherProgram(id).into());
         }
+        // From here on a stop waits for us: the client is about to spend its half.
+        self.place.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
         if !message::receive_spent(&mut self.channel)? {
             return Ok(());
         }
-        // From here on a stop waits for us; before, nothing of ours is spent.
-        self.place.stage(Stage::Inferring)?;
         let started = Instant::now();
         let spent = store
             .spend(id, &self.client, unix_now())

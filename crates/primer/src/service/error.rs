@@ -142,10 +142,12 @@ fn broken(error: &NetError) -> bool {
 
 /// The channel's error inside one of the protocol's, whichever part passed it on.
 fn channel_error(error: &ProtocolError) -> Option<&NetError> {
-    let transfer = |error| match error {
-        &OtError::Net(ref net) => Some(net),
-        _ => None,
-    };
+    fn transfer(error: &OtError) -> Option<&NetError> {
+        match error {
+            OtError::Net(net) => Some(net),
+            _ => None,
+        }
+    }
     match error {
         ProtocolError::Net(net) | ProtocolError::Stops(StopsError::Net(net)) => Some(net),
         ProtocolError::Ot(error) | ProtocolError::Stops(StopsError::Ot(error)) => transfer(error),
