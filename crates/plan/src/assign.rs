@@ -8,7 +8,7 @@
 //! fractional bits than leave this shift at zero or more.
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
-use crate::graph::{Graph, Op, StopFunction, ValueId, WeightKind};
+use crate::graph::{Graph, Op, StopFunction, ValueId, WeightId, WeightKind};
 use crate::scales::{ACTIVATION_BITS, Scale, Scales, WEIGHT_BITS, WeightScale};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
@@ -25,6 +25,8 @@ const OUTPUT_BITS: u32 = 20;
 const SQUARES_RING: u32 = 22;
 /// Fractional bits of a score, in units of log 2.
 const SCORE_FRACTION: u32 = 5;
+/// Fractional bits that the input of merged scores keeps in any case.
+const MERGED_INPUT_FRACTION: i32 = 8;
 /// Distance from the row maximum at which a probability is certainly zero.
 const MASK_DISTANCE: f64 = 13.0;
 /// Fractional bits of an activation's input and of its output.
@@ -139,6 +141,7 @@ pub fn assign(
     let mut assigner = Assigner {
         graph,
         observations,
+        weights,
         values: vec![None; graph.values.len()],
         functions: vec![None; graph.steps.len()],
     };
@@ -162,6 +165,7 @@ pub fn assign(
 struct Assigner<'a> {
     graph: &'a Graph,
     observations: &'a [Observation],
+    weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,
     functions: Vec<Option<Function>>,
 }
@@ -316,30 +320,74 @@ impl Assigner<'_> {
     fn fit_factors(&mut self, index: usize, scores: ValueId) {
         let (query, key) = match self.graph.steps[index - 1].op {
             Op::Scores { query, key, .. } => (query, key),
-            Op::MergedScores { .. } => return,
+            Op::MergedScores { input, weight, .. } => {
+                return self.fit_merged(input, weight, scores);
+            }
             _ => unreachable!("a softmax follows its scores"),
         };
         let excess = self.fraction(query) + self.fraction(key) - self.fraction(scores);
-        if excess <= 0 {
-            return;
-        }
-        let made = self.graph.steps[..index].iter().find_map(|s| match s.op {
-            Op::Stop { input, output, .. } if output == query => Some(input),
+        self.coarsen(query, excess);
+    }
+
+    /// Gives up fractional bits of a merged input where its matrix would be left with too few.
+    ///
+    /// The input is a factor twice, so one bit of it is worth two of the matrix. It gives up bits until the rounding
+    /// of the matrix, about 0.29 units an element and so `0.29·d` units for a row of length `√d` at either
+    /// side, is half a unit of the scores.
+    fn fit_merged(&mut self, input: ValueId, weight: WeightId, scores: ValueId) {
+        let width = self.graph.value(input).cols as f64;
+        let half_unit = f64::from(2 << SCORE_FRACTION);
+        let enough = (0.29 * width * half_unit).log2().ceil() as i32;
+        let finest = Format::fitting(WEIGHT_BITS, self.weights[weight.index()].max_abs).fraction;
+        let room = self.fraction(scores) - 2 * self.fraction(input);
+        let missing = (finest.min(enough) - room + 1) / 2;
+        let sum = self.accumulator_of(input);
+        let spare = (self.fraction(input) - MERGED_INPUT_FRACTION).min(self.slack(sum));
+        self.coarsen(input, missing.min(spare));
+    }
+
+    /// Fractional bits by which a product of rows and factors stays below its accumulator.
+    fn slack(&self, sum: ValueId) -> i32 {
+        let made = self.graph.steps.iter().find_map(|s| match s.op {
+            Op::ScaleRows {
+                input,
+                factor,
+                output,
+            } if output == sum => Some(self.fraction(input) + self.fraction(factor)),
             _ => None,
         });
-        let sum = made.expect("queries leave a stop");
-        for id in [sum, query] {
+        self.fraction(sum) - made.expect("a layer reads a LayerNorm")
+    }
+
+    /// The accumulator that a stop made a value of.
+    fn accumulator_of(&self, value: ValueId) -> ValueId {
+        let made = self.graph.steps.iter().find_map(|s| match s.op {
+            Op::Stop { input, output, .. } if output == value => Some(input),
+            _ => None,
+        });
+        made.expect("fixed values leave a stop")
+    }
+
+    /// Takes fractional bits from a requantised value and its accumulator; none if there are none to take.
+    fn coarsen(&mut self, value: ValueId, bits: i32) {
+        if bits <= 0 {
+            return;
+        }
+        for id in [self.accumulator_of(value), value] {
             let coarser = match self.values[id.index()].expect("steps come in order") {
                 Scale::Accumulator {
                     fraction,
                     ring_bits,
                 } => Scale::Accumulator {
-                    fraction: fraction - excess,
+                    fraction: fraction - bits,
                     ring_bits,
                 },
-                Scale::Fixed { bits, fraction } => Scale::Fixed {
-                    bits,
-                    fraction: fraction - excess,
+                Scale::Fixed {
+                    bits: width,
+                    fraction,
+                } => Scale::Fixed {
+                    bits: width,
+                    fraction: fraction - bits,
                 },
             };
             self.values[id.index()] = Some(coarser);

@@ -93,32 +93,38 @@ fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
 }
 
 #[test]
-fn merged_weights_leave_room_for_the_input_twice() {
-    // Narrow scores have a fine accumulator, wide ones a coarse one.
-    let mut limited = [0; 2];
-    for reached in [5.0, 3_000.0] {
+fn a_merged_input_gives_up_bits_for_its_matrix() {
+    let finest = Format::fitting(WEIGHT_BITS, 0.8).fraction;
+    // Half a unit of 1/32 with 64 features.
+    let enough = (0.29 * 64.0 * 64.0f64).log2().ceil() as i32;
+    assert!(enough < finest);
+    // Narrow scores have a fine accumulator, wide ones a coarse one. The input has 11 bits after the point.
+    let mut given_up = Vec::new();
+    for reached in [5.0, 50.0, 100.0, 3_000.0] {
         let mut seen = Seen::with_attention(&shape(), Attention::Merged);
-        seen.set("layer0.scores", range(-reached, reached));
+        seen.set("layer1.scores", range(-reached, reached));
         let plan = seen.plan();
-        let steps = &plan.graph().steps;
-        for step in steps.iter().filter(|s| s.layer == Some(0)) {
-            let Op::MergedScores {
-                input,
-                weight,
-                output,
-                ..
-            } = step.op
-            else {
-                continue;
-            };
-            let input = plan.scale(input).fraction();
-            let room = plan.scale(output).fraction() - 2 * input;
-            let finest = Format::fitting(WEIGHT_BITS, 0.8).fraction;
-            assert_eq!(plan.weight_scale(weight).fraction(), finest.min(room));
-            limited[usize::from(room < finest)] += 1;
-        }
+        let mut steps = plan.graph().steps.iter().filter(|s| s.layer == Some(1));
+        let (input, weight, output) = steps
+            .find_map(|step| match step.op {
+                Op::MergedScores {
+                    input,
+                    weight,
+                    output,
+                    ..
+                } => Some((input, weight, output)),
+                _ => None,
+            })
+            .unwrap();
+        let format = plan.scale(input).format().unwrap();
+        let room = plan.scale(output).fraction() - 2 * format.fraction;
+        let fraction = plan.weight_scale(weight).fraction();
+        assert_eq!(fraction, finest.min(room));
+        assert!(fraction >= enough || format.fraction == 8, "{reached}");
+        given_up.push(Format::fitting(15, 7.5).fraction - format.fraction);
     }
-    assert_eq!(limited, [1, 1]);
+    // None where there is room; never below eight.
+    assert_eq!(given_up, [0, 0, 1, 3]);
 }
 
 #[test]

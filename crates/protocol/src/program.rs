@@ -276,11 +276,13 @@ mod tests {
             error.to_string().starts_with("all values together"),
             "{error}"
         );
+        (shape.layers, shape.hidden) = (1, 4096);
+        assert!(check_sizes(&Graph::bert(&shape, 512)).is_ok());
         let merged = Graph::with_attention(&shape, Attention::Merged, 512);
         let error = check_sizes(&merged).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "layer0.scores has 67108864 elements, the limit is 67108864"
+            "layer0.scores has 268435456 elements, the limit is 67108864"
         );
     }
 }

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{
-    Run, check, classify, demo, encode, fixture, infer_revealing, reference, rounded, small, tiny,
-    words,
+    Run, check, classify, demo, encode, fixture, infer_revealing, reference, rounded, small,
+    small_for, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
@@ -25,19 +25,21 @@ fn close_to_rounding(model: &IntModel, input: &Input, run: &Run, bound: f64) {
 
 #[test]
 fn the_embedded_model_on_a_sentence() {
-    let (model, text) = demo();
-    let input = encode(&text, "a warm and funny film", None, 8);
-    let run = check(&model, &input, Scheme::Fp);
-    close_to_rounding(&model, &input, &run, 0.005);
-    let logits = run.answer.reals[0].row(0);
-    assert!(logits[1] > logits[0], "{logits:?}");
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let (model, text) = demo(scheme);
+        let input = encode(&text, "a warm and funny film", None, 8);
+        let run = check(&model, &input, scheme);
+        close_to_rounding(&model, &input, &run, 0.005);
+        let logits = run.answer.reals[0].row(0);
+        assert!(logits[1] > logits[0], "{logits:?}");
+    }
 }
 
 #[test]
 fn every_scheme_on_a_padded_pair() {
-    let model = tiny();
     let input = words(5, 3, 0);
     for scheme in Scheme::ALL {
+        let model = tiny_for(scheme);
         let run = check(&model, &input, scheme);
         close_to_rounding(&model, &input, &run, 0.0005);
     }
@@ -45,15 +47,14 @@ fn every_scheme_on_a_padded_pair() {
 
 #[test]
 fn a_single_token_in_every_scheme() {
-    let model = tiny();
     for scheme in Scheme::ALL {
-        check(&model, &words(1, 1, 0), scheme);
+        check(&tiny_for(scheme), &words(1, 1, 0), scheme);
     }
 }
 
 #[test]
 fn only_the_label_is_revealed() {
-    let (model, text) = demo();
+    let (model, text) = demo(Scheme::Fp);
     for (words, label) in [("a warm and funny film", 1), ("a dull , stupid mess", 0)] {
         let input = encode(&text, words, None, 8);
         let run = infer_revealing(&model, &input, Scheme::Fp, Reveal::Label);
@@ -72,16 +73,18 @@ fn only_the_label_is_revealed() {
 
 #[test]
 fn the_span_head() {
-    let (model, text) = fixture("random-qa");
-    let input = encode(&text, "who made it", Some("a good film"), 12);
-    let run = check(&model, &input, Scheme::Fp);
-    assert_eq!(run.answer.integers.len(), 1);
-    assert_eq!(run.answer.reals[0].cols(), 2);
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let (model, text) = fixture("random-qa", scheme);
+        let input = encode(&text, "who made it", Some("a good film"), 12);
+        let run = check(&model, &input, scheme);
+        assert_eq!(run.answer.integers.len(), 1);
+        assert_eq!(run.answer.reals[0].cols(), 2);
+    }
 }
 
 #[test]
 fn the_bare_encoder() {
-    let (model, text) = fixture("random-encoder");
+    let (model, text) = fixture("random-encoder", Scheme::Fp);
     check(&model, &encode(&text, "a good film", None, 7), Scheme::Fp);
     for pooled in [false, true] {
         let model = small(1, 32, 2, Head::Encoder { pooled });
@@ -92,27 +95,53 @@ fn the_bare_encoder() {
 
 #[test]
 fn thirty_and_sixty_four_tokens() {
-    let model = small(1, 16, 2, classify());
-    for tokens in [30, 64] {
-        check(&model, &words(tokens, tokens - 5, 2), Scheme::Fp);
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let model = tiny_for(scheme);
+        for tokens in [30, 64] {
+            check(&model, &words(tokens, tokens - 5, 2), scheme);
+        }
     }
 }
 
 #[test]
 fn a_padded_pair_at_width_128() {
-    let model = small(2, 128, 4, classify());
-    check(&model, &words(7, 5, 0), Scheme::Fp);
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let model = small_for(scheme, 2, (128, 4), classify());
+        check(&model, &words(7, 5, 0), scheme);
+    }
 }
 
 #[test]
 #[ignore = "a minute or more: cargo test -p primer-protocol --test inference -- --ignored"]
 fn the_embedded_model_in_every_scheme_and_with_more_tokens() {
-    let (model, text) = demo();
+    let (model, text) = demo(Scheme::Fp);
     for scheme in [Scheme::Base, Scheme::F] {
         check(&model, &encode(&text, "a warm film", None, 5), scheme);
     }
     for tokens in [30, 64] {
         let input = encode(&text, "a warm film", Some("it is funny and sad"), tokens);
         check(&model, &input, Scheme::Fp);
+        check(&demo(Scheme::Fpc).0, &input, Scheme::Fpc);
+    }
+}
+
+/// The scheme says which plans it compiles, and others are refused by name.
+#[test]
+fn a_plan_with_another_attention_is_refused() {
+    for (scheme, other, message) in [
+        (
+            Scheme::Fpc,
+            Scheme::Fp,
+            "scheme fpc needs a plan with merged attention, this one has separate attention",
+        ),
+        (
+            Scheme::Base,
+            Scheme::Fpc,
+            "scheme base needs a plan with separate attention, this one has merged attention",
+        ),
+    ] {
+        let plan = tiny_for(other).plan(2).unwrap();
+        let error = Program::new(plan, scheme, Reveal::Outputs).err().unwrap();
+        assert_eq!(error.to_string(), message);
     }
 }

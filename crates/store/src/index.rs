@@ -3,14 +3,17 @@
 //! The caller holds the store's lock as long as an [`Index`] lives. Every commit is durable when it returns
 //! (redb's default), in two phases and with its allocator's state, so that opening after a crash takes no longer than
 //! after a clean close, and half a commit cannot pass for a whole one.
+//!
+//! Opening and closing for writing costs syncs of its own, so an index is opened for reading, and for writing only when
+//! there is something to write: whoever asks for what is not there costs no sync.
 
 use crate::error::{Result, StoreError};
 use crate::files;
 use crate::id::BundleId;
 use crate::record::{self, Entry, Past};
 use redb::{
-    Database, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition,
-    WriteTransaction,
+    Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable, Table,
+    TableDefinition, WriteTransaction,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,8 +28,13 @@ const ABOUT: TableDefinition<'static, &'static str, &'static [u8]> = TableDefini
 const CACHE_BYTES: usize = 4 << 20;
 
 pub(crate) struct Index {
-    database: Database,
+    database: Handle,
     path: PathBuf,
+}
+
+enum Handle {
+    Reading(ReadOnlyDatabase),
+    Writing(Database),
 }
 
 /// The tables within one transaction.
@@ -60,28 +68,31 @@ impl Index {
             .set_cache_size(CACHE_BYTES)
             .create_file(file)
             .map_err(fault(&path))?;
-        let index = Self { database, path };
-        let txn = index.begin()?;
+        let mut txn = database.begin_write().map_err(fault(&path))?;
+        txn.set_quick_repair(true);
         {
-            let mut about = txn.open_table(ABOUT).map_err(fault(&index.path))?;
+            let mut about = txn.open_table(ABOUT).map_err(fault(&path))?;
             about
                 .insert("key", key_check.as_slice())
-                .map_err(fault(&index.path))?;
-            Tables::open(&txn, &index.path)?;
+                .map_err(fault(&path))?;
+            Tables::open(&txn, &path)?;
         }
-        txn.commit().map_err(fault(&index.path))?;
-        drop(index.database);
-        fs::rename(&index.path, Self::path(dir))
-            .map_err(StoreError::file("rename", &index.path))?;
+        txn.commit().map_err(fault(&path))?;
+        drop(database);
+        fs::rename(&path, Self::path(dir)).map_err(StoreError::file("rename", &path))?;
         files::sync_dir(dir)
     }
 
     pub(crate) fn open(dir: &Path) -> Result<Self> {
         let path = Self::path(dir);
-        let database = Database::builder()
+        let reading = Database::builder()
             .set_cache_size(CACHE_BYTES)
-            .open(&path)
-            .map_err(fault(&path))?;
+            .open_read_only(&path);
+        let database = match reading {
+            Ok(database) => Handle::Reading(database),
+            // After a crash it has to be put right first, which only a writer may.
+            Err(_) => Handle::Writing(open_for_writing(&path)?),
+        };
         Ok(Self { database, path })
     }
 
@@ -92,22 +103,29 @@ impl Index {
         Ok(value.map(|v| v.value().to_vec()).unwrap_or_default())
     }
 
-    fn begin(&self) -> Result<WriteTransaction> {
-        let mut txn = self.database.begin_write().map_err(fault(&self.path))?;
-        txn.set_quick_repair(true);
-        Ok(txn)
-    }
-
     fn reading(&self) -> Result<ReadTransaction> {
-        self.database.begin_read().map_err(fault(&self.path))
+        let txn = match &self.database {
+            Handle::Reading(database) => database.begin_read(),
+            Handle::Writing(database) => database.begin_read(),
+        };
+        txn.map_err(fault(&self.path))
     }
 
     /// One transaction: all of it is on the disk when this returns, or none if `change` fails.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Tables<'_>) -> Result<T>) -> Result<T> {
-        let txn = self.begin()?;
+    pub(crate) fn change<T>(self, change: impl FnOnce(&mut Tables<'_>) -> Result<T>) -> Result<T> {
+        let Self { database, path } = self;
+        let database = match database {
+            Handle::Writing(database) => database,
+            Handle::Reading(database) => {
+                drop(database);
+                open_for_writing(&path)?
+            }
+        };
+        let mut txn = database.begin_write().map_err(fault(&path))?;
+        txn.set_quick_repair(true);
         // Dropped without a commit, the transaction is undone.
-        let done = change(&mut Tables::open(&txn, &self.path)?)?;
-        txn.commit().map_err(fault(&self.path))?;
+        let done = change(&mut Tables::open(&txn, &path)?)?;
+        txn.commit().map_err(fault(&path))?;
         Ok(done)
     }
 
@@ -147,6 +165,13 @@ impl Index {
             .map_err(fault(&self.path))?;
         collect(&table, &self.path, record::decode_past)
     }
+}
+
+fn open_for_writing(path: &Path) -> Result<Database> {
+    Database::builder()
+        .set_cache_size(CACHE_BYTES)
+        .open(path)
+        .map_err(fault(path))
 }
 
 fn collect<T>(

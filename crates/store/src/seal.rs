@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn text(bytes: usize) -> Vec<u8> {
-        (0..bytes).map(|i| (i * 31 >> 3) as u8).collect()
+        (0..bytes).map(|i| ((i * 31) >> 3) as u8).collect()
     }
 
     #[test]

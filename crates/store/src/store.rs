@@ -59,9 +59,14 @@ pub(crate) struct Shared {
 
 /// The lock, and the index open under it.
 struct Turn<'s> {
-    // Dropped in this order: the index is closed before others may open it.
+    // The index is closed before others may open it: it comes first here, and last where this is taken apart.
     index: Index,
-    _lock: File,
+    lock: Lock<'s>,
+}
+
+/// The lock alone: kept while bulk files follow what the index says.
+struct Lock<'s> {
+    _file: File,
     _turn: MutexGuard<'s, ()>,
 }
 
@@ -137,8 +142,8 @@ impl Store {
                 limit: ATTACHMENT_LIMIT,
             });
         }
-        let turn = self.0.turn()?;
-        if turn.index.entry(meta.id)?.is_some() || turn.index.past(meta.id)?.is_some() {
+        let Turn { lock: _lock, index } = self.0.turn()?;
+        if index.entry(meta.id)?.is_some() || index.past(meta.id)?.is_some() {
             return Err(StoreError::Taken { id: meta.id });
         }
         let mut unique = [0; 8];
@@ -148,7 +153,7 @@ impl Store {
         let file = files::create_private(&path)?;
         // Locked before the store's lock goes, so that no sweep finds it unlocked.
         let locked = file.lock().map_err(StoreError::file("lock", &path));
-        drop(turn);
+        drop((index, _lock));
         locked.inspect_err(|_| drop(files::remove(&path)))?;
         Draft::begin(self.0.clone(), meta, path, file)
     }
@@ -159,21 +164,19 @@ impl Store {
     /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent (or deleted) before,
     /// [`StoreError::Expired`], [`StoreError::Damaged`].
     pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
-        let turn = self.0.turn()?;
+        let Turn { lock: _lock, index } = self.0.turn()?;
         // What cannot be spent is refused without a write: an impatient peer costs no sync.
-        if let Some(past) = turn.index.past(id)?.filter(|past| past.peer == *peer) {
+        if let Some(past) = index.past(id)?.filter(|past| past.peer == *peer) {
             let (fate, at) = (past.fate, past.at);
             return Err(StoreError::Gone { id, fate, at });
         }
-        let entry = turn.index.entry(id)?.filter(|entry| entry.peer == *peer);
+        let entry = index.entry(id)?.filter(|entry| entry.peer == *peer);
         let entry = entry.ok_or(StoreError::Unknown { id })?;
         if entry.expires <= now {
             let expires = entry.expires;
             return Err(StoreError::Expired { id, expires, now });
         }
-        let taken = turn
-            .index
-            .change(|tables| self.0.take(tables, &entry, now))?;
+        let taken = index.change(|tables| self.0.take(tables, &entry, now))?;
         match taken {
             Ok((bulk, attachment)) => self.0.hand_out(entry, bulk, attachment),
             Err(fault) => {
@@ -185,15 +188,15 @@ impl Store {
 
     /// Takes any bundle that will do: the one for the fewest tokens, and of those the one that expires first.
     pub fn spend_any(&self, wanted: &Wanted, now: u64) -> Result<Option<Spent>> {
-        let turn = self.0.turn()?;
-        let mut fitting = turn.index.entries()?;
+        let Turn { lock: _lock, index } = self.0.turn()?;
+        let mut fitting = index.entries()?;
         fitting.retain(|entry| wanted.fits(entry) && entry.expires > now);
         if fitting.is_empty() {
             return Ok(None);
         }
         fitting.sort_by_key(|entry| (entry.tokens, entry.expires, entry.created, entry.id));
         let mut damaged = Vec::new();
-        let taken = turn.index.change(|tables| {
+        let taken = index.change(|tables| {
             for entry in fitting {
                 match self.0.take(tables, &entry, now)? {
                     Ok((bulk, attachment)) => return Ok(Some((entry, bulk, attachment))),
@@ -233,33 +236,32 @@ impl Store {
 
     /// How much is stored, and for whom.
     pub fn usage(&self) -> Result<Usage> {
-        let turn = self.0.turn()?;
+        let Turn { lock: _lock, index } = self.0.turn()?;
         let mut usage = Usage::default();
-        turn.index.entries()?.iter().for_each(|e| usage.add(e));
-        usage.tombstones = turn.index.pasts()?.len() as u64;
+        index.entries()?.iter().for_each(|e| usage.add(e));
+        usage.tombstones = index.pasts()?.len() as u64;
         Ok(usage)
     }
 
     /// Deletes a bundle unspent; its name stays taken.
     pub fn delete(&self, id: BundleId, now: u64) -> Result<()> {
-        let turn = self.0.turn()?;
-        let Some(entry) = turn.index.entry(id)? else {
-            return Err(match turn.index.past(id)? {
+        let Turn { lock: _lock, index } = self.0.turn()?;
+        let Some(entry) = index.entry(id)? else {
+            return Err(match index.past(id)? {
                 Some(Past { fate, at, .. }) => StoreError::Gone { id, fate, at },
                 None => StoreError::Unknown { id },
             });
         };
-        turn.index
-            .change(|tables| tables.bury(&tombstone(&entry, Fate::Deleted, now)))?;
+        index.change(|tables| tables.bury(&tombstone(&entry, Fate::Deleted, now)))?;
         self.0.erase(&self.0.bundle_path(id))
     }
 
     /// Deletes what has expired, and forgets tombstones that nobody can need any more.
     pub fn delete_expired(&self, now: u64) -> Result<Removed> {
-        let turn = self.0.turn()?;
-        let mut expired = turn.index.entries()?;
+        let Turn { lock: _lock, index } = self.0.turn()?;
+        let mut expired = index.entries()?;
         expired.retain(|entry| entry.expires <= now);
-        let old = turn.index.pasts()?.into_iter().filter(|p| p.until <= now);
+        let old = index.pasts()?.into_iter().filter(|p| p.until <= now);
         let old: Vec<_> = old.map(|past| past.id).collect();
         let removed = Removed {
             bundles: expired.len() as u64,
@@ -269,7 +271,7 @@ impl Store {
         if removed == Removed::default() {
             return Ok(removed);
         }
-        turn.index.change(|tables| {
+        index.change(|tables| {
             for entry in &expired {
                 tables.bury(&tombstone(entry, Fate::Expired, now))?;
             }
@@ -308,14 +310,16 @@ impl Shared {
         let lock = files::lock(&self.dir, self.patience)?;
         Ok(Turn {
             index: Index::open(&self.dir)?,
-            _lock: lock,
-            _turn: turn,
+            lock: Lock {
+                _file: lock,
+                _turn: turn,
+            },
         })
     }
 
     /// Gives a written and synced draft its name, and the index its entry.
     pub(crate) fn publish(&self, meta: &Meta, draft: &Path, bytes: u64) -> Result<()> {
-        let turn = self.turn()?;
+        let Turn { lock: _lock, index } = self.turn()?;
         let path = self.bundle_path(meta.id);
         let entry = Entry {
             id: meta.id,
@@ -328,7 +332,7 @@ impl Shared {
             file_bytes: HEADER_BYTES as u64 + sealed_bytes(bytes),
         };
         let mut renamed = false;
-        let published = turn.index.change(|tables| {
+        let published = index.change(|tables| {
             if tables.entry(meta.id)?.is_some() || tables.past(meta.id)?.is_some() {
                 return Err(StoreError::Taken { id: meta.id });
             }

@@ -72,7 +72,7 @@ fn work(dir: &Path) {
         }
         draft.commit().unwrap();
         note(dir, "stored", &id.to_string());
-        if rng.next_u32() % 4 == 0 {
+        if rng.next_u32().is_multiple_of(4) {
             continue;
         }
         if let Some(mut spent) = store.spend_any(&wanted, NOW).unwrap() {

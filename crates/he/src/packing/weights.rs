@@ -3,14 +3,14 @@
 //! Diagonal `r` of a chunk pair has at feature `f` the weight from input feature `f + r` to output
 //! feature `f`. It is periodic along the rows and the same in both, so as a polynomial it lives in
 //! the subring of `X^(N/2·period)` and is fixed by `X -> X^-1`: `period` coefficients and, for each prime, `period`
-//! values, 1/32 of a whole transform for 30 tokens ([`crate::folded`]).
+//! values, 1/32 of a whole transform for 30 tokens (`folded`).
 //!
 //! Baby-step giant-step: `r = g·B + b`. The product is `Σ_g rot_gB(Σ_b w_gb ⊙ rot_b(x))` with `w_gb` the
 //! diagonal rotated back by `gB`. The outer sum's rotations are the giant steps.
 //!
 //! Values of all primes take `4·(L+1)·period` bytes a diagonal: 33 MB for 768×768 and 30 tokens, 1.3 GB for the embedding.
 //! Where that does not fit, [`PreparedWeights::streamed`] keeps the matrix itself (two bytes a weight) and encodes each group
-//! when it is used ([`crate::packing::encode`]), which makes a product 1.4 to 1.9 times as long.
+//! when it is used (`encode`), which makes a product 1.4 to 1.9 times as long.
 
 use crate::error::{HeError, agree};
 use crate::kernel::weighted::Runs;

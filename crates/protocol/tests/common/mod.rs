@@ -41,8 +41,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Quantises a model with scales from the calibration text.
-fn quantise(weights: &FloatWeights, text: &TextEncoder) -> Arc<IntModel> {
+/// Quantises a model as a scheme wants it, with scales from the calibration text.
+fn quantise(weights: &FloatWeights, text: &TextEncoder, scheme: Scheme) -> Arc<IntModel> {
+    let weights = &weights.with_attention(scheme.attention());
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
@@ -50,25 +51,25 @@ fn quantise(weights: &FloatWeights, text: &TextEncoder) -> Arc<IntModel> {
     Arc::new(IntModel::quantise(weights, scales).unwrap())
 }
 
-fn load(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
+fn load(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
     let LoadedModel {
         shape,
         checkpoint,
         text,
     } = ModelFiles::open(dir).unwrap().load().unwrap();
     (
-        quantise(&FloatWeights::fold(&shape, &checkpoint), &text),
+        quantise(&FloatWeights::fold(&shape, &checkpoint), &text, scheme),
         text,
     )
 }
 
 /// The embedded model.
-pub fn demo() -> (Arc<IntModel>, TextEncoder) {
-    load(&root().join("models/sst2-demo"))
+pub fn demo(scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
+    load(&root().join("models/sst2-demo"), scheme)
 }
 
 /// One of the random models that the loading tests use, with the embedded model's vocabulary.
-pub fn fixture(name: &str) -> (Arc<IntModel>, TextEncoder) {
+pub fn fixture(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
     let dir = tempfile::tempdir().unwrap();
     let from = root().join("crates/model/tests/fixtures").join(name);
     for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
@@ -76,7 +77,7 @@ pub fn fixture(name: &str) -> (Arc<IntModel>, TextEncoder) {
     }
     let vocab = root().join("models/sst2-demo/vocab.txt");
     std::fs::copy(vocab, dir.path().join("vocab.txt")).unwrap();
-    load(dir.path())
+    load(dir.path(), scheme)
 }
 
 /// The words of the small random models.
@@ -86,6 +87,16 @@ const WORDS: [&str; 12] = [
 
 /// A random model with twelve words: quick even where features come first.
 pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntModel> {
+    small_for(Scheme::Fp, layers, (hidden, heads), head)
+}
+
+/// The same for another scheme, of which only the attention matters.
+pub fn small_for(
+    scheme: Scheme,
+    layers: usize,
+    (hidden, heads): (usize, usize),
+    head: Head,
+) -> Arc<IntModel> {
     let shape = Shape {
         vocab: WORDS.len(),
         positions: 96,
@@ -95,12 +106,17 @@ pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntM
     };
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
     let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
-    quantise(&weights, &text)
+    quantise(&weights, &text, scheme)
 }
 
 /// The smallest model that has every kind of step.
 pub fn tiny() -> Arc<IntModel> {
-    small(1, 16, 2, classify())
+    tiny_for(Scheme::Fp)
+}
+
+/// The same for another scheme.
+pub fn tiny_for(scheme: Scheme) -> Arc<IntModel> {
+    small_for(scheme, 1, (16, 2), classify())
 }
 
 /// A head with two labels.
