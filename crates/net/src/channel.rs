@@ -77,6 +77,12 @@ impl Channel {
         Ok(Self::shaped(TcpWriter(output), socket, options, None))
     }
 
+    /// A channel over any two streams of bytes, unencrypted: recorded or invented ones. Time-outs are the streams' own
+    /// affair.
+    pub fn over(output: impl Write + Send + 'static, input: impl Read + Send + 'static) -> Self {
+        Self::new(Box::new(output), Box::new(input), None, None)
+    }
+
     /// The server's end of a TLS channel.
     ///
     /// # Errors

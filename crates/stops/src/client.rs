@@ -111,10 +111,10 @@ impl ClientMaterial {
         Ok(channel.flush()?)
     }
 
-    /// Online, for a stop that shows its result: the positions, one for each instance.
+    /// Online, for a stop that shows its result: the positions, one for each instance, all within the row.
     ///
     /// # Errors
-    /// [`StopsError`] of the channel and the stored material.
+    /// [`StopsError`] of the channel and the stored material; [`StopsError::Position`].
     pub fn show(
         self,
         channel: &mut Channel,
@@ -126,7 +126,18 @@ impl ClientMaterial {
             // A row of one element has no position to tell.
             return Ok(vec![0; self.job.instances()]);
         }
-        Ok(revealed.chunks_exact(bits).map(Stop::position).collect())
+        // Rows need not be powers of two, so wrong labels can spell a position that is not there.
+        let (stop, row) = (self.job.stop().name(), self.job.stop().row());
+        let positions = revealed.chunks_exact(bits).map(Stop::position);
+        let checked = positions.map(|position| match position < row {
+            true => Ok(position),
+            false => Err(StopsError::Position {
+                stop,
+                position,
+                row,
+            }),
+        });
+        checked.collect()
     }
 
     fn evaluate(

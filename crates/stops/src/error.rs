@@ -42,6 +42,16 @@ pub enum StopsError {
         /// Bytes given.
         got: u64,
     },
+    /// A stop showed a position that its rows do not have: the peer's labels or the stored circuits are wrong.
+    #[error("{stop} shows position {position} of a row of {row}")]
+    Position {
+        /// Which stop.
+        stop: &'static str,
+        /// The position.
+        position: usize,
+        /// Elements of a row.
+        row: usize,
+    },
     /// The job is larger than anything a model needs.
     #[error("{instances} instances of {stop} are {amount} {what}, the limit is {limit}")]
     Limit {

@@ -244,3 +244,29 @@ fn wrong_counts_of_our_own_are_errors() {
         format!("GELU: 3 shares instead of {COUNT}")
     );
 }
+
+#[test]
+fn a_position_beyond_the_row_is_refused() {
+    let job = Job::new(Arc::new(Stop::argmax(16, 3).unwrap()), 200).unwrap();
+    let values = vec![5; job.elements()];
+    let (server, client) = share(&values, 16, &mut Prg::from_os());
+    let shown = run(
+        Transport::Memory,
+        |p| {
+            let mut stored = Vec::new();
+            let material =
+                ClientMaterial::prepare(p.channel, &mut p.receiver, &job, &client, &mut stored)?;
+            // Wrong labels make random positions; of 200 in 0..4, hardly ever is none a 3.
+            for label in stored[..16 * 16 * job.elements()].chunks_exact_mut(16) {
+                label[0] ^= 4;
+            }
+            Ok(material.show(p.channel, &mut &stored[..]))
+        },
+        |p| {
+            let material = ServerMaterial::prepare(p.channel, &mut p.sender, &job, &mut p.prg)?;
+            material.finish(p.channel, &server)
+        },
+    );
+    let error = shown.unwrap().0.unwrap_err();
+    assert_eq!(error.to_string(), "argmax shows position 3 of a row of 3");
+}

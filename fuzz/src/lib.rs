@@ -1,0 +1,64 @@
+//! What the targets share: edits of true messages, and whole sessions recorded to be edited.
+//!
+//! Most messages begin with fingerprints or follow from earlier ones, so that bytes out of thin air are refused at the
+//! door. The targets therefore take a true message or a true session, made at the start from fixed seeds, and the
+//! fuzzer's bytes say how to change it: [`edited`].
+
+pub mod sessions;
+
+/// Reads the fuzzer's bytes; zeros follow the last one.
+pub struct Script<'a>(pub &'a [u8]);
+
+impl Script<'_> {
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        match self.0.split_first() {
+            Some((&byte, rest)) => {
+                self.0 = rest;
+                byte
+            }
+            None => 0,
+        }
+    }
+
+    /// The next number below `end`, which is not zero.
+    pub fn below(&mut self, end: usize) -> usize {
+        let bytes = [self.byte(), self.byte(), self.byte(), self.byte()];
+        u32::from_le_bytes(bytes) as usize % end
+    }
+
+    /// At most `count` of the next bytes.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let (now, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        now.to_vec()
+    }
+}
+
+/// A copy of `whole`, changed as the script says: bits flipped, bytes replaced, put in, taken out or cut off. `marks` are
+/// places worth a visit, the beginnings of frames for instance.
+pub fn edited(whole: &[u8], marks: &[usize], script: &mut Script<'_>) -> Vec<u8> {
+    let mut out = whole.to_vec();
+    while !script.0.is_empty() && !out.is_empty() {
+        let op = script.byte();
+        let at = match op & 0x80 {
+            0 => script.below(out.len()),
+            _ if marks.is_empty() => script.byte() as usize % out.len(),
+            _ => (marks[script.byte() as usize % marks.len()] + script.byte() as usize % 64)
+                .min(out.len() - 1),
+        };
+        let count = 1 + script.byte() as usize % 16;
+        match op % 5 {
+            0 => out[at] ^= 1 << (count % 8),
+            1 => {
+                let new = script.bytes(count);
+                let end = out.len().min(at + new.len());
+                out[at..end].copy_from_slice(&new[..end - at]);
+            }
+            2 => drop(out.splice(at..at, script.bytes(count))),
+            3 => drop(out.drain(at..out.len().min(at + count * count))),
+            _ => out.truncate(at),
+        }
+    }
+    out
+}

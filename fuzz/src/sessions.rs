@@ -1,0 +1,182 @@
+//! Both parties played once from fixed seeds, what each said written down.
+
+use primer_model::quantise::IntModel;
+use primer_model::text::Input;
+use primer_net::Channel;
+use primer_protocol::client;
+use primer_protocol::server::{self, ServerModel};
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::{Program, Result, Reveal, Scheme};
+use primer_ring::prg::Prg;
+use std::io::{self, Cursor, PipeWriter, Write, pipe, sink};
+use std::sync::{Arc, Mutex};
+
+const TOKENS: usize = 2;
+
+/// One inference from the handshake to the answer.
+pub struct Session {
+    pub scheme: Scheme,
+    pub model: ServerModel,
+    /// What each said, and where the online phase of it begins.
+    pub from_client: Said,
+    pub from_server: Said,
+    pub client_bundle: Vec<u8>,
+    pub server_bundle: Vec<u8>,
+}
+
+/// One direction of a recorded session.
+pub struct Said {
+    pub bytes: Vec<u8>,
+    pub online: usize,
+    /// Where frames begin.
+    pub frames: Vec<usize>,
+}
+
+impl Said {
+    fn new(bytes: Vec<u8>, online: usize) -> Self {
+        let mut frames = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            frames.push(at);
+            let header = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+            at += 8 + (header >> 8) as usize;
+        }
+        Self {
+            bytes,
+            online,
+            frames,
+        }
+    }
+
+    /// The online phase alone.
+    pub fn online(&self) -> (&[u8], Vec<usize>) {
+        let frames = self.frames.iter().filter(|at| **at >= self.online);
+        let frames = frames.map(|at| at - self.online).collect();
+        (&self.bytes[self.online..], frames)
+    }
+}
+
+/// Writes down what goes through.
+struct Tap(PipeWriter, Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tap {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        self.1.lock().unwrap().extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A channel whose peer says these bytes and then nothing.
+pub fn peer_says(bytes: Vec<u8>) -> Channel {
+    Channel::over(sink(), Cursor::new(bytes))
+}
+
+/// The client until it fails or has its answer; `prepared` is called between the phases, with the bundle.
+pub fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8])) -> Result<()> {
+    let mut session = ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16]))?;
+    let mut bundle = Vec::new();
+    session.prepare(channel, &mut bundle)?;
+    channel.flush()?;
+    prepared(&bundle);
+    let program = session.program().clone();
+    client_online(channel, &program, bundle)
+}
+
+/// The client's online phase.
+pub fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) -> Result<()> {
+    let input = Input {
+        ids: vec![0; TOKENS],
+        types: vec![0; TOKENS],
+        length: TOKENS,
+        removed: 0,
+        second: vec![None; TOKENS],
+    };
+    client::infer(channel, program, client::Bundle::new(Cursor::new(bundle)), &input).map(drop)
+}
+
+/// The server likewise.
+pub fn server(
+    channel: &mut Channel,
+    model: &ServerModel,
+    prepared: impl FnOnce(&[u8]),
+) -> Result<()> {
+    let offer = |scheme, tokens| {
+        let ours = model.program();
+        match (scheme, tokens) == (ours.scheme(), TOKENS) {
+            true => Ok(ours.clone()),
+            false => Err("something else is on offer".to_owned()),
+        }
+    };
+    let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16]))?;
+    let mut bundle = Vec::new();
+    session.prepare(channel, model, &mut bundle)?;
+    prepared(&bundle);
+    server_online(channel, model, bundle)
+}
+
+/// The server's online phase.
+pub fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) -> Result<()> {
+    server::infer(channel, model, server::Bundle::new(Cursor::new(bundle))).map(drop)
+}
+
+impl Session {
+    /// Plays a session of the small prepared model that is among the seeds, and checks that the records can be played
+    /// back: a target whose true session fails would find nothing.
+    pub fn record(scheme: Scheme, reveal: Reveal) -> Self {
+        let mut prepared = include_bytes!("../corpus/prepared/classify").to_vec();
+        prepared.extend_from_slice(blake3::hash(&prepared.clone()).as_bytes());
+        let model = Arc::new(IntModel::from_bytes(&prepared).expect("the seed is a model"));
+        let plan = model.plan(TOKENS).expect("the seed has a plan");
+        let program = Program::new(plan, scheme, reveal).expect("a small plan");
+        let model = ServerModel::new(model, &program).expect("the plan's own model");
+
+        let (to_server, at_server) = pipe().unwrap();
+        let (to_client, at_client) = pipe().unwrap();
+        let (up, down) = (Arc::default(), Arc::default());
+        let (tap_up, tap_down) = (Tap(at_server, Arc::clone(&up)), Tap(at_client, Arc::clone(&down)));
+        let length = |log: &Arc<Mutex<Vec<u8>>>| log.lock().unwrap().len();
+        let (mut client_side, mut server_side) = ((0, Vec::new()), (0, Vec::new()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut channel = Channel::over(tap_down, to_server);
+                server(&mut channel, &model, |bundle| {
+                    server_side = (length(&down), bundle.to_vec());
+                })
+                .expect("an honest session");
+            });
+            let mut channel = Channel::over(tap_up, to_client);
+            client(&mut channel, scheme, |bundle| {
+                client_side = (length(&up), bundle.to_vec());
+            })
+            .expect("an honest session");
+        });
+        let session = Self {
+            scheme,
+            model,
+            from_client: Said::new(up.lock().unwrap().clone(), client_side.0),
+            from_server: Said::new(down.lock().unwrap().clone(), server_side.0),
+            client_bundle: client_side.1,
+            server_bundle: server_side.1,
+        };
+        let again = session.play_server(session.from_client.bytes.clone());
+        again.expect("the server's part plays back");
+        let again = session.play_client(session.from_server.bytes.clone());
+        again.expect("the client's part plays back");
+        session
+    }
+
+    /// A client that is told these bytes.
+    pub fn play_client(&self, bytes: Vec<u8>) -> Result<()> {
+        client(&mut peer_says(bytes), self.scheme, |_| ())
+    }
+
+    /// A server that is told these bytes.
+    pub fn play_server(&self, bytes: Vec<u8>) -> Result<()> {
+        server(&mut peer_says(bytes), &self.model, |_| ())
+    }
+}
