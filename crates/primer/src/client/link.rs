@@ -267,9 +267,9 @@ fn trusted(
 }
 
 fn connect(address: &str) -> Result<TcpStream, ServiceError> {
-    let failed = |source| ServiceError::Connect {
+    let failed = |cause| ServiceError::Connect {
         address: address.to_owned(),
-        source,
+        cause,
     };
     let mut last = std::io::Error::other("the name has no address");
     for candidate in address.to_socket_addrs().map_err(failed)? {

@@ -140,8 +140,9 @@ impl Client {
         let mut known = KnownServers::read(dir.join("known_servers"))?;
         let pseudonym = pseudonym(&state, address)?;
         let store = Store::open(dir.join("store")).map_err(store_error)?;
-        let mut link = Link::open(address, &options, &mut known, &pseudonym)?;
-        let text = tokenizer(&state, &mut link)?;
+        let mut link = Link::open(address, &options, &mut known, &pseudonym)
+            .map_err(|error| error.at(address, 1))?;
+        let text = tokenizer(&state, &mut link).map_err(|error| error.at(address, 1))?;
         Ok(Self {
             address: address.to_owned(),
             options,
@@ -363,7 +364,7 @@ impl Client {
             let hopeful = error.is_broken_connection()
                 || matches!(&error, ServiceError::Connect { .. } if attempt > 1);
             if !hopeful || attempt >= self.options.attempts {
-                return Err(error);
+                return Err(error.at(&self.address, attempt));
             }
             self.link = None;
             attempt += 1;

@@ -303,16 +303,16 @@ fn sweep(shared: &Shared) {
 }
 
 fn listen(address: &str) -> Result<TcpListener, ServiceError> {
-    TcpListener::bind(address).map_err(|source| {
+    TcpListener::bind(address).map_err(|cause| {
         let address = address.to_owned();
-        if source.kind() == io::ErrorKind::AddrInUse {
+        if cause.kind() == io::ErrorKind::AddrInUse {
             let text = format!(
                 "cannot listen on {address}: another program listens there already; stop it or choose \
                  another port with --listen"
             );
             return ServiceError::Options(text);
         }
-        ServiceError::Listen { address, source }
+        ServiceError::Listen { address, cause }
     })
 }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why the service failed, in one sentence.
+/// Why the service failed, in one sentence that has its causes in it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServiceError {
@@ -32,20 +32,30 @@ pub enum ServiceError {
     #[error("the store of prepared bundles: {0}")]
     Store(String),
     /// The address cannot be reached.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {cause}")]
     Connect {
         /// As it was given.
         address: String,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {cause}")]
     Listen {
         /// As it was given.
         address: String,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
+    },
+    /// The connection broke, and further attempts did too.
+    #[error("the connection to {address} broke ({cause}), attempt {attempts}")]
+    Broken {
+        /// The address.
+        address: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// How it broke the last time.
+        cause: Box<ServiceError>,
     },
     /// A server that was never seen, and no fingerprint to check it against.
     #[error(
@@ -105,19 +115,19 @@ pub enum ServiceError {
     #[error("{0}")]
     Options(String),
     /// A file or the system failed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     Io {
         /// What was being done.
         what: String,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
 /// Names what was being done when the system failed.
 pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServiceError {
     let what = what.into();
-    |source| ServiceError::Io { what, source }
+    |cause| ServiceError::Io { what, cause }
 }
 
 impl ServiceError {
@@ -127,7 +137,20 @@ impl ServiceError {
             Self::Net(error) => broken(error),
             Self::Protocol(error) => channel_error(error).is_some_and(broken),
             Self::Refused(refusal) => refusal.is_temporary(),
+            Self::Broken { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Names the address and the attempts if the connection broke.
+    pub(crate) fn at(self, address: &str, attempts: u32) -> Self {
+        match self {
+            Self::Net(_) | Self::Protocol(_) if self.is_broken_connection() => Self::Broken {
+                address: address.to_owned(),
+                attempts,
+                cause: Box::new(self),
+            },
+            other => other,
         }
     }
 }
