@@ -22,7 +22,7 @@ struct True {
     messages: [Vec<u8>; 4],
 }
 
-const TOKENS: usize = 2048;
+const TOKENS: usize = 256;
 
 static TRUE: LazyLock<True> = LazyLock::new(|| {
     let params = Params::products();

@@ -32,11 +32,21 @@ fuzz_target!(|bytes: &[u8]| {
     let told = script.0;
     let job = &JOBS[usize::from(choice & 1)];
     let again = match kind {
-        0 => ChosenSender::from_bytes(told, n, modulus).ok().map(ChosenSender::into_bytes),
-        1 => ChosenReceiver::from_bytes(told, n, modulus).ok().map(ChosenReceiver::into_bytes),
-        2 => ProductSender::from_bytes(told, n, modulus).ok().map(ProductSender::into_bytes),
-        3 => ProductReceiver::from_bytes(told, n, modulus).ok().map(ProductReceiver::into_bytes),
-        4 => RequantiseClient::from_bytes(told, n).ok().map(RequantiseClient::into_bytes),
+        0 => ChosenSender::from_bytes(told, n, modulus)
+            .ok()
+            .map(ChosenSender::into_bytes),
+        1 => ChosenReceiver::from_bytes(told, n, modulus)
+            .ok()
+            .map(ChosenReceiver::into_bytes),
+        2 => ProductSender::from_bytes(told, n, modulus)
+            .ok()
+            .map(ProductSender::into_bytes),
+        3 => ProductReceiver::from_bytes(told, n, modulus)
+            .ok()
+            .map(ProductReceiver::into_bytes),
+        4 => RequantiseClient::from_bytes(told, n)
+            .ok()
+            .map(RequantiseClient::into_bytes),
         5 => RequantiseServer::from_bytes(told, 2 + u32::from(choice & 63), n)
             .ok()
             .map(RequantiseServer::into_bytes),
@@ -57,7 +67,9 @@ fuzz_target!(|bytes: &[u8]| {
             };
             None
         }
-        _ => Bits::from_bytes(told.to_vec(), n).ok().map(|bits| bits.bytes().to_vec().into()),
+        _ => Bits::from_bytes(told.to_vec(), n)
+            .ok()
+            .map(|bits| bits.bytes().to_vec().into()),
     };
     if let Some(again) = again {
         assert!(*again == told, "one material, one encoding");

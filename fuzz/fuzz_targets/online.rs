@@ -4,15 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::sessions::{Session, client_online, peer_says, server_online};
 use primer_fuzz::{Script, edited};
-use primer_protocol::{Reveal, Scheme};
 use std::sync::LazyLock;
 
-static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(|| {
-    [
-        Session::record(Scheme::Fp, Reveal::Outputs),
-        Session::record(Scheme::Fpc, Reveal::Label),
-    ]
-});
+static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(Session::both);
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);

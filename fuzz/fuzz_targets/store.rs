@@ -27,7 +27,11 @@ fuzz_target!(|bytes: &[u8]| {
     let choice = script.byte();
     let (plain, sealed) = &SEALED[usize::from(choice) % 3];
     let told = match choice & 4 {
-        0 => edited(sealed, &[0, CHUNK_BYTES, CHUNK_BYTES + TAG_BYTES], &mut script),
+        0 => edited(
+            sealed,
+            &[0, CHUNK_BYTES, CHUNK_BYTES + TAG_BYTES],
+            &mut script,
+        ),
         _ => script.0.to_vec(),
     };
     // The length may lie as well.
@@ -40,7 +44,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let mut out = Vec::new();
     let end = opener.read_to_end(&mut out);
-    assert!(plain.starts_with(&out), "nothing but what was written is given out");
+    assert!(
+        plain.starts_with(&out),
+        "nothing but what was written is given out"
+    );
     if end.is_ok() {
         assert!(out == *plain, "nothing is left out");
     }

@@ -125,10 +125,22 @@ pub fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>
 }
 
 impl Session {
-    /// Plays a session of the small prepared model that is among the seeds, and checks that the records can be played
-    /// back: a target whose true session fails would find nothing.
-    pub fn record(scheme: Scheme, reveal: Reveal) -> Self {
-        let mut prepared = include_bytes!("../corpus/prepared/classify").to_vec();
+    /// A session of each kind of attention, with the small prepared models that are among the seeds.
+    pub fn both() -> [Self; 2] {
+        let (label, span) = (
+            include_bytes!("../corpus/prepared/classify"),
+            include_bytes!("../corpus/prepared/span"),
+        );
+        [
+            Self::record(Scheme::Fp, Reveal::Label, label),
+            Self::record(Scheme::Fpc, Reveal::Outputs, span),
+        ]
+    }
+
+    /// Plays a session, and checks that the records can be played back: a target whose true session fails would find
+    /// nothing.
+    fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
+        let mut prepared = prepared.to_vec();
         prepared.extend_from_slice(blake3::hash(&prepared.clone()).as_bytes());
         let model = Arc::new(IntModel::from_bytes(&prepared).expect("the seed is a model"));
         let plan = model.plan(TOKENS).expect("the seed has a plan");
