@@ -49,8 +49,8 @@ fn a_refusal_is_told_on_both_ends() {
         ServerSession::accept(channel, program, prg(2)).map(|_| ())
     };
     for (scheme, tokens, reason) in [
-        (Scheme::Fp, 97, "97 tokens, but the model takes 1 to 96"),
-        (Scheme::Fp, 0, "0 tokens, but the model takes 1 to 96"),
+        (Scheme::Fp, 321, "321 tokens, but the model takes 1 to 320"),
+        (Scheme::Fp, 0, "0 tokens, but the model takes 1 to 320"),
         (Scheme::Base, 8, "scheme base is not offered here"),
     ] {
         let (client, server) = pair(|channel| open(channel, scheme, tokens), accept);

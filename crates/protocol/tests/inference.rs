@@ -104,6 +104,15 @@ fn thirty_and_sixty_four_tokens() {
 }
 
 #[test]
+#[ignore = "a minute or more and 2 GB: cargo test --release -p primer-protocol --test inference -- --ignored more_tokens"]
+fn more_tokens_than_a_ciphertext_has_cells() {
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let model = small_for(scheme, 1, (16, 2), classify());
+        check(&model, &words(300, 280, 1), scheme);
+    }
+}
+
+#[test]
 fn a_padded_pair_at_width_128() {
     for scheme in [Scheme::Fp, Scheme::Fpc] {
         let model = small_for(scheme, 2, (128, 4), classify());

@@ -13,6 +13,7 @@ use primer_model::text::TextEncoder;
 use primer_net::Link;
 use primer_plan::graph::{Graph, PaperStep};
 use primer_protocol::cost::{self, Parts};
+use primer_protocol::scheme::Prepared;
 use primer_protocol::{Program, Reveal, Scheme};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
@@ -238,7 +239,7 @@ fn one(
     let more = (subject.layers - weights.shape.layers) as f64 / weights.shape.layers as f64;
     let pinned = server.pinned && client.pinned;
     let row = row(
-        name,
+        scheme,
         plaintext_s,
         expected,
         &parts,
@@ -273,8 +274,19 @@ fn check_counts(parts: &Parts, runs: &[Measured]) -> Result<()> {
     Ok(())
 }
 
+/// Round trips online. What is prepared online takes some that the program does not count, so there the measured
+/// number is stretched.
+fn rounds(scheme: Scheme, client: &Outcome, of_layers: u64, more: f64) -> u64 {
+    let measured = client.runs.first().map_or(0, |run| run.rounds_online);
+    let left_out = match scheme.prepared() {
+        Prepared::Offline => of_layers,
+        Prepared::Online => measured,
+    };
+    measured + (left_out as f64 * more).round() as u64
+}
+
 fn row(
-    name: &str,
+    scheme: Scheme,
     plaintext_s: f64,
     expected: &[Vec<f64>],
     parts: &Parts,
@@ -305,7 +317,7 @@ fn row(
     let errors = errors.zip(expected.iter().flatten());
     let bytes = |f: fn(&primer_stops::Cost) -> u64| count(f(&layers.bytes), f(&all.bytes));
     Row {
-        scheme: name.to_owned(),
+        scheme: scheme.name().to_owned(),
         extrapolated: more > 0.0,
         offline_s: steps.iter().map(|s| s.offline_s).sum(),
         online_s: steps.iter().map(|s| s.online_s).sum(),
@@ -317,10 +329,7 @@ fn row(
             online_down: bytes(|c| c.online_down),
         },
         setup_bytes: client.setup_bytes,
-        rounds_online: match client.runs.first() {
-            Some(run) => count(layers.rounds_online, run.rounds_online),
-            None => 0,
-        },
+        rounds_online: rounds(scheme, client, layers.rounds_online, more),
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,
         and_gates: count(layers.and_gates, all.and_gates),

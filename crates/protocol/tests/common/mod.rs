@@ -99,7 +99,7 @@ pub fn small_for(
 ) -> Arc<IntModel> {
     let shape = Shape {
         vocab: WORDS.len(),
-        positions: 96,
+        positions: 320,
         ffn: 2 * hidden,
         head,
         ..synthetic::bert_shape(layers, hidden, heads)
