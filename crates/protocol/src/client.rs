@@ -89,6 +89,25 @@ impl ClientSession {
         channel: &mut Channel,
         sink: &mut (dyn Write + Send),
     ) -> Result<Times> {
+        self.begin()?;
+        let times = self.prepare_bundle(channel, sink)?;
+        self.spoiled = false;
+        Ok(times)
+    }
+
+    /// A session serves until something fails.
+    fn begin(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.spoiled, true) {
+            return Err(ProtocolError::Spoiled);
+        }
+        Ok(())
+    }
+
+    fn prepare_bundle(
+        &mut self,
+        channel: &mut Channel,
+        sink: &mut (dyn Write + Send),
+    ) -> Result<Times> {
         let program = self.program.clone();
         let seeds = Seeds::new(self.rng.seed());
         stored::write_header(sink, &program, &seeds)?;
@@ -118,8 +137,11 @@ impl ClientSession {
         match program.scheme().prepared() {
             Prepared::Offline => infer(channel, &program, bundle, input),
             Prepared::Online => {
+                self.begin()?;
                 let preparation = Preparation::new(self, &program);
-                run(channel, &program, bundle, input, Some(preparation))
+                let answer = run(channel, &program, bundle, input, Some(preparation))?;
+                self.spoiled = false;
+                Ok(answer)
             }
         }
     }

@@ -79,6 +79,9 @@ pub enum ProtocolError {
     /// The scheme prepares its steps online, which takes a session.
     #[error("this scheme prepares its steps online and needs a session for that")]
     NeedsSession,
+    /// A session in which something failed is not used again.
+    #[error("this session has failed before; open a new one")]
+    Spoiled,
     /// Only a classification has a label to reveal.
     #[error("only a label was to be revealed, but the model's head has none")]
     NoLabel,

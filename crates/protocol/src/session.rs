@@ -67,6 +67,9 @@ pub struct ClientSession {
     pub(crate) transfers: CotSender,
     pub(crate) rng: Prg,
     pub(crate) see: Box<See>,
+    /// Something failed: the keys are not used again, so that a server that deviates learns from one failed
+    /// decryption at most.
+    pub(crate) spoiled: bool,
 }
 
 /// Sees the client's share of what goes into each stop.
@@ -112,7 +115,7 @@ impl ClientSession {
                     theirs,
                 });
             }
-            Welcome::Refused(reason) => return Err(ProtocolError::Refused(reason)),
+            Welcome::Refused(reason) => return Err(ProtocolError::Refused(printable(&reason))),
         };
         if plan.graph().tokens != tokens {
             return Err(ProtocolError::OtherPlan {
@@ -142,6 +145,7 @@ impl ClientSession {
             transfers,
             rng,
             see: Box::new(|_, _| ()),
+            spoiled: false,
         })
     }
 
@@ -155,6 +159,13 @@ impl ClientSession {
     pub fn watch(&mut self, see: impl FnMut(ValueId, &Matrix<u64>) + Send + 'static) {
         self.see = Box::new(see);
     }
+}
+
+/// What a peer says about itself, fit to be shown: no control characters, and not too long.
+fn printable(text: &str) -> String {
+    const MOST: usize = 300;
+    let plain = text.chars().filter(|c| !c.is_control());
+    plain.take(MOST).collect()
 }
 
 /// Enough of a fingerprint to tell two apart.

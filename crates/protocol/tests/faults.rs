@@ -272,3 +272,37 @@ fn a_peer_that_stalls_is_given_up_in_either_phase() {
         assert!(started.elapsed() < 4 * patience);
     }
 }
+
+/// After a failure the client's keys are not used again, and what a server says is fit to be shown.
+#[test]
+fn a_failed_session_is_not_used_again() {
+    let model = tiny();
+    let (client, _) = pair(
+        |channel| {
+            let mut session = ClientSession::open(channel, Scheme::Fp, 2, prg(1)).unwrap();
+            let first = session.prepare(channel, &mut std::io::sink()).unwrap_err();
+            let second = session.prepare(channel, &mut std::io::sink()).unwrap_err();
+            (first.to_string(), second)
+        },
+        |channel| {
+            let program = offer(&model, Reveal::Outputs);
+            // Gone after the handshake.
+            ServerSession::accept(channel, program, prg(2)).map(|_| ())
+        },
+    );
+    let (first, second) = client;
+    assert!(first.contains("disappeared"), "{first}");
+    assert!(matches!(second, ProtocolError::Spoiled), "{second}");
+    let (client, ()) = pair(
+        |channel| open(channel, Scheme::Fp, 4),
+        |channel| {
+            let reason = format!("\u{1b}[31mno\n{}", "x".repeat(1000));
+            welcome(channel, &(2u32, reason));
+        },
+    );
+    let text = client.unwrap_err().to_string();
+    assert!(
+        text.starts_with("the server refused: [31mnox") && text.len() < 400,
+        "{text}"
+    );
+}

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// How long a connection may take to come up, for each address of a name.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// The largest bundle that a client prepares on a server's word. (BERT-base with 30 tokens takes 4.3 GB.)
+const MAX_BUNDLE: u64 = 256 << 30;
+
 /// A connection that was welcomed.
 pub(crate) struct Link {
     channel: Channel,
@@ -134,6 +137,12 @@ impl Link {
         };
         let program = session.program();
         check_program(program, &self.card)?;
+        let takes = cost::stored(program).client;
+        if takes > MAX_BUNDLE {
+            let what =
+                format!("a plan whose bundles take {takes} bytes, the limit is {MAX_BUNDLE}");
+            return Err(ServiceError::Nonsense { what });
+        }
         let now = unix_now();
         let meta = Meta {
             id,
