@@ -1,28 +1,45 @@
-//! A session from its first byte, one party real, the other played by the fuzzer: bytes of its own, or the true session
-//! with changes. Each party must end with a result or an error.
+//! The handshake, one party real, the other played by the fuzzer: bytes of its own, or the true first message with
+//! changes and bytes after it. Each party must end with an error: the peer never gets as far as its keys.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use primer_fuzz::sessions::Session;
+use primer_fuzz::sessions::{Greeting, peer_says};
 use primer_fuzz::{Script, edited};
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_ring::prg::Prg;
 use std::sync::LazyLock;
 
-static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(Session::both);
+static GREETINGS: LazyLock<[Greeting; 2]> = LazyLock::new(Greeting::both);
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = script.byte();
-    let session = &SESSIONS[usize::from(choice & 1)];
-    let said = match choice & 2 {
-        0 => &session.from_server,
-        _ => &session.from_client,
+    let Greeting {
+        program,
+        hello,
+        welcome,
+    } = &GREETINGS[usize::from(choice & 1)];
+    let truth = if choice & 2 == 0 { welcome } else { hello };
+    let told = match choice & 12 {
+        0 => script.0.to_vec(),
+        4 => [truth, script.0].concat(),
+        _ => edited(truth, &[0, 8], &mut script),
     };
-    let told = match choice & 4 {
-        0 => edited(&said.bytes, &said.frames, &mut script),
-        _ => script.0.to_vec(),
+    // An untouched welcome would only make the client draw its keys.
+    if choice & 2 == 0 && told.starts_with(welcome) {
+        return;
+    }
+    let mut channel = peer_says(told);
+    let (scheme, tokens) = (program.scheme(), program.plan().graph().tokens);
+    let failed = match choice & 2 {
+        0 => ClientSession::open(&mut channel, scheme, tokens, Prg::new(&[1; 16])).is_err(),
+        _ => {
+            let offer = |asked, length| match (asked, length) == (scheme, tokens) {
+                true => Ok(program.clone()),
+                false => Err("something else is on offer".to_owned()),
+            };
+            ServerSession::accept(&mut channel, offer, Prg::new(&[2; 16])).is_err()
+        }
     };
-    let _ = match choice & 2 {
-        0 => session.play_client(told),
-        _ => session.play_server(told),
-    };
+    assert!(failed, "a peer that has no keys was welcomed");
 });

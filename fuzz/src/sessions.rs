@@ -71,6 +71,74 @@ impl Write for Tap {
     }
 }
 
+/// The first message of each party, of a session that goes no further.
+pub struct Greeting {
+    pub program: Program,
+    pub hello: Vec<u8>,
+    pub welcome: Vec<u8>,
+}
+
+impl Greeting {
+    /// One for each kind of attention.
+    pub fn both() -> [Self; 2] {
+        let (label, span) = (
+            &include_bytes!("../corpus/prepared/classify")[..],
+            &include_bytes!("../corpus/prepared/span")[..],
+        );
+        [
+            Self::record(Scheme::Fp, Reveal::Label, label),
+            Self::record(Scheme::Fpc, Reveal::Outputs, span),
+        ]
+    }
+
+    fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
+        let plan = seed(prepared).plan(TOKENS).expect("the seed has a plan");
+        let program = Program::new(plan, scheme, reveal).expect("a small plan");
+        let said = |heard: Vec<u8>, play: &dyn Fn(&mut Channel)| {
+            let heard_from_us = Arc::new(Mutex::new(Vec::new()));
+            let mut channel = Channel::over(Kept(Arc::clone(&heard_from_us)), Cursor::new(heard));
+            play(&mut channel);
+            let _ = channel.flush();
+            drop(channel);
+            std::mem::take(&mut *heard_from_us.lock().unwrap())
+        };
+        let hello = said(Vec::new(), &|channel| {
+            drop(ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16])));
+        });
+        let welcome = said(hello.clone(), &|channel| {
+            let offer = |_, _| Ok(program.clone());
+            drop(ServerSession::accept(channel, offer, Prg::new(&[2; 16])));
+        });
+        assert!(hello.len() > 8 && welcome.len() > hello.len());
+        Self {
+            program,
+            hello,
+            welcome,
+        }
+    }
+}
+
+/// A small prepared model of the corpus, which is kept without its checksum.
+fn seed(prepared: &[u8]) -> IntModel {
+    let mut bytes = prepared.to_vec();
+    bytes.extend_from_slice(blake3::hash(prepared).as_bytes());
+    IntModel::from_bytes(&bytes).expect("the seed is a model")
+}
+
+/// Keeps what is written.
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A channel whose peer says these bytes and then nothing.
 pub fn peer_says(bytes: Vec<u8>) -> Channel {
     Channel::over(sink(), Cursor::new(bytes))
@@ -140,9 +208,7 @@ impl Session {
     /// Plays a session, and checks that the records can be played back: a target whose true session fails would find
     /// nothing.
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
-        let mut prepared = prepared.to_vec();
-        prepared.extend_from_slice(blake3::hash(&prepared.clone()).as_bytes());
-        let model = Arc::new(IntModel::from_bytes(&prepared).expect("the seed is a model"));
+        let model = Arc::new(seed(prepared));
         let plan = model.plan(TOKENS).expect("the seed has a plan");
         let program = Program::new(plan, scheme, reveal).expect("a small plan");
         let model = ServerModel::new(model, &program).expect("the plan's own model");

@@ -2,7 +2,7 @@
 //!
 //! Offline, [`ClientSession::prepare`] walks the plan once with masks only and writes a bundle; online, [`infer`]
 //! walks it again with the text and consumes the bundle. Its share of every value is a mask that it drew, or
-//! a linear image of masks, so it is known before there is a text ([`crate::masks`]).
+//! a linear image of masks, so it is known before there is a text (`masks`).
 //!
 //! **Offline, segment by segment.** First all homomorphic exchanges: since masks do not depend on answers, those of
 //! the next exchange leave before the answer of this one is awaited, and the server never waits for the client.
