@@ -1,0 +1,121 @@
+//! Bounds, round trips, and arbitrary bytes.
+
+use super::*;
+
+fn card() -> Card {
+    Card {
+        model: "a model".into(),
+        generation: [1; 16],
+        head: Head::Classify {
+            labels: vec!["no".into(), "yes".into()],
+        },
+        vocab: 100,
+        types: 2,
+        buckets: vec![8, 16],
+        scheme: Scheme::Fp,
+        reveal: Reveal::Outputs,
+        tokenizer: ([2; 32], 10),
+        max_stored: 1,
+        idle_seconds: 1,
+    }
+}
+
+fn across<T>(
+    send: impl FnOnce(&mut Channel),
+    receive: impl FnOnce(&mut Channel) -> Result<T, ServiceError>,
+) -> Result<T, ServiceError> {
+    let options = primer_net::Options {
+        capacity: 4 << 20,
+        ..primer_net::Options::default()
+    };
+    let (mut left, mut right) = Channel::memory_pair(&options);
+    send(&mut left);
+    receive(&mut right)
+}
+
+fn received(card: Card) -> Result<Card, ServiceError> {
+    let send = |channel: &mut Channel| Reception::Card(Box::new(card)).send(channel).unwrap();
+    across(send, Reception::receive)
+}
+
+#[test]
+fn cards_pass_and_senseless_ones_do_not() {
+    assert_eq!(received(card()).unwrap(), card());
+    let spoil: [fn(&mut Card); 10] = [
+        |c| c.model = "\u{1b}[2J".into(),
+        |c| c.model = "x".repeat(257),
+        |c| c.head = Head::Classify { labels: Vec::new() },
+        |c| {
+            c.head = Head::Classify {
+                labels: vec!["a\nb".into()],
+            }
+        },
+        |c| c.buckets.clear(),
+        |c| c.buckets = vec![16, 8],
+        |c| c.buckets = vec![0, 8],
+        |c| c.buckets = vec![8, 513],
+        |c| c.vocab = 0,
+        |c| c.tokenizer.1 = MAX_TOKENIZER as u32 + 1,
+    ];
+    for (index, spoil) in spoil.into_iter().enumerate() {
+        let mut card = card();
+        spoil(&mut card);
+        let error = received(card).err();
+        assert!(
+            matches!(error, Some(ServiceError::Nonsense { .. })),
+            "{index}"
+        );
+    }
+    assert_eq!(card().bucket(9), Some(16));
+    assert_eq!(card().bucket(17), None);
+}
+
+#[test]
+fn refusals_arrive_as_errors_and_cannot_paint_the_terminal() {
+    let refuse = |refusal: Refusal| {
+        let send = |channel: &mut Channel| Reply::Refused(refusal).send(channel).unwrap();
+        across(send, Reply::receive).err().unwrap()
+    };
+    let id = BundleId::from_bytes([7; 16]);
+    let error = refuse(Refusal::Spent(id));
+    assert_eq!(
+        error.to_string(),
+        format!("the server refused: bundle {id} is spent")
+    );
+    assert!(matches!(
+        refuse(Refusal::Failed("a\u{7}".into())),
+        ServiceError::Nonsense { .. }
+    ));
+}
+
+#[test]
+fn tokenizers_are_checked_against_their_card() {
+    let files = TokenizerFiles {
+        main: b"[PAD]\n".to_vec(),
+        json: false,
+        config: None,
+    };
+    let bytes = files.encode();
+    assert!(TokenizerFiles::decode(&bytes).unwrap() == files);
+    assert!(TokenizerFiles::decode(&bytes[1..]).is_err());
+    let mut card = card();
+    card.tokenizer = (*blake3::hash(&bytes).as_bytes(), bytes.len() as u32);
+    let pass = |card: &Card| {
+        let send = |channel: &mut Channel| send_tokenizer(channel, &bytes).unwrap();
+        across(send, |channel| receive_tokenizer(channel, card))
+    };
+    assert!(pass(&card).is_ok());
+    card.tokenizer.0[0] ^= 1;
+    assert!(matches!(pass(&card), Err(ServiceError::Nonsense { .. })));
+}
+
+#[test]
+fn arbitrary_bytes_are_an_error_or_a_message() {
+    let mut rng = primer_ring::prg::Prg::new(&[4; 16]);
+    let mut bytes = [0u8; 96];
+    for round in 0..3000 {
+        rng.fill(&mut bytes);
+        decode_any(&bytes[..round % 97]);
+    }
+    assert!(decode_any(&[4, 1]) && !decode_any(&[4, 2]) && !decode_any(&[]));
+}
