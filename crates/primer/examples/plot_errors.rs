@@ -7,11 +7,9 @@
 //! ```
 //! Any number of names with their two files; each becomes a panel.
 
-mod svg;
-
 use anyhow::{Context, Result, ensure};
+use primer::plot::panel::{Mark, Panel, picture};
 use serde_json::Value;
-use svg::{Mark, Panel, picture};
 
 fn logits(path: &str) -> Result<Vec<Vec<f64>>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {path}"))?;

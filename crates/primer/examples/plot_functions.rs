@@ -5,10 +5,8 @@
 //! ```
 //! The scales are those that `primer_plan::assign` gives every model.
 
-mod svg;
-
+use primer::plot::panel::{Mark, Panel, picture};
 use primer_plan::function::{Activation, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh};
-use svg::{Mark, Panel, picture};
 
 /// Samples as the spread in each of 380 columns, about one for every unit of the picture.
 fn band(x: (f64, f64), samples: impl IntoIterator<Item = (f64, f64)>) -> Mark {

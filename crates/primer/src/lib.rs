@@ -38,7 +38,10 @@
 pub mod bench;
 pub mod client;
 pub mod command;
+pub mod plot;
 pub mod progress;
+pub mod provenance;
+pub mod report;
 pub mod secure;
 pub mod server;
 pub mod service;

@@ -43,6 +43,12 @@ pub struct Model {
 }
 
 impl Model {
+    /// Its name without the way to it, as results show it.
+    pub fn short_name(&self) -> String {
+        let last = Path::new(&self.name).file_name();
+        last.map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into_owned())
+    }
+
     /// Loads a model directory, or the embedded model.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! One party of a measurement, as a process of its own.
 //!
 //! The server waits for one client on a port of loopback and prints where, the client connects; both run the same
-//! number of inferences and print what they measured, as JSON on standard output. [`super::tables`] starts them.
+//! number of inferences and print what they measured, as JSON on standard output. [`super::measure`] starts them.
 
 use super::pinned;
 use anyhow::{Context, Result};
@@ -58,7 +58,7 @@ pub struct PartyArgs {
     #[arg(long)]
     runs: usize,
     /// The link in between
-    #[arg(long, value_parser = super::tables::link)]
+    #[arg(long, value_parser = super::link)]
     link: Link,
 }
 

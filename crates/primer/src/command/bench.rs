@@ -1,17 +1,18 @@
 //! `primer bench`: the paper's tables, measured, and the machine's own figures.
 
-use crate::bench::tables::{self, Request, Row, Table};
-use crate::bench::{kernels, party};
+use crate::bench::table::Row;
+use crate::bench::{self, Entrant, Request, Table, kernels, party};
+use crate::report::Records;
 use anyhow::Result;
 use clap::Args;
 use primer_net::Link;
-use primer_protocol::Scheme;
+use std::path::PathBuf;
 
 /// Arguments of `primer bench`.
 #[derive(Args)]
 pub(super) struct BenchArgs {
     /// Measure the building blocks instead: transforms, rotations, garbling, oblivious transfer, float
-    #[arg(long, conflicts_with_all = ["model", "layers", "tokens", "schemes", "link", "runs"])]
+    #[arg(long, conflicts_with_all = ["model", "layers", "tokens", "schemes", "link", "runs", "growth", "report"])]
     kernels: bool,
     /// A shape with random weights (bert-tiny, bert-small, bert-base, bert-medium, bert-large, minilm) or a
     /// model directory
@@ -25,13 +26,22 @@ pub(super) struct BenchArgs {
     tokens: usize,
     /// The schemes to measure
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "fp")]
-    schemes: Vec<Scheme>,
+    schemes: Vec<Entrant>,
     /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s)
-    #[arg(long, value_parser = tables::link, default_value = "loopback")]
+    #[arg(long, value_parser = bench::link, default_value = "loopback")]
     link: Link,
     /// Inferences of each scheme; the median counts
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
+    /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
+    #[arg(long)]
+    growth: bool,
+    /// Write a page with tables and pictures beside the paper's figures (report.html if no file is named)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "report.html")]
+    report: Option<PathBuf>,
+    /// Show these earlier results in the report as well: JSON of `bench` and `eval`, or directories of it
+    #[arg(long, value_name = "PATH", requires = "report")]
+    with: Vec<PathBuf>,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -48,18 +58,25 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
     if args.kernels {
         return kernels::run(args.json);
     }
-    let table = tables::measure(&Request {
+    // Read before the work, so that a bad path does not cost the results.
+    let mut records = Records::read(&args.with)?;
+    let table = bench::measure(&Request {
         model: args.model.clone(),
         layers: args.layers,
         tokens: args.tokens,
-        schemes: args.schemes.clone(),
+        entrants: args.schemes.clone(),
         link: args.link,
         runs: args.runs,
+        growth: args.growth,
     })?;
     if args.json {
         println!("{}", serde_json::to_string(&table)?);
     } else {
         print!("{}", text(&table));
+    }
+    if let Some(path) = &args.report {
+        records.tables.push(table);
+        super::report::write_page(&records, path)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod eval;
 mod inspect;
 mod prepare;
 mod remote;
+mod report;
 mod serve;
 
 use anyhow::Result;
@@ -42,6 +43,8 @@ enum Command {
     Eval(eval::EvalArgs),
     /// Measure private inferences as the paper's tables do, or this machine's building blocks
     Bench(bench::BenchArgs),
+    /// Tables and pictures of results that were measured before, beside the paper's figures
+    Report(report::ReportArgs),
     /// One of the two processes that `bench` starts
     #[command(hide = true)]
     BenchParty(bench::PartyArgs),
@@ -81,6 +84,7 @@ impl Cli {
             Command::Bundles(args) => bundles::run(&args),
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::BenchParty(args) => bench::run_party(&args),
             Command::Inspect(args) => inspect::run(&args),
         }

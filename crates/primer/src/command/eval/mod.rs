@@ -156,7 +156,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
             .write_predictions(&examples, &answers, &mut out)
             .context("writing predictions")?;
     }
-    report.print(args, seconds, &answers)
+    report.print(args, &model.short_name(), seconds, &answers)
 }
 
 /// What is evaluated, in one hash: model, scheme, data and lengths.

@@ -1,6 +1,7 @@
 //! What an evaluation found, measured and printed.
 
 use super::{Answer, Engine, EvalArgs};
+use crate::provenance::Provenance;
 use crate::source::Model;
 use crate::task::{self, Example, Gold, Task};
 use anyhow::Result;
@@ -132,7 +133,13 @@ impl Report {
         out.flush()
     }
 
-    pub(super) fn print(&self, args: &EvalArgs, seconds: f64, answers: &[Answer]) -> Result<()> {
+    pub(super) fn print(
+        &self,
+        args: &EvalArgs,
+        model: &str,
+        seconds: f64,
+        answers: &[Answer],
+    ) -> Result<()> {
         let (accuracy, f1, agreement, with_fixed) = match self {
             Self::Labels {
                 agreement,
@@ -184,6 +191,11 @@ impl Report {
                     object["scheme"] = json!(args.model.scheme.name());
                     object["agreement_with_fixed"] = json!(with_fixed);
                 }
+            }
+            let provenance = serde_json::to_value(Provenance::here())?;
+            object["model"] = json!(model);
+            for (name, value) in provenance.as_object().into_iter().flatten() {
+                object[name] = value.clone();
             }
             println!("{object}");
             return Ok(());

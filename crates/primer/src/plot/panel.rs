@@ -1,6 +1,6 @@
-//! Just enough SVG for the plots in the documentation.
-#![allow(dead_code)] // Each plot uses a part.
+//! A pair of axes with curves, bands, bars and bounds; several of them side by side.
 
+use super::{PALETTE, STYLE, escape, number, ticks};
 use std::fmt::Write;
 
 const WIDTH: f64 = 440.0;
@@ -11,7 +11,17 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
 
 /// What is drawn into a panel, in its own units.
-pub(crate) enum Mark {
+#[derive(Debug, Clone)]
+pub enum Mark {
+    /// A curve with a dot at every point, in a colour of the palette, named at its right end.
+    Line {
+        /// The points, from left to right.
+        points: Vec<(f64, f64)>,
+        /// Which colour of the palette.
+        color: usize,
+        /// Its name.
+        name: String,
+    },
     /// From below to above at every x: the spread of a dense curve.
     Band(Vec<(f64, f64, f64)>),
     /// A bar from zero: left, right, height.
@@ -23,40 +33,18 @@ pub(crate) enum Mark {
 }
 
 /// One pair of axes.
-pub(crate) struct Panel {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    pub(crate) x: (f64, f64),
-    pub(crate) y: (f64, f64),
-    pub(crate) marks: Vec<Mark>,
-}
-
-/// Steps of 1, 2 or 5 times a power of ten, about five of them.
-fn ticks((low, high): (f64, f64)) -> Vec<f64> {
-    let raw = (high - low) / 5.0;
-    let power = 10f64.powf(raw.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|m| m * power)
-        .find(|s| *s >= raw)
-        .unwrap_or(power);
-    let first = (low / step).ceil() as i64;
-    let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|i| i as f64 * step).collect()
-}
-
-fn number(v: f64) -> String {
-    if v == 0.0 {
-        return "0".into();
-    }
-    let digits = (3 - v.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    let text = format!("{v:.digits$}");
-    let text = if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    };
-    text.replace('-', "\u{2212}")
+#[derive(Debug, Clone)]
+pub struct Panel {
+    /// What is shown.
+    pub title: String,
+    /// What the horizontal axis counts.
+    pub x_label: String,
+    /// From where to where the horizontal axis goes.
+    pub x: (f64, f64),
+    /// The same of the vertical axis.
+    pub y: (f64, f64),
+    /// What is drawn, one over the other.
+    pub marks: Vec<Mark>,
 }
 
 impl Panel {
@@ -83,7 +71,7 @@ impl Panel {
         let (right, top) = self.at(self.x.1, self.y.1);
         *out += &format!(
             "<text x=\"{LEFT}\" y=\"20\" class=\"title\">{}</text>\n",
-            self.title
+            escape(&self.title)
         );
         for tick in ticks(self.y) {
             let y = self.at(self.x.0, tick).1;
@@ -106,6 +94,11 @@ impl Panel {
         }
         for mark in &self.marks {
             *out += &match mark {
+                Mark::Line {
+                    points,
+                    color,
+                    name,
+                } => self.line(points, PALETTE[color % PALETTE.len()], name),
                 Mark::Band(points) => {
                     let above = points.iter().map(|p| (p.0, p.2));
                     let below = points.iter().rev().map(|p| (p.0, p.1));
@@ -131,9 +124,10 @@ impl Panel {
                     let (x, y) = self.at(*x, self.y.1);
                     format!(
                         "<path d=\"{path}\" class=\"bound\"/>\
-                         <text x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
+                         <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
                         x + 4.0,
-                        y + 12.0
+                        y + 12.0,
+                        escape(label)
                     )
                 }
             };
@@ -143,27 +137,40 @@ impl Panel {
              <text x=\"{}\" y=\"{}\" class=\"middle\">{}</text>\n",
             (left + right) / 2.0,
             HEIGHT - 8.0,
-            self.x_label
+            escape(&self.x_label)
         );
+    }
+
+    fn line(&self, points: &[(f64, f64)], color: &str, name: &str) -> String {
+        let path = self.path(points.iter().copied());
+        let mut out =
+            format!("<path d=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n");
+        for (x, y) in points {
+            let (x, y) = self.at(*x, *y);
+            out += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{color}\"/>\n");
+        }
+        if let Some((x, y)) = points.last() {
+            let (x, y) = self.at(*x, *y);
+            out += &format!(
+                "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\" style=\"fill:{color}\">{}</text>\n",
+                x - 4.0,
+                y - 8.0,
+                escape(name)
+            );
+        }
+        out
     }
 }
 
 /// Panels two abreast as one picture.
-pub(crate) fn picture(panels: &[Panel]) -> String {
+pub fn picture(panels: &[Panel]) -> String {
     let columns = panels.len().min(2);
     let rows = panels.len().div_ceil(2);
     let (width, height) = (WIDTH * columns as f64, HEIGHT * rows as f64);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\">\n<style>\n\
-         text {{ font: 12px sans-serif; fill: #444; }}\n\
-         .title {{ font-weight: bold; font-size: 13px; fill: #222; }}\n\
-         .end {{ text-anchor: end; }} .middle {{ text-anchor: middle; }}\n\
-         .grid {{ stroke: #e4e4e4; }} .axis {{ stroke: #888; fill: none; }}\n\
-         .band {{ fill: #2a6fbb; stroke: #2a6fbb; stroke-width: .6; }}\n\
-         .bar {{ fill: #2a6fbb; fill-opacity: .85; stroke: #fff; stroke-width: .6; }}\n\
-         .bound {{ stroke: #c0562b; stroke-dasharray: 5 4; fill: none; }}\n\
-         </style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+         width=\"{width}\" height=\"{height}\">\n{STYLE}\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
     for (i, panel) in panels.iter().enumerate() {
         let (x, y) = ((i % 2) as f64 * WIDTH, (i / 2) as f64 * HEIGHT);

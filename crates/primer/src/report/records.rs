@@ -1,0 +1,203 @@
+//! Results as they were measured: the JSON of `primer bench` and `primer eval`, read back.
+
+use crate::bench::table::{Row, Table};
+use crate::provenance::Provenance;
+use anyhow::{Context, Result, bail};
+use primer_net::Link;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// Tokens of the paper's tables.
+pub const TOKENS: usize = 30;
+
+/// What `primer eval --json` prints.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Accuracy {
+    /// The model's name.
+    pub model: String,
+    /// The data set.
+    pub task: String,
+    /// What computed.
+    pub engine: String,
+    /// The scheme of the private protocol.
+    pub scheme: Option<String>,
+    /// Examples.
+    pub n: usize,
+    /// The part that is right.
+    pub accuracy: f64,
+    /// The part with float's label.
+    pub agreement_with_float: f64,
+    /// The part with the label of the same integers in the clear.
+    pub agreement_with_fixed: Option<f64>,
+    /// Where and how this was measured.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// Everything that a report shows.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Costs.
+    pub tables: Vec<Table>,
+    /// Accuracies.
+    pub accuracies: Vec<Accuracy>,
+}
+
+impl Records {
+    /// Reads files, and the files ending in `.json` of directories, in the order of their names.
+    ///
+    /// # Errors
+    /// If one cannot be read or is not a result.
+    pub fn read(paths: &[PathBuf]) -> Result<Self> {
+        let mut records = Self::default();
+        for path in paths {
+            if path.is_dir() {
+                let entries = std::fs::read_dir(path)
+                    .with_context(|| format!("listing {}", path.display()))?;
+                let mut files: Vec<PathBuf> = Vec::new();
+                for entry in entries {
+                    files.push(entry?.path());
+                }
+                files.retain(|file| file.extension().is_some_and(|e| e == "json"));
+                files.sort();
+                for file in &files {
+                    records.file(file)?;
+                }
+            } else {
+                records.file(path)?;
+            }
+        }
+        Ok(records)
+    }
+
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        self.add(&text)
+            .with_context(|| format!("{} is not a result", path.display()))
+    }
+
+    fn add(&mut self, text: &str) -> Result<()> {
+        let value: serde_json::Value = serde_json::from_str(text)?;
+        if value.get("results").is_some() {
+            self.tables.push(serde_json::from_value(value)?);
+        } else if value.get("engine").is_some() {
+            self.accuracies.push(serde_json::from_value(value)?);
+        } else {
+            bail!("it is neither what `primer bench --json` nor what `primer eval --json` prints");
+        }
+        Ok(())
+    }
+
+    /// The best figures of a model under a scheme at the paper's length without a slow link: those of a whole run before
+    /// extrapolated ones, those of more layers before those of fewer, later ones before earlier ones.
+    pub fn row(&self, model: &str, scheme: &str) -> Option<(&Table, &Row)> {
+        let at = |t: &&Table| t.model == model && t.tokens == TOKENS && t.link == Link::Loopback;
+        let tables = self.tables.iter().filter(at);
+        let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
+        rows.filter(|(_, row)| row.scheme == scheme)
+            .max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured))
+    }
+
+    /// The accuracy of an engine on a data set, of most examples.
+    pub fn accuracy(&self, task: &str, engine: &str) -> Option<&Accuracy> {
+        let found = self.accuracies.iter();
+        let found = found.filter(|a| a.task == task && a.engine == engine);
+        found.max_by_key(|a| a.n)
+    }
+
+    /// Every machine, commit and command, once.
+    pub fn provenance(&self) -> Vec<&Provenance> {
+        let tables = self.tables.iter().map(|t| &t.provenance);
+        let all = tables.chain(self.accuracies.iter().map(|a| &a.provenance));
+        let mut seen: Vec<&Provenance> = Vec::new();
+        for one in all {
+            if !seen.contains(&one) {
+                seen.push(one);
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A table of `bench` with one row for each scheme.
+    pub(in crate::report) fn table(
+        model: &str,
+        schemes: &[&str],
+        extrapolated: bool,
+        offline_s: f64,
+    ) -> String {
+        let steps = ["embed", "qkv", "qk", "softmax", "attention_value", "others"];
+        let steps: Vec<_> = steps
+            .iter()
+            .map(|s| serde_json::json!({"step": s, "offline_s": offline_s / 6.0, "online_s": 0.5}))
+            .collect();
+        let results: Vec<_> = schemes
+            .iter()
+            .map(|scheme| {
+                serde_json::json!({
+                    "scheme": scheme, "extrapolated": extrapolated, "offline_s": offline_s, "online_s": 3.0,
+                    "plaintext_s": 0.1,
+                    "bytes": {"offline_up": 1, "offline_down": 2, "online_up": 3, "online_down": 4},
+                    "setup_bytes": 5, "rounds_online": 6, "peak_rss_client": 7, "peak_rss_server": 8, "and_gates": 9,
+                    "max_abs_logit_error": 0.001, "steps": steps,
+                })
+            })
+            .collect();
+        serde_json::json!({
+            "model": model, "layers": 12, "layers_measured": if extrapolated { 1 } else { 12 }, "tokens": 30,
+            "link": "loopback", "threads_per_party": 1, "pinned": true, "results": results,
+            "machine": "a machine", "commit": "abc", "command": "primer bench",
+        })
+        .to_string()
+    }
+
+    /// A result of `eval`.
+    pub(in crate::report) fn accuracy(task: &str, engine: &str) -> String {
+        serde_json::json!({
+            "model": "minilm", "task": task, "engine": engine, "n": 50, "accuracy": 0.9, "f1": 0.9,
+            "agreement_with_float": 0.98, "machine": "a machine", "commit": "abc", "command": "primer eval",
+        })
+        .to_string()
+    }
+
+    pub(in crate::report) fn records(texts: &[String]) -> Records {
+        let mut records = Records::default();
+        for text in texts {
+            records.add(text).unwrap();
+        }
+        records
+    }
+
+    #[test]
+    fn whole_runs_come_before_extrapolated_ones() {
+        let records = records(&[
+            table("bert-base", &["fp"], false, 40.0),
+            table("bert-base", &["fp", "f"], true, 50.0),
+            accuracy("sst2", "float"),
+        ]);
+        assert_eq!(records.row("bert-base", "fp").unwrap().1.offline_s, 40.0);
+        assert_eq!(records.row("bert-base", "f").unwrap().1.offline_s, 50.0);
+        assert!(records.row("bert-base", "base").is_none());
+        assert_eq!(records.accuracy("sst2", "float").unwrap().n, 50);
+        assert_eq!(records.provenance().len(), 2);
+    }
+
+    #[test]
+    fn other_files_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("else.json");
+        std::fs::write(&path, "{\"what\": 1}").unwrap();
+        let error = Records::read(&[dir.path().to_owned()]).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("else.json") && error.contains("bench"),
+            "{error}"
+        );
+        assert!(Records::read(&[dir.path().join("missing")]).is_err());
+    }
+}
