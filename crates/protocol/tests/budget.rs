@@ -1,0 +1,144 @@
+//! What an inference costs in bytes, round trips and AND gates, kept exactly.
+//!
+//! These counts follow from the plan alone (other tests compare them with what a channel and a garbler really did), so
+//! they are the same on every machine, and a change that makes anything dearer shows here before it shows on a clock.
+//! A change that is meant: `PRIMER_BLESS=1 cargo test -p primer-protocol --test budget` writes the new counts into
+//! `budget.txt`, and the difference belongs into the same commit.
+
+use primer_model::synthetic;
+use primer_plan::assign::{Observation, WeightRange, assign};
+use primer_plan::graph::{Graph, Op, StopFunction};
+use primer_plan::plan::Plan;
+use primer_plan::shape::Shape;
+use primer_protocol::{Program, Reveal, Scheme, cost};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A plan with scales from ranges such as trained models have.
+fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
+    let graph = Graph::with_attention(shape, scheme.attention(), tokens);
+    let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
+    for step in &graph.steps {
+        let id = step.output().index();
+        match &step.op {
+            Op::SquareSum { .. } => seen[id] = range(0.5, 4.0 * shape.hidden as f64),
+            Op::Scores { .. } | Op::MergedScores { .. } => seen[id] = range(-20.0, 20.0),
+            Op::Stop { function, .. } => match function {
+                StopFunction::Softmax => seen[id] = range(0.0, 1.0),
+                StopFunction::InverseRoot => seen[id] = range(0.1, 2.0),
+                StopFunction::Tanh => seen[id] = range(-1.0, 1.0),
+                StopFunction::Requantise | StopFunction::Activation => {}
+            },
+            _ => {}
+        }
+    }
+    let weights: Vec<WeightRange> = graph
+        .weights
+        .iter()
+        .map(|_| WeightRange {
+            max_abs: 1.0,
+            mean_max_abs: 0.01,
+        })
+        .collect();
+    let scales = assign(&graph, &seen, &weights).unwrap();
+    Plan::new(shape, tokens, scales).unwrap()
+}
+
+const fn range(min: f64, max: f64) -> Observation {
+    Observation {
+        min,
+        max,
+        min_row_max: max,
+    }
+}
+
+fn line(
+    out: &mut String,
+    (layers, hidden, heads): (usize, usize, usize),
+    tokens: usize,
+    scheme: Scheme,
+) {
+    let shape = synthetic::bert_shape(layers, hidden, heads);
+    let program = Program::new(plan(&shape, tokens, scheme), scheme, Reveal::Outputs).unwrap();
+    let total = cost::parts(&program).unwrap().total();
+    let stored = cost::stored(&program);
+    let bytes = &total.bytes;
+    writeln!(
+        out,
+        "{layers:>2} x {hidden:>4}, {tokens:>3} tokens, {:<4}: offline {} up {} down, online {} up {} down, {} round trips, {} AND gates, \
+         stored {} and {}",
+        scheme.name(),
+        bytes.offline_up,
+        bytes.offline_down,
+        bytes.online_up,
+        bytes.online_down,
+        total.rounds_online,
+        total.and_gates,
+        stored.client,
+        stored.server,
+    )
+    .unwrap();
+}
+
+#[test]
+fn bytes_rounds_and_gates_are_what_they_were() {
+    let mut found = String::new();
+    let schemes = [Scheme::Base, Scheme::F, Scheme::Fp, Scheme::Fpc];
+    for scheme in schemes {
+        line(&mut found, (12, 768, 12), 30, scheme);
+    }
+    // The paper's other models, and MiniLM.
+    for shape in [
+        (3, 768, 12),
+        (6, 768, 12),
+        (12, 1024, 16),
+        (24, 1024, 16),
+        (6, 384, 12),
+    ] {
+        line(&mut found, shape, 30, Scheme::Fp);
+        line(&mut found, shape, 30, Scheme::Fpc);
+    }
+    for tokens in [8, 16, 64, 128, 300] {
+        line(&mut found, (1, 768, 12), tokens, Scheme::Fp);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/budget.txt");
+    if std::env::var_os("PRIMER_BLESS").is_some() {
+        std::fs::write(&path, &found).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap();
+    for (found, kept) in found.lines().zip(kept.lines()) {
+        assert_eq!(found, kept, "a cost has changed; see the top of this test");
+    }
+    assert_eq!(found.lines().count(), kept.lines().count());
+}
+
+/// The same number of layers more costs the same more: what extrapolation rests on.
+#[test]
+fn bytes_rounds_and_gates_are_linear_in_layers() {
+    for scheme in [Scheme::Base, Scheme::F, Scheme::Fp, Scheme::Fpc] {
+        let total = |layers: usize| {
+            let shape = synthetic::bert_shape(layers, 768, 12);
+            let program = Program::new(plan(&shape, 30, scheme), scheme, Reveal::Outputs);
+            let parts = cost::parts(&program.unwrap()).unwrap();
+            let all = parts.total();
+            let b = all.bytes;
+            [
+                b.offline_up,
+                b.offline_down,
+                b.online_up,
+                b.online_down,
+                all.rounds_online,
+                all.and_gates,
+            ]
+        };
+        let (one, two, four) = (total(1), total(2), total(4));
+        for i in 0..one.len() {
+            assert_eq!(
+                four[i] - two[i],
+                2 * (two[i] - one[i]),
+                "{} {i}",
+                scheme.name()
+            );
+        }
+    }
+}
