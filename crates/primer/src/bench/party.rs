@@ -22,7 +22,7 @@ use std::io::{BufReader, Seek, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A party may compute for a long time before it says something.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -201,13 +201,21 @@ fn client(args: &PartyArgs) -> Result<Outcome> {
     let input = input(args.tokens, vocab);
     let mut outcome = nothing();
     outcome.setup_bytes = channel.meter().report().under("setup").bytes();
-    for _ in 0..args.runs {
+    for run in 1..=args.runs {
+        let started = Instant::now();
         let before = channel.meter().report();
         let mut file = tempfile::tempfile().context("making room for a bundle")?;
         let offline = session.prepare(&mut channel, &mut file)?;
+        let say = |phase: &str, since: Instant| {
+            let seconds = since.elapsed().as_secs_f64();
+            eprintln!("primer: run {run} of {}: {phase} {seconds:.1} s", args.runs);
+        };
+        say("offline", started);
         file.rewind()?;
+        let started = Instant::now();
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
         let answer = session.infer(&mut channel, bundle, &input)?;
+        say("online", started);
         let traffic = channel.meter().report().since(&before);
         let (prepared, run) = (traffic.under("offline"), traffic.under("online"));
         outcome.runs.push(Measured {

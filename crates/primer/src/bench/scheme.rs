@@ -24,9 +24,10 @@ pub(super) fn measure(
     plain: &Plain,
 ) -> Result<(Row, bool)> {
     let name = scheme.name();
+    let layers = subject.weights.shape.layers;
     eprintln!(
-        "primer: {}, scheme {name}: preparing the model",
-        subject.name
+        "primer: {}, {layers} layers, {} tokens, scheme {name}: preparing the model",
+        subject.name, request.tokens
     );
     let weights = &subject.weights.with_attention(scheme.attention());
     let scales = calibrate(weights, &subject.text, &subject.calibration, |_, _| ())

@@ -1,5 +1,6 @@
 //! `primer bench`: the paper's tables, measured, and the machine's own figures.
 
+use crate::bench::growth::{Growth, Point};
 use crate::bench::table::Row;
 use crate::bench::{self, Entrant, Request, Table, kernels, party};
 use crate::report::Records;
@@ -58,8 +59,11 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
     if args.kernels {
         return kernels::run(args.json);
     }
-    // Read before the work, so that a bad path does not cost the results.
+    // Before the work, so that a bad path does not cost the results.
     let mut records = Records::read(&args.with)?;
+    if let Some(path) = &args.report {
+        super::report::writable(path)?;
+    }
     let table = bench::measure(&Request {
         model: args.model.clone(),
         layers: args.layers,
@@ -97,20 +101,43 @@ fn text(table: &Table) -> String {
     for row in &table.results {
         out += &scheme(row, table);
     }
+    if let Some(Growth { layers, tokens }) = &table.growth {
+        out += "\ngrowth, every point run whole:\n";
+        out += &layers.iter().chain(tokens).map(point).collect::<String>();
+    }
     out
 }
 
+fn point(p: &Point) -> String {
+    let bytes = &p.bytes;
+    format!(
+        "  {:<4} {} layers, {:>3} tokens: offline {:>7.2} s, {:>6.1} MB; online {:>6.3} s, {:>5.1} MB, {} round trips\n",
+        p.scheme,
+        p.layers,
+        p.tokens,
+        p.offline_s,
+        mega(bytes.offline_up + bytes.offline_down),
+        p.online_s,
+        mega(bytes.online_up + bytes.online_down),
+        p.rounds_online,
+    )
+}
+
+fn mega(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
 fn scheme(row: &Row, table: &Table) -> String {
-    let mega = |bytes: u64| bytes as f64 / 1e6;
     let mut out = format!(
         "\nscheme {}: offline {:.2} s, online {:.2} s, in the clear {:.3} s\n",
         row.scheme, row.offline_s, row.online_s, row.plaintext_s
     );
     if row.extrapolated {
-        out += &format!(
-            "  extrapolated from {} of {} layers\n",
-            table.layers_measured, table.layers
-        );
+        let part = match &row.measured_on {
+            Some(what) => what.clone(),
+            None => format!("{} of {} layers", table.layers_measured, table.layers),
+        };
+        out += &format!("  extrapolated from {part}\n");
     }
     for step in &row.steps {
         out += &format!(

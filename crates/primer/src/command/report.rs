@@ -41,6 +41,16 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
+/// Fails if no file can be written there; one that is there stays as it is.
+pub(super) fn writable(path: &Path) -> Result<()> {
+    let file = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(path);
+    file.with_context(|| format!("creating {}", path.display()))?;
+    Ok(())
+}
+
 /// Writes the page and says where.
 pub(super) fn write_page(records: &Records, path: &Path) -> Result<()> {
     write(path, &page::html(records))?;
