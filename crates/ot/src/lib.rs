@@ -36,4 +36,4 @@ pub use chosen::{ChosenReceiver, ChosenSender};
 pub use cot::{CotReceiver, CotSender, Delta};
 pub use error::{OtError, Result};
 pub use measure::{Measurement, measure};
-pub use product::{ProductReceiver, ProductSender};
+pub use product::{ProductAnswering, ProductReceiver, ProductSender, ProductWaiting};

@@ -43,6 +43,12 @@ const PRODUCTS: Kind = Kind::new(0x26, "masked products");
 /// The pairs are `a_j` and `δ_j`.
 pub struct ProductSender(PairMaterial);
 
+/// A sender that has the corrections and owes the answer.
+pub struct ProductAnswering {
+    material: PairMaterial,
+    corrections: Bits,
+}
+
 /// The receiver's offline material. Spent by one request.
 ///
 /// The values are `y_j`.
@@ -114,14 +120,38 @@ impl ProductSender {
     /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`],
     /// [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
-        let values = offsets.chunks(1);
-        check_values("offsets", self.len(), values, self.0.modulus)?;
+        check_values("offsets", self.len(), offsets.chunks(1), self.0.modulus)?;
+        self.listen(channel)?.answer(channel, offsets)
+    }
+
+    /// Online, first half: takes the corrections. Several transfers that listen before the first of them answers take one
+    /// round trip together.
+    ///
+    /// # Errors
+    /// [`crate::OtError::Padding`], and those of the channel.
+    pub fn listen(self, channel: &mut Channel) -> Result<ProductAnswering> {
         let corrections = receive_corrections(channel, self.len())?;
-        let m = self.0.modulus;
-        let products = offsets.iter().zip(self.0.pairs.iter()).enumerate();
+        Ok(ProductAnswering {
+            material: self.0,
+            corrections,
+        })
+    }
+}
+
+impl ProductAnswering {
+    /// Online, second half: answers with the offsets added, residues all.
+    ///
+    /// # Errors
+    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`], and those of the
+    /// channel.
+    pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
+        let PairMaterial { pairs, modulus, .. } = &self.material;
+        let m = *modulus;
+        check_values("offsets", pairs.len(), offsets.chunks(1), m)?;
+        let products = offsets.iter().zip(pairs.iter()).enumerate();
         let products = products.map(|(j, (&offset, &[a, difference]))| {
             // The correction is public, so it may be branched on.
-            if corrections.get(j) {
+            if self.corrections.get(j) {
                 add(add(offset, difference, m), a, m)
             } else {
                 sub(offset, a, m)

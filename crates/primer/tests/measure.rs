@@ -50,13 +50,7 @@ fn accuracy_through_the_protocol_goes_on_where_it_stopped() {
         command.args([
             "eval", "--model", &model, "--task", "squad", "--data", &data,
         ]);
-        command.args([
-            "--engine",
-            "secure",
-            "--limit",
-            limit,
-            "--journal",
-        ]);
+        command.args(["--engine", "secure", "--limit", limit, "--journal"]);
         json(command.arg(&journal))
     };
     let first = eval("1");
@@ -90,11 +84,7 @@ fn a_model_is_measured_and_shown() {
         "--schemes",
         "fp,fpc",
     ]);
-    let table = json(
-        command
-            .args(["--runs", "2", "--report"])
-            .arg(&page),
-    );
+    let table = json(command.args(["--runs", "2", "--report"]).arg(&page));
     assert_eq!(table["model"], "random-qa", "without the way to it");
     let rows = table["results"].as_array().unwrap();
     assert_eq!(rows.len(), 2);

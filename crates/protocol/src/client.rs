@@ -33,7 +33,7 @@ use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, K, P};
 use primer_ring::prg::Prg;
-use primer_stops::{ClientMaterial, RequantiseClient, requantise};
+use primer_stops::{ClientMaterial, RequantiseAnswering, RequantiseClient, requantise};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -190,6 +190,7 @@ fn run(
         preparation,
         masks,
         opened: HashMap::new(),
+        answers: Vec::new(),
         label: None,
     };
     for segment in program.segments() {
@@ -199,6 +200,9 @@ fn run(
             let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
             walk.step(channel, index, &mut material)?;
+            if program.settled_after(index) {
+                walk.settle(channel)?;
+            }
             times.add(step, started);
         }
         walk.masks.forget();
@@ -387,6 +391,8 @@ struct Walk<'a> {
     masks: Masks,
     /// What the server opened.
     opened: HashMap<ValueId, Share>,
+    /// Requantisations that the server has asked for and that are not answered yet.
+    answers: Vec<RequantiseAnswering>,
     label: Option<usize>,
 }
 
@@ -418,6 +424,14 @@ impl Walk<'_> {
         Ok(material)
     }
 
+    /// Answers what the server has asked for.
+    fn settle(&mut self, channel: &mut Channel) -> Result<()> {
+        for answer in self.answers.drain(..) {
+            answer.answer(channel)?;
+        }
+        Ok(())
+    }
+
     fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
         match self.program.work(index) {
@@ -436,11 +450,13 @@ impl Walk<'_> {
                 self.merged(channel, index, *merged, known)
             }
             Work::Requantise(input) => {
-                let transfers = match &mut self.preparation {
-                    Some(p) => p.requantise(channel, index, *input, &mut self.masks)?,
-                    None => material.transfers.remove(&index).expect("loaded before"),
-                };
-                Ok(transfers.finish(channel)?)
+                if let Some(p) = &mut self.preparation {
+                    let transfers = p.requantise(channel, index, *input, &mut self.masks)?;
+                    return Ok(transfers.finish(channel)?);
+                }
+                let transfers = material.transfers.remove(&index).expect("loaded before");
+                self.answers.push(transfers.listen(channel)?);
+                Ok(())
             }
             Work::Garbled(input, job) => {
                 let mask = self.masks.get(output);

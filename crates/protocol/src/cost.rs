@@ -68,6 +68,7 @@ pub fn parts(program: &Program) -> Result<Parts> {
         program,
         offered: HashSet::new(),
         opened: HashSet::new(),
+        under_way: false,
     };
     let mut parts = Parts::default();
     let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
@@ -145,6 +146,8 @@ struct Count<'a> {
     offered: HashSet<(Owner, Form)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
+    /// Whether the round trip of a requantisation is open to others.
+    under_way: bool,
 }
 
 impl Count<'_> {
@@ -159,7 +162,10 @@ impl Count<'_> {
             self.exchange(&exchange, &mut part.bytes)?;
         }
         match program.work(index) {
-            Work::Linear(_) => return Ok(()),
+            Work::Linear(_) => {
+                self.under_way &= !program.settled_after(index);
+                return Ok(());
+            }
             Work::Product(factors) => {
                 if program.scheme().products() == Products::Opened {
                     let fresh = factors.values().filter(|id| self.opened.insert(*id));
@@ -177,7 +183,12 @@ impl Count<'_> {
                 part.bytes.online_down += residues(rows * cols);
                 part.bytes.online_up += residues(self.size(program.step(index).output()));
             }
-            Work::Requantise(input) => part.bytes += requantise::cost(self.size(*input)),
+            Work::Requantise(input) => {
+                part.bytes += requantise::cost(self.size(*input));
+                let shared = std::mem::replace(&mut self.under_way, !program.settled_after(index));
+                part.rounds_online += u64::from(!shared);
+                return Ok(());
+            }
             Work::Garbled(_, job) | Work::Argmax(_, job) => {
                 part.bytes += job.cost();
                 part.and_gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;

@@ -65,6 +65,7 @@ struct Compiled {
     params: Arc<Params>,
     works: Vec<Work>,
     segments: Vec<Range<usize>>,
+    settled: Vec<bool>,
     fingerprint: [u8; 32],
 }
 
@@ -107,6 +108,7 @@ impl Program {
         let works = Compiler::new(&plan, reveal).works()?;
         let params = Params::products();
         let segments = segments(&plan.graph().steps);
+        let settled = settled(&plan.graph().steps, &works, &segments);
         let fingerprint = fingerprint(&plan, scheme, reveal, &params);
         Ok(Self(Arc::new(Compiled {
             plan,
@@ -115,6 +117,7 @@ impl Program {
             params,
             works,
             segments,
+            settled,
             fingerprint,
         })))
     }
@@ -158,6 +161,12 @@ impl Program {
     /// Runs of steps that are prepared together.
     pub(crate) fn segments(&self) -> &[Range<usize>] {
         &self.0.segments
+    }
+
+    /// Whether requantisations that were asked for must be answered right after this step: those that need nothing of
+    /// each other (queries, keys and values) share a round trip.
+    pub(crate) fn settled_after(&self, index: usize) -> bool {
+        self.0.settled[index]
     }
 
     /// The exchanges of some steps, each with its step.
@@ -224,6 +233,30 @@ impl Program {
         rotations.dedup();
         Ok(rotations)
     }
+}
+
+/// After which steps no requantisation may be under way: the next one says something else to the other party, or reads what is
+/// under way, or is another segment's.
+fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
+    let mut under_way = Vec::new();
+    let mut settled = Vec::with_capacity(steps.len());
+    for (index, (step, work)) in steps.iter().zip(works).enumerate() {
+        let silent = matches!(work, Work::Linear(_) | Work::Requantise(_));
+        let reads = step.inputs().iter().any(|id| under_way.contains(id));
+        let first = segments.iter().any(|segment| segment.start == index);
+        let settle = !silent || reads || first;
+        if settle {
+            under_way.clear();
+        }
+        if matches!(work, Work::Requantise(_)) {
+            under_way.push(step.output());
+        }
+        if index > 0 {
+            settled.push(settle);
+        }
+    }
+    settled.push(true);
+    settled
 }
 
 /// Runs of steps of one layer, and what is before and after the layers.

@@ -27,7 +27,7 @@ use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
 use primer_ring::prg::Prg;
-use primer_stops::{Job, RequantiseServer, ServerMaterial, requantise};
+use primer_stops::{Job, RequantiseServer, RequantiseWaiting, ServerMaterial, requantise};
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -149,6 +149,9 @@ fn run(
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
             if let Some(share) = walk.step(channel, index, &mut material)? {
                 walk.values.insert(step.output(), share);
+            }
+            if program.settled_after(index) {
+                walk.settle(channel)?;
             }
             for read in step.inputs() {
                 if last[read.index()] == index {
@@ -368,6 +371,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) values: HashMap<ValueId, Share>,
     /// What was opened against its mask.
     pub(crate) opened: HashSet<ValueId>,
+    /// Requantisations that were asked for and are not answered yet.
+    waiting: Vec<(ValueId, RequantiseWaiting)>,
     pub(crate) scratch: Scratch,
 }
 
@@ -395,6 +400,7 @@ impl<'a> Walk<'a> {
             padding,
             values: HashMap::new(),
             opened: HashSet::new(),
+            waiting: Vec::new(),
             scratch: Scratch::default(),
         })
     }
@@ -438,6 +444,16 @@ impl<'a> Walk<'a> {
         Ok(material)
     }
 
+    /// Takes the answers to what was asked for.
+    fn settle(&mut self, channel: &mut Channel) -> Result<()> {
+        for (id, waiting) in std::mem::take(&mut self.waiting) {
+            let results = waiting.receive(channel)?;
+            let share = self.matrix(id, results);
+            self.values.insert(id, share);
+        }
+        Ok(())
+    }
+
     fn step(
         &mut self,
         channel: &mut Channel,
@@ -468,13 +484,17 @@ impl<'a> Walk<'a> {
                 Ok(Some(share))
             }
             Work::Requantise(input) => {
-                let transfers = match &mut self.preparation {
-                    Some(preparation) => preparation.requantise(channel, *input)?,
-                    None => material.transfers.remove(&index).expect("loaded before"),
-                };
                 let share = self.ring_share(index, *input);
-                let results = transfers.finish(channel, &share)?;
-                Ok(Some(self.matrix(output, results)))
+                if let Some(preparation) = &mut self.preparation {
+                    let transfers = preparation.requantise(channel, *input)?;
+                    let results = transfers.finish(channel, &share)?;
+                    return Ok(Some(self.matrix(output, results)));
+                }
+                let transfers = material.transfers.remove(&index).expect("loaded before");
+                let waiting = transfers.request(channel, &share)?;
+                channel.flush()?;
+                self.waiting.push((output, waiting));
+                Ok(None)
             }
             Work::Garbled(input, job) | Work::Argmax(input, job) => {
                 let circuit = match &mut self.preparation {

@@ -30,7 +30,7 @@ pub mod server;
 pub use client::ClientMaterial;
 pub use error::{Result, StopsError};
 pub use job::{Cost, Job};
-pub use requantise::{RequantiseClient, RequantiseServer};
+pub use requantise::{RequantiseAnswering, RequantiseClient, RequantiseServer, RequantiseWaiting};
 pub use server::ServerMaterial;
 
 use primer_net::Kind;

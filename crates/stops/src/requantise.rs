@@ -25,7 +25,9 @@
 use crate::error::{Result, StopsError, expect_count};
 use crate::job::Cost;
 use primer_net::Channel;
-use primer_ot::{Bits, CotReceiver, CotSender, ProductReceiver, ProductSender};
+use primer_ot::{
+    Bits, CotReceiver, CotSender, ProductAnswering, ProductReceiver, ProductSender, ProductWaiting,
+};
 use primer_ring::modulus::{self, P};
 use primer_ring::pack::{pack, packed_len, unpack};
 use rand_core::CryptoRng;
@@ -69,10 +71,23 @@ pub struct RequantiseClient {
     offsets: Zeroizing<Vec<u64>>,
 }
 
+/// A client that has the server's request and owes the answer.
+pub struct RequantiseAnswering {
+    products: ProductAnswering,
+    offsets: Zeroizing<Vec<u64>>,
+}
+
 /// The server's material. Spent by [`Self::finish`].
 pub struct RequantiseServer {
     products: ProductReceiver,
     ring_bits: u32,
+}
+
+/// A server that has asked and waits for the answer.
+pub struct RequantiseWaiting {
+    products: ProductWaiting,
+    /// The server's part of the results.
+    own: Zeroizing<Vec<u64>>,
 }
 
 impl RequantiseClient {
@@ -156,6 +171,28 @@ impl RequantiseClient {
     /// # Errors
     /// [`StopsError`] of the channel.
     pub fn finish(self, channel: &mut Channel) -> Result<()> {
+        self.listen(channel)?.answer(channel)
+    }
+
+    /// Online, first half: takes the server's request. Requests that are all taken before the first of them is answered
+    /// take one round trip together.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel.
+    pub fn listen(self, channel: &mut Channel) -> Result<RequantiseAnswering> {
+        Ok(RequantiseAnswering {
+            products: self.products.listen(channel)?,
+            offsets: self.offsets,
+        })
+    }
+}
+
+impl RequantiseAnswering {
+    /// Online, second half: answers the server.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel.
+    pub fn answer(self, channel: &mut Channel) -> Result<()> {
         Ok(self.products.answer(channel, &self.offsets)?)
     }
 }
@@ -212,17 +249,37 @@ impl RequantiseServer {
     /// # Errors
     /// [`StopsError`] of the channel; [`StopsError::Count`] if the shares are too many or too few.
     pub fn finish(self, channel: &mut Channel, shares: &[u64]) -> Result<Vec<u64>> {
+        self.request(channel, shares)?.receive(channel)
+    }
+
+    /// Online, first half: asks with the server's ring shares.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn request(self, channel: &mut Channel, shares: &[u64]) -> Result<RequantiseWaiting> {
         expect_count(NAME, "shares", self.len(), shares.len())?;
         let m = self.ring_bits;
         let offset = 1u64 << (m - 2);
         let shifted = |share: u64| (share + offset) & ((1 << m) - 1);
         let choices = Bits::from_fn(shares.len(), |i| shifted(shares[i]) >> (m - 1) == 1);
-        let waiting = self.products.request(channel, &choices)?;
-        let products = waiting.receive(channel)?;
-        let results = shares.iter().zip(products.iter()).map(|(&a, &product)| {
-            let a = modulus::sub(shifted(a), offset);
-            modulus::add(a, product)
-        });
-        Ok(results.collect())
+        let own = shares.iter().map(|&a| modulus::sub(shifted(a), offset));
+        Ok(RequantiseWaiting {
+            own: Zeroizing::new(own.collect()),
+            products: self.products.request(channel, &choices)?,
+        })
+    }
+}
+
+impl RequantiseWaiting {
+    /// Online, second half: the server's shares modulo p, `v - r`.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel.
+    pub fn receive(self, channel: &mut Channel) -> Result<Vec<u64>> {
+        let products = self.products.receive(channel)?;
+        let results = self.own.iter().zip(products.iter());
+        Ok(results
+            .map(|(&a, &product)| modulus::add(a, product))
+            .collect())
     }
 }
