@@ -14,6 +14,8 @@ pub struct Clear {
     pub outputs: Vec<[u64; CLEAR_LANES]>,
     /// Revealed bits in order, an instance in each bit.
     pub revealed: Vec<u64>,
+    /// Bits that a garbled run keeps as labels, in order, an instance in each bit.
+    pub kept: Vec<u64>,
 }
 
 /// Evaluates a circuit on input words: bit `l` of `garbler[i]` is input `i` of instance `l`.
@@ -28,7 +30,7 @@ pub fn evaluate(circuit: &Circuit, garbler: &[u64], evaluator: &[u64]) -> Clear 
     let mut outputs: Vec<_> = (circuit.constants.iter())
         .map(|&c| [c; CLEAR_LANES])
         .collect();
-    let mut revealed = Vec::new();
+    let (mut revealed, mut kept) = (Vec::new(), Vec::new());
     let spread = |flip: bool| if flip { u64::MAX } else { 0 };
     for op in &circuit.ops {
         match *op {
@@ -63,7 +65,13 @@ pub fn evaluate(circuit: &Circuit, garbler: &[u64], evaluator: &[u64]) -> Clear 
                 }
             }
             Op::Reveal { a, flip } => revealed.push(slots[a as usize] ^ spread(flip)),
+            // In the order of construction, as compiled.
+            Op::Keep { a, flip, .. } => kept.push(slots[a as usize] ^ spread(flip)),
         }
     }
-    Clear { outputs, revealed }
+    Clear {
+        outputs,
+        revealed,
+        kept,
+    }
 }

@@ -61,6 +61,33 @@ impl<'c> Evaluator<'c> {
         outputs: &mut [u64],
         revealed: &mut [bool],
     ) -> Result<(), EvaluateError> {
+        self.batch_keeping(
+            garbler_labels,
+            evaluator_labels,
+            source,
+            outputs,
+            revealed,
+            &mut [],
+        )
+    }
+
+    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives them, instance by
+    /// instance.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    ///
+    /// # Panics
+    /// As [`Self::batch`].
+    pub fn batch_keeping(
+        &mut self,
+        garbler_labels: &[Label],
+        evaluator_labels: &[Label],
+        source: &mut impl Read,
+        outputs: &mut [u64],
+        revealed: &mut [bool],
+        kept: &mut [Label],
+    ) -> Result<(), EvaluateError> {
         let circuit = self.work.circuit;
         let lanes = self.work.instances(garbler_labels, evaluator_labels);
         let cost = circuit.cost();
@@ -74,6 +101,8 @@ impl<'c> Evaluator<'c> {
             lanes * cost.reveals,
             "one place for each revealed bit"
         );
+        let places = lanes * cost.kept;
+        assert_eq!(kept.len(), places, "one place for each kept label");
         for (sums, &constant) in self.work.sums.iter_mut().zip(&circuit.constants) {
             *sums = [constant; LANES];
         }
@@ -102,6 +131,7 @@ impl<'c> Evaluator<'c> {
             }
         }
         self.work.read_sums(outputs);
+        self.work.read_kept(kept);
         Ok(())
     }
 

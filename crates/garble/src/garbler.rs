@@ -66,10 +66,31 @@ impl<'c> Garbler<'c> {
         masks: &mut [u64],
         sink: &mut impl Write,
     ) -> io::Result<()> {
+        self.batch_keeping(garbler_labels, evaluator_labels, masks, &mut [], sink)
+    }
+
+    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives their zero
+    /// labels, instance by instance.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    ///
+    /// # Panics
+    /// As [`Self::batch`].
+    pub fn batch_keeping(
+        &mut self,
+        garbler_labels: &[Label],
+        evaluator_labels: &[Label],
+        masks: &mut [u64],
+        kept: &mut [Label],
+        sink: &mut impl Write,
+    ) -> io::Result<()> {
         let circuit = self.work.circuit;
         let lanes = self.work.instances(garbler_labels, evaluator_labels);
         let outputs = circuit.cost().outputs;
         assert_eq!(masks.len(), lanes * outputs, "one mask for each output");
+        let places = lanes * circuit.cost().kept;
+        assert_eq!(kept.len(), places, "one place for each kept label");
         self.work.sums.fill([0; LANES]);
         for segment in &circuit.segments {
             self.tables.resize(TABLE * segment.and_gates, 0);
@@ -86,6 +107,7 @@ impl<'c> Garbler<'c> {
             self.send(lanes, &decoding, total, sink)?;
         }
         self.work.read_sums(masks);
+        self.work.read_kept(kept);
         Ok(())
     }
 

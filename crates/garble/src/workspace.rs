@@ -13,6 +13,7 @@ pub(crate) struct Workspace<'c> {
     projection_keys: u64,
     wires: Vec<Wire>,
     pub(crate) sums: Vec<[u64; LANES]>,
+    kept: Vec<Wire>,
 }
 
 impl<'c> Workspace<'c> {
@@ -25,6 +26,7 @@ impl<'c> Workspace<'c> {
             projection_keys: 0,
             wires: vec![Wire::default(); circuit.slots()],
             sums: vec![[0; LANES]; circuit.cost().outputs],
+            kept: vec![Wire::default(); circuit.cost().kept],
         }
     }
 
@@ -46,6 +48,7 @@ impl<'c> Workspace<'c> {
             inputs,
             wires: &mut self.wires,
             sums: &mut self.sums,
+            kept: &mut self.kept,
         }
     }
 
@@ -55,6 +58,16 @@ impl<'c> Workspace<'c> {
         for (l, instance) in out.chunks_exact_mut(outputs).enumerate() {
             for (value, sums) in instance.iter_mut().zip(&self.sums) {
                 *value = sums[l];
+            }
+        }
+    }
+
+    /// The labels of the kept outputs, instance by instance.
+    pub(crate) fn read_kept(&self, out: &mut [Label]) {
+        let kept = self.kept.len().max(1);
+        for (l, instance) in out.chunks_exact_mut(kept).enumerate() {
+            for (label, wire) in instance.iter_mut().zip(&self.kept) {
+                *label = wire.0[l];
             }
         }
     }
@@ -80,5 +93,6 @@ impl Drop for Workspace<'_> {
     fn drop(&mut self) {
         self.wires.zeroize();
         self.sums.zeroize();
+        self.kept.zeroize();
     }
 }

@@ -215,7 +215,7 @@ impl Walk<'_> {
                 let shift = self.plan.shift(2 * self.fraction(*input), *output);
                 let x = self.get(*input);
                 // ε·d joins the sum of squares, so that the root never sees zero for long.
-                let epsilon = self.epsilon(*output);
+                let epsilon = self.plan.epsilon(*output);
                 Matrix::from_fn(x.rows(), 1, |r, _| {
                     (x.row(r).iter().map(|v| v * v).sum::<i64>() << shift) + epsilon
                 })
@@ -238,11 +238,6 @@ impl Walk<'_> {
                 output,
             } => self.stop(index, *function, *input, *output, truncate),
         }
-    }
-
-    fn epsilon(&self, squares: ValueId) -> i64 {
-        let shape = &self.graph().shape;
-        (shape.epsilon * shape.hidden as f64 * exp2(self.fraction(squares))).round() as i64
     }
 
     fn term(&mut self, term: &Term, output: ValueId, sum: &mut Matrix<i64>) {

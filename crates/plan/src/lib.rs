@@ -15,3 +15,4 @@ pub mod graph;
 pub mod plan;
 pub mod scales;
 pub mod shape;
+pub mod times;

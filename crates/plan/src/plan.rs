@@ -4,6 +4,7 @@ use crate::function::{Function, FunctionError};
 use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
+use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
 use primer_ring::truncate::{MIN_SHIFT, Truncation};
 use serde::{Deserialize, Serialize};
@@ -168,6 +169,13 @@ impl Plan {
     /// Fractional bits of the first product of merged scores, to which their bias is added.
     pub fn merged_fraction(&self, input: ValueId, weight: WeightId) -> i32 {
         self.scale(input).fraction() + self.weight_scale(weight).fraction()
+    }
+
+    /// LayerNorm's ε, once for each feature, at the scale of a sum of squares.
+    pub fn epsilon(&self, squares: ValueId) -> i64 {
+        let shape = &self.graph.shape;
+        let unit = exp2(self.scale(squares).fraction());
+        (shape.epsilon * shape.hidden as f64 * unit).round() as i64
     }
 
     /// Bytes that both sides agree on.

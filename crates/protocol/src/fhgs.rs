@@ -36,7 +36,6 @@ use primer_he::packing::weights::PreparedWeights;
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
-use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::prg::Prg;
@@ -409,8 +408,7 @@ pub(crate) fn server_online(
     sum.shift(factors.shift(plan, output));
     if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.
-        let epsilon = shape.epsilon * shape.hidden as f64 * exp2(plan.scale(output).fraction());
-        let epsilon = modulus::from_signed(epsilon.round() as i64);
+        let epsilon = modulus::from_signed(plan.epsilon(output));
         let sums = sum.data_mut().iter_mut();
         sums.for_each(|v| *v = modulus::add(*v, epsilon));
     }

@@ -37,10 +37,10 @@ pub mod session;
 mod share;
 mod stop;
 mod stored;
-pub mod times;
 mod weights;
 mod work;
 
 pub use error::{ProtocolError, Result};
+pub use primer_plan::times;
 pub use program::{Program, VERSION};
 pub use scheme::{Reveal, Scheme};

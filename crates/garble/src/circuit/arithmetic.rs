@@ -5,8 +5,8 @@
 use super::{Bit, Builder};
 
 impl Builder {
-    /// Sum and carry of three bits.
-    fn full_adder(&mut self, a: Bit, b: Bit, c: Bit) -> (Bit, Bit) {
+    /// Sum and carry of three bits: one AND gate.
+    pub fn full_adder(&mut self, a: Bit, b: Bit, c: Bit) -> (Bit, Bit) {
         let ac = self.xor(a, c);
         let bc = self.xor(b, c);
         let both = self.and(ac, bc);

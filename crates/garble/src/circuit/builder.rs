@@ -7,9 +7,8 @@
 //! Every wire is a XOR of *atoms*, the inputs and the outputs of AND gates. Atoms have random-looking
 //! 128-bit fingerprints and the fingerprint of a XOR is the XOR of theirs. Wires with equal
 //! fingerprints are one wire, however they were built, and a wire with fingerprint 0 is the constant
-//! 0. Security leans on the latter: the zero label of an empty sum would be 0 in *all* instances that
-//! share a hash key, and equal inputs under one key are what must not happen (`docs/garbling.md`).
-//! No sum that is empty can escape, because its fingerprint is 0.
+//! 0. So no gate is garbled for what is known to be constant. (Labels that several wires or several
+//! instances have in common are no danger: the hash separates instances, `docs/garbling.md`.)
 
 use super::table::KnownTables;
 use super::{Bit, Circuit, Modulus, compile};
@@ -38,6 +37,7 @@ pub(super) enum Node {
 pub(super) enum Exit {
     Project { node: u32, output: u32, weight: u64 },
     Reveal { bit: Bit },
+    Keep { bit: Bit },
 }
 
 /// A circuit under construction.
@@ -58,6 +58,7 @@ pub struct Builder {
     /// The constant part of each output.
     pub(super) constants: Vec<u64>,
     pub(super) reveals: u32,
+    pub(super) kept: u32,
 }
 
 /// The handle of an arithmetic output.
@@ -78,6 +79,7 @@ impl Builder {
             modulus,
             constants: Vec::new(),
             reveals: 0,
+            kept: 0,
         }
     }
 
@@ -200,6 +202,17 @@ impl Builder {
         self.exits
             .push((self.nodes.len() as u32, Exit::Reveal { bit }));
         self.reveals += 1;
+    }
+
+    /// Lets a bit leave as labels: both parties hold theirs and may give it to another circuit.
+    ///
+    /// # Panics
+    /// If the bit is a constant: a constant has no labels.
+    pub fn keep(&mut self, bit: Bit) {
+        assert!(bit.as_constant().is_none(), "a constant has no labels");
+        self.exits
+            .push((self.nodes.len() as u32, Exit::Keep { bit }));
+        self.kept += 1;
     }
 
     /// AND gates built so far, used or not.

@@ -24,6 +24,7 @@ pub(super) fn compile(builder: &Builder) -> Circuit {
         xor_gates: ops.iter().map(xor_gates).sum(),
         projections: total(|s| s.projections),
         reveals: total(|s| s.reveals),
+        kept: builder.kept as usize,
         garbler_inputs: builder.inputs[Party::Garbler as usize] as usize,
         evaluator_inputs: builder.inputs[Party::Evaluator as usize] as usize,
         outputs: builder.constants.len(),
@@ -64,7 +65,7 @@ impl Uses {
         for (_, exit) in &builder.exits {
             let node = match exit {
                 Exit::Project { node, .. } => *node,
-                Exit::Reveal { bit } => bit.node(),
+                Exit::Reveal { bit } | Exit::Keep { bit } => bit.node(),
             };
             uses.count[node as usize] += 1;
         }
@@ -103,6 +104,7 @@ struct List {
     sources: Vec<u32>,
     weights: Vec<u64>,
     entered: Vec<bool>,
+    kept: u32,
 }
 
 impl List {
@@ -112,6 +114,7 @@ impl List {
             sources: Vec::new(),
             weights: Vec::new(),
             entered: vec![false; builder.nodes.len()],
+            kept: 0,
         };
         let mut exits = builder.exits.iter().peekable();
         for id in 0..=builder.nodes.len() as u32 {
@@ -219,6 +222,15 @@ impl List {
                     flip: bit.flipped(),
                 });
             }
+            Exit::Keep { bit } => {
+                self.enter(builder, bit.node());
+                self.ops.push(Op::Keep {
+                    a: bit.node(),
+                    flip: bit.flipped(),
+                    output: self.kept,
+                });
+                self.kept += 1;
+            }
         }
     }
 }
@@ -240,7 +252,9 @@ fn operands<'a>(
             [None, None],
             &mut sources[*first as usize..][..*count as usize],
         ),
-        Op::Project { a, .. } | Op::Reveal { a, .. } => ([Some(a), None], &mut []),
+        Op::Project { a, .. } | Op::Reveal { a, .. } | Op::Keep { a, .. } => {
+            ([Some(a), None], &mut [])
+        }
     }
 }
 
@@ -249,7 +263,7 @@ fn destination(op: &mut Op) -> Option<&mut u32> {
         Op::Input { dst, .. } | Op::Xor { dst, .. } | Op::Sum { dst, .. } | Op::And { dst, .. } => {
             Some(dst)
         }
-        Op::Project { .. } | Op::Reveal { .. } => None,
+        Op::Project { .. } | Op::Reveal { .. } | Op::Keep { .. } => None,
     }
 }
 

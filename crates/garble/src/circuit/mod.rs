@@ -50,6 +50,8 @@ pub(crate) enum Op {
     Project { a: u32, output: u32, weight: u32 },
     /// Shows `a XOR flip` to the evaluator.
     Reveal { a: u32, flip: bool },
+    /// The labels of `a XOR flip` leave as a kept output.
+    Keep { a: u32, flip: bool, output: u32 },
 }
 
 /// A piece of the list, small enough to be held in memory.
@@ -98,6 +100,8 @@ pub struct Cost {
     pub projections: usize,
     /// Bits shown to the evaluator: one bit each.
     pub reveals: usize,
+    /// Bits that leave as labels: no bytes.
+    pub kept: usize,
     /// Input bits of the garbler.
     pub garbler_inputs: usize,
     /// Input bits of the evaluator.

@@ -11,7 +11,9 @@
 //! evaluator, holding a and b: H(a) + colour(a)·T_G + H'(b) + colour(b)·(T_E + a)
 //! ```
 //!
-//! `H(x) = AES_k(σ(x)) + σ(x)` with a key for each half-gate of eight instances.
+//! `H(x) = AES_k(σ(x + l)) + σ(x + l)` with a key for each half-gate of eight instances and `l` the
+//! number of the instance among them. So labels that several instances have in common, as where one
+//! weight serves many tokens, are never the same input under one key.
 //!
 //! A projection gate turns the labels of a bit `b` into `S + b·w` in a group: with `r0`, `r1` the
 //! hashes of the labels of colour 0 and 1 as group elements, the row is `r0 - r1 ± w` and the
@@ -34,6 +36,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) wires: &'a mut [Wire],
     /// Sums of the arithmetic outputs.
     pub(crate) sums: &'a mut [[u64; LANES]],
+    /// Labels of the kept outputs.
+    pub(crate) kept: &'a mut [Wire],
 }
 
 /// A segment to be garbled.
@@ -58,6 +62,9 @@ pub(crate) struct EvaluateSegment<'a> {
 }
 
 const HALF: usize = 16 * LANES;
+
+/// What is added to the labels of each instance before they are hashed.
+const INSTANCE: Wire = Wire([0, 1, 2, 3, 4, 5, 6, 7]);
 
 #[inline(always)]
 fn hash<E: Engine>(
@@ -111,7 +118,7 @@ fn linear<E: Engine>(
             }
             sum
         }
-        Op::And { .. } | Op::Project { .. } | Op::Reveal { .. } => e.splat(0),
+        Op::And { .. } | Op::Project { .. } | Op::Reveal { .. } | Op::Keep { .. } => e.splat(0),
     }
 }
 
@@ -139,6 +146,7 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
     let modulus = circuit.modulus();
     let delta = e.splat(s.delta);
     let zero = e.splat(0);
+    let instance = e.load(&INSTANCE);
     let (mut gates, mut projections, mut reveals) = (0usize, 0usize, 0usize);
     let (mut gate_keys, mut projection_keys) = (e.no_keys(), e.no_keys());
     let wires = &mut *batch.wires;
@@ -168,12 +176,14 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
                     e.load(&wires[b as usize]),
                     if flip_b { delta } else { zero },
                 );
-                let (ha0, ha1) = hash(e, &gate_keys, (key, key), a0, e.xor(a0, delta));
+                let at = e.xor(a0, instance);
+                let (ha0, ha1) = hash(e, &gate_keys, (key, key), at, e.xor(at, delta));
                 let pb = e.color(b0);
                 let tg = e.xor(e.xor(ha0, ha1), e.and(pb, delta));
                 let wg = e.xor(ha0, e.and(e.color(a0), tg));
                 e.write(tg, rows(s.tables, 2 * gates));
-                let (hb0, hb1) = hash(e, &gate_keys, (key + 1, key + 1), b0, e.xor(b0, delta));
+                let bt = e.xor(b0, instance);
+                let (hb0, hb1) = hash(e, &gate_keys, (key + 1, key + 1), bt, e.xor(bt, delta));
                 let hb = e.xor(hb0, hb1);
                 e.write(e.xor(hb, a0), rows::<HALF, u8>(s.tables, 2 * gates + 1));
                 // T_E + A is H'(B) + H'(B + Δ) again.
@@ -188,7 +198,8 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
                     e.expand(batch.nonce, counter, &mut projection_keys);
                 }
                 let x = e.load(&wires[a as usize]);
-                let (h0, h1) = hash(e, &projection_keys, (key, key), x, e.xor(x, delta));
+                let xt = e.xor(x, instance);
+                let (h0, h1) = hash(e, &projection_keys, (key, key), xt, e.xor(xt, delta));
                 let color = e.color(x);
                 let both = e.xor(h0, h1);
                 let of_color_0 = e.xor(h0, e.and(color, both));
@@ -215,6 +226,11 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
                 s.decoding[reveals] = colors(e, e.load(&wires[a as usize])) ^ flip;
                 reveals += 1;
             }
+            Op::Keep { a, flip, output } => {
+                let x = e.load(&wires[a as usize]);
+                let zero_label = e.xor(x, if flip { delta } else { zero });
+                e.store(zero_label, &mut batch.kept[output as usize]);
+            }
         }
     }
 }
@@ -228,6 +244,7 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
     let (rows, _) = s.rows.as_chunks::<LANES>();
     let (mut gates, mut projections, mut reveals) = (0usize, 0usize, 0usize);
     let (mut gate_keys, mut projection_keys) = (e.no_keys(), e.no_keys());
+    let instance = e.load(&INSTANCE);
     let wires = &mut *batch.wires;
     for op in &circuit.ops[batch.segment.ops.clone()] {
         match *op {
@@ -243,7 +260,8 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
                 }
                 let x = e.load(&wires[a as usize]);
                 let y = e.load(&wires[b as usize]);
-                let (hx, hy) = hash(e, &gate_keys, (key, key + 1), x, y);
+                let (xt, yt) = (e.xor(x, instance), e.xor(y, instance));
+                let (hx, hy) = hash(e, &gate_keys, (key, key + 1), xt, yt);
                 let tg = e.read(&tables[2 * gates]);
                 let te = e.read(&tables[2 * gates + 1]);
                 let first = e.xor(hx, e.and(e.color(x), tg));
@@ -258,7 +276,7 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
                     e.expand(batch.nonce, counter, &mut projection_keys);
                 }
                 let x = e.load(&wires[a as usize]);
-                let sx = e.sigma(x);
+                let sx = e.sigma(e.xor(x, instance));
                 let h = e.xor(e.encrypt_one(&projection_keys, key, sx), sx);
                 let (mut c, mut r) = (Wire::default(), Wire::default());
                 e.store(e.color(x), &mut c);
@@ -275,6 +293,9 @@ pub(super) fn evaluate<E: Engine>(e: E, s: &mut EvaluateSegment<'_>) {
             Op::Reveal { a, .. } => {
                 s.decoding[reveals] ^= colors(e, e.load(&wires[a as usize]));
                 reveals += 1;
+            }
+            Op::Keep { a, output, .. } => {
+                batch.kept[output as usize] = wires[a as usize];
             }
         }
     }

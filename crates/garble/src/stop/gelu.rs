@@ -33,18 +33,44 @@ pub(super) fn relu(ring_bits: u32) -> Circuit {
     b.finish()
 }
 
+/// What GELU is less than ReLU, from the magnitude.
+fn correction(b: &mut Builder, gelu: &Gelu, a: &[Bit]) -> Vec<Bit> {
+    let table = &gelu.table;
+    let (low, high) = a.split_at(gelu.dropped_bits() as usize + table.input_bits() as usize);
+    let index = &low[gelu.dropped_bits() as usize..];
+    let saturated = b.any(high);
+    b.guarded_table(!saturated, index, table.entries(), table.output_bits())
+}
+
+const fn shift(gelu: &Gelu) -> u32 {
+    (gelu.output_fraction - gelu.fraction) as u32
+}
+
 pub(super) fn circuit(gelu: &Gelu) -> Circuit {
     let mut b = Builder::new(SHARES);
     let x = shared_element(&mut b, gelu.ring_bits);
     let (sign, a) = magnitude(&mut b, &x);
     let out = b.output();
-    let shift = (gelu.output_fraction - gelu.fraction) as u32;
-    project_relu(&mut b, out, &x, sign, &a, shift);
-    let table = &gelu.table;
-    let (low, high) = a.split_at(gelu.dropped_bits() as usize + table.input_bits() as usize);
-    let index = &low[gelu.dropped_bits() as usize..];
-    let saturated = b.any(high);
-    let delta = b.guarded_table(!saturated, index, table.entries(), table.output_bits());
+    project_relu(&mut b, out, &x, sign, &a, shift(gelu));
+    let delta = correction(&mut b, gelu, &a);
     b.project_number(out, &delta, -1);
     b.finish()
+}
+
+/// ReLU of bits: one AND gate for each below the sign.
+pub(super) fn relu_bits(b: &mut Builder, x: &[Bit]) -> Vec<Bit> {
+    let (&sign, low) = x.split_last().expect("rings have at least two bits");
+    let mut out: Vec<Bit> = low.iter().map(|&bit| b.and(bit, !sign)).collect();
+    out.push(Bit::ZERO);
+    out
+}
+
+/// GELU of bits: the correction, and what projections do for free where the result stays labels.
+pub(super) fn bits(b: &mut Builder, gelu: &Gelu, x: &[Bit]) -> Vec<Bit> {
+    let (_, a) = magnitude(b, x);
+    let mut delta = correction(b, gelu, &a);
+    let mut relu = vec![Bit::ZERO; shift(gelu) as usize];
+    relu.extend(relu_bits(b, x));
+    delta.resize(relu.len(), Bit::ZERO);
+    b.subtract(&relu, &delta)
 }

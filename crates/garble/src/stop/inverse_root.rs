@@ -11,7 +11,15 @@ use primer_plan::function::InverseRoot;
 pub(super) fn circuit(root: &InverseRoot) -> Circuit {
     let mut b = Builder::new(SHARES);
     let v = shared_element(&mut b, root.ring_bits);
-    let mut u = at_least_one(&mut b, &v);
+    let value = bits(&mut b, root, &v);
+    let out = b.output();
+    b.project_number(out, &value, 1);
+    b.finish()
+}
+
+/// The root of bits; the result is not negative and has no sign.
+pub(super) fn bits(b: &mut Builder, root: &InverseRoot, v: &[Bit]) -> Vec<Bit> {
+    let mut u = at_least_one(b, v);
     // Whole pairs: H + 1 of them.
     let pairs = root.steps() as usize + 1;
     u.resize(2 * pairs, Bit::ZERO);
@@ -33,9 +41,7 @@ pub(super) fn circuit(root: &InverseRoot) -> Circuit {
     for (empty, distance) in steps.into_iter().rev() {
         value = b.shift_left_if(empty, &value, distance);
     }
-    let out = b.output();
-    b.project_number(out, &value, 1);
-    b.finish()
+    value
 }
 
 /// The bits of `max(v, 1)` below the sign.

@@ -5,6 +5,9 @@
 //! shares, computes the function exactly as [`primer_plan::function`] defines it, and lets the
 //! result's bits leave through projection gates.
 //!
+//! Where everything stays in one garbled circuit there are no shares: [`in_bits`] builds the same
+//! functions from bits to bits.
+//!
 //! An *instance* is what one circuit computes: one element for GELU, ReLU, tanh and the root, one
 //! whole row for softmax and argmax.
 
@@ -59,28 +62,13 @@ impl Stop {
     /// # Errors
     /// [`StopError`] if the function or the row length is not usable.
     pub fn new(function: &Function, row: usize) -> Result<Self, StopError> {
-        function.validate()?;
-        let elementwise = |name| {
-            let error = StopError::Elementwise {
-                function: name,
-                row,
-            };
-            if row == 1 { Ok(name) } else { Err(error) }
-        };
-        let (name, circuit) = match function {
-            Function::Gelu(f) => (elementwise("GELU")?, gelu::circuit(f)),
-            Function::Relu { ring_bits, .. } => (elementwise("ReLU")?, gelu::relu(*ring_bits)),
-            Function::InverseRoot(f) => (
-                elementwise("the reciprocal square root")?,
-                inverse_root::circuit(f),
-            ),
-            Function::Tanh(f) => (elementwise("tanh")?, tanh::circuit(f)),
-            Function::Softmax(f) => {
-                if row == 0 || row > f.max_row().min(MAX_ROW) {
-                    return Err(StopError::Row(row));
-                }
-                ("softmax", softmax::circuit(f, row))
-            }
+        let name = check_row(function, row)?;
+        let circuit = match function {
+            Function::Gelu(f) => gelu::circuit(f),
+            Function::Relu { ring_bits, .. } => gelu::relu(*ring_bits),
+            Function::InverseRoot(f) => inverse_root::circuit(f),
+            Function::Tanh(f) => tanh::circuit(f),
+            Function::Softmax(f) => softmax::circuit(f, row),
         };
         Ok(Self {
             name,
@@ -135,6 +123,64 @@ impl Stop {
         let bits = revealed.iter().enumerate();
         bits.fold(0, |n, (i, &b)| n | usize::from(b) << i)
     }
+}
+
+/// A plan's function from bits to bits: the middle of its stop, without shares in front of it and
+/// projections behind.
+///
+/// `row` holds the signed ring values of one instance, [`Function::ring_bits`] bits each. The results are signed
+/// numbers of [`Function::output_bits`] bits, except those of softmax and of the reciprocal root: these are
+/// never negative and come without their sign, one bit less.
+///
+/// # Errors
+/// [`StopError`] if the function or the row length is not usable.
+///
+/// # Panics
+/// If a value does not have the bits of the ring.
+pub fn in_bits(
+    builder: &mut Builder,
+    function: &Function,
+    row: Vec<Vec<Bit>>,
+) -> Result<Vec<Vec<Bit>>, StopError> {
+    check_row(function, row.len())?;
+    let bits = function.ring_bits() as usize;
+    assert!(
+        row.iter().all(|x| x.len() == bits),
+        "a function takes values of {bits} bits"
+    );
+    Ok(match function {
+        Function::Gelu(f) => vec![gelu::bits(builder, f, &row[0])],
+        Function::Relu { .. } => vec![gelu::relu_bits(builder, &row[0])],
+        Function::InverseRoot(f) => vec![inverse_root::bits(builder, f, &row[0])],
+        Function::Tanh(f) => vec![tanh::bits(builder, f, &row[0])],
+        Function::Softmax(f) => {
+            let mut all = Vec::with_capacity(row.len());
+            softmax::probabilities(builder, f, row, |_, p| all.push(p));
+            all
+        }
+    })
+}
+
+/// The name of a function, if it can be computed on rows of this length.
+fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError> {
+    function.validate()?;
+    let name = match function {
+        Function::Gelu(_) => "GELU",
+        Function::Relu { .. } => "ReLU",
+        Function::InverseRoot(_) => "the reciprocal square root",
+        Function::Tanh(_) => "tanh",
+        Function::Softmax(f) if row == 0 || row > f.max_row().min(MAX_ROW) => {
+            return Err(StopError::Row(row));
+        }
+        Function::Softmax(_) => return Ok("softmax"),
+    };
+    if row == 1 {
+        return Ok(name);
+    }
+    Err(StopError::Elementwise {
+        function: name,
+        row,
+    })
 }
 
 /// The sum of the two parties' shares, for every element of a row.

@@ -21,7 +21,23 @@ use primer_plan::function::Softmax;
 
 pub(super) fn circuit(softmax: &Softmax, row: usize) -> Circuit {
     let mut b = Builder::new(SHARES);
-    let mut scores = shared_row(&mut b, softmax.ring_bits, row);
+    let scores = shared_row(&mut b, softmax.ring_bits, row);
+    probabilities(&mut b, softmax, scores, |b, p| {
+        let out = b.output();
+        b.project_number(out, &p, 1);
+    });
+    b.finish()
+}
+
+/// The probabilities of a row of scores in bits, given to `leave` one after the other as they are made;
+/// they are not negative and have no sign.
+pub(super) fn probabilities(
+    b: &mut Builder,
+    softmax: &Softmax,
+    mut scores: Vec<Vec<Bit>>,
+    mut leave: impl FnMut(&mut Builder, Vec<Bit>),
+) {
+    let row = scores.len();
     for s in &mut scores {
         order_as_unsigned(s);
     }
@@ -32,26 +48,24 @@ pub(super) fn circuit(softmax: &Softmax, row: usize) -> Circuit {
     let near = (softmax.fraction + softmax.shift_bits()) as usize;
     // The function takes the logarithm of one plus the sum.
     let mut sum = CarrySave::new(row as u64 * u64::from(softmax.exp.entries()[0]) + 1);
-    sum.add(&mut b, &[Bit::ONE]);
+    sum.add(b, &[Bit::ONE]);
     let mut distances = Vec::with_capacity(row);
     for s in &scores {
         let z = b.subtract(&max, s);
         let far = b.any(&z[near..]);
         let z = z[..near].to_vec();
-        let e = power(&mut b, softmax, &z, far);
-        sum.add(&mut b, &e);
+        let e = power(b, softmax, &z, far);
+        sum.add(b, &e);
         distances.push((z, far));
     }
-    let sum = sum.finish(&mut b);
-    let log = log_sum(&mut b, softmax, &sum);
+    let sum = sum.finish(b);
+    let log = log_sum(b, softmax, &sum);
     for (z, far) in &distances {
         let (total, carry) = b.add_carry(z, &log);
         let far = b.or(*far, carry);
-        let p = power(&mut b, softmax, &total, far);
-        let out = b.output();
-        b.project_number(out, &p, 1);
+        let p = power(b, softmax, &total, far);
+        leave(b, p);
     }
-    b.finish()
 }
 
 /// `2^-z` for a distance of `fraction + shift_bits` bits, zero if `far`.

@@ -1,6 +1,6 @@
 //! Seconds by the steps of the paper's table.
 
-use primer_plan::graph::{PaperStep, Step};
+use crate::graph::{PaperStep, Step};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ pub struct Times {
 }
 
 impl Times {
-    pub(crate) fn add(&mut self, step: &Step, since: Instant) {
+    /// Adds the time since an instant to a step.
+    pub fn add(&mut self, step: &Step, since: Instant) {
         let place = (step.paper, step.layer.is_some());
         *self.spent.entry(place).or_default() += since.elapsed();
     }

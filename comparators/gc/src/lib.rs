@@ -1,0 +1,76 @@
+//! A comparator: a whole BERT as one garbled circuit, as GCFormer in the paper's first table.
+//!
+//! **Not a product path.** It exists to be measured against: the service does not offer it.
+//!
+//! The server garbles the model, the client evaluates it. Every value between two steps is labels on both sides;
+//! nothing is opened but the outputs, to the client. The integers are those of the fixed-point reference with
+//! rounding to nearest, bit for bit.
+//!
+//! ```text
+//! offline   client  random choices r, extends the transfers         16 bytes a bit up
+//!           server  garbles along the plan; sends tables, labels of weights
+//!           client  puts them into a file
+//! online    client  c XOR r for the bits c of its text               1 bit each up
+//!           server  corrected labels, how to read the outputs        16 bytes each down
+//!           client  evaluates, reads the outputs                     no more messages
+//! ```
+//!
+//! **Input bits.** With rows `q`, `q ⊕ r·Δ` of a transfer and a zero label `Z` the server keeps `Z ⊕ q`; for the
+//! correction `d = c ⊕ r` it sends `Z ⊕ q ⊕ d·Δ`, and the client, adding its row, has `Z ⊕ c·Δ`. `d` hides `c`,
+//! and `q` hides the rest.
+//!
+//! **Order.** The tables come before the text is chosen. What the labels of the outputs mean is told last, so until then
+//! tables and labels are independent of what they compute (`docs/garbling.md`, section 2).
+//!
+//! * `spec`: the circuits, and how a product takes half the usual gates.
+//! * `work`: the plan compiled; [`Count`] counts it.
+//! * `walk`: the plan walked, for either `role`.
+//! * [`client`], [`server`]: the two parties.
+//!
+//! What it costs, and how it compares with the paper's, is on the page `docs/comparators/gc.md`.
+#![forbid(unsafe_code)]
+
+mod chain;
+pub mod client;
+mod columns;
+mod count;
+mod error;
+mod given;
+mod inputs;
+mod kinds;
+mod labels;
+mod role;
+pub mod server;
+mod small;
+mod spec;
+mod walk;
+mod window;
+mod work;
+
+pub use count::{Count, Part};
+pub use error::{GcError, Result};
+pub use small::{SMALL_TOKENS, small_shape};
+
+use primer_ot::BaseOt;
+use primer_plan::plan::Plan;
+
+/// The base transfers: post-quantum, as in the service.
+const BASE: BaseOt = BaseOt::MlKem;
+
+/// Products of a plan that is run, at most: about 2^33 gates, 256 GiB. Counting has no such limit.
+pub const MAX_PRODUCTS: u64 = 1 << 25;
+
+/// Refuses plans that nobody runs, before a circuit is built for them.
+fn check_size(plan: &Plan) -> Result<()> {
+    let counts = plan.graph().counts();
+    let products = counts
+        .weight_products
+        .saturating_add(counts.secret_products);
+    if products > MAX_PRODUCTS {
+        return Err(GcError::TooLarge {
+            products,
+            limit: MAX_PRODUCTS,
+        });
+    }
+    Ok(())
+}
