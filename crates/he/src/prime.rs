@@ -1,15 +1,15 @@
 //! Arithmetic modulo one 30-bit NTT prime.
 //!
 //! Every limb of a ciphertext lives modulo a prime `q` with `2^29 < q < 2^30` and
-//! `q ≡ 1 (mod 2^15)`, so that the negacyclic transform exists for every degree up to 16,384. Values
-//! are `u32`. Three forms of multiplication are used, each where it costs least:
+//! `q ≡ 1 (mod 2^15)`, so that the negacyclic transform exists for every degree up to 16,384; larger rings, which
+//! only comparators use, take primes with a higher power of two ([`Prime::falling`]). Values are `u32`. Three forms of multiplication are used, each where it costs least:
 //!
 //! * *Shoup*: one factor is fixed and carries `⌊w·2^32/q⌋` with it (transforms, scalings);
 //! * *Montgomery*: one factor is stored as `w·2^32 mod q`, so that a sum of products is reduced by
 //!   two 32-bit multiplications (keys and weights);
 //! * *Barrett*: both factors are plain (rare).
 
-/// Largest power of two that divides `q - 1` for every prime in use.
+/// A power of two that divides `q - 1` for every prime in use.
 pub const TWO_ADICITY: u32 = 15;
 
 /// A 30-bit NTT prime with what its reductions need.
@@ -56,16 +56,23 @@ impl Prime {
     /// # Panics
     /// If there are not that many (there are some 1,500).
     pub fn largest(count: usize) -> Vec<Self> {
-        let step = 1u32 << TWO_ADICITY;
-        let found: Vec<_> = (1..)
-            .map(|i| (1u32 << 30) + 1 - i * step)
-            .take_while(|q| q >> 29 == 1)
-            .filter(|&q| is_prime(q))
-            .take(count)
-            .map(Self::new)
-            .collect();
+        let found: Vec<_> = Self::falling(TWO_ADICITY).take(count).collect();
         assert_eq!(found.len(), count, "there are that many 30-bit NTT primes");
         found
+    }
+
+    /// All 30-bit primes that are 1 modulo a power of two, in falling order.
+    ///
+    /// # Panics
+    /// If the power is below the one that every prime has.
+    pub fn falling(log: u32) -> impl Iterator<Item = Self> {
+        assert!((TWO_ADICITY..29).contains(&log));
+        let step = 1u32 << log;
+        (1..)
+            .map(move |i| (1u32 << 30) + 1 - i * step)
+            .take_while(|q| q >> 29 == 1)
+            .filter(|&q| is_prime(q))
+            .map(Self::new)
     }
 
     /// The prime itself.
@@ -205,7 +212,7 @@ impl Prime {
     /// # Panics
     /// If the order does not divide `q - 1`.
     pub fn root_of_unity(self, log: u32) -> u32 {
-        assert!(log <= TWO_ADICITY);
+        assert!(u64::from(self.q - 1).is_multiple_of(1 << log));
         let order = u64::from(self.q - 1);
         // A non-residue raised to (q-1)/2^log has exactly that order.
         let g = (2..)

@@ -9,7 +9,7 @@
 
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
-use crate::text::{TextEncoder, TextError, Truncate};
+use crate::text::{Input, TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, WeightRange};
 use primer_plan::graph::{Graph, Op, ValueId};
 use primer_plan::scales::Scales;
@@ -78,16 +78,15 @@ impl Observer for Ranges {
     }
 }
 
-/// Chooses a model's scales from a calibration text.
+/// The inputs that a calibration text makes: every line, and every line with the next.
 ///
 /// # Errors
-/// [`CalibrateError`] if the text is not usable or the model's ranges do not fit.
-pub fn calibrate(
+/// [`CalibrateError`] if the text has no usable line, or one that the model cannot take.
+pub fn inputs(
     weights: &FloatWeights,
     text: &TextEncoder,
     calibration: &str,
-    progress: impl Fn(usize, usize),
-) -> Result<Scales, CalibrateError> {
+) -> Result<Vec<Input>, CalibrateError> {
     let limit = weights.shape.max_tokens().min(text.max_tokens());
     let lines: Vec<(usize, &str)> = calibration
         .lines()
@@ -100,24 +99,32 @@ pub fn calibrate(
     }
     let singles = lines.iter().map(|&(number, line)| (number, line, None));
     let pairs = lines.windows(2).map(|w| (w[0].0, w[0].1, Some(w[1].1)));
-    let inputs: Vec<_> = if weights.shape.types > 1 {
-        singles.chain(pairs).collect()
-    } else {
-        singles.collect()
-    };
-    let mut ranges = Ranges::new(&weights.graph(1));
-    for (done, (line, first, second)) in inputs.iter().enumerate() {
-        progress(done, inputs.len());
-        let input = text
-            .encode_padded(first, *second, limit, Truncate::LongestFirst)
+    let pairs = pairs.filter(|_| weights.shape.types > 1);
+    let encode = |(line, first, second): (usize, &str, Option<&str>)| {
+        text.encode_padded(first, second, limit, Truncate::LongestFirst)
             .and_then(|input| input.fits(&weights.shape).map(|()| input))
-            .map_err(|source| CalibrateError::Line {
-                line: *line,
-                source,
-            })?;
+            .map_err(|source| CalibrateError::Line { line, source })
+    };
+    singles.chain(pairs).map(encode).collect()
+}
+
+/// Chooses a model's scales from a calibration text.
+///
+/// # Errors
+/// [`CalibrateError`] if the text is not usable or the model's ranges do not fit.
+pub fn calibrate(
+    weights: &FloatWeights,
+    text: &TextEncoder,
+    calibration: &str,
+    progress: impl Fn(usize, usize),
+) -> Result<Scales, CalibrateError> {
+    let inputs = inputs(weights, text, calibration)?;
+    let mut ranges = Ranges::new(&weights.graph(1));
+    for (done, input) in inputs.iter().enumerate() {
+        progress(done, inputs.len());
         (ranges.tokens, ranges.length) = (input.tokens(), input.length);
         let graph = weights.graph(input.tokens());
-        float::run(&graph, weights, &input, &mut ranges);
+        float::run(&graph, weights, input, &mut ranges);
     }
     progress(inputs.len(), inputs.len());
     let extremes: Vec<WeightRange> = weights.all().iter().map(|w| weight_range(w)).collect();

@@ -3,11 +3,15 @@
 //! It is the yardstick twice over. Its results are compared with Hugging Face's own, and
 //! everything private with its results; its speed is what "how much does privacy cost" is measured
 //! against, so it runs on a real matrix-product library and does little else.
+//!
+//! What happens at a stop comes from outside ([`Functions`]): the exact functions by default, something
+//! else for those who want to know what another function would do to the model's answers.
 
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::Input;
 use primer_plan::function::Activation;
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
+use primer_plan::shape::Shape;
 use primer_ring::gemm::{self, Layout};
 use primer_ring::matrix::Matrix;
 use std::sync::Arc;
@@ -25,6 +29,63 @@ impl Observer for NoObserver {
     fn value(&mut self, _: ValueId, _: &Matrix<f32>) {}
 }
 
+/// Where a walk has come to a stop.
+pub struct Stop<'a> {
+    /// Which function the model has there.
+    pub function: StopFunction,
+    /// The value that it is applied to.
+    pub input: ValueId,
+    /// The model's shape.
+    pub shape: &'a Shape,
+    /// Tokens of the input, and so keys of a row of scores.
+    pub tokens: usize,
+    /// Tokens before the padding.
+    pub length: usize,
+}
+
+/// The functions of a model's stops.
+pub trait Functions {
+    /// Applies the function of a stop to all of its value.
+    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>);
+}
+
+/// The functions that the model was trained with.
+pub struct Exact;
+
+impl Functions for Exact {
+    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>) {
+        match stop.function {
+            StopFunction::Requantise => {}
+            StopFunction::Softmax => {
+                for r in 0..x.rows() {
+                    softmax(x.row_mut(r), stop.length);
+                }
+            }
+            StopFunction::Activation => {
+                let f = activation(stop.shape.activation);
+                x.data_mut().iter_mut().for_each(|v| *v = f(*v));
+            }
+            StopFunction::InverseRoot => {
+                let epsilon = stop.shape.epsilon as f32;
+                let width = stop.shape.hidden as f32;
+                x.data_mut()
+                    .iter_mut()
+                    .for_each(|v| *v = (*v / width + epsilon).sqrt().recip());
+            }
+            StopFunction::Tanh => x.data_mut().iter_mut().for_each(|v| *v = v.tanh()),
+        }
+    }
+}
+
+/// An activation as a function of one number.
+pub fn activation(activation: Activation) -> fn(f32) -> f32 {
+    match activation {
+        Activation::GeluErf => gelu_erf,
+        Activation::GeluTanh => gelu_tanh,
+        Activation::Relu => relu,
+    }
+}
+
 /// Runs an input through the graph; the results are in the order of [`Graph::outputs`].
 ///
 /// # Panics
@@ -33,6 +94,20 @@ pub fn run(
     graph: &Graph,
     weights: &FloatWeights,
     input: &Input,
+    observer: &mut impl Observer,
+) -> Vec<Matrix<f32>> {
+    run_with(graph, weights, input, &Exact, observer)
+}
+
+/// The same with other functions at the stops.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_with(
+    graph: &Graph,
+    weights: &FloatWeights,
+    input: &Input,
+    functions: &impl Functions,
     observer: &mut impl Observer,
 ) -> Vec<Matrix<f32>> {
     assert_eq!(
@@ -53,7 +128,7 @@ pub fn run(
         values: graph.values.iter().map(|_| None).collect(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
-        let value = walk.step(&step.op);
+        let value = walk.step(&step.op, functions);
         observer.value(step.output(), &value);
         walk.values[step.output().index()] = Some(value);
         for read in step.inputs() {
@@ -99,7 +174,7 @@ impl Walk<'_> {
         Matrix::zeros(value.rows, value.cols)
     }
 
-    fn step(&mut self, op: &Op) -> Matrix<f32> {
+    fn step(&mut self, op: &Op, functions: &impl Functions) -> Matrix<f32> {
         match op {
             Op::Embed {
                 table,
@@ -186,7 +261,7 @@ impl Walk<'_> {
             }
             Op::Stop {
                 function, input, ..
-            } => self.stop(*function, *input),
+            } => self.stop(*function, *input, functions),
         }
     }
 
@@ -234,37 +309,24 @@ impl Walk<'_> {
         }
     }
 
-    fn stop(&mut self, function: StopFunction, input: ValueId) -> Matrix<f32> {
+    fn stop(
+        &mut self,
+        function: StopFunction,
+        input: ValueId,
+        functions: &impl Functions,
+    ) -> Matrix<f32> {
         // A stop is the only reader of its accumulator, which can be reused.
         let mut x = self.values[input.index()]
             .take()
             .expect("steps come in order");
-        let shape = &self.graph.shape;
-        match function {
-            StopFunction::Requantise => {}
-            StopFunction::Softmax => {
-                let length = self.input.length;
-                for r in 0..x.rows() {
-                    softmax(&mut x.row_mut(r)[..], length);
-                }
-            }
-            StopFunction::Activation => {
-                let f = match shape.activation {
-                    Activation::GeluErf => gelu_erf,
-                    Activation::GeluTanh => gelu_tanh,
-                    Activation::Relu => relu,
-                };
-                x.data_mut().iter_mut().for_each(|v| *v = f(*v));
-            }
-            StopFunction::InverseRoot => {
-                let epsilon = shape.epsilon as f32;
-                let width = shape.hidden as f32;
-                x.data_mut()
-                    .iter_mut()
-                    .for_each(|v| *v = (*v / width + epsilon).sqrt().recip());
-            }
-            StopFunction::Tanh => x.data_mut().iter_mut().for_each(|v| *v = v.tanh()),
-        }
+        let stop = Stop {
+            function,
+            input,
+            shape: &self.graph.shape,
+            tokens: self.graph.tokens,
+            length: self.input.length,
+        };
+        functions.apply(&stop, &mut x);
         x
     }
 }

@@ -14,8 +14,12 @@ pub struct Times {
 impl Times {
     /// Adds the time since an instant to a step.
     pub fn add(&mut self, step: &Step, since: Instant) {
-        let place = (step.paper, step.layer.is_some());
-        *self.spent.entry(place).or_default() += since.elapsed();
+        self.record(step.paper, step.layer.is_some(), since.elapsed());
+    }
+
+    /// Adds time to a step, in a layer or outside.
+    pub fn record(&mut self, step: PaperStep, in_layers: bool, spent: Duration) {
+        *self.spent.entry((step, in_layers)).or_default() += spent;
     }
 
     /// Seconds of one step.

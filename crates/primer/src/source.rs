@@ -3,13 +3,14 @@
 use crate::progress::Progress;
 use crate::service::message::TokenizerFiles;
 use anyhow::{Context, Result};
-use primer_model::calibrate::calibrate;
+use primer_model::calibrate::{self, calibrate};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
-use primer_model::text::TextEncoder;
+use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Attention;
 use primer_plan::shape::Shape;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,16 @@ pub struct Model {
     pub tokenizer: TokenizerFiles,
     /// Its weights in single precision.
     pub weights: FloatWeights,
+}
+
+/// A calibration text: a file's, or the built-in one.
+fn calibration_text(path: Option<&PathBuf>) -> Result<Cow<'static, str>> {
+    let Some(path) = path else {
+        return Ok(Cow::Borrowed(CALIBRATION));
+    };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("reading the calibration text {}", path.display()))?;
+    Ok(Cow::Owned(text))
 }
 
 impl Model {
@@ -87,6 +98,16 @@ impl Model {
         self.shape.max_tokens().min(self.text.max_tokens())
     }
 
+    /// The inputs that a calibration text makes, for those who look at ranges themselves.
+    ///
+    /// # Errors
+    /// If the calibration text is not usable.
+    pub fn calibration_inputs(&self, calibration: Option<&PathBuf>) -> Result<Vec<Input>> {
+        let text = calibration_text(calibration)?;
+        calibrate::inputs(&self.weights, &self.text, &text)
+            .with_context(|| format!("calibrating {}", self.name))
+    }
+
     /// The model in integers, for graphs with an attention: read from a prepared file, or calibrated
     /// now.
     ///
@@ -116,26 +137,15 @@ impl Model {
             );
             return Ok(model);
         }
-        let given = match calibration {
-            Some(path) => Some(
-                std::fs::read_to_string(path)
-                    .with_context(|| format!("reading the calibration text {}", path.display()))?,
-            ),
-            None => None,
-        };
+        let text = calibration_text(calibration)?;
         let weights = self.weights.with_attention(attention);
         let bar = OnceCell::new();
-        let scales = calibrate(
-            &weights,
-            &self.text,
-            given.as_deref().unwrap_or(CALIBRATION),
-            |done, total| {
-                let bar = bar.get_or_init(|| Progress::start("calibrating", total));
-                if done > 0 {
-                    bar.tick();
-                }
-            },
-        );
+        let scales = calibrate(&weights, &self.text, &text, |done, total| {
+            let bar = bar.get_or_init(|| Progress::start("calibrating", total));
+            if done > 0 {
+                bar.tick();
+            }
+        });
         if let Some(bar) = bar.into_inner() {
             bar.finish();
         }

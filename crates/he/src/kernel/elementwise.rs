@@ -147,6 +147,30 @@ versions! {
         }
     }
 
+    /// `out = Σ terms[i]·factors[i]`, terms end to end and any numbers below `2^30`, factors in Montgomery form.
+    pub fn combine(prime: Prime, out: &mut [u32], terms: &[u32], factors: &[u32]) {
+        const BLOCK: usize = 16;
+        let n = out.len();
+        assert!(n.is_multiple_of(BLOCK) && terms.len() == n * factors.len());
+        for at in (0..n).step_by(BLOCK) {
+            let mut reduced = [0u32; BLOCK];
+            // Eight products fit one sum below 2^63.
+            for (group, factors) in factors.chunks(8).enumerate() {
+                let mut sums = [0u64; BLOCK];
+                for (i, &factor) in factors.iter().enumerate() {
+                    let term: &[u32; BLOCK] = terms[(8 * group + i) * n + at..].first_chunk().expect("a block is left");
+                    for (sum, &x) in sums.iter_mut().zip(term) {
+                        *sum += u64::from(x) * u64::from(factor);
+                    }
+                }
+                for (r, &sum) in reduced.iter_mut().zip(&sums) {
+                    *r = prime.add(*r, prime.redc(sum));
+                }
+            }
+            out[at..at + BLOCK].copy_from_slice(&reduced);
+        }
+    }
+
     /// Residues of small signed numbers.
     pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {
@@ -158,6 +182,30 @@ versions! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn combinations_are_sums_of_products() {
+        let prime = Prime::largest(3)[2];
+        let draw = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 34) as u32;
+        for count in [1, 8, 13, 16] {
+            let mut terms: Vec<u32> = (0..32 * count as u64).map(draw).collect();
+            terms[..32].fill((1 << 30) - 1);
+            let factors: Vec<u32> = (0..count as u64)
+                .map(|i| draw(i + 7) % prime.value())
+                .collect();
+            let stored: Vec<u32> = factors.iter().map(|&f| prime.to_montgomery(f)).collect();
+            for simd in Simd::available() {
+                let mut out = vec![0; 32];
+                combine(simd, prime, &mut out, &terms, &stored);
+                for (at, &got) in out.iter().enumerate() {
+                    let sum: u128 = (0..count)
+                        .map(|i| u128::from(terms[32 * i + at]) * u128::from(factors[i]))
+                        .sum();
+                    assert_eq!(u128::from(got), sum % u128::from(prime.value()), "{simd:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn both_versions_agree_and_divide_rounds() {

@@ -23,6 +23,8 @@ use crate::simd::{Level, Simd};
 
 /// The smallest degree: one layer and a final block of the vector form.
 pub const MIN_DEGREE: usize = 64;
+/// The largest degree. Beyond 16,384 the prime must have a root of that order; see [`Prime::falling`].
+pub const MAX_DEGREE: usize = 1 << 17;
 
 /// Tables of one transform.
 pub struct Ntt {
@@ -100,14 +102,11 @@ impl Ntt {
     /// raised as needed: the transforms of different degrees fit each other.
     ///
     /// # Panics
-    /// If the degree is not a power of two between [`MIN_DEGREE`] and 16,384.
+    /// If the degree is not a power of two between [`MIN_DEGREE`] and [`MAX_DEGREE`], or the prime has no root for it.
     pub fn new(prime: Prime, degree: usize, simd: Simd) -> Self {
-        assert!(degree.is_power_of_two() && (MIN_DEGREE..=1 << 14).contains(&degree));
-        let top = crate::prime::TWO_ADICITY;
-        let psi = prime.pow(
-            prime.root_of_unity(top),
-            1 << (top - 1 - degree.trailing_zeros()),
-        );
+        assert!(degree.is_power_of_two() && (MIN_DEGREE..=MAX_DEGREE).contains(&degree));
+        // All roots of a prime are powers of one non-residue, so this one is that of the largest transform, raised.
+        let psi = prime.root_of_unity(degree.trailing_zeros() + 1);
         let roots = Roots::new(prime, psi, degree);
         let inverse_roots = Roots::new(prime, prime.invert(psi), degree);
         Self::from_roots(prime, simd, roots, inverse_roots)
@@ -269,8 +268,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn vector_and_portable_forms_agree(log in 6u32..=14, which in 0usize..7, seed in any::<u64>()) {
-            let prime = Prime::largest(7)[which];
+        fn vector_and_portable_forms_agree(log in 6u32..=17, which in 0usize..7, seed in any::<u64>()) {
+            let two_adicity = crate::prime::TWO_ADICITY.max(log + 1);
+            let prime = Prime::falling(two_adicity).nth(which).unwrap();
             let degree = 1 << log;
             let a: Vec<u32> = sample(prime, degree, seed);
             // The forward transform takes input up to 4q.

@@ -1,7 +1,7 @@
 //! `primer eval`: how accurate a model is, and how often fixed point agrees with float.
 //!
 //! Three engines: single precision, the protocol's integers in the clear, and the protocol itself, with both parties in
-//! this process.
+//! this process. A fourth is a comparator: what polynomials in place of the non-linear functions do to the answers.
 
 mod journal;
 mod report;
@@ -15,6 +15,8 @@ use crate::source::Model;
 use crate::task::{self, Example, Task};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use primer_comparator_fhe::fit::fit;
+use primer_comparator_fhe::polynomials::{Degrees as PolynomialDegrees, Polynomials};
 use primer_model::fixed::{self, OutOfRange};
 use primer_model::float::{self, NoObserver};
 use primer_model::quantise::IntModel;
@@ -23,6 +25,7 @@ use primer_plan::graph::Graph;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +49,9 @@ pub(super) struct EvalArgs {
     /// How fixed point drops low bits: rounded, or as two parties with random shares do
     #[arg(long, default_value = "shares")]
     truncation: Truncation,
+    /// With `--engine fhe`: the degrees of its polynomials
+    #[arg(long, default_value = "middle")]
+    degrees: Degrees,
     /// Only the first N examples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -80,6 +86,29 @@ enum Engine {
     Fixed,
     /// The private protocol itself, both parties in this process
     Secure,
+    /// Comparator: polynomials in place of the non-linear functions, computed in the clear
+    Fhe,
+}
+
+/// How good the comparator's polynomials are, and so how deep.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Degrees {
+    /// What a shallow circuit allows
+    Low,
+    /// The comparator's default
+    Middle,
+    /// Twice the degrees of the default
+    High,
+}
+
+impl Degrees {
+    const fn polynomials(self) -> PolynomialDegrees {
+        match self {
+            Self::Low => PolynomialDegrees::LOW,
+            Self::Middle => PolynomialDegrees::MIDDLE,
+            Self::High => PolynomialDegrees::HIGH,
+        }
+    }
 }
 
 /// How fixed point truncates.
@@ -113,7 +142,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         .map_or(usize::MAX, |n| n as usize)
         .min(model.max_tokens());
     let prepared = match args.engine {
-        Engine::Float => None,
+        Engine::Float | Engine::Fhe => None,
         Engine::Fixed | Engine::Secure => Some(model.prepare(
             args.model.prepared.as_deref(),
             args.model.calibration.as_ref(),
@@ -121,6 +150,24 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         )?),
     };
     let prepared = prepared.map(Arc::new);
+    let polynomials = match args.engine {
+        Engine::Fhe => {
+            let inputs = model.calibration_inputs(args.model.calibration.as_ref())?;
+            let degrees = args.degrees.polynomials();
+            let bar = OnceCell::new();
+            let polynomials = fit(&model.weights, &inputs, &degrees, |done, total| {
+                let bar = bar.get_or_init(|| Progress::start("fitting polynomials", total));
+                if done > 0 {
+                    bar.tick();
+                }
+            });
+            if let Some(bar) = bar.into_inner() {
+                bar.finish();
+            }
+            Some(polynomials)
+        }
+        _ => None,
+    };
     // Opened before the work, so that a bad path does not cost the results.
     let predictions = match &args.predictions {
         Some(path) => Some(
@@ -143,6 +190,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         args,
         model: &model,
         prepared: prepared.as_ref(),
+        polynomials: polynomials.as_ref(),
         limit,
     };
     let mut answers = evaluation.all(&examples)?;
@@ -175,6 +223,7 @@ struct Evaluation<'a> {
     args: &'a EvalArgs,
     model: &'a Model,
     prepared: Option<&'a Arc<IntModel>>,
+    polynomials: Option<&'a Polynomials>,
     limit: usize,
 }
 
@@ -232,10 +281,21 @@ impl Evaluation<'_> {
         let input = self.encode(example)?;
         let graph = Graph::bert(&self.model.shape, input.tokens());
         let float = float::run(&graph, &self.model.weights, &input, &mut NoObserver);
-        let float = rows(&float[0].map(|v| f64::from(*v)));
+        let reals = |outputs: &[Matrix<f32>]| rows(&outputs[0].map(|v| f64::from(*v)));
+        let float = reals(&float);
         let Some(prepared) = self.prepared else {
+            let logits = match self.polynomials {
+                None => float.clone(),
+                Some(polynomials) => reals(&float::run_with(
+                    &graph,
+                    &self.model.weights,
+                    &input,
+                    polynomials,
+                    &mut NoObserver,
+                )),
+            };
             return Ok(Answer {
-                logits: float.clone(),
+                logits,
                 float,
                 fixed: None,
                 out_of_range: Vec::new(),

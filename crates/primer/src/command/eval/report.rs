@@ -165,6 +165,10 @@ impl Report {
             .truncation
             .to_possible_value()
             .expect("every form has a name");
+        let degrees = args
+            .degrees
+            .to_possible_value()
+            .expect("every choice has a name");
         for (value, seen) in &out_of_range {
             eprintln!(
                 "primer: {value} left its range in {} elements (reached {:.4}, limit {:.4}); \
@@ -187,6 +191,7 @@ impl Report {
             match args.engine {
                 Engine::Float => {}
                 Engine::Fixed => object["truncation"] = json!(truncation.get_name()),
+                Engine::Fhe => object["degrees"] = json!(degrees.get_name()),
                 Engine::Secure => {
                     object["scheme"] = json!(args.model.scheme.name());
                     object["agreement_with_fixed"] = json!(with_fixed);
@@ -209,6 +214,10 @@ impl Report {
         match args.engine {
             Engine::Float => println!("engine      float"),
             Engine::Fixed => println!("engine      fixed ({} truncation)", truncation.get_name()),
+            Engine::Fhe => println!(
+                "engine      fhe, comparator: polynomials in the clear ({} degrees)",
+                degrees.get_name()
+            ),
             Engine::Secure => println!("engine      secure (scheme {})", args.model.scheme.name()),
         }
         println!("{name:<11} {:.2} %", 100.0 * accuracy);

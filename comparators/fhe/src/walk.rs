@@ -1,0 +1,564 @@
+//! A whole inference on encrypted vectors: the graph's steps in the packing of [`crate::packing`].
+//!
+//! The client's one-hot rows (word and type) go in, logits come out. How the steps become levels:
+//!
+//! * **Linear maps** take one. Whatever scales or shifts their result on the way into a polynomial is carried by
+//!   their weights, so polynomials see numbers in `[-1, 1]` for nothing.
+//! * **LayerNorm**: squares, a sum over features by rotations, the polynomial of the reciprocal root, one product.
+//! * **Scores**: for every distance `δ` between query and key, keys are shifted by `δ` tokens (one level) and multiplied with
+//!   the queries; the sum over a head's features is by rotations, as the head is the fastest index of a feature. There is
+//!   one vector for each `δ`.
+//! * **Softmax**: squarings, the masked sum, the reciprocal's polynomial, whose coefficients are each head's own. The
+//!   division waits until values have been mixed: that saves a level, as both run side by side.
+//! * **Padding** is private: the client sends its mask encrypted.
+
+use crate::arithmetic::{Arithmetic, Place};
+use crate::chebyshev::Chebyshev;
+use crate::packing::{Packed, capacity, fold, linear, lowered, shift_tokens};
+use crate::polynomials::{Polynomials, Softmax};
+use primer_model::fold::{FloatWeight, FloatWeights};
+use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
+use primer_plan::shape::{Head, Shape};
+
+/// What the client sends: vectors at the top level.
+pub struct Inputs<V> {
+    /// One-hot rows, words and types.
+    pub rows: Packed<V>,
+    /// 1 at real tokens, for all features, and 0 at padded ones.
+    pub mask: V,
+}
+
+/// Widths as packed: powers of two.
+pub struct Widths {
+    /// Tokens.
+    pub tokens: usize,
+    /// Heads, and features of a head.
+    pub heads: usize,
+    /// Features of a head.
+    pub head: usize,
+}
+
+impl Widths {
+    /// The widths of a shape over a number of tokens.
+    pub fn of(shape: &Shape, tokens: usize) -> Self {
+        Self {
+            tokens: tokens.next_power_of_two(),
+            heads: shape.heads.next_power_of_two(),
+            head: shape.head_size().next_power_of_two(),
+        }
+    }
+
+    /// Where a feature of queries, keys and values lies: heads side by side become the fastest index.
+    fn attention(&self, shape: &Shape, j: usize) -> Option<usize> {
+        let (head, feature) = (j % self.heads, j / self.heads);
+        (head < shape.heads && feature < shape.head_size())
+            .then(|| head * shape.head_size() + feature)
+    }
+}
+
+/// Width of the client's one-hot rows.
+pub fn input_width(shape: &Shape) -> usize {
+    (shape.vocab + shape.types).next_power_of_two()
+}
+
+enum Held<V> {
+    Matrix(Packed<V>),
+    Scores(Vec<V>),
+    /// Exponentials for every distance, and the reciprocal of their sum.
+    Softmax(Vec<V>, V),
+}
+
+/// The model that is walked; a count needs no weights.
+pub struct Walk<'a, A: Arithmetic> {
+    arithmetic: &'a mut A,
+    graph: &'a Graph,
+    weights: Option<&'a FloatWeights>,
+    polynomials: &'a Polynomials,
+    widths: Widths,
+    /// For each value, what it is multiplied with and what is added on the way into its polynomial.
+    into: Vec<(f64, f64)>,
+    /// For each value that holds queries, what each head is multiplied with besides.
+    heads: Vec<Option<Vec<f64>>>,
+    values: Vec<Option<Held<A::Value>>>,
+}
+
+impl<'a, A: Arithmetic> Walk<'a, A> {
+    /// A walk over a classifier's graph.
+    ///
+    /// # Panics
+    /// If the tokens are not a power of two, the model is no classifier, or its width does not fit one vector.
+    pub fn new(
+        arithmetic: &'a mut A,
+        graph: &'a Graph,
+        weights: Option<&'a FloatWeights>,
+        polynomials: &'a Polynomials,
+    ) -> Self {
+        let widths = Widths::of(&graph.shape, graph.tokens);
+        assert!(graph.tokens == widths.tokens && matches!(graph.shape.head, Head::Classify { .. }));
+        let width = graph.shape.hidden.next_power_of_two();
+        assert!(
+            width.max(widths.heads * widths.head) <= capacity(arithmetic.slots(), graph.tokens)
+        );
+        let (into, heads) = scales(graph, polynomials);
+        Self {
+            arithmetic,
+            values: graph.values.iter().map(|_| None).collect(),
+            graph,
+            weights,
+            polynomials,
+            widths,
+            into,
+            heads,
+        }
+    }
+
+    /// All of it: the logits, label `j` in the slot of feature `j` and the first token.
+    pub fn run(mut self, inputs: &Inputs<A::Value>) -> A::Value {
+        let last = self.graph.last_uses();
+        let graph = self.graph;
+        for (index, step) in graph.steps.iter().enumerate() {
+            self.arithmetic.enter(Place {
+                step: step.paper,
+                in_layer: step.layer.is_some(),
+            });
+            let value = self.step(&step.op, inputs);
+            self.values[step.output().index()] = Some(value);
+            for read in step.inputs() {
+                if last[read.index()] == index {
+                    self.values[read.index()] = None;
+                }
+            }
+        }
+        match self.values[graph.outputs[0].index()].take() {
+            Some(Held::Matrix(mut logits)) => logits.parts.remove(0),
+            _ => unreachable!("logits are a matrix"),
+        }
+    }
+
+    fn matrix(&self, id: ValueId) -> &Packed<A::Value> {
+        match &self.values[id.index()] {
+            Some(Held::Matrix(matrix)) => matrix,
+            _ => unreachable!("the graph's steps fit each other"),
+        }
+    }
+
+    fn take(&mut self, id: ValueId) -> Held<A::Value> {
+        self.values[id.index()].take().expect("steps come in order")
+    }
+
+    /// An element of a dense weight or a bias; zero outside.
+    fn element(&self, id: WeightId) -> impl Fn(usize, usize) -> f64 + use<'a, A> {
+        let weight = self.weights.map(|w| &*w.all()[id.index()]);
+        move |i, j| match weight {
+            Some(FloatWeight::Dense(m) | FloatWeight::Bias(m)) if i < m.rows() && j < m.cols() => {
+                f64::from(m.get(i, j))
+            }
+            _ => 0.0,
+        }
+    }
+
+    fn step(&mut self, op: &Op, inputs: &Inputs<A::Value>) -> Held<A::Value> {
+        match op {
+            Op::Embed {
+                table,
+                positions,
+                output,
+            } => {
+                let (by, _) = self.into[output.index()];
+                let width = self.graph.shape.hidden.next_power_of_two();
+                let (table, positions) = (self.element(*table), self.element(*positions));
+                let tokens = self.graph.tokens;
+                let mut x = linear(self.arithmetic, tokens, &inputs.rows, width, &|i, j, _| {
+                    by * table(i, j)
+                });
+                let place = |s: usize| by * positions(s % tokens, s / tokens % width);
+                self.arithmetic.add_slots(&mut x.parts[0], &place);
+                Held::Matrix(x)
+            }
+            Op::Linear {
+                terms,
+                bias,
+                output,
+            } => Held::Matrix(self.linear(terms, *bias, *output)),
+            Op::Scores { query, key, .. } => Held::Scores(self.scores(*query, *key)),
+            Op::MergedScores { .. } => unreachable!("the comparator projects queries and keys"),
+            Op::Mix {
+                probabilities,
+                value,
+                ..
+            } => Held::Matrix(self.mix(*probabilities, *value, inputs)),
+            Op::SquareSum { input, .. } => {
+                let x = self.matrix(*input);
+                let width = x.width;
+                // A copy in place of a borrow: the arithmetic is borrowed too.
+                let x = self.arithmetic.copy(&x.parts[0]);
+                let mut squares = self.arithmetic.products(&[(&x, &x)]);
+                let times = width.trailing_zeros();
+                fold(self.arithmetic, &mut squares, self.graph.tokens, times);
+                self.one(squares, width)
+            }
+            Op::ScaleRows { input, factor, .. } => {
+                let (x, by) = (self.matrix(*input), self.matrix(*factor));
+                let width = x.width;
+                let x = self.arithmetic.copy(&x.parts[0]);
+                let by = self.arithmetic.copy(&by.parts[0]);
+                let level = self.arithmetic.level(&by);
+                let x = lowered(self.arithmetic, &x, level);
+                let scaled = self.arithmetic.products(&[(&x, &by)]);
+                self.one(scaled, width)
+            }
+            Op::Stop {
+                function, input, ..
+            } => self.stop(*function, *input, inputs),
+        }
+    }
+
+    fn one(&self, value: A::Value, width: usize) -> Held<A::Value> {
+        Held::Matrix(Packed {
+            width,
+            parts: vec![value],
+        })
+    }
+
+    fn linear(&mut self, terms: &[Term], bias: WeightId, output: ValueId) -> Packed<A::Value> {
+        let (shape, tokens) = (&self.graph.shape, self.graph.tokens);
+        let (by, shift) = self.into[output.index()];
+        let value = self.graph.value(output);
+        let name = value.name.rsplit('.').nth(1).unwrap_or_default();
+        let reads = self.graph.value(terms[0].input).name.as_str();
+        let projects = ["query", "key", "value"].contains(&name);
+        let attention = reads.ends_with(".attention");
+        let first_only = value.rows == 1;
+        let width = if projects {
+            self.widths.heads * self.widths.head
+        } else {
+            value.cols.next_power_of_two()
+        };
+        let column = |j: usize| match projects {
+            true => self.widths.attention(shape, j).unwrap_or(usize::MAX),
+            false => j,
+        };
+        let row = |i: usize| match attention {
+            true => self.widths.attention(shape, i).unwrap_or(usize::MAX),
+            false => i,
+        };
+        let heads = &self.heads[output.index()];
+        let gain = |j: usize| match heads {
+            Some(gains) => gains.get(j % self.widths.heads).copied().unwrap_or(0.0),
+            None => by,
+        };
+        let weight = self.element(terms[0].weight);
+        let entries = |i: usize, j: usize, t: usize| match first_only && t > 0 {
+            true => 0.0,
+            false => gain(j) * weight(row(i), column(j)),
+        };
+        let Some(Held::Matrix(x)) = &self.values[terms[0].input.index()] else {
+            unreachable!("the graph's steps fit each other")
+        };
+        let mut out = linear(self.arithmetic, tokens, x, width, &entries);
+        let bias = self.element(bias);
+        let most = capacity(self.arithmetic.slots(), tokens);
+        for (p, part) in out.parts.iter_mut().enumerate() {
+            let slots = |s: usize| match first_only && s % tokens > 0 {
+                true => 0.0,
+                false => {
+                    let j = p * most + s / tokens % width.min(most);
+                    gain(j) * bias(0, column(j)) + shift
+                }
+            };
+            self.arithmetic.add_slots(part, &slots);
+        }
+        if let Some(residual) = terms.get(1) {
+            let skipped = self.residual(residual, by, self.arithmetic.level(&out.parts[0]));
+            self.arithmetic.add(&mut out.parts[0], &skipped);
+        }
+        out
+    }
+
+    /// `g⊙x - ⟨h, x⟩`, at a level.
+    fn residual(&mut self, term: &Term, by: f64, level: usize) -> A::Value {
+        let tokens = self.graph.tokens;
+        let weight = self.weights.map(|w| &*w.all()[term.weight.index()]);
+        let x = self.matrix(term.input);
+        let width = x.width;
+        let original = self.arithmetic.copy(&x.parts[0]);
+        let x = lowered(self.arithmetic, &original, level + 1);
+        let element = |mean: bool, s: usize| match weight {
+            Some(FloatWeight::Diagonal { gain, mean: h }) => {
+                let values = if mean { h } else { gain };
+                let at = values.get(s / tokens % width).copied();
+                by * f64::from(at.unwrap_or(0.0))
+            }
+            _ => 0.0,
+        };
+        let gains = self
+            .arithmetic
+            .weighted_sum(&[(&x, &|s| element(false, s))]);
+        let mut out = self.arithmetic.rescale(gains);
+        // The mean goes off every real feature; where there are padded ones, they must stay zero.
+        let real = self.graph.shape.hidden;
+        let padded = real < width;
+        let from = if padded { level + 2 } else { level + 1 };
+        let x = lowered(self.arithmetic, &original, from);
+        let means = self.arithmetic.weighted_sum(&[(&x, &|s| element(true, s))]);
+        let mut means = self.arithmetic.rescale(means);
+        fold(self.arithmetic, &mut means, tokens, width.trailing_zeros());
+        if padded {
+            let keep = |s: usize| f64::from(u8::from(s / tokens % width < real));
+            means = self.arithmetic.weighted_sum(&[(&means, &keep)]);
+            means = self.arithmetic.rescale(means);
+        }
+        self.arithmetic.subtract(&mut out, &means);
+        out
+    }
+
+    fn scores(&mut self, query: ValueId, key: ValueId) -> Vec<A::Value> {
+        let tokens = self.graph.tokens;
+        let query = self.arithmetic.copy(&self.matrix(query).parts[0]);
+        let key = self.arithmetic.copy(&self.matrix(key).parts[0]);
+        let level = self.arithmetic.level(&key);
+        let keys = shift_tokens(self.arithmetic, tokens, &key, level);
+        let query = lowered(self.arithmetic, &query, level - 1);
+        let (step, times) = (
+            self.widths.heads * tokens,
+            self.widths.head.trailing_zeros(),
+        );
+        let one = |key| {
+            let mut score = self.arithmetic.products(&[(&query, &key)]);
+            fold(self.arithmetic, &mut score, step, times);
+            score
+        };
+        keys.into_iter().map(one).collect()
+    }
+
+    fn stop(
+        &mut self,
+        function: StopFunction,
+        input: ValueId,
+        inputs: &Inputs<A::Value>,
+    ) -> Held<A::Value> {
+        let held = self.take(input);
+        match (function, held) {
+            (StopFunction::Requantise, held) => held,
+            (StopFunction::Softmax, Held::Scores(scores)) => self.softmax(input, &scores, inputs),
+            (_, Held::Matrix(mut matrix)) => {
+                let polynomial = self.polynomials.plain(input.index());
+                let mut c = polynomial.coefficients().to_vec();
+                if function == StopFunction::InverseRoot {
+                    // LayerNorm's input was scaled for the sum of its squares; its root takes that back. The
+                    // sum had no bias that its offset could ride on.
+                    let gain = root_gain(polynomial);
+                    c.iter_mut().for_each(|c| *c /= gain);
+                    let offset = polynomial.normalise(0.0);
+                    for part in &mut matrix.parts {
+                        self.arithmetic.add_constant(part, offset);
+                    }
+                }
+                let c = [c];
+                let one = |x: &A::Value| evaluate(self.arithmetic, x, &c, &|_| 0);
+                let parts = matrix.parts.iter().map(one).collect();
+                Held::Matrix(Packed {
+                    width: matrix.width,
+                    parts,
+                })
+            }
+            _ => unreachable!("the graph's steps fit each other"),
+        }
+    }
+
+    fn softmax(
+        &mut self,
+        input: ValueId,
+        scores: &[A::Value],
+        inputs: &Inputs<A::Value>,
+    ) -> Held<A::Value> {
+        let (a, tokens) = (&mut *self.arithmetic, self.graph.tokens);
+        let softmax = self.polynomials.softmax(input.index());
+        let factor = Softmax::factor(softmax.squarings);
+        let heads = self.widths.heads;
+        let class = |s: usize| s / tokens % heads;
+        // The exponentials of heads that are only padding are zero: no sum leaves its range.
+        let start = |s: usize| match softmax.shift.get(class(s)) {
+            Some(shift) => (1.0 - factor * shift) * start_gain(softmax, class(s)),
+            None => 0.0,
+        };
+        let exponential = |score: &A::Value| {
+            let mut x = a.copy(score);
+            a.add_slots(&mut x, &start);
+            for _ in 0..softmax.squarings {
+                x = a.products(&[(&x, &x)]);
+            }
+            x
+        };
+        let exponentials: Vec<A::Value> = scores.iter().map(exponential).collect();
+        let level = a.level(&exponentials[0]);
+        let masks = shift_tokens(a, tokens, &inputs.mask, level + 1);
+        let terms: Vec<_> = exponentials.iter().zip(&masks).collect();
+        let mut sum = a.products(&terms);
+        let last = softmax.reciprocal.len() - 1;
+        let class = |s: usize| class(s).min(last);
+        let offset = |s: usize| softmax.reciprocal[class(s)].normalise(0.0);
+        a.add_slots(&mut sum, &offset);
+        let coefficients: Vec<Vec<f64>> = (softmax.reciprocal.iter())
+            .map(|r| r.coefficients().iter().map(|c| c * slope(r)).collect())
+            .collect();
+        let by = evaluate(a, &sum, &coefficients, &class);
+        Held::Softmax(exponentials, by)
+    }
+
+    fn mix(
+        &mut self,
+        probabilities: ValueId,
+        value: ValueId,
+        inputs: &Inputs<A::Value>,
+    ) -> Packed<A::Value> {
+        let Held::Softmax(exponentials, by) = self.take(probabilities) else {
+            unreachable!("the graph's steps fit each other")
+        };
+        let value = self.matrix(value);
+        let width = value.width;
+        let value = self.arithmetic.copy(&value.parts[0]);
+        let (a, tokens) = (&mut *self.arithmetic, self.graph.tokens);
+        let level = a.level(&exponentials[0]);
+        // Padded keys must not be mixed in: masked, shifted and brought down to the exponentials.
+        let value = lowered(a, &value, level + 2);
+        let mask = lowered(a, &inputs.mask, level + 2);
+        let value = a.products(&[(&value, &mask)]);
+        let values = shift_tokens(a, tokens, &value, level + 1);
+        let terms: Vec<_> = exponentials.iter().zip(&values).collect();
+        let mixed = a.products(&terms);
+        let mixed = lowered(a, &mixed, a.level(&by));
+        let out = a.products(&[(&mixed, &by)]);
+        Packed {
+            width,
+            parts: vec![out],
+        }
+    }
+}
+
+/// What a number is multiplied with when its interval becomes `[-1, 1]`.
+fn slope(polynomial: &Chebyshev) -> f64 {
+    let (low, high) = polynomial.interval();
+    2.0 / (high - low)
+}
+
+/// What LayerNorm's input is multiplied with, so that the sum of its squares only lacks an offset.
+fn root_gain(polynomial: &Chebyshev) -> f64 {
+    slope(polynomial).sqrt()
+}
+
+/// What a head's exponentials start with, so that their sum only lacks an offset.
+fn start_gain(softmax: &Softmax, head: usize) -> f64 {
+    let power = f64::from(1u32 << softmax.squarings);
+    slope(&softmax.reciprocal[head]).powf(power.recip())
+}
+
+/// Factor and offset of every value that a linear map makes for a polynomial.
+fn scales(graph: &Graph, polynomials: &Polynomials) -> (Vec<(f64, f64)>, Vec<Option<Vec<f64>>>) {
+    let mut into = vec![(1.0, 0.0); graph.values.len()];
+    let mut heads = vec![None; graph.values.len()];
+    // The accumulator behind a fixed value.
+    let behind = |fixed: ValueId| {
+        let mut steps = graph.steps.iter();
+        let made = steps.find_map(|step| match step.op {
+            Op::Stop { input, output, .. } if output == fixed => Some(input),
+            _ => None,
+        });
+        made.expect("fixed values come from stops").index()
+    };
+    let mut squares = vec![None; graph.values.len()];
+    for step in &graph.steps {
+        match step.op {
+            Op::SquareSum { input, output } => squares[output.index()] = Some(input),
+            Op::Stop {
+                function, input, ..
+            } => match function {
+                StopFunction::Requantise | StopFunction::Softmax => {}
+                StopFunction::Activation | StopFunction::Tanh => {
+                    let polynomial = polynomials.plain(input.index());
+                    into[input.index()] = (slope(polynomial), polynomial.normalise(0.0));
+                }
+                StopFunction::InverseRoot => {
+                    let centred = squares[input.index()].expect("roots follow sums of squares");
+                    let gain = root_gain(polynomials.plain(input.index()));
+                    into[behind(centred)] = (gain, 0.0);
+                }
+            },
+            Op::Scores { query, output, .. } => {
+                let softmax = polynomials.softmax(output.index());
+                let factor = Softmax::factor(softmax.squarings);
+                let gains = (0..graph.shape.heads).map(|head| factor * start_gain(softmax, head));
+                heads[behind(query)] = Some(gains.collect());
+            }
+            _ => {}
+        }
+    }
+    (into, heads)
+}
+
+/// Polynomials in Chebyshev's basis of numbers in `[-1, 1]`, one for each class of slots; [`crate::chebyshev`] says how.
+///
+/// # Panics
+/// If there is no polynomial, they are not all of the same length, or the vector has fewer levels than they take.
+pub fn evaluate<A: Arithmetic>(
+    a: &mut A,
+    x: &A::Value,
+    coefficients: &[Vec<f64>],
+    class: &dyn Fn(usize) -> usize,
+) -> A::Value {
+    let mut coefficients = coefficients.to_vec();
+    let length = coefficients[0].len().next_power_of_two().max(2);
+    for c in &mut coefficients {
+        c.resize(length, 0.0);
+    }
+    let depth = length.trailing_zeros() as usize;
+    // T_1, T_2, T_4 and so on, each one level below the one before.
+    let mut powers = vec![a.copy(x)];
+    for i in 1..depth {
+        let mut next = a.products(&[(&powers[i - 1], &powers[i - 1])]);
+        let again = a.copy(&next);
+        a.add(&mut next, &again);
+        a.add_constant(&mut next, -1.0);
+        powers.push(next);
+    }
+    let level = a.level(x) - depth;
+    part(a, &powers, &coefficients, class, level)
+}
+
+/// A part of the polynomials at a level.
+fn part<A: Arithmetic>(
+    a: &mut A,
+    powers: &[A::Value],
+    c: &[Vec<f64>],
+    class: &dyn Fn(usize) -> usize,
+    level: usize,
+) -> A::Value {
+    let half = c[0].len() / 2;
+    if half == 1 {
+        if c.len() == 1 {
+            let mut out = a.scale(&powers[0], c[0][1], level);
+            a.add_constant(&mut out, c[0][0]);
+            return out;
+        }
+        let x = lowered(a, &powers[0], level + 1);
+        let sum = a.weighted_sum(&[(&x, &|s| c[class(s)][1])]);
+        let mut out = a.rescale(sum);
+        a.add_slots(&mut out, &|s| c[class(s)][0]);
+        return out;
+    }
+    // T_(half+j) = 2·T_half·T_j - T_(half-j).
+    let mut high: Vec<Vec<f64>> = c.iter().map(|c| c[half..].to_vec()).collect();
+    let mut low: Vec<Vec<f64>> = c.iter().map(|c| c[..half].to_vec()).collect();
+    for (c, (high, low)) in c.iter().zip(high.iter_mut().zip(&mut low)) {
+        for j in 1..half {
+            high[j] *= 2.0;
+            low[half - j] -= c[half + j];
+        }
+    }
+    let high = part(a, powers, &high, class, level + 1);
+    let by = lowered(a, &powers[half.trailing_zeros() as usize], level + 1);
+    let mut out = a.products(&[(&high, &by)]);
+    let low = part(a, powers, &low, class, level);
+    a.add(&mut out, &low);
+    out
+}
