@@ -13,6 +13,7 @@ use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_model::text::{Input, TextEncoder};
 use primer_net::Options;
+use primer_net::clock::ThreadClock;
 use primer_net::pair::{Transport, run_pair_over};
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
@@ -37,6 +38,8 @@ fn model(shape: &Shape) -> IntModel {
 struct Run {
     offline: Times,
     online: Times,
+    /// Processor seconds: of the client offline and online, of the server offline.
+    work: [f64; 3],
 }
 
 fn run(model: &Arc<IntModel>, input: &Input) -> Result<Run, GcError> {
@@ -45,17 +48,21 @@ fn run(model: &Arc<IntModel>, input: &Input) -> Result<Run, GcError> {
         ..Options::default()
     };
     let tokens = input.tokens();
-    let (run, ()) = run_pair_over::<_, _, GcError>(
+    let (mut run, garbling) = run_pair_over::<_, _, GcError>(
         Transport::Tls,
         &options,
         |channel| {
             let mut session = client::Session::open(channel, Prg::from_os())?;
             let mut file = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
+            let clock = ThreadClock::start();
             let offline = session.prepare(channel, &mut file)?;
+            let storing = clock.elapsed().as_secs_f64();
             let mut file = file.into_inner().expect("a flushed file");
             file.rewind()?;
             let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
+            let clock = ThreadClock::start();
             let answer = session.infer(channel, bundle, input)?;
+            let evaluating = clock.elapsed().as_secs_f64();
             let plan = model.plan(tokens)?;
             let mut workspace = Workspace::default();
             let expected = fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace);
@@ -63,16 +70,25 @@ fn run(model: &Arc<IntModel>, input: &Input) -> Result<Run, GcError> {
             Ok(Run {
                 offline,
                 online: answer.times,
+                work: [storing, evaluating, 0.0],
             })
         },
         |channel| {
             let model = Arc::clone(model);
             let mut session = server::Session::accept(channel, model, tokens, Prg::from_os())?;
+            let clock = ThreadClock::start();
             let prepared = session.prepare(channel)?;
-            session.infer(channel, prepared.material)
+            let garbling = clock.elapsed().as_secs_f64();
+            session.infer(channel, prepared.material)?;
+            Ok(garbling)
         },
     )?;
+    run.work[2] = garbling;
     Ok(run)
+}
+
+fn seconds(run: &Run) -> f64 {
+    run.offline.total() + run.online.total()
 }
 
 fn main() {
@@ -88,12 +104,14 @@ fn main() {
         second: vec![None; SMALL_TOKENS],
     };
     let count = Count::of(&small.plan(SMALL_TOKENS).expect("few tokens")).expect("a small plan");
-    let best = (0..runs)
+    let all: Vec<Run> = (0..runs)
         .map(|_| run(&small, &input).expect("both parties are honest"))
-        .min_by(|a, b| {
-            (a.offline.total() + a.online.total())
-                .total_cmp(&(b.offline.total() + b.online.total()))
-        })
+        .collect();
+    let least = |i: usize| all.iter().map(|run| run.work[i]).fold(f64::MAX, f64::min);
+    let work = [0, 1, 2].map(least);
+    let best = all
+        .iter()
+        .min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
         .expect("at least one run");
     println!("small shape, {SMALL_TOKENS} tokens, best of {runs}: outputs equal the reference");
     print(&count);
@@ -104,14 +122,19 @@ fn main() {
             step.name()
         );
     }
-    let gates = count.total().and_gates as f64;
-    let rates = [&best.offline, &best.online].map(|t| gates / t.total());
+    let count_of_small = count.total().and_gates as f64;
+    let rates = [&best.offline, &best.online].map(|t| count_of_small / t.total());
     println!(
         "{:.3} s offline, {:.3} s online: {:.1} and {:.1} million gates a second",
         best.offline.total(),
         best.online.total(),
         rates[0] / 1e6,
         rates[1] / 1e6,
+    );
+
+    println!(
+        "processor seconds: client {:.3} offline, {:.3} online; server {:.3} offline",
+        work[0], work[1], work[2],
     );
 
     println!("\nBERT-base, 30 tokens, counted");
@@ -132,6 +155,13 @@ fn main() {
         gates / rates[0],
         gates / rates[1],
         (count.bytes.offline_up + count.bytes.offline_down) as f64 / LINK,
+    );
+    let scale = gates / count_of_small;
+    println!(
+        "extrapolated, processor seconds: client {:.0} offline, {:.0} online; server {:.0} offline",
+        work[0] * scale,
+        work[1] * scale,
+        work[2] * scale,
     );
 }
 

@@ -33,14 +33,16 @@ fn every_damaged_frame_is_noticed() {
     let kinds = [Fault::Cut, Fault::Kind, Fault::Length];
     let mut faults = Vec::new();
     for at in 0..clean[0].len() {
-        faults.extend(kinds.map(|kind| (From::Client, at, kind)));
+        faults.push((From::Client, at, kinds[at % 3]));
     }
-    // Of the server's many frames, the first, the last and some in between, each with one of the faults.
+    // Of the server's many frames, the first, the last and some in between. A byte behind the last of all is nobody's.
     let frames = clean[1].len();
-    for at in [0, 1, 2, 3, frames / 2, frames - 3, frames - 2] {
-        faults.push((From::Server, at, kinds[at % 3]));
+    for (i, at) in [0, 1, 2, frames / 2, frames - 2, frames - 1]
+        .into_iter()
+        .enumerate()
+    {
+        faults.push((From::Server, at, kinds[(i + 2) % 3]));
     }
-    faults.push((From::Server, frames - 1, Fault::Kind));
     for (from, at, fault) in faults {
         let (client, server, _) = run(Some((from, at, fault)));
         let error = match from {
@@ -82,7 +84,7 @@ fn with_bundle(change: impl FnOnce(&mut Vec<u8>) + Send) -> Result<Vec<i64>, GcE
 #[test]
 fn damaged_material_is_an_error_or_gives_something_else() {
     let right = with_bundle(|_| ()).unwrap();
-    for keep in [0, 1, 100, 10_000, 1_000_000] {
+    for keep in [0, 100, 1_000_000] {
         let short = with_bundle(|bundle| bundle.truncate(keep));
         let text = short.unwrap_err().to_string();
         assert!(text.contains("garbled material"), "{keep}: {text}");

@@ -177,7 +177,7 @@ fn kept_labels_go_through_circuit_after_circuit() {
                 done.unwrap();
                 for l in 0..instances {
                     let (a, b) = (value[l], bit(l, 1));
-                    for (i, want) in [!(a && !b), a != b, !a].into_iter().enumerate() {
+                    for (i, want) in [!a || b, a != b, !a].into_iter().enumerate() {
                         let at = 3 * l + i;
                         assert!(
                             held[at] == offset.choose(zeros[at], want),
@@ -187,7 +187,7 @@ fn kept_labels_go_through_circuit_after_circuit() {
                     // One of the three goes on.
                     let next = 3 * l + round as usize % 3;
                     (x0[l], x[l]) = (zeros[next], held[next]);
-                    value[l] = [!(a && !b), a != b, !a][round as usize % 3];
+                    value[l] = [!a || b, a != b, !a][round as usize % 3];
                 }
             }
         }

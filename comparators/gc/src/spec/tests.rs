@@ -1,32 +1,19 @@
 //! The circuits in the clear, against integers.
 
 use super::*;
-use primer_garble::clear::{CLEAR_LANES, evaluate};
+use primer_garble::clear::evaluate;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
 /// Numbers of so many bits in, one after the other, behind the zero wire; the kept bits out as one number.
-fn run(circuit: &Circuit, instances: &[Vec<(i128, usize)>]) -> Vec<u128> {
-    assert!(instances.len() <= CLEAR_LANES);
-    let mut words = vec![0; circuit.inputs(Party::Garbler)];
-    for (l, numbers) in instances.iter().enumerate() {
-        let bits = numbers
-            .iter()
-            .flat_map(|(n, bits)| (0..*bits).map(move |i| n >> i & 1 == 1));
-        let mut count = 1;
-        for (word, bit) in words[1..].iter_mut().zip(bits) {
-            *word |= u64::from(bit) << l;
-            count += 1;
-        }
-        assert_eq!(count, circuit.inputs(Party::Garbler));
-    }
+fn run(circuit: &Circuit, numbers: &[(i128, usize)]) -> u128 {
+    let bits = numbers
+        .iter()
+        .flat_map(|(n, bits)| (0..*bits).map(move |i| (n >> i & 1) as u64));
+    let words: Vec<u64> = std::iter::once(0).chain(bits).collect();
     let kept = evaluate(circuit, &words, &[]).kept;
-    (0..instances.len())
-        .map(|l| {
-            let bits = kept.iter().enumerate();
-            bits.fold(0, |n, (i, word)| n | u128::from(word >> l & 1) << i)
-        })
-        .collect()
+    let bits = kept.iter().enumerate();
+    bits.fold(0, |n, (i, word)| n | u128::from(word & 1) << i)
 }
 
 fn signed(prg: &mut Prg, bits: usize) -> i128 {
@@ -93,12 +80,12 @@ fn sums_of_products_are_exact() {
                 let y: Vec<_> = (0..terms)
                     .map(|_| (number(&mut prg, of.y), of.y.bits))
                     .collect();
-                let a = run(&sum_x, &[x.clone()])[0] as i128;
-                let b = run(&sum_y, &[y.clone()])[0] as i128;
+                let a = run(&sum_x, &x) as i128;
+                let b = run(&sum_y, &y) as i128;
                 let width = WINDOW.width;
                 let mut inputs = vec![(a, width), (b, width)];
                 inputs.extend(x.iter().chain(&y));
-                let two = run(&products, &[inputs])[0];
+                let two = run(&products, &inputs);
                 let sum = (two & ((1 << width) - 1)) + (two >> width);
                 let dot: i128 = x.iter().zip(&y).map(|(x, y)| x.0 * y.0).sum();
                 let want = modulo((2 * dot) << of.at);
@@ -143,21 +130,21 @@ fn squares_gains_and_scales() {
             let first = (modulo(start) as i128, width);
             vec![first, (modulo(second) as i128, width), (x, of.x)]
         };
-        let two = run(&square, &[inputs(-(x << of.at))])[0];
+        let two = run(&square, &inputs(-(x << of.at)));
         assert_eq!(add(two), modulo((2 * x * x) << of.at));
         // The gain's own correction is in its circuit, up to a constant.
         let known = (of.y.negatives(y as i64) << of.at) + of.signs();
         let second = known + (negative_constant(of.x) << of.at) - start;
         let mut inputs = inputs(second);
         inputs.push((y, of.y.bits));
-        assert_eq!(add(run(&gain, &[inputs])[0]), modulo((2 * x * y) << of.at));
+        assert_eq!(add(run(&gain, &inputs)), modulo((2 * x * y) << of.at));
     }
     for of in cases() {
         let constant = of.constants(1) + WINDOW.rounding();
         let circuit = Spec::Scale { of, constant }.build().unwrap();
         for _ in 0..50 {
             let (x, y) = (signed(&mut prg, of.x), number(&mut prg, of.y));
-            let got = run(&circuit, &[vec![(x, of.x), (y, of.y.bits)]])[0];
+            let got = run(&circuit, &[(x, of.x), (y, of.y.bits)]);
             let sum = ((2 * x * y) << of.at) + WINDOW.rounding();
             assert_eq!(got, modulo(sum) >> WINDOW.skipped());
         }
@@ -171,7 +158,7 @@ fn choices() {
         assert!(circuit.cost().and_gates < entries + index_bits(entries).max(1));
         for index in 0..entries {
             let bits = index_bits(entries);
-            let got = run(&circuit, &[vec![(index as i128, bits)]])[0];
+            let got = run(&circuit, &[(index as i128, bits)]);
             assert_eq!(got, 1 << index, "{index} of {entries}");
         }
     }
@@ -184,6 +171,6 @@ fn choices() {
         let mut inputs = vec![(one_hot, terms)];
         inputs.extend(weights.map(|w| (w, WEIGHT)));
         let want = weights.get(chosen).map_or(0, |w| w & 0x7fff);
-        assert_eq!(run(&circuit, &[inputs])[0] as i128, want);
+        assert_eq!(run(&circuit, &inputs) as i128, want);
     }
 }
