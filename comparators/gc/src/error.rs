@@ -29,11 +29,13 @@ pub enum GcError {
     #[error("a garbled model needs a plan with separate attention, this one has merged attention")]
     Merged,
     /// The plan asks for more than is ever run here.
-    #[error("the plan takes {products} products, at most {limit} are garbled")]
+    #[error("the plan has {amount} {what}, at most {limit} are garbled")]
     TooLarge {
-        /// Products of the plan.
-        products: u64,
-        /// Products allowed.
+        /// What there is too much of.
+        what: &'static str,
+        /// How much.
+        amount: u64,
+        /// How much there may be.
         limit: u64,
     },
     /// The model is not the plan's.

@@ -59,18 +59,30 @@ const BASE: BaseOt = BaseOt::MlKem;
 
 /// Products of a plan that is run, at most: about 2^33 gates, 256 GiB. Counting has no such limit.
 pub const MAX_PRODUCTS: u64 = 1 << 25;
+/// Elements of a value or of a weight of a plan that is run, at most: labels of half a gigabyte.
+pub const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// Refuses plans that nobody runs, before a circuit is built for them.
 fn check_size(plan: &Plan) -> Result<()> {
-    let counts = plan.graph().counts();
+    let graph = plan.graph();
+    let counts = graph.counts();
     let products = counts
         .weight_products
         .saturating_add(counts.secret_products);
-    if products > MAX_PRODUCTS {
-        return Err(GcError::TooLarge {
-            products,
-            limit: MAX_PRODUCTS,
-        });
+    let values = graph.values.iter().map(|v| v.rows * v.cols);
+    let weights = graph.weights.iter().map(|w| w.rows * w.cols);
+    let largest = values.chain(weights).max().unwrap_or(0) as u64;
+    for (what, amount, limit) in [
+        ("products", products, MAX_PRODUCTS),
+        ("elements in one matrix", largest, MAX_ELEMENTS),
+    ] {
+        if amount > limit {
+            return Err(GcError::TooLarge {
+                what,
+                amount,
+                limit,
+            });
+        }
     }
     Ok(())
 }

@@ -94,39 +94,17 @@ impl Drop for Common {
 }
 
 /// Makes tables.
-pub(crate) struct Garbling<'a, W> {
+pub(crate) struct Garbling<'a> {
     pub(crate) common: &'a mut Common,
     pub(crate) offset: &'a Offset,
     /// Where zero labels come from.
     pub(crate) labels: &'a mut Prg,
     pub(crate) plan: &'a Plan,
     pub(crate) model: &'a IntModel,
-    pub(crate) sink: W,
+    pub(crate) sink: &'a mut dyn Write,
 }
 
-impl<'a, W> Garbling<'a, W> {
-    /// The same with another sink.
-    pub(crate) fn into_sink<V>(self, sink: V) -> Garbling<'a, V> {
-        let Self {
-            common,
-            offset,
-            labels,
-            plan,
-            model,
-            ..
-        } = self;
-        Garbling {
-            common,
-            offset,
-            labels,
-            plan,
-            model,
-            sink,
-        }
-    }
-}
-
-impl<W: Write> Role for Garbling<'_, W> {
+impl Role for Garbling<'_> {
     type Run<'c>
         = (&'c Circuit, Garbler<'c>)
     where
@@ -180,12 +158,12 @@ impl<W: Write> Role for Garbling<'_, W> {
 }
 
 /// Reads tables.
-pub(crate) struct Evaluating<'a, S> {
+pub(crate) struct Evaluating<'a> {
     pub(crate) common: &'a mut Common,
-    pub(crate) source: S,
+    pub(crate) source: &'a mut dyn Read,
 }
 
-impl<S: Read> Role for Evaluating<'_, S> {
+impl Role for Evaluating<'_> {
     type Run<'c>
         = (&'c Circuit, Evaluator<'c>)
     where

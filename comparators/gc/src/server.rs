@@ -5,7 +5,7 @@
 //! labels of the outputs stand for.
 
 use crate::count::{BEGIN_BYTES, stream_bytes};
-use crate::error::{GcError, Result};
+use crate::error::Result;
 use crate::inputs::{cut, input_bits};
 use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Garbling};
@@ -19,6 +19,7 @@ use primer_ot::{Bits, CotSender, Delta};
 use primer_plan::plan::Plan;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 use zeroize::Zeroizing;
@@ -56,7 +57,7 @@ impl Session {
     /// Tells the client the plan for a number of tokens, and makes the base transfers.
     ///
     /// # Errors
-    /// [`GcError`] of the channel and the transfers, or if the model cannot be garbled.
+    /// [`crate::GcError`] of the channel and the transfers, or if the model cannot be garbled.
     pub fn accept(
         channel: &mut Channel,
         model: Arc<IntModel>,
@@ -86,13 +87,16 @@ impl Session {
     /// Offline: garbles one inference.
     ///
     /// # Errors
-    /// [`GcError`] of the channel and the transfers.
+    /// [`crate::GcError`] of the channel and the transfers.
+    ///
+    /// # Panics
+    /// If the transfers' offset does not have its lowest bit set; theirs always does.
     pub fn prepare(&mut self, channel: &mut Channel) -> Result<Prepared> {
         let _phase = channel.phase("offline");
         let graph = self.program.plan().graph();
         let mut since = Instant::now();
-        let offset = Offset::from_label(self.cot.delta().label())
-            .ok_or(GcError::OtherModel("an offset without colour"))?;
+        let offset = Offset::from_label(self.cot.delta().label());
+        let offset = offset.expect("the offset of transfers has its lowest bit set");
         let mut labels = self.rng.fork();
         let transferred = self.cot.extend_vec(channel, input_bits(graph))?;
         let mut zeros = Zeroizing::new(vec![0; transferred.len()]);
@@ -109,20 +113,23 @@ impl Session {
         let mut times = Times::default();
         for (index, step) in graph.steps.iter().enumerate() {
             let length = stream_bytes(&self.program, index);
+            // A step without gates has no frame.
+            let stream = (length > 0).then(|| channel.send_stream(GARBLED, length));
+            let mut stream = stream.transpose()?;
+            let mut nowhere = io::empty();
             let mut garbling = Garbling {
                 common: &mut common,
                 offset: &offset,
                 labels: &mut labels,
                 plan: self.program.plan(),
                 model: &self.model,
-                sink: std::io::empty(),
+                sink: match &mut stream {
+                    Some(stream) => stream,
+                    None => &mut nowhere,
+                },
             };
-            if length == 0 {
-                walk.step(index, &mut garbling)?;
-            } else {
-                let mut stream = channel.send_stream(GARBLED, length)?;
-                let mut garbling = garbling.into_sink(&mut stream);
-                walk.step(index, &mut garbling)?;
+            walk.step(index, &mut garbling)?;
+            if let Some(stream) = stream {
                 stream.finish()?;
             }
             times.add(step, since);
@@ -152,7 +159,7 @@ impl Session {
     /// the client's alone.
     ///
     /// # Errors
-    /// [`GcError`] of the channel; the material is spent in any case.
+    /// [`crate::GcError`] of the channel; the material is spent in any case.
     pub fn infer(&mut self, channel: &mut Channel, material: Material) -> Result<()> {
         let _phase = channel.phase("online");
         let Material {

@@ -437,3 +437,6 @@ fn apply(g: &mut Gates, function: &Function, row: usize) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,11 @@ impl Window {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn for_tests(low: u32, width: usize, read: u32) -> Self {
+        Self { low, width, read }
+    }
+
     /// Bits that are read.
     pub(crate) fn bits(self) -> usize {
         self.width - self.skipped()
