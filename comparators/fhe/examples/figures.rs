@@ -31,13 +31,17 @@ fn input(shape: &Shape, tokens: usize, length: usize, salt: usize) -> Input {
 }
 
 fn places() -> impl Iterator<Item = Place> {
-    PaperStep::ALL.into_iter().flat_map(|step| {
-        [true, false].map(|in_layer| Place { step, in_layer })
-    })
+    PaperStep::ALL
+        .into_iter()
+        .flat_map(|step| [true, false].map(|in_layer| Place { step, in_layer }))
 }
 
 fn name(place: Place) -> String {
-    let inside = if place.in_layer { "" } else { " (outside layers)" };
+    let inside = if place.in_layer {
+        ""
+    } else {
+        " (outside layers)"
+    };
     format!("{}{inside}", place.step.name())
 }
 
@@ -60,8 +64,14 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let params = &*setup.params;
     println!(
         "hidden {hidden}, 2 heads, {tokens} tokens, vocabulary {}: depth {}, degree {}, {} + {} primes ({:.0} bits), {} digits, {} keys",
-        shape.vocab, setup.counted.depth, params.degree(), params.data(), params.special(),
-        params.modulus_bits(), params.digits(), setup.counted.rotations.len() + 1
+        shape.vocab,
+        setup.counted.depth,
+        params.degree(),
+        params.data(),
+        params.special(),
+        params.modulus_bits(),
+        params.digits(),
+        setup.counted.rotations.len() + 1
     );
     println!(
         "bytes: keys {}, input {}, answer {}",
@@ -86,12 +96,19 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     );
     let (client, server) = (client?, server?);
     assert_eq!(server.count, setup.counted.count);
-    let run = |functions: &_| float::run_with(&setup.graph, &weights, &text, functions, &mut NoObserver);
+    let run =
+        |functions: &_| float::run_with(&setup.graph, &weights, &text, functions, &mut NoObserver);
     let want = run(&polynomials);
     let exact = float::run(&setup.graph, &weights, &text, &mut NoObserver);
-    println!("logits {:?}\npolynomials in the clear {:?}\nfloat {:?}", client.logits, want[0].row(0), exact[0].row(0));
-    let error = (client.logits.iter().zip(want[0].row(0)))
-        .fold(0.0, |worst, (a, b)| f64::max(worst, (a - f64::from(*b)).abs()));
+    println!(
+        "logits {:?}\npolynomials in the clear {:?}\nfloat {:?}",
+        client.logits,
+        want[0].row(0),
+        exact[0].row(0)
+    );
+    let error = (client.logits.iter().zip(want[0].row(0))).fold(0.0, |worst, (a, b)| {
+        f64::max(worst, (a - f64::from(*b)).abs())
+    });
     println!("largest error {error:.2e}");
     println!(
         "seconds: keys {:.1}, online {:.1}, of these the client's own {:.2}",
@@ -99,14 +116,30 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     );
     table(&server.times, &predicted, &setup.counted.count);
     for (name, layers) in [("bert-base", 12), ("bert-base, one layer", 1)] {
-        let estimate = Estimate::of(&synthetic::bert_shape(layers, 768, 12), 30, &degrees, &units)?;
+        let estimate = Estimate::of(
+            &synthetic::bert_shape(layers, 768, 12),
+            30,
+            &degrees,
+            &units,
+        )?;
         let ring = &estimate.ring;
         println!(
             "\n{name}, 30 tokens{}: depth {}, degree 2^{}, {} primes, {} digits: {:.0} s; keys {} ({:.1} GB in memory, {:.1} GB sent), input {:.2} GB, one ciphertext {:.1} MB",
-            if estimate.extrapolated { ", EXTRAPOLATED" } else { ", by the cost model" },
-            estimate.counted.depth, ring.degree.trailing_zeros(), ring.primes(), ring.digits, estimate.total(),
-            estimate.counted.rotations.len() + 1, estimate.key_memory() as f64 / 1e9, estimate.key_bytes() as f64 / 1e9,
-            estimate.input_bytes() as f64 / 1e9, 8.0 * ((ring.levels + 2) * ring.degree) as f64 / 1e6
+            if estimate.extrapolated {
+                ", EXTRAPOLATED"
+            } else {
+                ", by the cost model"
+            },
+            estimate.counted.depth,
+            ring.degree.trailing_zeros(),
+            ring.primes(),
+            ring.digits,
+            estimate.total(),
+            estimate.counted.rotations.len() + 1,
+            estimate.key_memory() as f64 / 1e9,
+            estimate.key_bytes() as f64 / 1e9,
+            estimate.input_bytes() as f64 / 1e9,
+            8.0 * ((ring.levels + 2) * ring.degree) as f64 / 1e6
         );
         for place in places() {
             if let Some(seconds) = estimate.seconds.get(&place) {
@@ -114,7 +147,11 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             }
         }
         for operation in Operation::ALL {
-            println!("  {:<32} {:>12}", operation.name(), estimate.counted.count.total(operation));
+            println!(
+                "  {:<32} {:>12}",
+                operation.name(),
+                estimate.counted.count.total(operation)
+            );
         }
     }
     Ok(())
@@ -129,7 +166,10 @@ fn table(
     predicted: &BTreeMap<Place, f64>,
     count: &primer_comparator_fhe::arithmetic::Count,
 ) {
-    println!("{:<32} {:>9} {:>9}  operations", "step", "seconds", "predicted");
+    println!(
+        "{:<32} {:>9} {:>9}  operations",
+        "step", "seconds", "predicted"
+    );
     for place in places() {
         let seconds = match place.in_layer {
             true => times.in_layers(place.step),
@@ -146,9 +186,15 @@ fn table(
             }
         }
         let operations: Vec<String> = (by_operation.iter())
-            .map(|(operation, (times, low, high))| format!("{} {times} @{low}-{high}", operation.name()))
+            .map(|(operation, (times, low, high))| {
+                format!("{} {times} @{low}-{high}", operation.name())
+            })
             .collect();
-        println!("{:<32} {seconds:>9.2} {predicted:>9.2}  {}", name(place), operations.join(", "));
+        println!(
+            "{:<32} {seconds:>9.2} {predicted:>9.2}  {}",
+            name(place),
+            operations.join(", ")
+        );
     }
     let total: f64 = predicted.values().sum();
     println!("{:<32} {:>9.2} {total:>9.2}", "all", times.total());

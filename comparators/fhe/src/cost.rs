@@ -23,9 +23,13 @@ use crate::error::FheError;
 use crate::polynomials::Degrees;
 use crate::setup::{Counted, fitting_digits};
 use primer_he::kernel::{elementwise, inner};
+use primer_net::clock::ThreadClock;
 use primer_plan::shape::Shape;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a run of a measurement takes.
+const RUN: Duration = Duration::from_millis(200);
 
 /// Sizes that decide what operations cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,18 +97,22 @@ pub struct Units {
     pub inner: f64,
 }
 
-/// The least of several times of some work, in nanoseconds.
+/// The least processor time of some work in several runs, in nanoseconds. The clock is coarse, so a run is many in a row.
 fn best(mut work: impl FnMut()) -> f64 {
     let time = |_| {
-        let started = Instant::now();
-        work();
-        started.elapsed().as_secs_f64() * 1e9
+        let (started, clock) = (Instant::now(), ThreadClock::start());
+        let mut times = 0.0;
+        while started.elapsed() < RUN {
+            work();
+            times += 1.0;
+        }
+        clock.elapsed().as_secs_f64() * 1e9 / times
     };
-    (0..7).map(time).fold(f64::INFINITY, f64::min)
+    (0..5).map(time).fold(f64::INFINITY, f64::min)
 }
 
 impl Units {
-    /// Measures this machine on one thread with a parameter set, a second or so.
+    /// Measures this machine on one thread with a parameter set, a few seconds.
     pub fn measure(params: &Params) -> Self {
         let (n, simd) = (params.degree(), params.simd());
         let log = f64::from(n.trailing_zeros());

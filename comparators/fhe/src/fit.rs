@@ -23,9 +23,9 @@ const MOST: usize = 200_000;
 const MARGIN: f64 = 1.5;
 /// How far beyond the sums of squares that were seen a root goes.
 const ROOT_MARGIN: f64 = 2.0;
-/// How far beyond the sums that were seen a reciprocal goes, for the first token, of which there is only one sample in an
-/// input, and for the others. Nothing else runs away as often.
-const SUM_MARGIN: [f64; 2] = [16.0, 4.0];
+/// How far beyond the sums that were seen a reciprocal goes. Nothing else runs away as often: a score that is three larger
+/// than any before makes a sum eight times as large.
+const SUM_MARGIN: f64 = 16.0;
 /// Weight of the range as a whole, that of all samples being 1.
 const FLOOR: f64 = 0.02;
 
@@ -168,7 +168,7 @@ fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
         StopFunction::Requantise => unreachable!("no function to fit"),
         StopFunction::Softmax => Polynomial::Softmax(Softmax {
             squarings: degrees.squarings,
-            heads: [0, 1].map(|i| softmax(shape, degrees, seen.both()[i], SUM_MARGIN[i])),
+            heads: (seen.both()).map(|samples| softmax(shape, degrees, samples)),
         }),
         StopFunction::Activation => {
             let exact = float::activation(shape.activation);
@@ -182,7 +182,13 @@ fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
             plain(&|samples| {
                 let values: Vec<f64> = samples.values.iter().map(|v| f64::from(*v)).collect();
                 let (low, high) = samples.range.expect("there are samples");
-                relative(low / ROOT_MARGIN, high * ROOT_MARGIN, degrees.root, &values, f)
+                relative(
+                    low / ROOT_MARGIN,
+                    high * ROOT_MARGIN,
+                    degrees.root,
+                    &values,
+                    f,
+                )
             })
         }
     }
@@ -216,12 +222,7 @@ fn relative(
     Chebyshev::fit(low, high, degree, samples.chain(even).chain(logs), &f)
 }
 
-fn softmax(
-    shape: &Shape,
-    degrees: &Degrees,
-    samples: &Samples,
-    margin: f64,
-) -> Vec<HeadSoftmax> {
+fn softmax(shape: &Shape, degrees: &Degrees, samples: &Samples) -> Vec<HeadSoftmax> {
     let one = |head: usize| {
         let rows = || (samples.rows.iter()).filter(|(h, _)| *h == head);
         // A shift by the largest logarithm of a sum: exponents are hardly ever above zero.
@@ -232,10 +233,10 @@ fn softmax(
         };
         let sums: Vec<f64> = rows().map(|(_, row)| sum(row)).collect();
         let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = margin * sums.iter().copied().fold(0.0, f64::max);
+        let high = SUM_MARGIN * sums.iter().copied().fold(0.0, f64::max);
         // A polynomial of degree d follows a reciprocal over a range of about d²; what is below fades.
         let most = ((degrees.reciprocal + 1) as f64).powi(2);
-        let low = (least / margin).max(high / most);
+        let low = (least / SUM_MARGIN).max(high / most);
         let within: Vec<f64> = sums.into_iter().filter(|sum| *sum >= low).collect();
         HeadSoftmax {
             shift,

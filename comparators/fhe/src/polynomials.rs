@@ -37,19 +37,19 @@ pub struct Degrees {
 }
 
 impl Degrees {
-    /// What fits the levels of one key switching set with a whole layer, as a builder of THE-X would have to choose.
+    /// As shallow as still gives answers.
     pub const LOW: Self = Self {
         activation: 7,
         squarings: 5,
-        reciprocal: 7,
+        reciprocal: 15,
         root: 3,
         tanh: 3,
     };
-    /// The default: the accuracy that polynomials reach at a reasonable depth.
+    /// The default: the most accurate that leaves a whole model of one layer within the largest secure ring.
     pub const MIDDLE: Self = Self {
         activation: 15,
         squarings: 6,
-        reciprocal: 15,
+        reciprocal: 31,
         root: 7,
         tanh: 7,
     };
@@ -57,7 +57,7 @@ impl Degrees {
     pub const HIGH: Self = Self {
         activation: 31,
         squarings: 7,
-        reciprocal: 31,
+        reciprocal: 63,
         root: 15,
         tanh: 15,
     };

@@ -169,9 +169,7 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
                 let mut x = linear(self.arithmetic, tokens, &inputs.rows, width, &|i, j, t| {
                     by(t) * table(i, j)
                 });
-                let place = |s: usize| {
-                    by(s % tokens) * positions(s % tokens, s / tokens % width)
-                };
+                let place = |s: usize| by(s % tokens) * positions(s % tokens, s / tokens % width);
                 self.arithmetic.add_slots(&mut x.parts[0], &place);
                 Held::Matrix(x)
             }
