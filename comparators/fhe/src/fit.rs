@@ -1,42 +1,76 @@
 //! From a calibration text to polynomials.
 //!
-//! Stops are taken in the graph's order. The float model runs over the text with polynomials at the stops before and exact functions
-//! from there on, what reaches the stop is kept, and its polynomial is fitted by least squares to what it will really
-//! meet, errors of the polynomials below included. A small weight on the whole of a widened range keeps it from
+//! Layers are taken in the graph's order. The float model runs over the text with polynomials in the layers before and exact
+//! functions from there on, what reaches the layer's stops is kept, and their polynomials are fitted by least squares to what
+//! they will meet, errors of the layers below included. A small weight on the whole of a widened range keeps it from
 //! running away between and beside the samples. (All polynomials at once, fitted to what exact functions make, do not
 //! work: errors of one layer leave the ranges of the next, and after two layers nothing is left.)
 
 use crate::chebyshev::{Chebyshev, nodes};
-use crate::polynomials::{Degrees, Polynomial, Polynomials, Softmax};
+use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax, class};
 use primer_model::float::{self, Exact, Functions, Observer, Stop};
 use primer_model::fold::FloatWeights;
 use primer_model::text::Input;
-use primer_plan::graph::{Op, StopFunction, ValueId};
+use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::shape::Shape;
 use primer_ring::matrix::Matrix;
 
-/// Most inputs of a calibration text that are used, evenly spread: the model runs over them once for every stop.
-const INPUTS: usize = 32;
+/// Most inputs of a calibration text that are used, evenly spread: the model runs over them once for every layer.
+const INPUTS: usize = 128;
 /// Most samples kept of one value.
 const MOST: usize = 200_000;
+/// How far beyond the numbers that were seen an activation goes, as a factor of the range.
+const MARGIN: f64 = 1.5;
 /// How far beyond the sums of squares that were seen a root goes.
 const ROOT_MARGIN: f64 = 2.0;
-/// How far beyond the sums that were seen a reciprocal goes.
-const SUM_MARGIN: f64 = 4.0;
+/// How far beyond the sums that were seen a reciprocal goes. Nothing else runs away as often: a score that is three larger
+/// than any before makes a sum eight times as large.
+const SUM_MARGIN: f64 = 16.0;
 /// Weight of the range as a whole, that of all samples being 1.
 const FLOOR: f64 = 0.02;
+
+/// What reached one stop in tokens of one class.
+#[derive(Default)]
+struct Samples {
+    values: Vec<f32>,
+    range: Option<(f64, f64)>,
+    /// Of a softmax: the head and the scores of the real keys.
+    rows: Vec<(usize, Vec<f32>)>,
+}
 
 /// What reached one stop.
 struct Seen {
     stop: ValueId,
     function: StopFunction,
-    samples: Vec<f32>,
-    low: f64,
-    high: f64,
-    /// Of a softmax: the head and the scores of the real keys.
-    rows: Vec<(usize, Vec<f32>)>,
+    /// The first token's, and the others'.
+    classes: [Samples; 2],
     tokens: usize,
     length: usize,
+}
+
+impl Seen {
+    /// Nothing yet, if a step is a stop with a function.
+    fn nothing(step: &Step) -> Option<Self> {
+        match step.op {
+            Op::Stop {
+                function, input, ..
+            } if function != StopFunction::Requantise => Some(Self {
+                stop: input,
+                function,
+                classes: Default::default(),
+                tokens: 0,
+                length: 0,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The samples of both classes; where only the first token gets anywhere, the others are told the same.
+    fn both(&self) -> [&Samples; 2] {
+        let [first, others] = &self.classes;
+        let nothing = others.range.is_none() && others.rows.is_empty();
+        [first, if nothing { first } else { others }]
+    }
 }
 
 impl Observer for Seen {
@@ -44,24 +78,35 @@ impl Observer for Seen {
         if id != self.stop {
             return;
         }
-        if self.function == StopFunction::Softmax {
-            for r in 0..value.rows() {
+        for r in 0..value.rows() {
+            let samples = &mut self.classes[class(r % self.tokens)];
+            if self.function == StopFunction::Softmax {
                 let row = &value.row(r)[..self.length];
                 if row.iter().all(|v| v.is_finite()) {
-                    self.rows.push((r / self.tokens, row.to_vec()));
+                    samples.rows.push((r / self.tokens, row.to_vec()));
                 }
+                continue;
             }
-            return;
+            let finite = value.row(r).iter().filter(|v| v.is_finite());
+            for &v in finite.clone() {
+                let (low, high) = samples.range.unwrap_or((v.into(), v.into()));
+                samples.range = Some((low.min(v.into()), high.max(v.into())));
+            }
+            // Of wide values a part will do, another one in every row.
+            let every = 1 + value.cols() / 100;
+            let room = MOST.saturating_sub(samples.values.len());
+            let part = finite.skip(r % every).step_by(every).take(room);
+            samples.values.extend(part);
         }
-        let finite = value.data().iter().filter(|v| v.is_finite());
-        for &v in finite.clone() {
-            self.low = self.low.min(v.into());
-            self.high = self.high.max(v.into());
-        }
-        // Of wide values a part will do.
-        let every = 1 + value.data().len() / 2000;
-        let room = MOST.saturating_sub(self.samples.len());
-        self.samples.extend(finite.step_by(every).take(room));
+    }
+}
+
+/// What reached the stops of a layer.
+struct Layer(Vec<Seen>);
+
+impl Observer for Layer {
+    fn value(&mut self, id: ValueId, value: &Matrix<f32>) {
+        self.0.iter_mut().for_each(|seen| seen.value(id, value));
     }
 }
 
@@ -96,82 +141,67 @@ pub fn fit(
         degrees: *degrees,
         by_value: vec![None; graph.values.len()],
     };
-    let stops: Vec<(StopFunction, ValueId)> = (graph.steps.iter())
-        .filter_map(|step| match step.op {
-            Op::Stop {
-                function, input, ..
-            } => Some((function, input)),
-            _ => None,
-        })
-        .filter(|(function, _)| *function != StopFunction::Requantise)
-        .collect();
-    for (done, &(function, stop)) in stops.iter().enumerate() {
-        progress(done, stops.len());
-        let mut seen = Seen {
-            stop,
-            function,
-            samples: Vec::new(),
-            low: f64::INFINITY,
-            high: f64::NEG_INFINITY,
-            rows: Vec::new(),
-            tokens: 0,
-            length: 0,
-        };
+    // Runs of steps in the same layer, or in none.
+    let layers: Vec<&[Step]> = graph.steps.chunk_by(|a, b| a.layer == b.layer).collect();
+    for (done, steps) in layers.iter().enumerate() {
+        progress(done, layers.len());
+        let mut layer = Layer(steps.iter().filter_map(Seen::nothing).collect());
         for input in &used {
-            (seen.tokens, seen.length) = (input.tokens(), input.length);
+            for seen in &mut layer.0 {
+                (seen.tokens, seen.length) = (input.tokens(), input.length);
+            }
             let graph = weights.graph(input.tokens());
-            float::run_with(&graph, weights, input, &Begun(&polynomials), &mut seen);
+            float::run_with(&graph, weights, input, &Begun(&polynomials), &mut layer);
         }
-        polynomials.by_value[stop.index()] = Some(one(&weights.shape, degrees, &seen));
+        for seen in &layer.0 {
+            let fitted = one(&weights.shape, degrees, seen);
+            polynomials.by_value[seen.stop.index()] = Some(fitted);
+        }
     }
-    progress(stops.len(), stops.len());
+    progress(layers.len(), layers.len());
     polynomials
 }
 
 fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
+    let plain = |f: &dyn Fn(&Samples) -> Chebyshev| Polynomial::Plain(seen.both().map(f));
     match seen.function {
         StopFunction::Requantise => unreachable!("no function to fit"),
-        StopFunction::Softmax => Polynomial::Softmax(softmax(shape, degrees, seen)),
+        StopFunction::Softmax => Polynomial::Softmax(Softmax {
+            squarings: degrees.squarings,
+            heads: (seen.both()).map(|samples| softmax(shape, degrees, samples)),
+        }),
         StopFunction::Activation => {
             let exact = float::activation(shape.activation);
             let f = |x: f64| f64::from(exact(x as f32));
-            let (low, high) = widened(seen, 1.5);
-            Polynomial::Plain(absolute(low, high, degrees.activation, &seen.samples, f))
+            plain(&|samples| absolute(samples, degrees.activation, f))
         }
-        StopFunction::Tanh => {
-            let (low, high) = widened(seen, 1.5);
-            Polynomial::Plain(absolute(low, high, degrees.tanh, &seen.samples, f64::tanh))
-        }
+        StopFunction::Tanh => plain(&|samples| absolute(samples, degrees.tanh, f64::tanh)),
         StopFunction::InverseRoot => {
             let width = shape.hidden as f64;
             let f = |x: f64| (x / width + shape.epsilon).sqrt().recip();
-            let samples: Vec<f64> = seen.samples.iter().map(|v| f64::from(*v)).collect();
-            let (low, high) = (seen.low / ROOT_MARGIN, seen.high * ROOT_MARGIN);
-            Polynomial::Plain(relative(low, high, degrees.root, &samples, f))
+            plain(&|samples| {
+                let values: Vec<f64> = samples.values.iter().map(|v| f64::from(*v)).collect();
+                let (low, high) = samples.range.expect("there are samples");
+                relative(
+                    low / ROOT_MARGIN,
+                    high * ROOT_MARGIN,
+                    degrees.root,
+                    &values,
+                    f,
+                )
+            })
         }
     }
 }
 
-/// The range with a margin on both sides.
-fn widened(seen: &Seen, margin: f64) -> (f64, f64) {
-    let (middle, half) = (
-        (seen.low + seen.high) / 2.0,
-        ((seen.high - seen.low) / 2.0).max(0.5),
-    );
-    (middle - margin * half, middle + margin * half)
-}
-
 /// Least squares of the error itself.
-fn absolute(
-    low: f64,
-    high: f64,
-    degree: usize,
-    samples: &[f32],
-    f: impl Fn(f64) -> f64,
-) -> Chebyshev {
-    let weight = 1.0 / samples.len() as f64;
-    let samples = samples.iter().map(|v| (f64::from(*v), weight));
-    let points = samples.chain(nodes(low, high, 1000, FLOOR));
+fn absolute(samples: &Samples, degree: usize, f: impl Fn(f64) -> f64) -> Chebyshev {
+    let (low, high) = samples.range.expect("there are samples");
+    let (middle, half) = ((low + high) / 2.0, ((high - low) / 2.0).max(0.5));
+    let (low, high) = (middle - MARGIN * half, middle + MARGIN * half);
+    let weight = 1.0 / samples.values.len() as f64;
+    let values = samples.values.iter().map(|v| (f64::from(*v), weight));
+    let points = values.chain(nodes(low, high, 1000, FLOOR));
     Chebyshev::fit(low, high, degree, points, f)
 }
 
@@ -192,33 +222,28 @@ fn relative(
     Chebyshev::fit(low, high, degree, samples.chain(even).chain(logs), &f)
 }
 
-fn softmax(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Softmax {
-    let squarings = degrees.squarings;
-    let mut softmax = Softmax {
-        squarings,
-        shift: Vec::new(),
-        reciprocal: Vec::new(),
-    };
-    for head in 0..shape.heads {
-        let rows = || (seen.rows.iter()).filter(|(h, _)| *h == head);
+fn softmax(shape: &Shape, degrees: &Degrees, samples: &Samples) -> Vec<HeadSoftmax> {
+    let one = |head: usize| {
+        let rows = || (samples.rows.iter()).filter(|(h, _)| *h == head);
         // A shift by the largest logarithm of a sum: exponents are hardly ever above zero.
-        let shift = rows()
-            .map(|(_, row)| log_sum(row))
-            .fold(f64::NEG_INFINITY, f64::max);
-        let sums: Vec<f64> = rows()
-            .map(|(_, row)| Softmax::exponentials(shift, squarings, &mut row.clone(), row.len()))
-            .collect();
+        let logs = rows().map(|(_, row)| log_sum(row));
+        let shift = logs.fold(f64::NEG_INFINITY, f64::max);
+        let sum = |row: &Vec<f32>| {
+            Softmax::exponentials(shift, degrees.squarings, &mut row.clone(), row.len())
+        };
+        let sums: Vec<f64> = rows().map(|(_, row)| sum(row)).collect();
         let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
         let high = SUM_MARGIN * sums.iter().copied().fold(0.0, f64::max);
-        // A polynomial of degree d follows a reciprocal over a range of about (d/2)²; what is below fades.
+        // A polynomial of degree d follows a reciprocal over a range of about d²; what is below fades.
         let most = ((degrees.reciprocal + 1) as f64).powi(2);
         let low = (least / SUM_MARGIN).max(high / most);
         let within: Vec<f64> = sums.into_iter().filter(|sum| *sum >= low).collect();
-        let reciprocal = relative(low, high, degrees.reciprocal, &within, f64::recip);
-        softmax.shift.push(shift);
-        softmax.reciprocal.push(reciprocal);
-    }
-    softmax
+        HeadSoftmax {
+            shift,
+            reciprocal: relative(low, high, degrees.reciprocal, &within, f64::recip),
+        }
+    };
+    (0..shape.heads).map(one).collect()
 }
 
 /// The logarithm of the sum of powers of two.

@@ -12,6 +12,7 @@ pub mod arithmetic;
 pub mod chebyshev;
 pub mod ckks;
 pub mod client;
+pub mod cost;
 pub mod error;
 pub mod fit;
 pub mod packing;

@@ -9,6 +9,10 @@
 //!   was tried: sums vary as much as without.
 //! * **Activation, reciprocal root, tangent**: one polynomial each and for each layer.
 //!
+//! Each of them twice: for the first token and for all others. BERTs let the first token's norm grow a hundred times
+//! beyond the others', which is too wide for one polynomial of low degree; where a token stands is public, so telling
+//! them apart costs nothing.
+//!
 //! Out of range nothing good happens: a polynomial runs away with the power of its degree, and there is nobody to notice.
 //! Ranges are widened by a margin for that reason, which costs precision inside.
 
@@ -33,19 +37,19 @@ pub struct Degrees {
 }
 
 impl Degrees {
-    /// What fits the levels of one key switching set with a whole layer, as a builder of THE-X would have to choose.
+    /// As shallow as still gives answers.
     pub const LOW: Self = Self {
         activation: 7,
         squarings: 5,
-        reciprocal: 7,
+        reciprocal: 15,
         root: 3,
         tanh: 3,
     };
-    /// The default: the accuracy that polynomials reach at a reasonable depth.
+    /// The default: the most accurate that leaves a whole model of one layer within the largest secure ring.
     pub const MIDDLE: Self = Self {
         activation: 15,
         squarings: 6,
-        reciprocal: 15,
+        reciprocal: 31,
         root: 7,
         tanh: 7,
     };
@@ -53,7 +57,7 @@ impl Degrees {
     pub const HIGH: Self = Self {
         activation: 31,
         squarings: 7,
-        reciprocal: 31,
+        reciprocal: 63,
         root: 15,
         tanh: 15,
     };
@@ -74,10 +78,22 @@ impl Degrees {
 pub struct Softmax {
     /// How often the start of the exponential is squared.
     pub squarings: usize,
-    /// What is taken off the scores of each head, in powers of two.
-    pub shift: Vec<f64>,
-    /// Of the sum of a row's exponentials, for each head.
-    pub reciprocal: Vec<Chebyshev>,
+    /// For the first query and for the others, each head's.
+    pub heads: [Vec<HeadSoftmax>; 2],
+}
+
+/// What is the head's own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadSoftmax {
+    /// What is taken off the scores, in powers of two.
+    pub shift: f64,
+    /// Of the sum of a row's exponentials.
+    pub reciprocal: Chebyshev,
+}
+
+/// Which polynomial a token gets: the first's or the others'.
+pub fn class(token: usize) -> usize {
+    usize::from(token > 0)
 }
 
 impl Softmax {
@@ -107,8 +123,8 @@ impl Softmax {
 /// The polynomials of one stop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Polynomial {
-    /// Of one number.
-    Plain(Chebyshev),
+    /// Of one number: for the first token and for the others.
+    Plain([Chebyshev; 2]),
     /// Of a row.
     Softmax(Softmax),
 }
@@ -139,9 +155,9 @@ impl Polynomials {
     ///
     /// # Panics
     /// If there is no such stop, or it is a softmax.
-    pub fn plain(&self, value: usize) -> &Chebyshev {
+    pub fn plain(&self, value: usize) -> &[Chebyshev; 2] {
         match self.get(value) {
-            Polynomial::Plain(polynomial) => polynomial,
+            Polynomial::Plain(polynomials) => polynomials,
             Polynomial::Softmax(_) => panic!("a softmax is no function of one number"),
         }
     }
@@ -164,23 +180,22 @@ impl Functions for Polynomials {
         match stop.function {
             StopFunction::Requantise => {}
             StopFunction::Softmax => {
-                let Softmax {
-                    squarings,
-                    shift,
-                    reciprocal,
-                } = self.softmax(value);
+                let Softmax { squarings, heads } = self.softmax(value);
                 for r in 0..x.rows() {
-                    let head = r / stop.tokens;
+                    let head = &heads[class(r % stop.tokens)][r / stop.tokens];
                     let row = x.row_mut(r);
-                    let sum = Softmax::exponentials(shift[head], *squarings, row, stop.length);
-                    let by = reciprocal[head].at(sum) as f32;
+                    let sum = Softmax::exponentials(head.shift, *squarings, row, stop.length);
+                    let by = head.reciprocal.at(sum) as f32;
                     row.iter_mut().for_each(|v| *v *= by);
                 }
             }
             StopFunction::Activation | StopFunction::InverseRoot | StopFunction::Tanh => {
-                let polynomial = self.plain(value);
-                let f = |v: &mut f32| *v = polynomial.at(f64::from(*v)) as f32;
-                x.data_mut().iter_mut().for_each(f);
+                let polynomials = self.plain(value);
+                for r in 0..x.rows() {
+                    let polynomial = &polynomials[class(r)];
+                    let f = |v: &mut f32| *v = polynomial.at(f64::from(*v)) as f32;
+                    x.row_mut(r).iter_mut().for_each(f);
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ use primer_plan::times::Times;
 pub struct Outcome {
     /// Operations by step and level.
     pub count: Count,
-    /// Seconds by the steps of the paper's table.
+    /// Seconds of processor time by the steps of the paper's table: the server waits for nobody in between.
     pub times: Times,
 }
 

@@ -8,7 +8,7 @@ use crate::chebyshev::Chebyshev;
 use crate::ckks::params::{BASE, MAX_DIGITS, MAX_SPECIAL, Params, SECURITY_TABLE, special_primes};
 use crate::error::FheError;
 use crate::packing::{Packed, capacity};
-use crate::polynomials::{Degrees, Polynomial, Polynomials, Softmax};
+use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax};
 use crate::walk::{Inputs, Walk, input_width};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::shape::{Head, Shape};
@@ -22,6 +22,7 @@ impl Polynomials {
     /// Polynomials of the right degrees that are all zero: for those who only count.
     pub fn counted(graph: &Graph, degrees: &Degrees) -> Self {
         let zero = |degree: usize| Chebyshev::new(-1.0, 1.0, vec![0.0; degree + 1]);
+        let plain = |degree: usize| Some(Polynomial::Plain([zero(degree), zero(degree)]));
         let mut by_value = vec![None; graph.values.len()];
         for step in &graph.steps {
             let Op::Stop {
@@ -32,14 +33,20 @@ impl Polynomials {
             };
             by_value[input.index()] = match function {
                 StopFunction::Requantise => None,
-                StopFunction::Activation => Some(Polynomial::Plain(zero(degrees.activation))),
-                StopFunction::InverseRoot => Some(Polynomial::Plain(zero(degrees.root))),
-                StopFunction::Tanh => Some(Polynomial::Plain(zero(degrees.tanh))),
-                StopFunction::Softmax => Some(Polynomial::Softmax(Softmax {
-                    squarings: degrees.squarings,
-                    shift: vec![0.0; graph.shape.heads],
-                    reciprocal: vec![zero(degrees.reciprocal); graph.shape.heads],
-                })),
+                StopFunction::Activation => plain(degrees.activation),
+                StopFunction::InverseRoot => plain(degrees.root),
+                StopFunction::Tanh => plain(degrees.tanh),
+                StopFunction::Softmax => {
+                    let head = || HeadSoftmax {
+                        shift: 0.0,
+                        reciprocal: zero(degrees.reciprocal),
+                    };
+                    let heads = || (0..graph.shape.heads).map(|_| head()).collect();
+                    Some(Polynomial::Softmax(Softmax {
+                        squarings: degrees.squarings,
+                        heads: [heads(), heads()],
+                    }))
+                }
             };
         }
         Self {

@@ -2,17 +2,18 @@
 
 use crate::arithmetic::Operation;
 use crate::ckks::params::Params;
+use crate::error::FheError;
 use crate::fit::fit;
 use crate::polynomials::{Degrees, Polynomials};
 use crate::setup::{Counted, Setup};
-use crate::{client, server};
+use crate::{client, server, wire};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
 use primer_model::text::Input;
-use primer_net::run_pair;
+use primer_net::{Channel, Kind, Options, run_pair, run_parties};
 use primer_plan::graph::Graph;
-use primer_plan::shape::Shape;
+use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
 
 fn shape(hidden: usize, heads: usize) -> Shape {
@@ -54,11 +55,16 @@ fn model(shape: &Shape, degrees: &Degrees, tokens: usize) -> (FloatWeights, Poly
 /// A whole inference, and what it should have given.
 fn infer(setup: &Setup, weights: &FloatWeights, polynomials: &Polynomials, input: &Input) -> f64 {
     let mut rng = Prg::new(&[8; 16]);
-    let (got, done) = run_pair(
+    let options = Options {
+        timeout: None,
+        ..Options::default()
+    };
+    let (got, done) = run_parties(
+        Channel::memory_pair(&options),
         |channel| client::run(channel, setup, input, &mut rng),
         |channel| server::run(channel, setup, weights, polynomials),
-    )
-    .expect("both parties succeed");
+    );
+    let (got, done) = (got.expect("a client"), done.expect("a server"));
     assert_eq!(
         done.count, setup.counted.count,
         "the count is what was done"
@@ -106,22 +112,94 @@ fn several_vectors_for_wide_matrices() {
     assert!(error < 1e-2, "{error}");
 }
 
+/// Operations in all, in the order of [`Operation::ALL`].
+fn totals(counted: &Counted) -> [usize; 8] {
+    Operation::ALL.map(|operation| counted.count.total(operation))
+}
+
 #[test]
 fn counts_and_limits() {
     let degrees = Degrees::MIDDLE;
-    let counted = Counted::of(&shape(8, 2), 4, &degrees, 1024).unwrap();
-    // The squarings are four vectors times the degree's, and so on: a change of cost must be meant.
-    assert_eq!(counted.depth, 0);
-    assert_eq!(counted.count.total(Operation::Rotation), 0);
-    let error = Counted::of(&shape(64, 2), 8, &degrees, 256).err().unwrap();
+    let counted = Counted::of(&shape(32, 2), 8, &degrees, 32_768).unwrap();
+    // Two more for the embedding and the head's linear maps, three LayerNorms, and so on: a change must be meant.
+    assert_eq!(counted.depth, 44);
+    assert_eq!(totals(&counted), [405, 344, 68, 129, 115, 99, 186, 257]);
+    let wide = Counted::of(&shape(64, 2), 8, &degrees, 256).err().unwrap();
     assert_eq!(
-        error.to_string(),
+        wide.to_string(),
         "the padded width of a token is 64, but must be between 1 and 32"
     );
     let deep = Shape {
         layers: 12,
         ..shape(8, 2)
     };
-    let error = Setup::new(&deep, 4, &degrees).err().unwrap();
-    assert!(error.to_string().contains("levels deep"), "{error}");
+    let deep = Setup::new(&deep, 4, &degrees).err().unwrap();
+    assert!(deep.to_string().contains("levels deep"), "{deep}");
+    let encoder = Shape {
+        head: Head::Span,
+        ..shape(8, 2)
+    };
+    assert_eq!(
+        Setup::new(&encoder, 4, &degrees).err(),
+        Some(FheError::Head)
+    );
+}
+
+#[test]
+fn cost_grows_with_layers_as_their_operations_do() {
+    let degrees = Degrees::MIDDLE;
+    let of = |layers| {
+        let shape = Shape {
+            layers,
+            ..shape(8, 2)
+        };
+        let counted = Counted::of(&shape, 4, &degrees, 1024).unwrap();
+        (counted.depth, totals(&counted))
+    };
+    let (one, two, three) = (of(1), of(2), of(3));
+    assert_eq!(three.0 - two.0, two.0 - one.0);
+    for i in 0..8 {
+        assert_eq!(three.1[i] - two.1[i], two.1[i] - one.1[i]);
+    }
+}
+
+#[test]
+fn hostile_messages_are_refused() {
+    let degrees = Degrees::LOW;
+    let shape = shape(8, 2);
+    let (weights, polynomials) = model(&shape, &degrees, 4);
+    let setup = toy(&shape, &degrees, 4, 512);
+    let key = Kind::new(0x60, "evaluation key");
+    let length = wire::key_bytes(&setup.params);
+    // All ones: no residue is below its prime. One byte short: refused before anything is allocated.
+    for (payload, fault) in [
+        (vec![0xff; length], "residue"),
+        (vec![0; length - 1], "bytes"),
+    ] {
+        let error = run_pair(
+            |channel| Ok::<_, FheError>(channel.send(key, &payload)?),
+            |channel| server::run(channel, &setup, &weights, &polynomials),
+        );
+        let error = error.err().expect("refused").to_string();
+        assert!(error.contains(fault), "{error}");
+    }
+    let mut rng = Prg::new(&[1; 16]);
+    let (mut left, _right) = Channel::memory_pair(&Options::default());
+    let short = client::run(&mut left, &setup, &input(2, 2, 0), &mut rng);
+    assert_eq!(
+        short.err().unwrap().to_string(),
+        "an input of 2 tokens where the set-up has 4"
+    );
+}
+
+#[test]
+#[ignore = "a whole inference in a secure ring: minutes, and 4 GB"]
+fn a_whole_inference_in_a_secure_ring() {
+    let degrees = Degrees::MIDDLE;
+    let shape = shape(16, 2);
+    let (weights, polynomials) = model(&shape, &degrees, 4);
+    let setup = Setup::new(&shape, 4, &degrees).unwrap();
+    assert_eq!(setup.params.degree(), 65_536);
+    let error = infer(&setup, &weights, &polynomials, &input(4, 3, 3));
+    assert!(error < 1e-2, "{error}");
 }

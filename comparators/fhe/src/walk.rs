@@ -15,7 +15,7 @@
 use crate::arithmetic::{Arithmetic, Place};
 use crate::chebyshev::Chebyshev;
 use crate::packing::{Packed, capacity, fold, linear, lowered, shift_tokens};
-use crate::polynomials::{Polynomials, Softmax};
+use crate::polynomials::{HeadSoftmax, Polynomials, Softmax, class};
 use primer_model::fold::{FloatWeight, FloatWeights};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::shape::{Head, Shape};
@@ -75,10 +75,8 @@ pub struct Walk<'a, A: Arithmetic> {
     weights: Option<&'a FloatWeights>,
     polynomials: &'a Polynomials,
     widths: Widths,
-    /// For each value, what it is multiplied with and what is added on the way into its polynomial.
-    into: Vec<(f64, f64)>,
-    /// For each value that holds queries, what each head is multiplied with besides.
-    heads: Vec<Option<Vec<f64>>>,
+    /// For each value, how it goes into its polynomial, in the first token and in the others.
+    into: Vec<[Into; 2]>,
     values: Vec<Option<Held<A::Value>>>,
 }
 
@@ -99,7 +97,7 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
         assert!(
             width.max(widths.heads * widths.head) <= capacity(arithmetic.slots(), graph.tokens)
         );
-        let (into, heads) = scales(graph, polynomials);
+        let into = scales(graph, polynomials);
         Self {
             arithmetic,
             values: graph.values.iter().map(|_| None).collect(),
@@ -108,7 +106,6 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
             polynomials,
             widths,
             into,
-            heads,
         }
     }
 
@@ -164,14 +161,15 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
                 positions,
                 output,
             } => {
-                let (by, _) = self.into[output.index()];
+                let into = &self.into[output.index()];
+                let by = |t: usize| into[class(t)].gain(0);
                 let width = self.graph.shape.hidden.next_power_of_two();
                 let (table, positions) = (self.element(*table), self.element(*positions));
                 let tokens = self.graph.tokens;
-                let mut x = linear(self.arithmetic, tokens, &inputs.rows, width, &|i, j, _| {
-                    by * table(i, j)
+                let mut x = linear(self.arithmetic, tokens, &inputs.rows, width, &|i, j, t| {
+                    by(t) * table(i, j)
                 });
-                let place = |s: usize| by * positions(s % tokens, s / tokens % width);
+                let place = |s: usize| by(s % tokens) * positions(s % tokens, s / tokens % width);
                 self.arithmetic.add_slots(&mut x.parts[0], &place);
                 Held::Matrix(x)
             }
@@ -222,7 +220,7 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
 
     fn linear(&mut self, terms: &[Term], bias: WeightId, output: ValueId) -> Packed<A::Value> {
         let (shape, tokens) = (&self.graph.shape, self.graph.tokens);
-        let (by, shift) = self.into[output.index()];
+        let into = self.into[output.index()].clone();
         let value = self.graph.value(output);
         let name = value.name.rsplit('.').nth(1).unwrap_or_default();
         let reads = self.graph.value(terms[0].input).name.as_str();
@@ -242,15 +240,11 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
             true => self.widths.attention(shape, i).unwrap_or(usize::MAX),
             false => i,
         };
-        let heads = &self.heads[output.index()];
-        let gain = |j: usize| match heads {
-            Some(gains) => gains.get(j % self.widths.heads).copied().unwrap_or(0.0),
-            None => by,
-        };
+        let gain = |j: usize, t: usize| into[class(t)].gain(j % self.widths.heads);
         let weight = self.element(terms[0].weight);
         let entries = |i: usize, j: usize, t: usize| match first_only && t > 0 {
             true => 0.0,
-            false => gain(j) * weight(row(i), column(j)),
+            false => gain(j, t) * weight(row(i), column(j)),
         };
         let Some(Held::Matrix(x)) = &self.values[terms[0].input.index()] else {
             unreachable!("the graph's steps fit each other")
@@ -263,20 +257,22 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
                 true => 0.0,
                 false => {
                     let j = p * most + s / tokens % width.min(most);
-                    gain(j) * bias(0, column(j)) + shift
+                    let t = s % tokens;
+                    gain(j, t) * bias(0, column(j)) + into[class(t)].shift
                 }
             };
             self.arithmetic.add_slots(part, &slots);
         }
         if let Some(residual) = terms.get(1) {
-            let skipped = self.residual(residual, by, self.arithmetic.level(&out.parts[0]));
+            let level = self.arithmetic.level(&out.parts[0]);
+            let skipped = self.residual(residual, &into, level);
             self.arithmetic.add(&mut out.parts[0], &skipped);
         }
         out
     }
 
     /// `g⊙x - ⟨h, x⟩`, at a level.
-    fn residual(&mut self, term: &Term, by: f64, level: usize) -> A::Value {
+    fn residual(&mut self, term: &Term, into: &[Into; 2], level: usize) -> A::Value {
         let tokens = self.graph.tokens;
         let weight = self.weights.map(|w| &*w.all()[term.weight.index()]);
         let x = self.matrix(term.input);
@@ -287,7 +283,7 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
             Some(FloatWeight::Diagonal { gain, mean: h }) => {
                 let values = if mean { h } else { gain };
                 let at = values.get(s / tokens % width).copied();
-                by * f64::from(at.unwrap_or(0.0))
+                into[class(s % tokens)].gain(0) * f64::from(at.unwrap_or(0.0))
             }
             _ => 0.0,
         };
@@ -342,20 +338,21 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
             (StopFunction::Requantise, held) => held,
             (StopFunction::Softmax, Held::Scores(scores)) => self.softmax(input, &scores, inputs),
             (_, Held::Matrix(mut matrix)) => {
-                let polynomial = self.polynomials.plain(input.index());
-                let mut c = polynomial.coefficients().to_vec();
+                let (a, tokens) = (&mut *self.arithmetic, self.graph.tokens);
+                let polynomials = self.polynomials.plain(input.index());
+                let mut c = polynomials.each_ref().map(|p| p.coefficients().to_vec());
                 if function == StopFunction::InverseRoot {
                     // LayerNorm's input was scaled for the sum of its squares; its root takes that back. The
                     // sum had no bias that its offset could ride on.
-                    let gain = root_gain(polynomial);
-                    c.iter_mut().for_each(|c| *c /= gain);
-                    let offset = polynomial.normalise(0.0);
+                    for (c, polynomial) in c.iter_mut().zip(polynomials) {
+                        c.iter_mut().for_each(|c| *c /= root_gain(polynomial));
+                    }
+                    let offset = |s: usize| polynomials[class(s % tokens)].normalise(0.0);
                     for part in &mut matrix.parts {
-                        self.arithmetic.add_constant(part, offset);
+                        a.add_slots(part, &offset);
                     }
                 }
-                let c = [c];
-                let one = |x: &A::Value| evaluate(self.arithmetic, x, &c, &|_| 0);
+                let one = |x: &A::Value| evaluate(a, x, &c, &|s| class(s % tokens));
                 let parts = matrix.parts.iter().map(one).collect();
                 Held::Matrix(Packed {
                     width: matrix.width,
@@ -376,10 +373,9 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
         let softmax = self.polynomials.softmax(input.index());
         let factor = Softmax::factor(softmax.squarings);
         let heads = self.widths.heads;
-        let class = |s: usize| s / tokens % heads;
         // The exponentials of heads that are only padding are zero: no sum leaves its range.
-        let start = |s: usize| match softmax.shift.get(class(s)) {
-            Some(shift) => (1.0 - factor * shift) * start_gain(softmax, class(s)),
+        let start = |s: usize| match softmax.heads[class(s % tokens)].get(s / tokens % heads) {
+            Some(head) => (1.0 - factor * head.shift) * start_gain(head, softmax.squarings),
             None => 0.0,
         };
         let exponential = |score: &A::Value| {
@@ -395,14 +391,17 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
         let masks = shift_tokens(a, tokens, &inputs.mask, level + 1);
         let terms: Vec<_> = exponentials.iter().zip(&masks).collect();
         let mut sum = a.products(&terms);
-        let last = softmax.reciprocal.len() - 1;
-        let class = |s: usize| class(s).min(last);
-        let offset = |s: usize| softmax.reciprocal[class(s)].normalise(0.0);
-        a.add_slots(&mut sum, &offset);
-        let coefficients: Vec<Vec<f64>> = (softmax.reciprocal.iter())
+        // All heads of the first query, then all heads of the others.
+        let all: Vec<&Chebyshev> = (softmax.heads.iter().flatten())
+            .map(|head| &head.reciprocal)
+            .collect();
+        let real = softmax.heads[0].len();
+        let which = |s: usize| class(s % tokens) * real + (s / tokens % heads).min(real - 1);
+        a.add_slots(&mut sum, &|s| all[which(s)].normalise(0.0));
+        let coefficients: Vec<Vec<f64>> = (all.iter())
             .map(|r| r.coefficients().iter().map(|c| c * slope(r)).collect())
             .collect();
-        let by = evaluate(a, &sum, &coefficients, &class);
+        let by = evaluate(a, &sum, &coefficients, &which);
         Held::Softmax(exponentials, by)
     }
 
@@ -448,15 +447,36 @@ fn root_gain(polynomial: &Chebyshev) -> f64 {
 }
 
 /// What a head's exponentials start with, so that their sum only lacks an offset.
-fn start_gain(softmax: &Softmax, head: usize) -> f64 {
-    let power = f64::from(1u32 << softmax.squarings);
-    slope(&softmax.reciprocal[head]).powf(power.recip())
+fn start_gain(head: &HeadSoftmax, squarings: usize) -> f64 {
+    let power = f64::from(1u32 << squarings);
+    slope(&head.reciprocal).powf(power.recip())
+}
+
+/// How a value goes into its polynomial.
+#[derive(Clone)]
+struct Into {
+    /// What it is multiplied with; for queries one factor for each head, and none for heads that are padding.
+    gains: Vec<f64>,
+    /// What is added.
+    shift: f64,
+}
+
+impl Into {
+    fn gain(&self, head: usize) -> f64 {
+        match self.gains[..] {
+            [one] => one,
+            _ => self.gains.get(head).copied().unwrap_or(0.0),
+        }
+    }
 }
 
 /// Factor and offset of every value that a linear map makes for a polynomial.
-fn scales(graph: &Graph, polynomials: &Polynomials) -> (Vec<(f64, f64)>, Vec<Option<Vec<f64>>>) {
-    let mut into = vec![(1.0, 0.0); graph.values.len()];
-    let mut heads = vec![None; graph.values.len()];
+fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]> {
+    let one = |gain: f64, shift: f64| Into {
+        gains: vec![gain],
+        shift,
+    };
+    let mut into = vec![[one(1.0, 0.0), one(1.0, 0.0)]; graph.values.len()];
     // The accumulator behind a fixed value.
     let behind = |fixed: ValueId| {
         let mut steps = graph.steps.iter();
@@ -475,25 +495,29 @@ fn scales(graph: &Graph, polynomials: &Polynomials) -> (Vec<(f64, f64)>, Vec<Opt
             } => match function {
                 StopFunction::Requantise | StopFunction::Softmax => {}
                 StopFunction::Activation | StopFunction::Tanh => {
-                    let polynomial = polynomials.plain(input.index());
-                    into[input.index()] = (slope(polynomial), polynomial.normalise(0.0));
+                    let polynomials = polynomials.plain(input.index()).each_ref();
+                    into[input.index()] = polynomials.map(|p| one(slope(p), p.normalise(0.0)));
                 }
                 StopFunction::InverseRoot => {
                     let centred = squares[input.index()].expect("roots follow sums of squares");
-                    let gain = root_gain(polynomials.plain(input.index()));
-                    into[behind(centred)] = (gain, 0.0);
+                    let polynomials = polynomials.plain(input.index()).each_ref();
+                    into[behind(centred)] = polynomials.map(|p| one(root_gain(p), 0.0));
                 }
             },
             Op::Scores { query, output, .. } => {
                 let softmax = polynomials.softmax(output.index());
                 let factor = Softmax::factor(softmax.squarings);
-                let gains = (0..graph.shape.heads).map(|head| factor * start_gain(softmax, head));
-                heads[behind(query)] = Some(gains.collect());
+                let squarings = softmax.squarings;
+                let gain = |head: &HeadSoftmax| factor * start_gain(head, squarings);
+                into[behind(query)] = softmax.heads.each_ref().map(|heads| Into {
+                    gains: heads.iter().map(gain).collect(),
+                    shift: 0.0,
+                });
             }
             _ => {}
         }
     }
-    (into, heads)
+    into
 }
 
 /// Polynomials in Chebyshev's basis of numbers in `[-1, 1]`, one for each class of slots; [`crate::chebyshev`] says how.

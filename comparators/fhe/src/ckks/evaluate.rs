@@ -6,15 +6,15 @@ use super::params::{BASE, Params};
 use super::switch::{Digits, rescale};
 use crate::arithmetic::{Arithmetic, Count, Operation, Place, Slots};
 use primer_he::kernel::elementwise;
+use primer_net::clock::ThreadClock;
 use primer_plan::times::Times;
-use std::time::Instant;
 
 /// Computes with a client's keys, and counts and times what it does.
 pub struct Evaluator<'a> {
     params: &'a Params,
     keys: &'a EvaluationKeys,
     place: Place,
-    since: Instant,
+    since: ThreadClock,
     count: Count,
     times: Times,
 }
@@ -26,7 +26,7 @@ impl<'a> Evaluator<'a> {
             params: &keys.params,
             keys,
             place: Place::default(),
-            since: Instant::now(),
+            since: ThreadClock::start(),
             count: Count::default(),
             times: Times::default(),
         }
@@ -36,14 +36,14 @@ impl<'a> Evaluator<'a> {
         self.count.add(self.place, operation, level, times);
     }
 
-    /// The time since the last change of place goes to the place that ends.
+    /// The processor time since the last change of place goes to the place that ends.
     fn settle(&mut self) {
         let Place { step, in_layer } = self.place;
         self.times.record(step, in_layer, self.since.elapsed());
-        self.since = Instant::now();
+        self.since = ThreadClock::start();
     }
 
-    /// What was done, and how long it took by step.
+    /// What was done, and the processor time of this thread by step.
     pub fn finish(mut self) -> (Count, Times) {
         self.settle();
         (self.count, self.times)
