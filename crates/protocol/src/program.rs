@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;

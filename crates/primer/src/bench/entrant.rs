@@ -8,6 +8,10 @@ use std::str::FromStr;
 pub enum Entrant {
     /// One of the protocol's schemes.
     Scheme(Scheme),
+    /// The whole model as a garbled circuit (GCFormer).
+    Gc,
+    /// Homomorphic encryption alone (THE-X).
+    Fhe,
 }
 
 impl Entrant {
@@ -15,6 +19,8 @@ impl Entrant {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scheme(scheme) => scheme.name(),
+            Self::Gc => "gc",
+            Self::Fhe => "fhe",
         }
     }
 }
@@ -23,8 +29,10 @@ impl FromStr for Entrant {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        name.parse::<Scheme>()
-            .map(Self::Scheme)
-            .map_err(|error| error.to_string())
+        if let Some(comparator) = [Self::Gc, Self::Fhe].into_iter().find(|e| e.name() == name) {
+            return Ok(comparator);
+        }
+        let scheme = name.parse::<Scheme>().map(Self::Scheme);
+        scheme.map_err(|error| format!("{error}; comparators are gc and fhe"))
     }
 }

@@ -65,6 +65,16 @@ pub(super) fn check(request: &Request) -> Result<()> {
             request.model
         );
     };
+    if let Some(comparator) = request
+        .entrants
+        .iter()
+        .find(|e| !matches!(e, super::Entrant::Scheme(_)))
+    {
+        bail!(
+            "--growth is for schemes that are run whole, not for the comparator {}",
+            comparator.name()
+        );
+    }
     if layers < LAYERS[LAYERS.len() - 1] {
         bail!(
             "--growth measures up to {} layers, and {} has {layers}",
@@ -112,7 +122,10 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
     let plain = super::Plain::run(&subject, tokens);
     let mut points = Vec::new();
     for entrant in &request.entrants {
-        let super::Entrant::Scheme(scheme) = *entrant;
+        let super::Entrant::Scheme(scheme) = *entrant else {
+            // Checked before: comparators are not run whole.
+            continue;
+        };
         let (row, _) = super::scheme::measure(&part, &subject, scheme, &plain)?;
         points.push(Point::of(&row, layers, tokens));
     }

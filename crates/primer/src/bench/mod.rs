@@ -8,6 +8,8 @@
 //! that the paper compares itself with.
 
 pub mod entrant;
+mod fhe;
+mod gc;
 pub mod growth;
 pub mod kernels;
 mod pair;
@@ -83,6 +85,8 @@ pub fn measure(request: &Request) -> Result<Table> {
     for &entrant in &request.entrants {
         let (row, pinned) = match entrant {
             Entrant::Scheme(scheme) => scheme::measure(request, &subject, scheme, &plain)?,
+            Entrant::Gc => gc::measure(request, &subject, &plain)?,
+            Entrant::Fhe => fhe::measure(request, &subject, &plain)?,
         };
         table.pinned &= pinned;
         table.results.push(row);

@@ -3,13 +3,13 @@
 //! The server waits for one client on a port of loopback and prints where, the client connects; both run the same
 //! number of inferences and print what they measured, as JSON on standard output. [`super::measure`] starts them.
 
-use super::pinned;
+use super::{Entrant, fhe, gc, pinned};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
 use primer_net::tls::{Fingerprint, Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Link, Options};
+use primer_net::{Channel, Link, Options, Report};
 use primer_plan::graph::PaperStep;
 use primer_protocol::client;
 use primer_protocol::server::{self, ServerModel};
@@ -48,15 +48,15 @@ pub struct PartyArgs {
     /// Where the server is, and the fingerprint of its certificate (client)
     #[arg(long, num_args = 2)]
     connect: Vec<String>,
-    /// The scheme
+    /// What is measured
     #[arg(long)]
-    scheme: Scheme,
+    scheme: Entrant,
     /// Tokens of the input
     #[arg(long)]
     tokens: usize,
     /// How many inferences
     #[arg(long)]
-    runs: usize,
+    pub(super) runs: usize,
     /// The link in between
     #[arg(long, value_parser = super::link)]
     link: Link,
@@ -75,6 +75,12 @@ pub(super) struct StepSeconds {
     pub(super) step: PaperStep,
     pub(super) in_layers: f64,
     pub(super) outside: f64,
+}
+
+impl StepSeconds {
+    fn total(&self) -> f64 {
+        self.in_layers + self.outside
+    }
 }
 
 fn by_step(times: &Times) -> Vec<StepSeconds> {
@@ -98,10 +104,36 @@ pub(super) struct Measured {
     pub(super) rounds_online: u64,
 }
 
+impl Measured {
+    /// From the seconds of both phases and what the channel counted of them.
+    pub(super) fn new(offline: &Times, online: &Times, traffic: &Report) -> Self {
+        let (prepared, run) = (traffic.under("offline"), traffic.under("online"));
+        Self {
+            offline: by_step(offline),
+            online: by_step(online),
+            offline_up: prepared.bytes_sent,
+            offline_down: prepared.bytes_received,
+            online_up: run.bytes_sent,
+            online_down: run.bytes_received,
+            rounds_online: run.rounds,
+        }
+    }
+
+    /// Seconds offline.
+    pub(super) fn offline_s(&self) -> f64 {
+        self.offline.iter().map(StepSeconds::total).sum()
+    }
+
+    /// Seconds online.
+    pub(super) fn online_s(&self) -> f64 {
+        self.online.iter().map(StepSeconds::total).sum()
+    }
+}
+
 /// What a party says at the end.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// The client's; the server has none.
+    /// As the client saw them; of `fhe`, where the server does everything, as the server did.
     pub(super) runs: Vec<Measured>,
     pub(super) setup_bytes: u64,
     /// The outputs of the last inference.
@@ -147,21 +179,23 @@ fn options(args: &PartyArgs) -> Options {
     }
 }
 
-fn nothing() -> Outcome {
-    Outcome {
-        runs: Vec::new(),
-        setup_bytes: 0,
-        outputs: Vec::new(),
-        peak_rss: 0,
-        pinned: false,
+fn server(args: &PartyArgs) -> Result<Outcome> {
+    match args.scheme {
+        Entrant::Scheme(scheme) => {
+            let path = args.prepared.as_ref().context("a server needs a model")?;
+            let model =
+                IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
+            let program = Program::new(model.plan(args.tokens)?, scheme, Reveal::Outputs)?;
+            let model = ServerModel::new(Arc::new(model), &program)?;
+            serve(args, &program, &model, &mut accept(args)?)
+        }
+        Entrant::Gc => gc::serve(args, &mut accept(args)?),
+        Entrant::Fhe => fhe::serve(args, || accept(args)),
     }
 }
 
-fn server(args: &PartyArgs) -> Result<Outcome> {
-    let path = args.prepared.as_ref().context("a server needs a model")?;
-    let model = IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
-    let program = Program::new(model.plan(args.tokens)?, args.scheme, Reveal::Outputs)?;
-    let model = ServerModel::new(Arc::new(model), &program)?;
+/// Says where the server waits, and waits for its client.
+fn accept(args: &PartyArgs) -> Result<Channel> {
     let identity = Identity::self_signed(&["localhost".into()])?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("opening a port")?;
     let ready = Ready {
@@ -171,17 +205,29 @@ fn server(args: &PartyArgs) -> Result<Outcome> {
     println!("{}", serde_json::to_string(&ready)?);
     std::io::stdout().flush()?;
     let (socket, _) = listener.accept().context("waiting for the client")?;
-    let mut channel = Channel::tls_accept(socket, &TlsServer::new(&identity)?, &options(args))?;
+    Ok(Channel::tls_accept(
+        socket,
+        &TlsServer::new(&identity)?,
+        &options(args),
+    )?)
+}
+
+fn serve(
+    args: &PartyArgs,
+    program: &Program,
+    model: &ServerModel,
+    channel: &mut Channel,
+) -> Result<Outcome> {
     let offer = |_, _| Ok(program.clone());
-    let mut session = ServerSession::accept(&mut channel, offer, Prg::from_os())?;
+    let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
     for _ in 0..args.runs {
         let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        session.prepare(&mut channel, &model, &mut file)?;
+        session.prepare(channel, model, &mut file)?;
         file.rewind()?;
         let bundle = server::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        session.infer(&mut channel, &model, bundle)?;
+        session.infer(channel, model, bundle)?;
     }
-    Ok(nothing())
+    Ok(Outcome::default())
 }
 
 fn client(args: &PartyArgs) -> Result<Outcome> {
@@ -195,17 +241,27 @@ fn client(args: &PartyArgs) -> Result<Outcome> {
     );
     let socket = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
     let mut channel = Channel::tls_connect(socket, &TlsClient::new(trust)?, &options(args))?;
+    match args.scheme {
+        Entrant::Scheme(scheme) => ask(args, scheme, &mut channel),
+        Entrant::Gc => gc::ask(args, &mut channel),
+        Entrant::Fhe => fhe::ask(args, &mut channel),
+    }
+}
+
+fn ask(args: &PartyArgs, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
     let rng = Prg::from_os();
-    let mut session = ClientSession::open(&mut channel, args.scheme, args.tokens, rng)?;
+    let mut session = ClientSession::open(channel, scheme, args.tokens, rng)?;
     let vocab = session.program().plan().graph().shape.vocab;
     let input = input(args.tokens, vocab);
-    let mut outcome = nothing();
-    outcome.setup_bytes = channel.meter().report().under("setup").bytes();
+    let mut outcome = Outcome {
+        setup_bytes: channel.meter().report().under("setup").bytes(),
+        ..Outcome::default()
+    };
     for run in 1..=args.runs {
         let started = Instant::now();
         let before = channel.meter().report();
         let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        let offline = session.prepare(&mut channel, &mut file)?;
+        let offline = session.prepare(channel, &mut file)?;
         let say = |phase: &str, since: Instant| {
             let seconds = since.elapsed().as_secs_f64();
             eprintln!("primer: run {run} of {}: {phase} {seconds:.1} s", args.runs);
@@ -214,19 +270,12 @@ fn client(args: &PartyArgs) -> Result<Outcome> {
         file.rewind()?;
         let started = Instant::now();
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        let answer = session.infer(&mut channel, bundle, &input)?;
+        let answer = session.infer(channel, bundle, &input)?;
         say("online", started);
         let traffic = channel.meter().report().since(&before);
-        let (prepared, run) = (traffic.under("offline"), traffic.under("online"));
-        outcome.runs.push(Measured {
-            offline: by_step(&offline),
-            online: by_step(&answer.times),
-            offline_up: prepared.bytes_sent,
-            offline_down: prepared.bytes_received,
-            online_up: run.bytes_sent,
-            online_down: run.bytes_received,
-            rounds_online: run.rounds,
-        });
+        outcome
+            .runs
+            .push(Measured::new(&offline, &answer.times, &traffic));
         let reals = answer.reals.iter();
         outcome.outputs = reals.map(|m| m.data().to_vec()).collect();
     }

@@ -9,8 +9,6 @@ use super::subject::Subject;
 use super::table::{Bytes, Row, StepRow};
 use super::{Entrant, Plain, Request, median};
 use anyhow::{Context, Result, ensure};
-use primer_model::calibrate::calibrate;
-use primer_model::quantise::IntModel;
 use primer_plan::graph::PaperStep;
 use primer_protocol::cost::{self, Parts};
 use primer_protocol::scheme::Prepared;
@@ -29,10 +27,7 @@ pub(super) fn measure(
         "primer: {}, {layers} layers, {} tokens, scheme {name}: preparing the model",
         subject.name, request.tokens
     );
-    let weights = &subject.weights.with_attention(scheme.attention());
-    let scales = calibrate(weights, &subject.text, &subject.calibration, |_, _| ())
-        .with_context(|| format!("calibrating {}", subject.name))?;
-    let model = IntModel::quantise(weights, scales)?;
+    let model = subject.quantise(scheme.attention())?;
     let program = Program::new(model.plan(request.tokens)?, scheme, Reveal::Outputs)?;
     let dir = tempfile::tempdir().context("making room for the prepared model")?;
     let path = dir.path().join("model.prepared");
@@ -41,7 +36,7 @@ pub(super) fn measure(
     let (server, client) = pair(request, Entrant::Scheme(scheme), Some(&path))?;
     let parts = cost::parts(&program)?;
     check_counts(&parts, &client.runs)?;
-    let more = (subject.layers - weights.shape.layers) as f64 / weights.shape.layers as f64;
+    let more = subject.more_layers();
     let pinned = server.pinned && client.pinned;
     let row = row(scheme, plain, &parts, more, (&server, &client));
     Ok((row, pinned))

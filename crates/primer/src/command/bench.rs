@@ -25,7 +25,8 @@ pub(super) struct BenchArgs {
     /// Tokens of the input
     #[arg(long, value_name = "N", default_value_t = 30)]
     tokens: usize,
-    /// The schemes to measure
+    /// What to measure: the schemes base, f, fp, fpc, and the comparators gc (the whole model as a garbled circuit) and fhe
+    /// (homomorphic encryption alone), which are run on small shapes and extrapolated
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "fp")]
     schemes: Vec<Entrant>,
     /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s)
