@@ -1,8 +1,9 @@
 //! Circuits run over many instances, alone or as a chain.
 
 use crate::error::Result;
+use crate::products::Products;
 use crate::role::Role;
-use crate::spec::{Products, Spec, TERMS};
+use crate::spec::{Spec, TERMS};
 use crate::work::{Circuits, Use};
 use primer_garble::Label;
 use primer_garble::circuit::{Circuit, LANES};

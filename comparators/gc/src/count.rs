@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::inputs::input_bits;
+use crate::window::result_bits;
 use crate::work::{Program, Use, Work};
 use primer_garble::LABEL_BYTES;
 use primer_net::frame::HEADER_BYTES;
@@ -128,9 +129,10 @@ pub(crate) fn outputs(program: &Program) -> impl Iterator<Item = (ValueId, usize
     let graph = program.plan().graph();
     graph.outputs.iter().map(move |id| {
         let value = graph.value(*id);
-        let format = program.plan().scale(*id).format();
-        let bits = format.expect("a checked plan reveals fixed values").bits as usize;
-        (*id, value.rows * value.cols * bits)
+        (
+            *id,
+            value.rows * value.cols * result_bits(program.plan(), *id),
+        )
     })
 }
 

@@ -4,7 +4,8 @@
 //! garbler computes what is in this module; the evaluator knows how many bits there are.
 
 use crate::error::{GcError, Result};
-use crate::spec::{Digits, Products, WEIGHT, embedded_signs, negative_constant};
+use crate::products::{Digits, Products};
+use crate::spec::{WEIGHT, embedded_signs, negative_constant};
 use crate::window::Window;
 use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;

@@ -22,8 +22,8 @@
 //! **Order.** The tables come before the text is chosen. What the labels of the outputs mean is told last, so until then
 //! tables and labels are independent of what they compute (`docs/garbling.md`, section 2).
 //!
-//! * `spec`: the circuits, and how a product takes half the usual gates.
-//! * `work`: the plan compiled; [`Count`] counts it.
+//! * `products`: how a product takes half the usual gates; `spec`: the circuits.
+//! * `compile`, `work`: the plan compiled; [`Count`] counts it.
 //! * `walk`: the plan walked, for either `role`.
 //! * [`client`], [`server`]: the two parties.
 //!
@@ -33,12 +33,14 @@
 mod chain;
 pub mod client;
 mod columns;
+mod compile;
 mod count;
 mod error;
 mod given;
 mod inputs;
 mod kinds;
 mod labels;
+mod products;
 mod role;
 pub mod server;
 mod small;

@@ -5,7 +5,8 @@
 //! stop reads bits from `s + 1` on and the rounding is `2^s`. Two ends of that number need not exist:
 //!
 //! * above what the stop reads, since carries only go up. A requantisation moreover promises that its result has a bit
-//!   less than the ring;
+//!   less than the ring, and products rely on that. (Results that the client learns keep the bit: it costs nothing
+//!   there, and who sees them sees whether the promise was kept.)
 //! * below the lowest bit of any product. A bias reaches further down, but nothing is there to be added to it.
 
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
@@ -28,7 +29,7 @@ impl Window {
         let truncation = plan.truncation(output);
         let read = truncation.shift() + 1;
         let low = lowest.min(read);
-        let bits = truncation.ring_bits() - u32::from(is_requantised(plan.graph(), output));
+        let bits = truncation.ring_bits() - u32::from(loses_a_bit(plan.graph(), output));
         Self {
             low,
             width: (read + bits - low) as usize,
@@ -67,8 +68,29 @@ impl Window {
     }
 }
 
-fn is_requantised(graph: &Graph, accumulator: ValueId) -> bool {
-    graph.steps.iter().any(|step| {
-        matches!(step.op, Op::Stop { function: StopFunction::Requantise, input, .. } if input == accumulator)
+/// Whether an accumulator is requantised to be multiplied.
+fn loses_a_bit(graph: &Graph, accumulator: ValueId) -> bool {
+    graph.steps.iter().any(|step| match step.op {
+        Op::Stop {
+            function: StopFunction::Requantise,
+            input,
+            output,
+        } => input == accumulator && !graph.outputs.contains(&output),
+        _ => false,
     })
+}
+
+/// Bits of a result that the client learns: those of its function, or of the ring if it is only requantised.
+pub(crate) fn result_bits(plan: &Plan, result: ValueId) -> usize {
+    let requantised = plan.graph().steps.iter().find_map(|step| match step.op {
+        Op::Stop {
+            function: StopFunction::Requantise,
+            input,
+            output,
+        } if output == result => Some(plan.truncation(input).ring_bits()),
+        _ => None,
+    });
+    let of_function = || plan.scale(result).format().map(|format| format.bits);
+    let bits = requantised.or_else(of_function);
+    bits.expect("a checked plan reveals fixed values") as usize
 }

@@ -106,6 +106,28 @@ fn functions_from_bits_to_bits() {
     });
 }
 
+/// Gates without the addition of shares in front, with what projections do for free behind.
+#[test]
+fn gates_from_bits_to_bits() {
+    let gates = |f: Function, row| kept(&f, row).0.cost().and_gates;
+    let gelu = Gelu::new(Activation::GeluErf, 16, 8, 10);
+    assert_eq!(gates(Function::Gelu(gelu), 1), 110);
+    let relu = Function::Relu {
+        ring_bits: 16,
+        fraction: 8,
+    };
+    assert_eq!(gates(relu, 1), 15);
+    assert_eq!(
+        gates(Function::InverseRoot(InverseRoot::new(22, 1.0)), 1),
+        277
+    );
+    assert_eq!(gates(Function::Tanh(Tanh::new(16, 10)), 1), 205);
+    assert_eq!(
+        gates(Function::Softmax(Softmax::new(15, 5, 0, 0)), 30),
+        6277
+    );
+}
+
 #[test]
 fn rows_of_single_functions_are_refused() {
     let mut b = Builder::new(Modulus::Prime);

@@ -1,6 +1,7 @@
 //! The circuits in the clear, against integers.
 
 use super::*;
+use crate::products::Digits;
 use primer_garble::clear::evaluate;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
