@@ -36,7 +36,7 @@ fn places() -> impl Iterator<Item = Place> {
         .flat_map(|step| [true, false].map(|in_layer| Place { step, in_layer }))
 }
 
-fn name(place: Place) -> String {
+fn step_name(place: Place) -> String {
     let inside = if place.in_layer {
         ""
     } else {
@@ -143,7 +143,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         );
         for place in places() {
             if let Some(seconds) = estimate.seconds.get(&place) {
-                println!("  {:<32} {seconds:>12.0} s", name_of(place));
+                println!("  {:<32} {seconds:>12.0} s", step_name(place));
             }
         }
         for operation in Operation::ALL {
@@ -154,11 +154,12 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             );
         }
     }
+    let one = Estimate::of(&synthetic::bert_shape(1, 768, 12), 30, &degrees, &units)?;
+    println!(
+        "\nbert-base with refreshes for nothing, EXTRAPOLATED: {:.0} s",
+        one.refreshed(12)
+    );
     Ok(())
-}
-
-fn name_of(place: Place) -> String {
-    name(place)
 }
 
 fn table(
@@ -192,7 +193,7 @@ fn table(
             .collect();
         println!(
             "{:<32} {seconds:>9.2} {predicted:>9.2}  {}",
-            name(place),
+            step_name(place),
             operations.join(", ")
         );
     }

@@ -16,6 +16,7 @@
 //! [`Units::measure`] measures the parts on one thread; [`Units::seconds`] adds them up. Rings beyond the largest that this crate runs are
 //! extrapolated: transforms as `N·log N`, the rest as `N`, with no allowance for caches that such limbs leave behind, and a
 //! security limit that doubles with the degree. No bootstrapping: a deep model is one deep computation.
+//! [`Estimate::refreshed`] bounds what bootstrapping could save at best.
 
 use crate::arithmetic::{Count, Operation, Place};
 use crate::ckks::params::{BASE, Params, SECURITY_TABLE, special_primes};
@@ -257,6 +258,19 @@ impl Estimate {
     /// Seconds in all.
     pub fn total(&self) -> f64 {
         self.seconds.values().sum()
+    }
+
+    /// Seconds of a model with so many of this estimate's layers if ciphertexts could be refreshed between layers for
+    /// nothing: what is inside layers that many times, the rest once. A bound from below for any way of doing it.
+    pub fn refreshed(&self, layers: usize) -> f64 {
+        let inside = |inside: bool| -> f64 {
+            let places = self
+                .seconds
+                .iter()
+                .filter(|(place, _)| place.in_layer == inside);
+            places.map(|(_, seconds)| seconds).sum()
+        };
+        inside(false) + layers as f64 * inside(true)
     }
 
     /// Bytes of all keys in the server's memory.

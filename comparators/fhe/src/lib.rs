@@ -22,4 +22,5 @@ pub mod setup;
 #[cfg(test)]
 mod tests;
 pub mod walk;
+pub mod watch;
 pub mod wire;

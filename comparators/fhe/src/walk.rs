@@ -253,7 +253,7 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
         let bias = self.element(bias);
         let most = capacity(self.arithmetic.slots(), tokens);
         for (p, part) in out.parts.iter_mut().enumerate() {
-            let slots = |s: usize| match first_only && s % tokens > 0 {
+            let slots = |s: usize| match first_only && !s.is_multiple_of(tokens) {
                 true => 0.0,
                 false => {
                     let j = p * most + s / tokens % width.min(most);

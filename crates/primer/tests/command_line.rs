@@ -53,7 +53,12 @@ fn eval_measures_the_embedded_model() {
     let dir = tempfile::tempdir().unwrap();
     let data = write(dir.path(), "dev.tsv", DATA.as_bytes());
     let predictions = dir.path().join("out.jsonl");
-    for (engine, truncation) in [("float", "exact"), ("fixed", "exact"), ("fixed", "shares")] {
+    for (engine, truncation) in [
+        ("float", "exact"),
+        ("fixed", "exact"),
+        ("fixed", "shares"),
+        ("fhe", "exact"),
+    ] {
         let output = primer(&[
             "eval",
             "--task",

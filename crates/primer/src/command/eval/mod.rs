@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use primer_comparator_fhe::fit::fit;
 use primer_comparator_fhe::polynomials::{Degrees as PolynomialDegrees, Polynomials};
+use primer_comparator_fhe::watch::{Outside, Watch};
 use primer_model::fixed::{self, OutOfRange};
 use primer_model::float::{self, NoObserver};
 use primer_model::quantise::IntModel;
@@ -284,21 +285,27 @@ impl Evaluation<'_> {
         let reals = |outputs: &[Matrix<f32>]| rows(&outputs[0].map(|v| f64::from(*v)));
         let float = reals(&float);
         let Some(prepared) = self.prepared else {
-            let logits = match self.polynomials {
-                None => float.clone(),
-                Some(polynomials) => reals(&float::run_with(
-                    &graph,
-                    &self.model.weights,
-                    &input,
-                    polynomials,
-                    &mut NoObserver,
-                )),
+            let (logits, out_of_range) = match self.polynomials {
+                None => (float.clone(), Vec::new()),
+                Some(polynomials) => {
+                    let mut watch = Watch::new(polynomials, &input);
+                    let weights = &self.model.weights;
+                    let outputs = float::run_with(&graph, weights, &input, polynomials, &mut watch);
+                    let outside = |(value, outside): (usize, Outside)| OutOfRange {
+                        value: graph.values[value].name.clone(),
+                        count: outside.count,
+                        worst: outside.worst,
+                        limit: outside.limit,
+                    };
+                    let found = watch.found.into_iter().map(outside).collect();
+                    (reals(&outputs), found)
+                }
             };
             return Ok(Answer {
                 logits,
                 float,
                 fixed: None,
-                out_of_range: Vec::new(),
+                out_of_range,
                 input,
             });
         };
