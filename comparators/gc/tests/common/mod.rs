@@ -119,11 +119,17 @@ pub fn check(model: &Arc<IntModel>, input: &Input) -> Run {
     let plan = model.plan(tokens).unwrap();
     let mut workspace = Workspace::default();
     let expected = fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace);
-    assert!(
-        expected.out_of_range.is_empty(),
-        "{:?}",
-        expected.out_of_range
-    );
+    // Results may use their spare bit, which nothing else has.
+    let graph = plan.graph();
+    let spare = |name: &str| {
+        let mut stops = graph
+            .steps
+            .iter()
+            .filter(|step| graph.outputs.contains(&step.output()));
+        stops.any(|step| graph.value(step.inputs()[0]).name == name)
+    };
+    let mut wide = expected.out_of_range.iter();
+    assert!(wide.all(|v| spare(&v.value)), "{:?}", expected.out_of_range);
     assert_eq!(answer.integers.len(), expected.integers.len());
     for (found, wanted) in answer.integers.iter().zip(&expected.integers) {
         assert_eq!(found.data(), wanted.data());
