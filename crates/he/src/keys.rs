@@ -19,7 +19,7 @@ use crate::ciphertext::Ciphertext;
 use crate::error::HeError;
 use crate::kernel::aligned::Aligned;
 use crate::kernel::elementwise;
-use crate::kernel::inner::{BLOCK, key_index};
+use crate::kernel::inner::{interleave, key_index};
 use crate::kernel::permute::Automorphism;
 use crate::params::Params;
 use crate::poly::{Coefficients, Poly, Values};
@@ -251,18 +251,7 @@ impl GaloisKey {
 
     fn from_parts(params: &Params, steps: i32, seed: Seed, b: &[u32], a: &[u32]) -> Self {
         let (n, data) = (params.degree(), params.data_primes());
-        let mut interleaved = Aligned::zeros(2 * Self::len(params));
-        let keys = interleaved.sized(2 * Self::len(params));
-        for (limb, (b, a)) in b.chunks_exact(n).zip(a.chunks_exact(n)).enumerate() {
-            let (prime, digit) = (limb / data, limb % data);
-            let key = &mut keys[prime * 2 * data * n..][..2 * data * n];
-            for (half, values) in [b, a].into_iter().enumerate() {
-                for (block, values) in values.chunks_exact(BLOCK).enumerate() {
-                    let at = key_index(data, digit, half, block * BLOCK);
-                    key[at..at + BLOCK].copy_from_slice(values);
-                }
-            }
-        }
+        let interleaved = interleave(n, data, [b, a]);
         Self {
             seed,
             interleaved,

@@ -236,8 +236,8 @@ mod tests {
     use super::super::ciphertext::Fresh;
     use super::super::keys::SecretKey;
     use super::*;
+    use crate::evaluation::evaluate;
     use crate::packing::lowered;
-    use crate::walk::evaluate;
     use primer_ring::prg::Prg;
     use proptest::prelude::*;
 

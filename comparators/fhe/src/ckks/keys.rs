@@ -9,7 +9,7 @@
 use super::params::Params;
 use primer_he::kernel::aligned::Aligned;
 use primer_he::kernel::elementwise;
-use primer_he::kernel::inner::{BLOCK, key_index};
+use primer_he::kernel::inner::{interleave, key_index};
 use primer_he::kernel::permute::Automorphism;
 use primer_he::sample;
 use primer_he::slots::Slots;
@@ -150,19 +150,7 @@ impl SwitchKey {
     }
 
     fn from_parts(params: &Params, seed: Seed, b: &[u32], a: &[u32]) -> Self {
-        let (n, digits) = (params.degree(), params.digits());
-        let mut interleaved = Aligned::zeros(2 * Self::len(params));
-        let keys = interleaved.sized(2 * Self::len(params));
-        for (limb, (b, a)) in b.chunks_exact(n).zip(a.chunks_exact(n)).enumerate() {
-            let (prime, digit) = (limb / digits, limb % digits);
-            let key = &mut keys[prime * 2 * digits * n..][..2 * digits * n];
-            for (half, values) in [b, a].into_iter().enumerate() {
-                for (block, values) in values.chunks_exact(BLOCK).enumerate() {
-                    let at = key_index(digits, digit, half, block * BLOCK);
-                    key[at..at + BLOCK].copy_from_slice(values);
-                }
-            }
-        }
+        let interleaved = interleave(params.degree(), params.digits(), [b, a]);
         Self { seed, interleaved }
     }
 

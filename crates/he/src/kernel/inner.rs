@@ -3,6 +3,7 @@
 //! Keys are stored interleaved, `[block of 16][digit][half][16]`, so that they stream through memory in
 //! one line: a key is larger than the caches, and limbs a power of two apart would share cache sets.
 
+use super::aligned::Aligned;
 use crate::prime::Prime;
 use crate::simd::{Level, Simd};
 
@@ -15,6 +16,28 @@ pub const BLOCK: usize = 16;
 #[inline(always)]
 pub const fn key_index(digits: usize, digit: usize, half: usize, position: usize) -> usize {
     ((position / BLOCK * digits + digit) * 2 + half) * BLOCK + position % BLOCK
+}
+
+/// Both halves of a key, each `[prime][digit][n]`, interleaved prime by prime as [`inner`] reads them.
+///
+/// # Panics
+/// If the halves differ in length or are not whole.
+pub fn interleave(n: usize, digits: usize, halves: [&[u32]; 2]) -> Aligned {
+    let len = halves[0].len();
+    assert!(halves[1].len() == len && len.is_multiple_of(n * digits));
+    let mut interleaved = Aligned::zeros(2 * len);
+    let keys = interleaved.sized(2 * len);
+    for (half, values) in halves.into_iter().enumerate() {
+        for (limb, values) in values.chunks_exact(n).enumerate() {
+            let (prime, digit) = (limb / digits, limb % digits);
+            let key = &mut keys[prime * 2 * digits * n..][..2 * digits * n];
+            for (block, values) in values.chunks_exact(BLOCK).enumerate() {
+                let at = key_index(digits, digit, half, block * BLOCK);
+                key[at..at + BLOCK].copy_from_slice(values);
+            }
+        }
+    }
+    interleaved
 }
 
 /// `out0[j] = Σ_i digits[i][j]·key[i][0][j]` and the same for the other half, modulo one prime.

@@ -1,0 +1,91 @@
+//! What the weights before a polynomial carry for it, so that its numbers lie in `[-1, 1]` at no cost.
+
+use crate::chebyshev::Chebyshev;
+use crate::polynomials::{HeadSoftmax, Polynomials, Softmax};
+use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
+
+/// What a number is multiplied with when its interval becomes `[-1, 1]`.
+pub(crate) fn slope(polynomial: &Chebyshev) -> f64 {
+    let (low, high) = polynomial.interval();
+    2.0 / (high - low)
+}
+
+/// What LayerNorm's input is multiplied with, so that the sum of its squares only lacks an offset.
+pub(crate) fn root_gain(polynomial: &Chebyshev) -> f64 {
+    slope(polynomial).sqrt()
+}
+
+/// What a head's exponentials start with, so that their sum only lacks an offset.
+pub(crate) fn start_gain(head: &HeadSoftmax, squarings: usize) -> f64 {
+    let power = f64::from(1u32 << squarings);
+    slope(&head.reciprocal).powf(power.recip())
+}
+
+/// How a value goes into its polynomial.
+#[derive(Clone)]
+pub(crate) struct Into {
+    /// What it is multiplied with; for queries one factor for each head, and none for heads that are padding.
+    gains: Vec<f64>,
+    /// What is added.
+    pub(crate) shift: f64,
+}
+
+impl Into {
+    /// The factor of a feature that belongs to a head.
+    pub(crate) fn gain(&self, head: usize) -> f64 {
+        match self.gains[..] {
+            [one] => one,
+            _ => self.gains.get(head).copied().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Factor and offset of every value that a linear map makes for a polynomial.
+pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]> {
+    let one = |gain: f64, shift: f64| Into {
+        gains: vec![gain],
+        shift,
+    };
+    let mut into = vec![[one(1.0, 0.0), one(1.0, 0.0)]; graph.values.len()];
+    // The accumulator behind a fixed value.
+    let behind = |fixed: ValueId| {
+        let mut steps = graph.steps.iter();
+        let made = steps.find_map(|step| match step.op {
+            Op::Stop { input, output, .. } if output == fixed => Some(input),
+            _ => None,
+        });
+        made.expect("fixed values come from stops").index()
+    };
+    let mut squares = vec![None; graph.values.len()];
+    for step in &graph.steps {
+        match step.op {
+            Op::SquareSum { input, output } => squares[output.index()] = Some(input),
+            Op::Stop {
+                function, input, ..
+            } => match function {
+                StopFunction::Requantise | StopFunction::Softmax => {}
+                StopFunction::Activation | StopFunction::Tanh => {
+                    let polynomials = polynomials.plain(input.index()).each_ref();
+                    into[input.index()] = polynomials.map(|p| one(slope(p), p.normalise(0.0)));
+                }
+                StopFunction::InverseRoot => {
+                    let centred = squares[input.index()].expect("roots follow sums of squares");
+                    let polynomials = polynomials.plain(input.index()).each_ref();
+                    into[behind(centred)] = polynomials.map(|p| one(root_gain(p), 0.0));
+                }
+            },
+            Op::Scores { query, output, .. } => {
+                let softmax = polynomials.softmax(output.index());
+                let factor = Softmax::factor(softmax.squarings);
+                let squarings = softmax.squarings;
+                let gain = |head: &HeadSoftmax| factor * start_gain(head, squarings);
+                into[behind(query)] = softmax.heads.each_ref().map(|heads| Into {
+                    gains: heads.iter().map(gain).collect(),
+                    shift: 0.0,
+                });
+            }
+            _ => {}
+        }
+    }
+    into
+}
