@@ -123,6 +123,16 @@ fn counts_and_limits() {
     let counted = Counted::of(&shape(32, 2), 8, &degrees, 32_768).unwrap();
     // Two more for the embedding and the head's linear maps, three LayerNorms, and so on: a change must be meant.
     assert_eq!(counted.depth, 44);
+    let depth = |degrees: &Degrees, layers: usize| {
+        let shape = Shape {
+            layers,
+            ..shape(32, 2)
+        };
+        Counted::of(&shape, 8, degrees, 32_768).unwrap().depth
+    };
+    let all = [Degrees::LOW, Degrees::MIDDLE, Degrees::HIGH];
+    assert_eq!(all.map(|degrees| depth(&degrees, 1)), [37, 44, 51]);
+    assert_eq!(all.map(|degrees| depth(&degrees, 2)), [65, 77, 89]);
     assert_eq!(totals(&counted), [405, 344, 68, 129, 115, 99, 186, 257]);
     let wide = Counted::of(&shape(64, 2), 8, &degrees, 256).err().unwrap();
     assert_eq!(
