@@ -111,9 +111,14 @@ impl Axis {
     fn ticks(&self) -> Vec<(f64, String)> {
         if self.powers {
             let powers = self.low as i32..=self.high as i32;
-            return powers
-                .map(|p| (10f64.powi(p), number(10f64.powi(p))))
-                .collect();
+            // Room for eight numbers; the lines between them have none.
+            let every = (self.high - self.low) as i32 / 8 + 1;
+            let tick = |p: i32| {
+                let value = 10f64.powi(p);
+                let named = (p - self.low as i32) % every == 0;
+                (value, if named { number(value) } else { String::new() })
+            };
+            return powers.map(tick).collect();
         }
         ticks((self.low, self.high))
             .into_iter()
@@ -317,6 +322,19 @@ mod tests {
         );
         let bars = svg.matches(&format!("height=\"{BAR}\"")).count();
         assert_eq!(bars, 3, "no bar where there is no figure");
+    }
+
+    #[test]
+    fn wide_axes_name_some_lines_only() {
+        let axis = |low, high| Axis {
+            low,
+            high,
+            powers: true,
+        };
+        let named = |axis: Axis| axis.ticks().iter().filter(|t| !t.1.is_empty()).count();
+        assert_eq!(named(axis(0.0, 4.0)), 5);
+        assert_eq!(named(axis(-5.0, 8.0)), 7);
+        assert_eq!(axis(-5.0, 8.0).ticks().len(), 14);
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn totals(records: &Records) -> Option<Figure> {
     let groups: Vec<Group> = schemes.iter().filter_map(|s| group(s)).collect();
     let chart = Chart {
         title: "BERT-base, 30 tokens: one private inference".into(),
-        unit: "seconds, each line ten times the one before".into(),
+        unit: "seconds, every line ten times the one before".into(),
         series: names(&["offline", "online"]),
         groups,
         scale: Scale::Powers,
@@ -125,7 +125,7 @@ fn steps(records: &Records, phase: Phase) -> Option<Figure> {
     };
     let chart = Chart {
         title: format!("BERT-base, 30 tokens: {word} seconds by step"),
-        unit: "seconds, each line ten times the one before".into(),
+        unit: "seconds, every line ten times the one before".into(),
         series: rows
             .iter()
             .map(|(scheme, _)| (*scheme).to_owned())
@@ -155,7 +155,7 @@ fn sizes(records: &Records) -> Option<Figure> {
     let groups: Vec<Group> = paper::SIZES.iter().filter_map(group).collect();
     let chart = Chart {
         title: "The paper's five models, 30 tokens, scheme fp".into(),
-        unit: "seconds, each line ten times the one before".into(),
+        unit: "seconds, every line ten times the one before".into(),
         series: names(&["offline", "online"]),
         groups,
         scale: Scale::Powers,
@@ -188,7 +188,7 @@ fn traffic(records: &Records) -> Option<Figure> {
     let groups: Vec<Group> = schemes.iter().filter_map(group).collect();
     let chart = Chart {
         title: "BERT-base, 30 tokens: bytes by phase and direction".into(),
-        unit: "megabytes, each line ten times the one before".into(),
+        unit: "megabytes, every line ten times the one before".into(),
         series: names(&["offline up", "offline down", "online up", "online down"]),
         groups,
         scale: Scale::Powers,
