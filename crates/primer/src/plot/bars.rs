@@ -202,6 +202,11 @@ impl Chart {
             x += 30.0 + 6.4 * name.chars().count() as f64;
         };
         for (i, name) in self.series.iter().enumerate() {
+            // A series keeps its colour where it has no figure, but needs no name there.
+            let shown = |g: &Group| g.bars.get(i).is_some_and(|b| b.value.is_some());
+            if !self.groups.iter().any(shown) {
+                continue;
+            }
             entry(&|x| square(Self::color(i), x), name);
         }
         if bars().any(|b| b.hatched) {

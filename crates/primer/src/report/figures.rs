@@ -97,17 +97,18 @@ enum Phase {
 fn steps(records: &Records, phase: Phase) -> Option<Figure> {
     let of = |scheme: &'static str| Some((scheme, records.row(MODEL, scheme)?.1));
     let rows: Vec<(&str, &Row)> = SCHEMES.into_iter().filter_map(of).collect();
-    // What prepares nothing has no offline phase to show.
-    let rows: Vec<(&str, &Row)> = (rows.into_iter())
-        .filter(|(_, row)| phase == Phase::Online || row.offline_s > 0.0)
-        .collect();
-    if rows.is_empty() {
+    let shown = |row: &Row| phase == Phase::Online || row.offline_s > 0.0;
+    if !rows.iter().any(|(_, row)| shown(row)) {
         return None;
     }
     let group = |(at, step): (usize, PaperStep)| Group {
         name: step.name().to_owned(),
         bars: (rows.iter())
             .map(|(scheme, row)| {
+                // What prepares nothing has no offline phase to show.
+                if !shown(row) {
+                    return Bar::default();
+                }
                 let ours = &row.steps[at];
                 let theirs = paper::step(scheme, step);
                 match phase {

@@ -1,5 +1,5 @@
 //! The comparator's figures: a whole inference of a small model on ciphertexts, how well its cost is predicted, and what
-//! BERT-base would cost. `cargo run --release -p primer-comparator-fhe --example figures [HIDDEN [TOKENS]]`
+//! BERT-base would cost. `cargo run --release -p primer-comparator-fhe --example fhe_figures [HIDDEN [TOKENS]]`
 
 use primer_comparator_fhe::arithmetic::{Operation, Place};
 use primer_comparator_fhe::cost::{Estimate, Ring, Units};

@@ -1,7 +1,7 @@
 //! The figures of `docs/comparators/gc.md`: the small shape run, BERT-base counted.
 //!
 //! ```text
-//! cargo run --release -p primer-comparator-gc --example figures -- [RUNS]
+//! cargo run --release -p primer-comparator-gc --example gc_figures -- [RUNS]
 //! ```
 #![allow(missing_docs)]
 
