@@ -6,6 +6,7 @@ use super::records::{Records, TOKENS};
 use crate::bench::growth::Point;
 use crate::bench::shapes::SHAPES;
 use crate::bench::table::{Row, Table};
+use primer_net::Link;
 use primer_plan::graph::PaperStep;
 
 /// The model of tables 1 and 2.
@@ -270,29 +271,29 @@ fn links(records: &Records) -> Grid {
             "measured",
         ],
     );
-    let shaped = records.tables.iter().map(|t| (t.model.clone(), t.layers));
-    let mut models: Vec<(String, usize)> = shaped.collect();
-    models.sort();
-    models.dedup();
-    for (model, layers) in models {
-        let same = |t: &&Table| t.model == model && t.layers == layers && t.tokens == TOKENS;
-        let tables: Vec<&Table> = records.tables.iter().filter(same).collect();
-        if tables.iter().all(|t| t.link == primer_net::Link::Loopback) {
-            continue;
+    let slow = |t: &&Table| t.link != Link::Loopback && t.tokens == TOKENS;
+    let shaped = records.tables.iter().filter(slow);
+    let shaped = shaped.flat_map(|t| t.results.iter().map(move |r| (t, r)));
+    let shaped: Vec<(&Table, &Row)> = shaped.collect();
+    let mut subjects: Vec<(&str, &str)> = Vec::new();
+    for (table, row) in &shaped {
+        let subject = (table.model.as_str(), row.scheme.as_str());
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
         }
-        for link in primer_net::Link::ALL {
-            for table in tables.iter().filter(|t| t.link == link) {
-                for row in &table.results {
-                    grid.push(vec![
-                        model.clone(),
-                        format!("`{}`", row.scheme),
-                        link.name().into(),
-                        mark(row, seconds(row.offline_s)),
-                        mark(row, seconds(row.online_s)),
-                        basis(table, row),
-                    ]);
-                }
-            }
+    }
+    for (model, scheme) in subjects {
+        let here = |(t, r): &&(&Table, &Row)| t.model == model && r.scheme == scheme;
+        let rows = records.row(model, scheme);
+        for (table, row) in rows.iter().chain(shaped.iter().filter(here)) {
+            grid.push(vec![
+                model.to_owned(),
+                format!("`{scheme}`"),
+                table.link.name().into(),
+                mark(row, seconds(row.offline_s)),
+                mark(row, seconds(row.online_s)),
+                basis(table, row),
+            ]);
         }
     }
     grid
