@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 static GREETINGS: LazyLock<[Greeting; 2]> = LazyLock::new(Greeting::both);
 
-fuzz_target!(|bytes: &[u8]| {
+fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = script.byte();
     let Greeting {

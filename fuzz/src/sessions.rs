@@ -13,27 +13,26 @@ use std::sync::{Arc, Mutex};
 
 const TOKENS: usize = 2;
 
-/// One inference from the handshake to the answer.
+/// One inference up to the answer, kept from the online phase on.
 pub struct Session {
-    pub scheme: Scheme,
     pub model: ServerModel,
-    /// What each said, and where the online phase of it begins.
     pub from_client: Said,
     pub from_server: Said,
     pub client_bundle: Vec<u8>,
     pub server_bundle: Vec<u8>,
 }
 
-/// One direction of a recorded session.
+/// What one party said online.
 pub struct Said {
     pub bytes: Vec<u8>,
-    pub online: usize,
     /// Where frames begin.
     pub frames: Vec<usize>,
 }
 
 impl Said {
-    fn new(bytes: Vec<u8>, online: usize) -> Self {
+    /// What follows the offline phase in everything that was said.
+    fn after(offline: usize, said: &Mutex<Vec<u8>>) -> Self {
+        let bytes = said.lock().unwrap().split_off(offline);
         let mut frames = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
@@ -41,18 +40,7 @@ impl Said {
             let header = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
             at += 8 + (header >> 8) as usize;
         }
-        Self {
-            bytes,
-            online,
-            frames,
-        }
-    }
-
-    /// The online phase alone.
-    pub fn online(&self) -> (&[u8], Vec<usize>) {
-        let frames = self.frames.iter().filter(|at| **at >= self.online);
-        let frames = frames.map(|at| at - self.online).collect();
-        (&self.bytes[self.online..], frames)
+        Self { bytes, frames }
     }
 }
 
@@ -103,7 +91,12 @@ impl Greeting {
             std::mem::take(&mut *heard_from_us.lock().unwrap())
         };
         let hello = said(Vec::new(), &|channel| {
-            drop(ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16])));
+            drop(ClientSession::open(
+                channel,
+                scheme,
+                TOKENS,
+                Prg::new(&[1; 16]),
+            ));
         });
         let welcome = said(hello.clone(), &|channel| {
             let offer = |_, _| Ok(program.clone());
@@ -145,7 +138,7 @@ pub fn peer_says(bytes: Vec<u8>) -> Channel {
 }
 
 /// The client until it fails or has its answer; `prepared` is called between the phases, with the bundle.
-pub fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8])) -> Result<()> {
+fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8])) -> Result<()> {
     let mut session = ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16]))?;
     let mut bundle = Vec::new();
     session.prepare(channel, &mut bundle)?;
@@ -156,7 +149,7 @@ pub fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8]
 }
 
 /// The client's online phase.
-pub fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) -> Result<()> {
+fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) -> Result<()> {
     let input = Input {
         ids: vec![0; TOKENS],
         types: vec![0; TOKENS],
@@ -164,15 +157,17 @@ pub fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) 
         removed: 0,
         second: vec![None; TOKENS],
     };
-    client::infer(channel, program, client::Bundle::new(Cursor::new(bundle)), &input).map(drop)
+    client::infer(
+        channel,
+        program,
+        client::Bundle::new(Cursor::new(bundle)),
+        &input,
+    )
+    .map(drop)
 }
 
 /// The server likewise.
-pub fn server(
-    channel: &mut Channel,
-    model: &ServerModel,
-    prepared: impl FnOnce(&[u8]),
-) -> Result<()> {
+fn server(channel: &mut Channel, model: &ServerModel, prepared: impl FnOnce(&[u8])) -> Result<()> {
     let offer = |scheme, tokens| {
         let ours = model.program();
         match (scheme, tokens) == (ours.scheme(), TOKENS) {
@@ -188,7 +183,7 @@ pub fn server(
 }
 
 /// The server's online phase.
-pub fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) -> Result<()> {
+fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) -> Result<()> {
     server::infer(channel, model, server::Bundle::new(Cursor::new(bundle))).map(drop)
 }
 
@@ -205,8 +200,8 @@ impl Session {
         ]
     }
 
-    /// Plays a session, and checks that the records can be played back: a target whose true session fails would find
-    /// nothing.
+    /// Plays a session, and checks that what was said online can be played back: a target whose true session fails
+    /// would find nothing.
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
         let model = Arc::new(seed(prepared));
         let plan = model.plan(TOKENS).expect("the seed has a plan");
@@ -216,7 +211,10 @@ impl Session {
         let (to_server, at_server) = pipe().unwrap();
         let (to_client, at_client) = pipe().unwrap();
         let (up, down) = (Arc::default(), Arc::default());
-        let (tap_up, tap_down) = (Tap(at_server, Arc::clone(&up)), Tap(at_client, Arc::clone(&down)));
+        let (tap_up, tap_down) = (
+            Tap(at_server, Arc::clone(&up)),
+            Tap(at_client, Arc::clone(&down)),
+        );
         let length = |log: &Arc<Mutex<Vec<u8>>>| log.lock().unwrap().len();
         let (mut client_side, mut server_side) = ((0, Vec::new()), (0, Vec::new()));
         std::thread::scope(|scope| {
@@ -234,27 +232,30 @@ impl Session {
             .expect("an honest session");
         });
         let session = Self {
-            scheme,
             model,
-            from_client: Said::new(up.lock().unwrap().clone(), client_side.0),
-            from_server: Said::new(down.lock().unwrap().clone(), server_side.0),
+            from_client: Said::after(client_side.0, &up),
+            from_server: Said::after(server_side.0, &down),
             client_bundle: client_side.1,
             server_bundle: server_side.1,
         };
-        let again = session.play_server(session.from_client.bytes.clone());
-        again.expect("the server's part plays back");
-        let again = session.play_client(session.from_server.bytes.clone());
-        again.expect("the client's part plays back");
+        session
+            .play_server(&session.from_client.bytes, &session.server_bundle)
+            .expect("the server's part plays back");
+        session
+            .play_client(&session.from_server.bytes, &session.client_bundle)
+            .expect("the client's part plays back");
         session
     }
 
-    /// A client that is told these bytes.
-    pub fn play_client(&self, bytes: Vec<u8>) -> Result<()> {
-        client(&mut peer_says(bytes), self.scheme, |_| ())
+    /// A client that has a bundle and is told these bytes.
+    pub fn play_client(&self, told: &[u8], bundle: &[u8]) -> Result<()> {
+        let mut channel = peer_says(told.to_vec());
+        client_online(&mut channel, self.model.program(), bundle.to_vec())
     }
 
-    /// A server that is told these bytes.
-    pub fn play_server(&self, bytes: Vec<u8>) -> Result<()> {
-        server(&mut peer_says(bytes), &self.model, |_| ())
+    /// A server likewise.
+    pub fn play_server(&self, told: &[u8], bundle: &[u8]) -> Result<()> {
+        let mut channel = peer_says(told.to_vec());
+        server_online(&mut channel, &self.model, bundle.to_vec())
     }
 }

@@ -79,6 +79,7 @@ fn eval_measures_the_embedded_model() {
         assert_eq!(report["n"], 4);
         assert_eq!(report["accuracy"], 1.0);
         assert_eq!(report["f1"], 1.0);
+        assert_eq!(report["accuracy_of_float"], 1.0);
         assert_eq!(report["agreement_with_float"], 1.0);
         let lines = std::fs::read_to_string(&predictions).unwrap();
         let lines: Vec<Value> = lines

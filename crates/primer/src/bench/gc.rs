@@ -70,15 +70,23 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;
     let (server, client) = pair(request, Entrant::Gc, None)?;
+    let foretold = ran.bytes;
+    let foretold = [
+        foretold.offline_up,
+        foretold.offline_down,
+        foretold.online_up,
+        foretold.online_down,
+    ];
     for run in &client.runs {
-        let foretold = &ran.bytes;
-        ensure!(
-            run.offline_down == foretold.offline_down && run.online_down == foretold.online_down,
-            "the channel counted {} and {} bytes down, the circuit foretells {} and {}",
+        let counted = [
+            run.offline_up,
             run.offline_down,
+            run.online_up,
             run.online_down,
-            foretold.offline_down,
-            foretold.online_down
+        ];
+        ensure!(
+            counted == foretold,
+            "bytes offline up and down, online up and down: the channel counted {counted:?}, the circuit foretells {foretold:?}"
         );
     }
     let gates = ran.total().and_gates;

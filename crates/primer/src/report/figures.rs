@@ -1,7 +1,7 @@
 //! The pictures of a report.
 
 use super::paper;
-use super::records::Records;
+use super::records::{Engine, Records};
 use super::tables::{MODEL, SCHEMES, bytes, seconds};
 use crate::bench::growth::Point;
 use crate::bench::table::Row;
@@ -272,26 +272,26 @@ fn mega_of(count: u64) -> f64 {
 }
 
 fn accuracy(records: &Records) -> Option<Figure> {
-    let engines = ["float", "fixed", "secure", "fhe"];
-    let base = paper::SIZES.iter().find(|s| s.model == MODEL);
+    let engines = [
+        ("float", Engine::Float),
+        ("fixed", Engine::Fixed),
+        ("secure", Engine::Secure),
+        ("fhe", Engine::Fhe),
+    ];
     let group = |task: &&str| {
         let bars: Vec<Bar> = engines
             .iter()
-            .map(|engine| {
-                let Some(found) = records.accuracy(task, engine) else {
+            .map(|(_, engine)| {
+                let Some(found) = records.accuracy(task, *engine) else {
                     return Bar::default();
                 };
                 let percent = 100.0 * found.accuracy;
-                let theirs = match (*task, *engine) {
-                    ("mnli", "fhe") => Some(paper::COMPARISONS[0].accuracy),
-                    ("mnli", "secure") => base.map(|s| s.mnli),
-                    ("sst2", "secure") => base.map(|s| s.sst2),
-                    _ => None,
-                };
+                let float = (found.accuracy_of_float.filter(|_| *engine != Engine::Float))
+                    .map_or(String::new(), |v| format!(" (float {:.1})", 100.0 * v));
                 Bar {
                     value: Some(percent),
-                    label: format!("{percent:.1} % of {}", found.n),
-                    mark: theirs,
+                    label: format!("{percent:.1} % of {}{float}", found.n),
+                    mark: paper::accuracy(task, *engine),
                     hatched: false,
                 }
             })
@@ -308,15 +308,15 @@ fn accuracy(records: &Records) -> Option<Figure> {
     let chart = Chart {
         title: "Accuracy by engine".into(),
         unit: "percent".into(),
-        series: names(&engines),
+        series: names(&engines.map(|(name, _)| name)),
         groups,
         scale: Scale::UpTo(100.0),
         mark: Some("the paper (BERT-base)".into()),
     };
     (!chart.groups.is_empty()).then(|| Figure {
         name: "accuracy",
-        caption: "Accuracy of float, of the protocol's integers, through the protocol itself, and of the comparator's polynomials. The number of \
-                  examples is at each bar; samples differ between engines."
+        caption: "Accuracy of float, of the protocol's integers, through the protocol itself, and of the comparator's polynomials. At each \
+                  bar: of how many examples, and float's accuracy on the same ones, since a sample may be easier or harder than the whole."
             .into(),
         svg: chart.svg(),
     })

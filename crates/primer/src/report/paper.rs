@@ -3,6 +3,8 @@
 //! Two machines with Intel Xeon E7-4850, four threads a party, 2.3 ms and 100 MB/s between them; 30 tokens. Table 1 and 2 are
 //! BERT-base, accuracies are of MNLI-m unless said otherwise.
 
+use super::records::Engine;
+use super::tables::MODEL;
 use primer_plan::graph::PaperStep;
 
 /// A row of table 1.
@@ -185,7 +187,7 @@ pub const SIZES: [Size; 5] = [
     },
 ];
 
-/// What the paper says of a scheme in table 1 or, failing that, in table 2: seconds offline and online.
+/// What the paper says of a scheme in table 2, whose digits are more, or failing that in table 1: seconds offline and online.
 pub fn totals(scheme: &str) -> Option<(Option<f64>, f64)> {
     let ablation = ABLATION.iter().find(|row| row.scheme == scheme);
     let ablation = ablation.map(|row| (Some(row.total.0), row.total.1));
@@ -198,6 +200,19 @@ pub fn step(scheme: &str, step: PaperStep) -> Option<(Option<f64>, f64)> {
     let row = ABLATION.iter().find(|row| row.scheme == scheme)?;
     let at = PaperStep::ALL.iter().position(|s| *s == step)?;
     Some((row.offline[at], row.online[at]))
+}
+
+/// The accuracy of BERT-base on a data set, in percent, through what an engine of ours stands for.
+pub fn accuracy(task: &str, engine: Engine) -> Option<f64> {
+    let compared = |scheme: &str| COMPARISONS.iter().find(|c| c.scheme == scheme);
+    let base = SIZES.iter().find(|s| s.model == MODEL);
+    match (task, engine) {
+        ("mnli", Engine::Fhe) => compared("fhe").map(|c| c.accuracy),
+        ("mnli", Engine::Exact) => compared("gc").map(|c| c.accuracy),
+        ("mnli", Engine::Secure) => base.map(|s| s.mnli),
+        ("sst2", Engine::Secure) => base.map(|s| s.sst2),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

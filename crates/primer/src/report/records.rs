@@ -21,10 +21,14 @@ pub struct Accuracy {
     pub engine: String,
     /// The scheme of the private protocol.
     pub scheme: Option<String>,
+    /// How fixed point dropped low bits.
+    pub truncation: Option<String>,
     /// Examples.
     pub n: usize,
     /// The part that is right.
     pub accuracy: f64,
+    /// The part that float has right of the same examples.
+    pub accuracy_of_float: Option<f64>,
     /// The part with float's label.
     pub agreement_with_float: f64,
     /// The part with the label of the same integers in the clear.
@@ -32,6 +36,35 @@ pub struct Accuracy {
     /// Where and how this was measured.
     #[serde(flatten)]
     pub provenance: Provenance,
+}
+
+/// What computed an accuracy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Single precision.
+    Float,
+    /// The protocol's integers, low bits dropped from random shares as the protocol does.
+    Fixed,
+    /// The same integers rounded exactly, as a circuit does.
+    Exact,
+    /// The protocol itself, any scheme.
+    Secure,
+    /// The comparator's polynomials.
+    Fhe,
+}
+
+impl Accuracy {
+    /// What computed it, if this program knows it.
+    pub fn computed_by(&self) -> Option<Engine> {
+        Some(match (self.engine.as_str(), self.truncation.as_deref()) {
+            ("float", _) => Engine::Float,
+            ("fixed", Some("exact")) => Engine::Exact,
+            ("fixed", _) => Engine::Fixed,
+            ("secure", _) => Engine::Secure,
+            ("fhe", _) => Engine::Fhe,
+            _ => return None,
+        })
+    }
 }
 
 /// Everything that a report shows.
@@ -100,9 +133,9 @@ impl Records {
     }
 
     /// The accuracy of an engine on a data set, of most examples.
-    pub fn accuracy(&self, task: &str, engine: &str) -> Option<&Accuracy> {
+    pub fn accuracy(&self, task: &str, engine: Engine) -> Option<&Accuracy> {
         let found = self.accuracies.iter();
-        let found = found.filter(|a| a.task == task && a.engine == engine);
+        let found = found.filter(|a| a.task == task && a.computed_by() == Some(engine));
         found.max_by_key(|a| a.n)
     }
 
@@ -158,8 +191,19 @@ pub(super) mod tests {
 
     /// A result of `eval`.
     pub(in crate::report) fn accuracy(task: &str, engine: &str) -> String {
+        result(task, engine, "shares", 50)
+    }
+
+    /// The same with other truncation and more examples.
+    pub(in crate::report) fn result(
+        task: &str,
+        engine: &str,
+        truncation: &str,
+        n: usize,
+    ) -> String {
         serde_json::json!({
-            "model": "minilm", "task": task, "engine": engine, "n": 50, "accuracy": 0.9, "f1": 0.9,
+            "model": "minilm", "task": task, "engine": engine, "n": n, "accuracy": 0.9, "f1": 0.9,
+            "accuracy_of_float": 0.92, "truncation": truncation,
             "agreement_with_float": 0.98, "machine": "a machine", "commit": "abc", "command": "primer eval",
         })
         .to_string()
@@ -179,11 +223,17 @@ pub(super) mod tests {
             table("bert-base", &["fp"], false, 40.0),
             table("bert-base", &["fp", "f"], true, 50.0),
             accuracy("sst2", "float"),
+            accuracy("sst2", "fixed"),
+            result("sst2", "fixed", "exact", 60),
         ]);
         assert_eq!(records.row("bert-base", "fp").unwrap().1.offline_s, 40.0);
         assert_eq!(records.row("bert-base", "f").unwrap().1.offline_s, 50.0);
         assert!(records.row("bert-base", "base").is_none());
-        assert_eq!(records.accuracy("sst2", "float").unwrap().n, 50);
+        let examples = |engine| records.accuracy("sst2", engine).map(|a| a.n);
+        assert_eq!(examples(Engine::Float), Some(50));
+        assert_eq!(examples(Engine::Fixed), Some(50));
+        assert_eq!(examples(Engine::Exact), Some(60));
+        assert_eq!(examples(Engine::Secure), None);
         assert_eq!(records.provenance().len(), 2);
     }
 

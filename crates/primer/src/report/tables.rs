@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::paper;
-use super::records::{Records, TOKENS};
+use super::records::{Engine, Records, TOKENS};
 use crate::bench::growth::Point;
 use crate::bench::shapes::SHAPES;
 use crate::bench::table::{Row, Table};
@@ -78,8 +78,8 @@ pub fn all(records: &Records) -> Vec<Grid> {
 fn comparison(records: &Records) -> Grid {
     let mut grid = Grid::new(
         "Table 1: schemes, BERT-base",
-        "Seconds. * extrapolated from what the last column says. Agreement: how many labels of MiniLM on MNLI-m are those of float; the \
-         paper's is BERT-base's accuracy, of 84.6 % in all its schemes.",
+        "Seconds. * extrapolated from what the last column says. Agreement: how many labels of MiniLM on MNLI-m are those of float, \
+         and of how many pairs; the paper's is BERT-base's accuracy, of 84.6 % in all its schemes.",
         &[
             "scheme",
             "offline",
@@ -94,9 +94,9 @@ fn comparison(records: &Records) -> Grid {
         ],
     );
     let engine = |scheme: &str| match scheme {
-        "fhe" => "fhe",
-        "gc" => "fixed",
-        _ => "secure",
+        "fhe" => Engine::Fhe,
+        "gc" => Engine::Exact,
+        _ => Engine::Secure,
     };
     for scheme in ["fhe", "gc", "f", "fp", "fpc"] {
         let Some((table, row)) = records.row(MODEL, scheme) else {
@@ -121,7 +121,7 @@ fn comparison(records: &Records) -> Grid {
             or_none(offline.map(|s| s.to_string())),
             or_none(theirs.map(|t| t.1.to_string())),
             or_none(theirs.map(|t| seconds(t.0.unwrap_or(0.0) + t.1))),
-            or_none(accuracy.map(|a| format!("{:.1}", 100.0 * a.agreement_with_float))),
+            or_none(accuracy.map(|a| format!("{:.1} of {}", 100.0 * a.agreement_with_float, a.n))),
             or_none(named.map(|n| format!("{:.1}", n.accuracy))),
             basis(table, row),
         ]);
@@ -382,38 +382,36 @@ fn tokens(records: &Records) -> Grid {
 fn accuracy(records: &Records) -> Grid {
     let mut grid = Grid::new(
         "Accuracy by engine",
-        "float: single precision. fixed: the protocol's integers in the clear. secure: through the protocol, both parties. fhe: the comparator's \
-         polynomials in the clear. The paper's figures are BERT-base's.",
+        "float: single precision. fixed: the protocol's integers in the clear (exact: low bits rounded, as a circuit does, instead of dropped from \
+         shares). secure: through the protocol, both parties. fhe: the comparator's polynomials in the clear. The paper's figures are BERT-base's.",
         &[
             "model",
             "task",
             "engine",
             "examples",
             "accuracy %",
+            "float on the same %",
             "agrees with float %",
             "agrees with fixed %",
             "paper: BERT-base %",
         ],
     );
-    let base = paper::SIZES.iter().find(|s| s.model == MODEL);
     for a in &records.accuracies {
-        let theirs = match (a.task.as_str(), a.engine.as_str()) {
-            ("mnli", "fhe") => Some(paper::COMPARISONS[0].accuracy),
-            ("mnli", "secure") => base.map(|s| s.mnli),
-            ("sst2", "secure") => base.map(|s| s.sst2),
-            _ => None,
+        let engine = a.computed_by();
+        let theirs = engine.and_then(|engine| paper::accuracy(&a.task, engine));
+        let detail = match (&a.scheme, engine) {
+            (Some(scheme), _) => format!(" (`{scheme}`)"),
+            (None, Some(Engine::Exact)) => " (exact)".into(),
+            _ => String::new(),
         };
-        let scheme = a
-            .scheme
-            .as_ref()
-            .map_or(String::new(), |s| format!(" (`{s}`)"));
         let percent = |v: f64| format!("{:.2}", 100.0 * v);
         grid.push(vec![
             a.model.clone(),
             a.task.clone(),
-            format!("{}{scheme}", a.engine),
+            format!("{}{detail}", a.engine),
             a.n.to_string(),
             percent(a.accuracy),
+            or_none(a.accuracy_of_float.map(percent)),
             percent(a.agreement_with_float),
             or_none(a.agreement_with_fixed.map(percent)),
             or_none(theirs.map(|v| format!("{v:.1}"))),
@@ -424,7 +422,7 @@ fn accuracy(records: &Records) -> Grid {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::tests::{accuracy as eval, records, table};
+    use super::super::records::tests::{accuracy as eval, records, result, table};
     use super::*;
 
     #[test]
@@ -432,7 +430,10 @@ mod tests {
         let records = records(&[
             table("bert-base", &["fp", "fpc"], false, 40.0),
             table("bert-base", &["base", "f"], true, 400.0),
+            table("bert-base", &["gc"], true, 24_000.0),
             eval("mnli", "secure"),
+            eval("mnli", "fixed"),
+            result("mnli", "fixed", "exact", 1000),
         ]);
         let grids = all(&records);
         let titles: Vec<&str> = grids.iter().map(|g| &g.title[..7]).collect();
@@ -450,6 +451,12 @@ mod tests {
             "extrapolated ones are marked: {text}"
         );
         assert!(text.contains("1 of 12 layers"));
+        let circuit = grids[0].rows.iter().find(|r| r[0].contains("gc")).unwrap();
+        assert_eq!(circuit[7], "98.0 of 1000", "a circuit rounds exactly");
+        assert!(
+            text.contains("| fixed (exact) | 1000 | 90.00 | 92.00 | 98.00 |"),
+            "{text}"
+        );
     }
 
     #[test]

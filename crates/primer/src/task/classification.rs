@@ -1,11 +1,12 @@
 //! Accuracy and F1 of predicted labels.
 
-/// Measures of a classification run.
+/// Measures of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
     /// The part of predictions that is right.
     pub accuracy: f64,
-    /// F1 of the positive label if there are two labels; the mean of all labels' F1 otherwise.
+    /// F1 of the positive label if there are two labels, the mean of all labels' F1 if there are more; of the words of answers
+    /// that are texts, their mean.
     pub f1: f64,
 }
 

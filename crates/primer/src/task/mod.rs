@@ -8,7 +8,7 @@ mod tsv;
 pub use classification::{Scores, accuracy_and_f1};
 pub use span::best_span;
 pub(crate) use span::characters;
-pub use squad::{SquadScore, exact_match, f1};
+pub use squad::exact_and_f1;
 pub(crate) use tsv::positive_label;
 
 use primer_plan::shape::Head;

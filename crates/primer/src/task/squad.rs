@@ -1,6 +1,6 @@
 //! SQuAD 1.1: its file and its official measures.
 
-use super::{Example, Gold, TaskError};
+use super::{Example, Gold, Scores, TaskError};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
@@ -58,13 +58,23 @@ pub(super) fn read(path: &Path) -> Result<Vec<Example>, TaskError> {
     Ok(examples)
 }
 
-/// Measures of one answer, or their means.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SquadScore {
-    /// 1 if the answer is right to the letter after normalising.
-    pub exact: f64,
-    /// Overlap of words.
-    pub f1: f64,
+/// The measures of answers, as means over all: exact matches after normalising, and the overlap of words.
+///
+/// # Panics
+/// If there are no examples, or not as many as answers.
+pub fn exact_and_f1(answers: &[String], examples: &[Example]) -> Scores {
+    assert!(!examples.is_empty() && answers.len() == examples.len());
+    let mean = |measure: fn(&str, &[String]) -> f64| {
+        let each = answers.iter().zip(examples).map(|(a, e)| match &e.gold {
+            Gold::Answers { texts, .. } => measure(a, texts),
+            Gold::Label(_) => 0.0,
+        });
+        each.sum::<f64>() / examples.len() as f64
+    };
+    Scores {
+        accuracy: mean(exact_match),
+        f1: mean(f1),
+    }
 }
 
 /// Lower case, no punctuation (ASCII's), no articles, single spaces: as the official script does.
@@ -95,13 +105,13 @@ fn normalise(text: &str) -> String {
 }
 
 /// 1 if an answer equals any of the accepted ones, 0 otherwise.
-pub fn exact_match(answer: &str, accepted: &[String]) -> f64 {
+fn exact_match(answer: &str, accepted: &[String]) -> f64 {
     let answer = normalise(answer);
     f64::from(u8::from(accepted.iter().any(|a| normalise(a) == answer)))
 }
 
 /// The best F1 of an answer's words with those of an accepted one.
-pub fn f1(answer: &str, accepted: &[String]) -> f64 {
+fn f1(answer: &str, accepted: &[String]) -> f64 {
     accepted
         .iter()
         .map(|a| f1_of(answer, a))
@@ -148,6 +158,20 @@ mod tests {
         assert_eq!(f1("an a the", &gold), 0.0);
         assert!((f1("denver denver", &accepted(&["denver"])) - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(f1("", &gold), 0.0);
+        let example = |texts: &[&str]| Example {
+            first: String::new(),
+            second: None,
+            gold: Gold::Answers {
+                id: String::new(),
+                texts: accepted(texts),
+            },
+        };
+        let scores = exact_and_f1(
+            &["Broncos".to_owned(), "denver".to_owned()],
+            &[example(&["Denver Broncos"]), example(&["Denver"])],
+        );
+        assert!((scores.accuracy - 0.5).abs() < 1e-12);
+        assert!((scores.f1 - (2.0 / 3.0 + 1.0) / 2.0).abs() < 1e-12);
         assert_eq!(normalise("The–end, of  a_b an"), "–end of ab");
     }
 }

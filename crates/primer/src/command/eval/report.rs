@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use primer_model::fixed::OutOfRange;
 use primer_model::text::Input;
+use primer_plan::shape::Head;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,89 +27,78 @@ fn answer_text(logits: &[Vec<f64>], input: &Input, example: &Example) -> String 
         .unwrap_or_default()
 }
 
-pub(super) enum Report {
-    Labels {
-        predicted: Vec<usize>,
-        agreement: f64,
-        /// With the protocol's integers in the clear.
-        with_fixed: Option<f64>,
-        scores: task::Scores,
-    },
-    Texts {
-        predicted: Vec<String>,
-        agreement: f64,
-        with_fixed: Option<f64>,
-        score: task::SquadScore,
-    },
+/// What was answered, and how right it is.
+pub(super) struct Report {
+    predicted: Predicted,
+    accuracy: f64,
+    f1: f64,
+    /// Of single precision, on the same examples: a sample is easier or harder than the whole.
+    accuracy_of_float: f64,
+    /// The part whose answer is that of single precision.
+    with_float: f64,
+    /// The part whose answer is that of the protocol's integers in the clear.
+    with_fixed: Option<f64>,
+}
+
+enum Predicted {
+    Labels(Vec<usize>),
+    Texts(Vec<String>),
+}
+
+/// The part of answers that two ways to compute have in common.
+fn agreement<T: PartialEq>(ours: &[T], theirs: &[T]) -> f64 {
+    let equal = ours.iter().zip(theirs).filter(|(a, b)| a == b);
+    equal.count() as f64 / ours.len() as f64
 }
 
 impl Report {
     pub(super) fn new(task: Task, model: &Model, examples: &[Example], answers: &[Answer]) -> Self {
-        let n = examples.len() as f64;
-        if task == Task::Squad {
-            let texts = |logits: fn(&Answer) -> &[Vec<f64>]| -> Vec<String> {
-                let pairs = answers.iter().zip(examples);
-                pairs
-                    .map(|(a, e)| answer_text(logits(a), &a.input, e))
-                    .collect()
-            };
-            let predicted = texts(|a| &a.logits);
-            let same = |others: Vec<String>| {
-                let equal = predicted.iter().zip(&others).filter(|(p, f)| p == f);
-                equal.count() as f64 / n
-            };
-            let agreement = same(texts(|a| &a.float));
-            let with_fixed = (answers.iter().all(|a| a.fixed.is_some()))
-                .then(|| same(texts(|a| a.fixed.as_deref().unwrap_or_default())));
-            let mut score = task::SquadScore {
-                exact: 0.0,
-                f1: 0.0,
-            };
-            for (text, example) in predicted.iter().zip(examples) {
-                let Gold::Answers { texts, .. } = &example.gold else {
-                    continue;
+        let gold = examples.iter().map(|e| match e.gold {
+            Gold::Label(label) => Some(label),
+            Gold::Answers { .. } => None,
+        });
+        match (gold.collect::<Option<Vec<usize>>>(), &model.shape.head) {
+            (Some(gold), Head::Classify { labels }) => {
+                let positive = task::positive_label(task, labels);
+                let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+                let score = |predicted: &[usize]| {
+                    task::accuracy_and_f1(predicted, &gold, labels.len(), positive)
                 };
-                score.exact += task::exact_match(text, texts) / n;
-                score.f1 += task::f1(text, texts) / n;
+                Self::of(examples, answers, of, score, Predicted::Labels)
             }
-            return Self::Texts {
-                predicted,
-                agreement,
-                with_fixed,
-                score,
-            };
+            _ => {
+                let of = |logits: &[Vec<f64>], answer: &Answer, example: &Example| {
+                    answer_text(logits, &answer.input, example)
+                };
+                let score = |predicted: &[String]| task::exact_and_f1(predicted, examples);
+                Self::of(examples, answers, of, score, Predicted::Texts)
+            }
         }
-        let predicted: Vec<usize> = answers.iter().map(|a| argmax(&a.logits[0])).collect();
-        let same = |other: fn(&Answer) -> Option<&[f64]>| -> Option<f64> {
-            let equal = (answers.iter().zip(&predicted))
-                .map(|(answer, label)| Some(argmax(other(answer)?) == *label));
-            let equal: Option<Vec<bool>> = equal.collect();
-            Some(equal?.into_iter().filter(|same| *same).count() as f64 / n)
+    }
+
+    /// Compares every way to compute the same answers: `of` reads an answer out of logits, `score` compares all with the data.
+    fn of<T: PartialEq>(
+        examples: &[Example],
+        answers: &[Answer],
+        of: impl Fn(&[Vec<f64>], &Answer, &Example) -> T,
+        score: impl Fn(&[T]) -> task::Scores,
+        predicted: impl Fn(Vec<T>) -> Predicted,
+    ) -> Self {
+        let all = |logits: fn(&Answer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
+            let pairs = answers.iter().zip(examples);
+            pairs.map(|(a, e)| Some(of(logits(a)?, a, e))).collect()
         };
-        let agreement = same(|a| Some(&a.float[0])).unwrap_or(0.0);
-        let with_fixed = same(|a| Some(&a.fixed.as_ref()?[0]));
-        let gold: Vec<usize> = examples
-            .iter()
-            .map(|e| match e.gold {
-                Gold::Label(label) => label,
-                Gold::Answers { .. } => unreachable!("only SQuAD has answers"),
-            })
-            .collect();
-        let labels = match &model.shape.head {
-            primer_plan::shape::Head::Classify { labels } => labels,
-            _ => unreachable!("reading the task checked the head"),
-        };
-        let scores = task::accuracy_and_f1(
-            &predicted,
-            &gold,
-            labels.len(),
-            task::positive_label(task, labels),
-        );
-        Self::Labels {
-            predicted,
-            agreement,
-            with_fixed,
-            scores,
+        let ours = all(|a| Some(&a.logits)).unwrap_or_default();
+        let float = all(|a| Some(&a.float)).unwrap_or_default();
+        let fixed = all(|a| a.fixed.as_ref());
+        let scores = score(&ours);
+        Self {
+            accuracy: scores.accuracy,
+            f1: scores.f1,
+            accuracy_of_float: score(&float).accuracy,
+            with_float: agreement(&ours, &float),
+            with_fixed: fixed.map(|fixed| agreement(&ours, &fixed)),
+            predicted: predicted(ours),
         }
     }
 
@@ -119,14 +109,14 @@ impl Report {
         out: &mut impl Write,
     ) -> std::io::Result<()> {
         for (index, (example, answer)) in examples.iter().zip(answers).enumerate() {
-            let line = match (self, &example.gold) {
-                (Self::Texts { predicted, .. }, Gold::Answers { id, .. }) => {
-                    json!({"id": id, "answer": predicted[index]})
+            let line = match (&self.predicted, &example.gold) {
+                (Predicted::Texts(texts), Gold::Answers { id, .. }) => {
+                    json!({"id": id, "answer": texts[index]})
                 }
-                (Self::Labels { predicted, .. }, _) => {
-                    json!({"index": index, "label": predicted[index], "logits": answer.logits[0]})
+                (Predicted::Labels(labels), _) => {
+                    json!({"index": index, "label": labels[index], "logits": answer.logits[0]})
                 }
-                (Self::Texts { .. }, Gold::Label(_)) => continue,
+                (Predicted::Texts(_), Gold::Label(_)) => continue,
             };
             writeln!(out, "{line}")?;
         }
@@ -140,20 +130,6 @@ impl Report {
         seconds: f64,
         answers: &[Answer],
     ) -> Result<()> {
-        let (accuracy, f1, agreement, with_fixed) = match self {
-            Self::Labels {
-                agreement,
-                with_fixed,
-                scores,
-                ..
-            } => (scores.accuracy, scores.f1, *agreement, *with_fixed),
-            Self::Texts {
-                agreement,
-                with_fixed,
-                score,
-                ..
-            } => (score.exact, score.f1, *agreement, *with_fixed),
-        };
         let n = answers.len();
         let shortened = answers.iter().filter(|a| a.input.removed > 0).count();
         let out_of_range = worst_by_value(answers);
@@ -182,7 +158,8 @@ impl Report {
         if args.json {
             let mut object = json!({
                 "task": args.task.name(), "engine": engine.get_name(), "n": n,
-                "accuracy": accuracy, "f1": f1, "agreement_with_float": agreement,
+                "accuracy": self.accuracy, "f1": self.f1,
+                "accuracy_of_float": self.accuracy_of_float, "agreement_with_float": self.with_float,
                 "seconds": seconds, "truncated_inputs": shortened,
                 "out_of_range": out_of_range.iter().map(|(value, seen)| json!({
                     "value": value, "elements": seen.count, "worst": seen.worst, "limit": seen.limit,
@@ -194,7 +171,7 @@ impl Report {
                 Engine::Fhe => object["degrees"] = json!(degrees.get_name()),
                 Engine::Secure => {
                     object["scheme"] = json!(args.model.scheme.name());
-                    object["agreement_with_fixed"] = json!(with_fixed);
+                    object["agreement_with_fixed"] = json!(self.with_fixed);
                 }
             }
             let provenance = serde_json::to_value(Provenance::here())?;
@@ -220,10 +197,14 @@ impl Report {
             ),
             Engine::Secure => println!("engine      secure (scheme {})", args.model.scheme.name()),
         }
-        println!("{name:<11} {:.2} %", 100.0 * accuracy);
-        println!("F1          {:.2} %", 100.0 * f1);
-        println!("agreement   {:.2} % with float", 100.0 * agreement);
-        if let Some(with_fixed) = with_fixed {
+        println!(
+            "{name:<11} {:.2} % (float: {:.2} %)",
+            100.0 * self.accuracy,
+            100.0 * self.accuracy_of_float
+        );
+        println!("F1          {:.2} %", 100.0 * self.f1);
+        println!("agreement   {:.2} % with float", 100.0 * self.with_float);
+        if let Some(with_fixed) = self.with_fixed {
             println!(
                 "            {:.2} % with fixed point in the clear",
                 100.0 * with_fixed
@@ -246,4 +227,48 @@ fn worst_by_value(answers: &[Answer]) -> BTreeMap<String, OutOfRange> {
             .or_insert_with(|| seen.clone());
     }
     worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_to_compute_is_compared_on_the_same_examples() {
+        let logits = |label: usize| vec![(0..3).map(|i| f64::from(u8::from(i == label))).collect()];
+        // Right, what was answered, float, integers.
+        let cases = [(0, 0, 0, 0), (1, 2, 1, 2), (2, 2, 2, 2), (0, 1, 1, 1)];
+        let example = |&(gold, ..): &(usize, usize, usize, usize)| Example {
+            first: String::new(),
+            second: None,
+            gold: Gold::Label(gold),
+        };
+        let answer = |&(_, ours, float, fixed): &(usize, usize, usize, usize)| Answer {
+            logits: logits(ours),
+            float: logits(float),
+            fixed: Some(logits(fixed)),
+            out_of_range: Vec::new(),
+            input: Input {
+                ids: Vec::new(),
+                types: Vec::new(),
+                length: 0,
+                removed: 0,
+                second: Vec::new(),
+            },
+        };
+        let examples: Vec<Example> = cases.iter().map(example).collect();
+        let mut answers: Vec<Answer> = cases.iter().map(answer).collect();
+        let gold = [0, 1, 2, 0];
+        let report = |answers: &[Answer]| {
+            let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+            let score = |predicted: &[usize]| task::accuracy_and_f1(predicted, &gold, 3, 1);
+            Report::of(&examples, answers, of, score, Predicted::Labels)
+        };
+        let all = report(&answers);
+        assert_eq!((all.accuracy, all.accuracy_of_float), (0.5, 0.75));
+        assert_eq!((all.with_float, all.with_fixed), (0.75, Some(1.0)));
+        assert!(matches!(all.predicted, Predicted::Labels(labels) if labels == [0, 2, 2, 1]));
+        answers[3].fixed = None;
+        assert_eq!(report(&answers).with_fixed, None, "not of a part only");
+    }
 }
