@@ -151,6 +151,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             online_down: answer as u64,
         },
         setup_bytes: one.key_bytes() as u64,
+        setup_s: None,
+        model_s: None,
         rounds_online: 1,
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,

@@ -135,6 +135,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             online_down: whole.bytes.online_down,
         },
         setup_bytes: client.setup_bytes,
+        setup_s: None,
+        model_s: None,
         rounds_online: whole.rounds_online,
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,

@@ -77,6 +77,7 @@ pub fn measure(request: &Request) -> Result<Table> {
         link: request.link,
         threads_per_party: 1,
         pinned: true,
+        runs: request.runs,
         results: Vec::new(),
         growth: None,
         provenance: Provenance::here(),

@@ -122,6 +122,8 @@ fn row(
             online_down: bytes(|c| c.online_down),
         },
         setup_bytes: client.setup_bytes,
+        setup_s: None,
+        model_s: None,
         rounds_online: rounds(scheme, client, layers.rounds_online, more),
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,

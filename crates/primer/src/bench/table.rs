@@ -23,6 +23,9 @@ pub struct Table {
     pub threads_per_party: usize,
     /// Whether each party had a core of its own.
     pub pinned: bool,
+    /// Inferences that were run of each scheme; seconds are those of the middle one.
+    #[serde(default = "one")]
+    pub runs: usize,
     /// One entry for each scheme.
     pub results: Vec<Row>,
     /// Cost against layers and tokens, if it was asked for.
@@ -31,6 +34,10 @@ pub struct Table {
     /// Where and how this was measured.
     #[serde(flatten)]
     pub provenance: Provenance,
+}
+
+const fn one() -> usize {
+    1
 }
 
 /// One scheme.
@@ -53,6 +60,12 @@ pub struct Row {
     pub bytes: Bytes,
     /// Bytes of the handshake and the keys, once for a session.
     pub setup_bytes: u64,
+    /// Seconds of the handshake and the keys, once for a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_s: Option<f64>,
+    /// Seconds until the server had read and encoded its model, once for all sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_s: Option<f64>,
     /// Round trips online.
     pub rounds_online: u64,
     /// The most memory that the client held.
