@@ -10,6 +10,7 @@ use self::journal::Journal;
 use self::report::Report;
 use super::ModelArgs;
 use crate::progress::Progress;
+use crate::provenance::Provenance;
 use crate::secure;
 use crate::source::Model;
 use crate::task::{self, Example, Task};
@@ -129,9 +130,15 @@ struct Answer {
     fixed: Option<Vec<Vec<f64>>>,
     out_of_range: Vec<OutOfRange>,
     input: Input,
+    /// The commit of the program that gave a private answer.
+    commit: Option<String>,
 }
 
 pub(super) fn run(args: &EvalArgs) -> Result<()> {
+    anyhow::ensure!(
+        args.journal.is_none() || args.engine == Engine::Secure,
+        "--journal is for --engine secure; the others are done before they could be interrupted"
+    );
     let model = Model::load(args.model.model.as_deref())?;
     let mut examples =
         task::read(args.task, &args.data, &model.shape.head).context("reading the data")?;
@@ -178,14 +185,14 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         ),
         None => None,
     };
-    let mut journal = Journal::none();
-    if let Some(path) = &args.journal {
-        anyhow::ensure!(
-            args.engine == Engine::Secure,
-            "--journal is for --engine secure; the others are done before they could be interrupted"
-        );
-        journal = Journal::open(path, &identity(args, &model, limit)?)?;
-    }
+    let commit = Provenance::here().commit;
+    let mut journal = match (&args.journal, &prepared) {
+        (Some(path), Some(prepared)) => {
+            let identity = identity(args, &model, prepared, limit)?;
+            Journal::open(path, &identity, &commit)?
+        }
+        _ => Journal::none(&commit),
+    };
     let started = Instant::now();
     let evaluation = Evaluation {
         args,
@@ -196,7 +203,11 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     };
     let mut answers = evaluation.all(&examples)?;
     if args.engine == Engine::Secure {
+        let kept = journal.done.len();
         evaluation.privately(&mut answers, &mut journal)?;
+        if kept > 0 {
+            eprintln!("primer: {kept} answers are those of the journal, and not in the time");
+        }
     }
     let seconds = started.elapsed().as_secs_f64();
     let report = Report::new(args.task, &model, &examples, &answers);
@@ -208,10 +219,13 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     report.print(args, &model.short_name(), seconds, &answers)
 }
 
-/// What is evaluated, in one hash: model, scheme, data and lengths.
-fn identity(args: &EvalArgs, model: &Model, limit: usize) -> Result<String> {
+/// What is evaluated, in one hash: model, its integers and their scales, scheme, protocol, data and lengths.
+fn identity(args: &EvalArgs, model: &Model, prepared: &IntModel, limit: usize) -> Result<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&model.weights.digest());
+    // Scales do not depend on the length.
+    hasher.update(&prepared.plan(model.max_tokens())?.fingerprint());
+    hasher.update(&primer_protocol::VERSION.to_le_bytes());
     hasher.update(args.model.scheme.name().as_bytes());
     hasher.update(args.task.name().as_bytes());
     hasher.update(&limit.to_le_bytes());
@@ -307,6 +321,7 @@ impl Evaluation<'_> {
                 fixed: None,
                 out_of_range,
                 input,
+                commit: None,
             });
         };
         let plan = prepared.plan(input.tokens())?;
@@ -324,6 +339,7 @@ impl Evaluation<'_> {
             float,
             out_of_range: outcome.out_of_range,
             input,
+            commit: None,
         })
     }
 
@@ -351,7 +367,9 @@ impl Evaluation<'_> {
         progress.finish();
         for (index, answer) in answers.iter_mut().enumerate() {
             let private = journal.done.remove(&index);
-            answer.logits = private.context("an example has no private answer")?;
+            let private = private.context("an example has no private answer")?;
+            answer.logits = private.outputs;
+            answer.commit = Some(private.commit);
         }
         Ok(())
     }

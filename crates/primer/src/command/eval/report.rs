@@ -10,7 +10,7 @@ use primer_model::fixed::OutOfRange;
 use primer_model::text::Input;
 use primer_plan::shape::Head;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 fn argmax(values: &[f64]) -> usize {
@@ -179,6 +179,12 @@ impl Report {
             for (name, value) in provenance.as_object().into_iter().flatten() {
                 object[name] = value.clone();
             }
+            // Answers out of a journal are those of the programs that gave them.
+            let commits: BTreeSet<&str> =
+                answers.iter().flat_map(|a| a.commit.as_deref()).collect();
+            if !commits.is_empty() {
+                object["commit"] = json!(Vec::from_iter(commits).join(", "));
+            }
             println!("{object}");
             return Ok(());
         }
@@ -255,6 +261,7 @@ mod tests {
                 removed: 0,
                 second: Vec::new(),
             },
+            commit: None,
         };
         let examples: Vec<Example> = cases.iter().map(example).collect();
         let mut answers: Vec<Answer> = cases.iter().map(answer).collect();
