@@ -16,7 +16,7 @@
 //! [`Units::measure`] measures the parts on one thread; [`Units::seconds`] adds them up. Rings beyond the largest that this crate runs are
 //! extrapolated: transforms as `N·log N`, the rest as `N`, with no allowance for caches that such limbs leave behind, and a
 //! security limit that doubles with the degree. No bootstrapping: a deep model is one deep computation.
-//! [`Estimate::refreshed`] bounds what bootstrapping could save at best.
+//! [`Estimate::refreshed`] is the cost if refreshing between layers were free.
 
 use crate::arithmetic::{Count, Operation, Place};
 use crate::ckks::params::{BASE, Params, SECURITY_TABLE, special_primes};
@@ -261,7 +261,7 @@ impl Estimate {
     }
 
     /// Seconds of a model with so many of this estimate's layers if ciphertexts could be refreshed between layers for
-    /// nothing: what is inside layers that many times, the rest once. A bound from below for any way of doing it.
+    /// nothing, once a layer: what is inside layers that many times, the rest once.
     pub fn refreshed(&self, layers: usize) -> f64 {
         let inside = |inside: bool| -> f64 {
             let places = self
