@@ -32,7 +32,7 @@
 //! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around the private protocol,
 //! [`state`] where they keep what they must remember.
 //! [`command`] holds one file per command of the program; [`source`] finds the model that a command is
-//! about, [`mod@bench`] measures, [`report`] shows what was measured with [`plot`], [`provenance`] says where a figure comes from, [`secure`] runs both parties in one process, [`task`] knows the data sets and their measures, [`progress`] shows how far long work is.
+//! about, [`mod@bench`] measures, [`report`] shows what was measured with [`plot`], [`provenance`] says where a figure comes from, [`secure`] runs both parties in one process, [`task`] knows the data sets and their measures, [`progress`] shows how far long work is, [`usage`] tells wrong use from failure.
 #![forbid(unsafe_code)]
 
 pub mod bench;
@@ -48,6 +48,7 @@ pub mod service;
 pub mod source;
 pub mod state;
 pub mod task;
+pub mod usage;
 
 pub use client::{Client, ClientOptions};
 pub use server::{Server, ServerOptions};

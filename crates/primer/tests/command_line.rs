@@ -184,6 +184,11 @@ fn wrong_usage_has_exit_code_2() {
         2,
         &["--limit"],
     );
+    fails(
+        &["eval", "--task", "sst2", "--data", "x", "--journal", "y"],
+        2,
+        &["--journal", "--engine secure"],
+    );
     fails(&["explode"], 2, &["explode"]);
 }
 

@@ -14,6 +14,7 @@ use crate::provenance::Provenance;
 use crate::secure;
 use crate::source::Model;
 use crate::task::{self, Example, Task};
+use crate::usage::ensure_usage;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use primer_comparator_fhe::fit::fit;
@@ -135,7 +136,7 @@ struct Answer {
 }
 
 pub(super) fn run(args: &EvalArgs) -> Result<()> {
-    anyhow::ensure!(
+    ensure_usage!(
         args.journal.is_none() || args.engine == Engine::Secure,
         "--journal is for --engine secure; the others are done before they could be interrupted"
     );
