@@ -64,7 +64,7 @@ fn basis(records: &Records, table: &Table, row: &Row) -> String {
         (None, true) => format!("{} of {} layers", table.layers_measured, table.layers),
         (None, false) => "whole".into(),
     };
-    let runs = if table.runs > 1 && row.measured_on.is_none() {
+    let runs = if table.runs > 1 {
         format!(", median of {}", table.runs)
     } else {
         String::new()

@@ -43,12 +43,10 @@ pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
         };
         let b = &row.bytes;
         // Keys do not grow with layers: they are measured unless something else was run.
-        let keys = |figure: String| {
-            if row.measured_on.is_some() {
-                mark(row, figure)
-            } else {
-                figure
-            }
+        let keys = bytes(row.setup_bytes);
+        let keys = match row.measured_on {
+            Some(_) => mark(row, keys),
+            None => keys,
         };
         let error = format!("{:.4}", row.max_abs_logit_error);
         let mut line = vec![format!("`{scheme}`")];
@@ -56,8 +54,8 @@ pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
         line.extend(counts.map(|c| mark(row, bytes(c))));
         line.push(mark(row, row.rounds_online.to_string()));
         line.push(mark(row, format!("{:.0}", row.and_gates as f64 / 1e6)));
-        line.push(keys(bytes(row.setup_bytes)));
-        line.push(or_none(row.setup_s.map(|s| keys(seconds(s)))));
+        line.push(keys);
+        line.push(or_none(row.setup_s.map(seconds)));
         line.push(or_none(row.model_s.map(seconds)));
         line.push(seconds(row.plaintext_s));
         line.push(bytes(row.peak_rss_client));
