@@ -119,6 +119,28 @@ fn a_model_is_measured_and_shown() {
     assert!(!table["commit"].as_str().unwrap().is_empty());
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("</html>"));
+    for name in ["schemes", "steps-offline", "steps-online", "bytes"] {
+        let figure = format!("<figure id=\"{name}-random-qa-8\">");
+        assert!(html.contains(&figure), "{figure}");
+    }
+    for title in ["Schemes", "Seconds by step", "What crosses the link"] {
+        let title = format!("<h2>{title}: random-qa, 8 tokens");
+        assert!(html.contains(&title), "{title}");
+    }
+    for row in rows {
+        // The figures themselves, in the order of the table.
+        let cells = format!(
+            "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td>",
+            row["scheme"].as_str().unwrap(),
+            row["offline_s"].as_f64().unwrap(),
+            row["online_s"].as_f64().unwrap()
+        );
+        assert!(html.contains(&cells), "{cells}");
+        let rounds = format!("<td>{}</td>", row["rounds_online"]);
+        assert!(html.contains(&rounds), "{rounds}");
+    }
+    let basis = "<td>whole, median of 2 [1]</td>";
+    assert_eq!(html.matches(basis).count(), 4, "two schemes in two tables");
 
     // The same figures, shown again without measuring.
     let results = keep(dir.path(), "result.json", &table.to_string());
@@ -129,6 +151,11 @@ fn a_model_is_measured_and_shown() {
     let output = report.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(&again).unwrap(), html);
+    let tables = std::fs::read_to_string(dir.path().join("tables.md")).unwrap();
+    assert!(
+        tables.contains("## Schemes: random-qa, 8 tokens"),
+        "{tables}"
+    );
 }
 
 #[test]
@@ -173,5 +200,10 @@ fn what_cannot_be_measured_is_refused_at_once() {
     fails(primer().args(["report", &other]), 1, &["other.json"]);
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
-    fails(primer().arg("report").arg(&empty), 1, &["no result"]);
+    let named = empty.display().to_string();
+    fails(
+        primer().arg("report").arg(&empty),
+        1,
+        &["no result", &named],
+    );
 }

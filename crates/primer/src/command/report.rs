@@ -26,19 +26,25 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let records = Records::read(&args.results)?;
     ensure!(
         !records.tables.is_empty() || !records.accuracies.is_empty(),
-        "there is no result to show in what was given (files ending in .json)"
+        "there is no result to show in {}: no file there ends in .json",
+        named(&args.results)
     );
     write_page(&records, &args.out)?;
     if let Some(dir) = &args.svg {
         std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
         for figure in figures::all(&records) {
-            write(&dir.join(figure.name).with_extension("svg"), &figure.svg)?;
+            write(&dir.join(format!("{}.svg", figure.name)), &figure.svg)?;
         }
     }
     if let Some(path) = &args.tables {
         write(path, &page::markdown(&records))?;
     }
     Ok(())
+}
+
+fn named(paths: &[PathBuf]) -> String {
+    let names = paths.iter().map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Fails if no file can be written there; one that is there stays as it is.

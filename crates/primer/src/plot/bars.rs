@@ -6,7 +6,10 @@
 use super::{PALETTE, STYLE, escape, number, ticks};
 
 const WIDTH: f64 = 760.0;
+/// Room for the names of groups; more if one is longer.
 const LEFT: f64 = 128.0;
+/// About the width of a letter; the text is not measured.
+const LETTER: f64 = 6.4;
 const RIGHT: f64 = 150.0;
 const BAR: f64 = 13.0;
 const BETWEEN_BARS: f64 = 3.0;
@@ -63,6 +66,7 @@ pub struct Chart {
 }
 
 struct Axis {
+    left: f64,
     low: f64,
     high: f64,
     powers: bool,
@@ -70,8 +74,15 @@ struct Axis {
 
 impl Axis {
     fn of(chart: &Chart) -> Self {
+        let names = chart.groups.iter().map(|g| g.name.chars().count());
+        let left = names
+            .max()
+            .map_or(0.0, |n| (18.0 + LETTER * n as f64).round());
+        // The bars keep half of the picture.
+        let left = left.clamp(LEFT, (WIDTH - RIGHT) / 2.0);
         if let Scale::UpTo(high) = chart.scale {
             return Self {
+                left,
                 low: 0.0,
                 high,
                 powers: false,
@@ -84,6 +95,7 @@ impl Axis {
         let high = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if figures.is_empty() {
             return Self {
+                left,
                 low: 0.0,
                 high: 1.0,
                 powers: true,
@@ -91,6 +103,7 @@ impl Axis {
         }
         let low = low.log10().floor();
         Self {
+            left,
             low,
             high: high.log10().ceil().max(low + 1.0),
             powers: true,
@@ -105,7 +118,7 @@ impl Axis {
             value
         };
         let part = ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
-        LEFT + part * (WIDTH - LEFT - RIGHT)
+        self.left + part * (WIDTH - self.left - RIGHT)
     }
 
     fn ticks(&self) -> Vec<(f64, String)> {
@@ -145,7 +158,7 @@ impl Chart {
             self.patterns(),
             escape(&self.title),
         );
-        out += &self.legend();
+        out += &self.legend(axis.left);
         for (value, label) in axis.ticks() {
             let x = axis.at(value);
             out += &format!(
@@ -157,12 +170,13 @@ impl Chart {
         }
         out += &body;
         out + &format!(
-            "<path d=\"M{LEFT} {:.1}V{bottom:.1}\" class=\"axis\"/>\
+            "<path d=\"M{left} {:.1}V{bottom:.1}\" class=\"axis\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" class=\"middle\">{}</text>\n</svg>\n",
             TOP - 6.0,
-            (LEFT + WIDTH - RIGHT) / 2.0,
+            (axis.left + WIDTH - RIGHT) / 2.0,
             bottom + 31.0,
             escape(&self.unit),
+            left = axis.left,
         )
     }
 
@@ -184,13 +198,13 @@ impl Chart {
         format!("<defs>{all}</defs>\n")
     }
 
-    fn legend(&self) -> String {
+    fn legend(&self, left: f64) -> String {
         let bars = || self.groups.iter().flat_map(|g| &g.bars);
         let square = |fill: &str, x: f64| {
             format!("<rect x=\"{x:.1}\" y=\"28\" width=\"11\" height=\"11\" fill=\"{fill}\"/>")
         };
         let mut out = String::new();
-        let mut x = LEFT;
+        let mut x = left;
         let mut entry = |sign: &dyn Fn(f64) -> String, name: &str| {
             out += &sign(x);
             out += &format!(
@@ -198,8 +212,7 @@ impl Chart {
                 x + 15.0,
                 escape(name)
             );
-            // About the width of a letter; the text is not measured.
-            x += 30.0 + 6.4 * name.chars().count() as f64;
+            x += 30.0 + LETTER * name.chars().count() as f64;
         };
         for (i, name) in self.series.iter().enumerate() {
             // A series keeps its colour where it has no figure, but needs no name there.
@@ -230,12 +243,12 @@ impl Chart {
         let height = shown.len() as f64 * (BAR + BETWEEN_BARS) - BETWEEN_BARS;
         let mut out = format!(
             "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\">{}</text>\n",
-            LEFT - 8.0,
+            axis.left - 8.0,
             *y + height / 2.0 + 4.0,
             escape(&group.name)
         );
         for (series, bar) in shown {
-            let mut end = LEFT;
+            let mut end = axis.left;
             if let Some(value) = bar.value {
                 end = axis.at(value);
                 let fill = if bar.hatched {
@@ -244,9 +257,10 @@ impl Chart {
                     Self::color(series).to_owned()
                 };
                 out += &format!(
-                    "<rect x=\"{LEFT}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{fill}\"/>\n",
+                    "<rect x=\"{left}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\" fill=\"{fill}\"/>\n",
                     *y,
-                    (end - LEFT).max(1.0)
+                    (end - axis.left).max(1.0),
+                    left = axis.left
                 );
             }
             if let Some(mark) = bar.mark {
@@ -332,6 +346,7 @@ mod tests {
     #[test]
     fn wide_axes_name_some_lines_only() {
         let axis = |low, high| Axis {
+            left: LEFT,
             low,
             high,
             powers: true,
@@ -347,5 +362,17 @@ mod tests {
         let mut empty = chart(Scale::Powers);
         empty.groups.clear();
         assert!(empty.svg().ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn long_names_have_room() {
+        let mut long = chart(Scale::Powers);
+        assert_eq!(Axis::of(&long).left, LEFT);
+        long.groups[0].name = "a name of thirty letters or so".into();
+        let axis = Axis::of(&long);
+        assert!(axis.left > 30.0 * LETTER);
+        assert_eq!(axis.at(1000.0), WIDTH - RIGHT);
+        long.groups[0].name = "x".repeat(1000);
+        assert!(Axis::of(&long).left <= WIDTH / 2.0);
     }
 }

@@ -13,7 +13,8 @@ const BOTTOM: f64 = 46.0;
 /// What is drawn into a panel, in its own units.
 #[derive(Debug, Clone)]
 pub enum Mark {
-    /// A curve with a dot at every point, in a colour of the palette, named at its right end.
+    /// A curve with a dot at every point, in a colour of the palette, named at its right end; several are named in the upper left
+    /// corner, since their ends may lie close together.
     Line {
         /// The points, from left to right.
         points: Vec<(f64, f64)>,
@@ -92,13 +93,26 @@ impl Panel {
                 number(tick)
             );
         }
+        let is_line = |mark: &&Mark| matches!(mark, Mark::Line { .. });
+        let alone = self.marks.iter().filter(is_line).count() == 1;
+        let mut names = 0;
         for mark in &self.marks {
             *out += &match mark {
                 Mark::Line {
                     points,
                     color,
                     name,
-                } => self.line(points, PALETTE[color % PALETTE.len()], name),
+                } => {
+                    let color = PALETTE[color % PALETTE.len()];
+                    let name = if alone {
+                        self.name_at_end(points, color, name)
+                    } else {
+                        names += 1;
+                        let (x, y) = (left + 10.0, top + 14.0 * f64::from(names));
+                        name_at(x, y, "", color, name)
+                    };
+                    self.line(points, color) + &name
+                }
                 Mark::Band(points) => {
                     let above = points.iter().map(|p| (p.0, p.2));
                     let below = points.iter().rev().map(|p| (p.0, p.1));
@@ -141,7 +155,7 @@ impl Panel {
         );
     }
 
-    fn line(&self, points: &[(f64, f64)], color: &str, name: &str) -> String {
+    fn line(&self, points: &[(f64, f64)], color: &str) -> String {
         let path = self.path(points.iter().copied());
         let mut out =
             format!("<path d=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n");
@@ -149,17 +163,21 @@ impl Panel {
             let (x, y) = self.at(*x, *y);
             out += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{color}\"/>\n");
         }
-        if let Some((x, y)) = points.last() {
-            let (x, y) = self.at(*x, *y);
-            out += &format!(
-                "<text x=\"{:.1}\" y=\"{:.1}\" class=\"end\" style=\"fill:{color}\">{}</text>\n",
-                x - 4.0,
-                y - 8.0,
-                escape(name)
-            );
-        }
         out
     }
+
+    fn name_at_end(&self, points: &[(f64, f64)], color: &str, name: &str) -> String {
+        let Some((x, y)) = points.last() else {
+            return String::new();
+        };
+        let (x, y) = self.at(*x, *y);
+        name_at(x - 4.0, y - 8.0, " class=\"end\"", color, name)
+    }
+}
+
+fn name_at(x: f64, y: f64, class: &str, color: &str, name: &str) -> String {
+    let name = escape(name);
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{class} style=\"fill:{color}\">{name}</text>\n")
 }
 
 /// Panels two abreast as one picture.
@@ -179,4 +197,38 @@ pub fn picture(panels: &[Panel]) -> String {
         out += "</g>\n";
     }
     out + "</svg>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lines_do_not_cover_each_other() {
+        let line = |name: &str| Mark::Line {
+            points: vec![(0.0, 0.0), (1.0, 1.0)],
+            color: 0,
+            name: name.into(),
+        };
+        let places = |marks: Vec<Mark>| -> Vec<String> {
+            let svg = picture(&[Panel {
+                title: String::new(),
+                x_label: String::new(),
+                x: (0.0, 1.0),
+                y: (0.0, 1.0),
+                marks,
+            }]);
+            let names = svg.lines().filter(|l| l.contains("style=\"fill:"));
+            let places = names.map(|l| l.split(" style").next().unwrap_or_default().to_owned());
+            places.collect()
+        };
+        let one = places(vec![line("a")]);
+        assert!(
+            one.len() == 1 && one[0].contains("class=\"end\""),
+            "{one:?}"
+        );
+        let two = places(vec![line("a"), line("b")]);
+        assert_eq!(two.len(), 2);
+        assert_ne!(two[0], two[1]);
+    }
 }

@@ -39,9 +39,10 @@ pub fn html(records: &Records) -> String {
         out += &format!("<h2>{}</h2>\n{table}", escape(&grid.title));
     }
     out += "<h2>Where the figures come from</h2>\n<dl>\n";
-    for one in records.provenance() {
+    for (at, one) in records.provenance().into_iter().enumerate() {
         out += &format!(
-            "<dt><code>{}</code></dt><dd>commit {}; {}</dd>\n",
+            "<dt>[{}] <code>{}</code></dt><dd>commit {}; {}</dd>\n",
+            at + 1,
             escape(&one.command),
             escape(&one.commit),
             escape(&one.machine)
@@ -52,16 +53,17 @@ pub fn html(records: &Records) -> String {
 
 /// The tables as a document.
 pub fn markdown(records: &Records) -> String {
-    let mut out = String::from(
-        "# Tables\n\nMade by `primer report docs/results/data --tables docs/results/tables.md`; what they mean is on [the page \
-         beside](README.md).\n",
-    );
+    let mut out =
+        String::from("# Tables\n\nMade by `primer report` from the results named at the end.\n");
     for grid in tables::all(records) {
         out += &format!("\n{}", grid.markdown());
     }
-    out += "\n## Where the figures come from\n\n| command | commit | machine |\n|---|---|---|\n";
-    for one in records.provenance() {
-        out += &format!("| `{}` | {} | {} |\n", one.command, one.commit, one.machine);
+    out += "\n## Where the figures come from\n\n| number | command | commit | machine |\n|---|---|---|---|\n";
+    for (at, one) in records.provenance().into_iter().enumerate() {
+        // A bar in a command would end its cell.
+        let cells = [&one.command, &one.commit, &one.machine].map(|c| c.replace('|', "\\|"));
+        let [command, commit, machine] = cells;
+        out += &format!("| [{}] | `{command}` | {commit} | {machine} |\n", at + 1);
     }
     out
 }
@@ -85,5 +87,24 @@ mod tests {
         );
         assert!(page.contains("primer bench") && page.contains("commit abc"));
         assert!(page.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn a_row_says_which_command_it_came_from() {
+        let records = records(&[
+            table("bert-tiny", &["fp"], false, 4.0),
+            table("bert-base", &["fp"], false, 40.0),
+        ]);
+        let text = super::markdown(&records);
+        assert!(!text.contains("docs/results"), "{text}");
+        assert!(text.contains("| bert-tiny | 3, 768, 12 | `fp` | 4.00 |"));
+        for (number, model) in [(1, "bert-tiny"), (2, "bert-base")] {
+            let rows = format!("whole [{number}] |");
+            assert!(text.contains(&rows), "{rows}: {text}");
+            let line = format!("| [{number}] | `primer bench --model {model}` | abc |");
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        let page = super::html(&records);
+        assert!(page.contains("<dt>[2] <code>primer bench --model bert-base</code>"));
     }
 }

@@ -1,9 +1,9 @@
 //! Results as they were measured: the JSON of `primer bench` and `primer eval`, read back.
 
+use super::subject::Subject;
 use crate::bench::table::{Row, Table};
 use crate::provenance::Provenance;
 use anyhow::{Context, Result, bail};
-use primer_net::Link;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,8 @@ pub struct Accuracy {
     pub n: usize,
     /// The part that is right.
     pub accuracy: f64,
+    /// The F1 score.
+    pub f1: Option<f64>,
     /// The part that float has right of the same examples.
     pub accuracy_of_float: Option<f64>,
     /// The part with float's label.
@@ -36,6 +38,15 @@ pub struct Accuracy {
     /// Where and how this was measured.
     #[serde(flatten)]
     pub provenance: Provenance,
+}
+
+/// A model on a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evaluated<'r> {
+    /// The model.
+    pub model: &'r str,
+    /// The data set.
+    pub task: &'r str,
 }
 
 /// What computed an accuracy.
@@ -122,21 +133,53 @@ impl Records {
         Ok(())
     }
 
-    /// The best figures of a model under a scheme at the paper's length without a slow link: those of a whole run before
-    /// extrapolated ones, those of more layers before those of fewer, later ones before earlier ones.
-    pub fn row(&self, model: &str, scheme: &str) -> Option<(&Table, &Row)> {
-        let at = |t: &&Table| t.model == model && t.tokens == TOKENS && t.link == Link::Loopback;
-        let tables = self.tables.iter().filter(at);
+    /// The best figures of a subject under a scheme: those of a whole run before extrapolated ones, those of more layers before
+    /// those of fewer, later ones before earlier ones.
+    pub fn row(&self, subject: Subject<'_>, scheme: &str) -> Option<(&Table, &Row)> {
+        let tables = self.tables.iter().filter(|t| Subject::of(t) == subject);
         let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
         rows.filter(|(_, row)| row.scheme == scheme)
             .max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured))
     }
 
-    /// The accuracy of an engine on a data set, of most examples.
-    pub fn accuracy(&self, task: &str, engine: Engine) -> Option<&Accuracy> {
+    /// Every model with every data set that it was evaluated on.
+    pub fn evaluated(&self) -> Vec<Evaluated<'_>> {
+        let mut seen: Vec<Evaluated<'_>> = Vec::new();
+        for a in &self.accuracies {
+            let one = Evaluated {
+                model: &a.model,
+                task: &a.task,
+            };
+            if !seen.contains(&one) {
+                seen.push(one);
+            }
+        }
+        seen
+    }
+
+    /// All accuracies of a model on a data set.
+    pub fn of(&self, what: Evaluated<'_>) -> impl Iterator<Item = &Accuracy> {
         let found = self.accuracies.iter();
-        let found = found.filter(|a| a.task == task && a.computed_by() == Some(engine));
-        found.max_by_key(|a| a.n)
+        found.filter(move |a| a.model == what.model && a.task == what.task)
+    }
+
+    /// The accuracy of an engine, of most examples; of one scheme if it is named.
+    pub fn accuracy(
+        &self,
+        what: Evaluated<'_>,
+        engine: Engine,
+        scheme: Option<&str>,
+    ) -> Option<&Accuracy> {
+        self.of(what)
+            .filter(|a| a.computed_by() == Some(engine))
+            .filter(|a| scheme.is_none() || a.scheme.as_deref() == scheme)
+            .max_by_key(|a| a.n)
+    }
+
+    /// The number of a command in [`Self::provenance`], from 1.
+    pub fn number(&self, provenance: &Provenance) -> usize {
+        let at = self.provenance().iter().position(|p| *p == provenance);
+        at.map_or(0, |at| at + 1)
     }
 
     /// Every machine, commit and command, once.
@@ -156,6 +199,7 @@ impl Records {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use serde_json::Value;
 
     /// A table of `bench` with one row for each scheme.
     pub(in crate::report) fn table(
@@ -184,9 +228,54 @@ pub(super) mod tests {
         serde_json::json!({
             "model": model, "layers": 12, "layers_measured": if extrapolated { 1 } else { 12 }, "tokens": 30,
             "link": "loopback", "threads_per_party": 1, "pinned": true, "results": results,
-            "machine": "a machine", "commit": "abc", "command": "primer bench",
+            "machine": "a machine", "commit": "abc", "command": format!("primer bench --model {model}"),
         })
         .to_string()
+    }
+
+    /// A text of JSON with one field of the whole, or of every result, set.
+    pub(in crate::report) fn with(text: &str, field: &str, value: impl Into<Value>) -> String {
+        let mut json: Value = serde_json::from_str(text).unwrap();
+        let value = value.into();
+        match field.strip_prefix("results.") {
+            Some(field) => {
+                for row in json["results"].as_array_mut().unwrap() {
+                    row[field] = value.clone();
+                }
+            }
+            None => json[field] = value,
+        }
+        json.to_string()
+    }
+
+    /// A table of another length and link.
+    pub(in crate::report) fn table_at(
+        model: &str,
+        tokens: usize,
+        link: &str,
+        schemes: &[&str],
+    ) -> String {
+        let text = with(&table(model, schemes, false, 40.0), "tokens", tokens);
+        with(&text, "link", link)
+    }
+
+    /// A table with growth, in proportion to layers and tokens; points of schemes alternate as `bench` prints them.
+    pub(in crate::report) fn grown(model: &str, schemes: &[&str], second: f64) -> String {
+        let point = |scheme: &str, layers: u64, tokens: u64| {
+            serde_json::json!({
+                "scheme": scheme, "layers": layers, "tokens": tokens,
+                "offline_s": second * (layers * tokens) as f64 / 30.0, "online_s": layers as f64,
+                "bytes": {"offline_up": 0, "offline_down": 1000 * layers * tokens, "online_up": 5, "online_down": 5},
+                "rounds_online": 8 * layers, "and_gates": 9,
+            })
+        };
+        let of = |sizes: &[(u64, u64)]| -> Vec<Value> {
+            let of_size = |(layers, tokens)| schemes.iter().map(move |s| point(s, layers, tokens));
+            sizes.iter().copied().flat_map(of_size).collect()
+        };
+        let layers = of(&[(1, 30), (2, 30), (4, 30)]);
+        let growth = serde_json::json!({"layers": layers, "tokens": of(&[(1, 8), (1, 30)])});
+        with(&table(model, schemes, true, 40.0), "growth", growth)
     }
 
     /// A result of `eval`.
@@ -226,15 +315,44 @@ pub(super) mod tests {
             accuracy("sst2", "fixed"),
             result("sst2", "fixed", "exact", 60),
         ]);
-        assert_eq!(records.row("bert-base", "fp").unwrap().1.offline_s, 40.0);
-        assert_eq!(records.row("bert-base", "f").unwrap().1.offline_s, 50.0);
-        assert!(records.row("bert-base", "base").is_none());
-        let examples = |engine| records.accuracy("sst2", engine).map(|a| a.n);
+        let row = |scheme| records.row(Subject::main(), scheme);
+        assert_eq!(row("fp").unwrap().1.offline_s, 40.0);
+        assert_eq!(row("f").unwrap().1.offline_s, 50.0);
+        assert!(row("base").is_none());
+        assert!(records.row(Subject::plain("minilm"), "fp").is_none());
+        let what = Evaluated {
+            model: "minilm",
+            task: "sst2",
+        };
+        let examples = |engine| records.accuracy(what, engine, None).map(|a| a.n);
         assert_eq!(examples(Engine::Float), Some(50));
         assert_eq!(examples(Engine::Fixed), Some(50));
         assert_eq!(examples(Engine::Exact), Some(60));
         assert_eq!(examples(Engine::Secure), None);
         assert_eq!(records.provenance().len(), 2);
+        assert_eq!(records.number(&records.tables[1].provenance), 1);
+        assert_eq!(records.number(&records.accuracies[0].provenance), 2);
+    }
+
+    #[test]
+    fn accuracies_of_models_and_schemes_stay_apart() {
+        let fp = with(&result("sst2", "secure", "shares", 50), "scheme", "fp");
+        let fpc = with(&result("sst2", "secure", "shares", 60), "scheme", "fpc");
+        let other = with(&result("sst2", "secure", "shares", 70), "model", "other");
+        let records = records(&[fp, fpc, with(&other, "scheme", "fp")]);
+        let all = records.evaluated();
+        assert_eq!(
+            all.iter().map(|e| e.model).collect::<Vec<_>>(),
+            ["minilm", "other"]
+        );
+        let n = |scheme| {
+            records
+                .accuracy(all[0], Engine::Secure, scheme)
+                .map(|a| a.n)
+        };
+        assert_eq!(n(Some("fp")), Some(50));
+        assert_eq!(n(Some("f")), None);
+        assert_eq!(n(None), Some(60));
     }
 
     #[test]
