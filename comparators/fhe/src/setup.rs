@@ -72,16 +72,17 @@ impl Counted {
     /// Counts an inference of a classifier over some tokens, in vectors of so many numbers.
     ///
     /// # Errors
-    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for such vectors.
+    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for such vectors or has
+    /// more labels than one holds.
     pub fn of(
         shape: &Shape,
         tokens: usize,
         degrees: &Degrees,
         slots: usize,
     ) -> Result<Self, FheError> {
-        if !matches!(shape.head, Head::Classify { .. }) {
+        let Head::Classify { labels } = &shape.head else {
             return Err(FheError::Head);
-        }
+        };
         let tokens = tokens.next_power_of_two();
         let most = capacity(slots, tokens);
         let heads = shape.heads.next_power_of_two() * shape.head_size().next_power_of_two();
@@ -97,6 +98,14 @@ impl Counted {
             return Err(FheError::Range {
                 what: "the padded width of a token",
                 value: width,
+                max: most,
+            });
+        }
+        // The answer is one ciphertext.
+        if labels.len() > most {
+            return Err(FheError::Range {
+                what: "the number of labels",
+                value: labels.len(),
                 max: most,
             });
         }
