@@ -11,7 +11,7 @@ pub(super) fn request(request: &Request) -> Result<()> {
     for entrant in &request.entrants {
         ensure!(
             !entrant.is_comparator() || request.link == Link::Loopback,
-            "scheme {} is extrapolated from the processor time of a small shape, which the link {} says nothing about: measure it with \
+            "scheme {} is extrapolated from the time of a small shape, and what the link {} adds does not grow as that does: measure it with \
              --link loopback, and add the link's time for its bytes and round trips",
             entrant.name(),
             request.link.name()

@@ -21,7 +21,7 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "NAME|DIR", default_value = "bert-base")]
     model: String,
     /// Run only that many layers and extrapolate the rest
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=96))]
     layers: Option<usize>,
     /// Tokens of the input
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = RangedU64ValueParser::<usize>::new().range(1..=512))]
@@ -35,7 +35,7 @@ pub(super) struct BenchArgs {
     #[arg(long, value_parser = bench::link, default_value = "loopback")]
     link: Link,
     /// Inferences of each scheme; the middle one counts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
     runs: usize,
     /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
     #[arg(long)]
