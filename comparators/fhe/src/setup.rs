@@ -179,3 +179,28 @@ impl Setup {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_model::synthetic;
+
+    #[test]
+    fn labels_fit_one_answer() {
+        let counted = |labels: usize| {
+            let shape = Shape {
+                head: Head::Classify {
+                    labels: (0..labels).map(|i| i.to_string()).collect(),
+                },
+                vocab: 126,
+                positions: 16,
+                ..synthetic::bert_shape(1, 32, 2)
+            };
+            Counted::of(&shape, 8, &Degrees::MIDDLE, 1 << 10).map(|counted| counted.ciphertexts)
+        };
+        let most = capacity(1 << 10, 8);
+        assert_eq!(counted(most), counted(2));
+        let error = counted(most + 1).unwrap_err().to_string();
+        assert!(error.starts_with("the number of labels is"), "{error}");
+    }
+}
