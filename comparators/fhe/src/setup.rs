@@ -72,16 +72,17 @@ impl Counted {
     /// Counts an inference of a classifier over some tokens, in vectors of so many numbers.
     ///
     /// # Errors
-    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for such vectors.
+    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for such vectors or has
+    /// more labels than one holds.
     pub fn of(
         shape: &Shape,
         tokens: usize,
         degrees: &Degrees,
         slots: usize,
     ) -> Result<Self, FheError> {
-        if !matches!(shape.head, Head::Classify { .. }) {
+        let Head::Classify { labels } = &shape.head else {
             return Err(FheError::Head);
-        }
+        };
         let tokens = tokens.next_power_of_two();
         let most = capacity(slots, tokens);
         let heads = shape.heads.next_power_of_two() * shape.head_size().next_power_of_two();
@@ -97,6 +98,14 @@ impl Counted {
             return Err(FheError::Range {
                 what: "the padded width of a token",
                 value: width,
+                max: most,
+            });
+        }
+        // The answer is one ciphertext.
+        if labels.len() > most {
+            return Err(FheError::Range {
+                what: "the number of labels",
+                value: labels.len(),
                 max: most,
             });
         }
@@ -168,5 +177,30 @@ impl Setup {
             depth: deepest.0,
             levels: deepest.1,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_model::synthetic;
+
+    #[test]
+    fn labels_fit_one_answer() {
+        let counted = |labels: usize| {
+            let shape = Shape {
+                head: Head::Classify {
+                    labels: (0..labels).map(|i| i.to_string()).collect(),
+                },
+                vocab: 126,
+                positions: 16,
+                ..synthetic::bert_shape(1, 32, 2)
+            };
+            Counted::of(&shape, 8, &Degrees::MIDDLE, 1 << 10).map(|counted| counted.ciphertexts)
+        };
+        let most = capacity(1 << 10, 8);
+        assert_eq!(counted(most), counted(2));
+        let error = counted(most + 1).unwrap_err().to_string();
+        assert!(error.starts_with("the number of labels is"), "{error}");
     }
 }

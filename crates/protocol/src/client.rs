@@ -10,6 +10,7 @@
 //! held in memory is one segment's shares.
 
 use crate::chgs::{self, ClientMerged, Merged, Sizes};
+use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, ClientProduct, Factors};
 use crate::hgs;
@@ -37,7 +38,6 @@ use primer_stops::{ClientMaterial, RequantiseAnswering, RequantiseClient, requan
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::time::Instant;
 
 /// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
 ///
@@ -108,19 +108,19 @@ impl ClientSession {
         channel: &mut Channel,
         sink: &mut (dyn Write + Send),
     ) -> Result<Times> {
+        let mut clock = Clock::start();
         let program = self.program.clone();
         let seeds = Seeds::new(self.rng.seed());
         stored::write_header(sink, &program, &seeds)?;
         let mut masks = Masks::new(&program, seeds);
-        let mut times = Times::default();
         if program.scheme().prepared() == Prepared::Offline {
             let mut preparation = Preparation::new(self, &program);
             for segment in program.segments() {
-                preparation.segment(channel, segment, &mut masks, sink, &mut times)?;
+                preparation.segment(channel, segment, &mut masks, sink, &mut clock)?;
             }
         }
         sink.flush()?;
-        Ok(times)
+        Ok(clock.times())
     }
 
     /// Online with this session, for schemes that prepare their steps online; others need only [`infer`].
@@ -170,12 +170,11 @@ fn run(
     input: &Input,
     preparation: Option<Preparation<'_>>,
 ) -> Result<Answer> {
+    let mut clock = Clock::start();
     let graph = program.plan().graph();
     check_input(graph, input)?;
     let mut source = bundle.0;
     let masks = Masks::new(program, stored::read_header(&mut *source, program)?);
-    let started = Instant::now();
-    let mut times = Times::default();
     {
         let _phase = channel.phase("online/embed");
         let (rows, padding) = masks.apply(input);
@@ -183,7 +182,7 @@ fn run(
         channel.send_residues(PADDING, K, padding.data().iter().copied())?;
         channel.flush()?;
     }
-    times.add(&graph.steps[0], started);
+    clock.lap(&graph.steps[0]);
     let mut walk = Walk {
         program,
         source,
@@ -194,21 +193,20 @@ fn run(
         label: None,
     };
     for segment in program.segments() {
-        let mut material = walk.load(segment)?;
+        let mut material = walk.load(segment, &mut clock)?;
         for index in segment.clone() {
             let step = program.step(index);
-            let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
             walk.step(channel, index, &mut material)?;
             if program.settled_after(index) {
                 walk.settle(channel)?;
             }
-            times.add(step, started);
+            clock.lap(step);
         }
         walk.masks.forget();
         walk.opened.clear();
     }
-    walk.answer(channel, times)
+    walk.answer(channel, clock)
 }
 
 fn check_input(graph: &Graph, input: &Input) -> Result<()> {
@@ -269,7 +267,7 @@ impl<'a> Preparation<'a> {
         segment: &Range<usize>,
         masks: &mut Masks,
         sink: &mut (dyn Write + Send),
-        times: &mut Times,
+        clock: &mut Clock,
     ) -> Result<()> {
         let program = self.program;
         let phase = |channel: &Channel, index: usize| {
@@ -279,7 +277,6 @@ impl<'a> Preparation<'a> {
         let exchanges = program.exchanges(segment.clone())?;
         let mut answers = Vec::new();
         for (at, (index, exchange)) in exchanges.iter().enumerate() {
-            let started = Instant::now();
             // The masks of the next exchange leave before the answer to this one is awaited.
             let first = if at == 0 { 0 } else { at + 1 };
             for (index, ahead) in exchanges.iter().take(at + 2).skip(first) {
@@ -294,11 +291,10 @@ impl<'a> Preparation<'a> {
                     stored::write_share(sink, &known)?;
                 }
             }
-            times.add(program.step(*index), started);
+            clock.lap(program.step(*index));
         }
         for transfers in [true, false] {
             for index in segment.clone() {
-                let started = Instant::now();
                 let _phase = phase(channel, index);
                 match program.work(index) {
                     Work::Requantise(input) if transfers => {
@@ -311,7 +307,7 @@ impl<'a> Preparation<'a> {
                     }
                     _ => continue,
                 }
-                times.add(program.step(index), started);
+                clock.lap(program.step(index));
             }
         }
         masks.forget();
@@ -397,8 +393,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads what is stored of a segment, up to its circuits.
-    fn load(&mut self, segment: &Range<usize>) -> Result<Material> {
+    /// Reads what is stored of a segment, up to its circuits, each step on its own time.
+    fn load(&mut self, segment: &Range<usize>, clock: &mut Clock) -> Result<Material> {
         let mut material = Material::default();
         if self.preparation.is_some() {
             return Ok(material);
@@ -411,6 +407,7 @@ impl Walk<'_> {
                 .kept(graph, self.program.step(index));
             let known = stored::read_shares(&mut *self.source, &kept.client)?;
             material.known.insert(index, known);
+            clock.lap(self.program.step(index));
         }
         for index in segment.clone() {
             if let Work::Requantise(input) = self.program.work(index) {
@@ -419,6 +416,7 @@ impl Walk<'_> {
                 let bytes = stored::read_bytes(&mut *self.source, requantise::stored_len(n).0)?;
                 let transfers = RequantiseClient::from_bytes(&bytes, n)?;
                 material.transfers.insert(index, transfers);
+                clock.lap(self.program.step(index));
             }
         }
         Ok(material)
@@ -552,8 +550,7 @@ impl Walk<'_> {
         fhgs::client_online(channel, plan, (factors, output), product, opened)
     }
 
-    fn answer(mut self, channel: &mut Channel, times: Times) -> Result<Answer> {
-        let started = Instant::now();
+    fn answer(mut self, channel: &mut Channel, mut clock: Clock) -> Result<Answer> {
         let plan = self.program.plan();
         let graph = plan.graph();
         let _phase = channel.phase("online/others");
@@ -561,7 +558,7 @@ impl Walk<'_> {
             integers: Vec::new(),
             reals: Vec::new(),
             label: self.label,
-            times,
+            times: Times::default(),
         };
         if self.program.reveal() == Reveal::Outputs {
             for &id in &graph.outputs {
@@ -575,8 +572,8 @@ impl Walk<'_> {
                 answer.integers.push(integers);
             }
         }
-        let last = &graph.steps[graph.steps.len() - 1];
-        answer.times.add(last, started);
+        clock.lap(&graph.steps[graph.steps.len() - 1]);
+        answer.times = clock.times();
         // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does not wait for it.
         let source = self.source;
         std::thread::spawn(move || drop(source));

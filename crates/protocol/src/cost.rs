@@ -1,7 +1,8 @@
 //! What one inference sends, counted from the program alone.
 //!
 //! Every message has a length that follows from the plan and the scheme, so its bytes can be told before
-//! anything runs. A test compares them with the channel's meter.
+//! anything runs. So can its place among the others: going through them in the client's order, a round trip is
+//! each one that the client hears after it has said something. A test compares both with the channel's meter.
 
 use crate::chgs::Sizes;
 use crate::error::Result;
@@ -22,7 +23,7 @@ use std::collections::HashSet;
 pub struct Part {
     /// Bytes by phase and direction.
     pub bytes: Cost,
-    /// Round trips online of a program that is prepared offline.
+    /// Round trips online, those of preparing included if that is done online.
     pub rounds_online: u64,
     /// AND gates that are garbled.
     pub and_gates: u64,
@@ -68,7 +69,9 @@ pub fn parts(program: &Program) -> Result<Parts> {
         program,
         offered: HashSet::new(),
         opened: HashSet::new(),
-        under_way: false,
+        owes: false,
+        // The masked input goes first.
+        spoken: true,
     };
     let mut parts = Parts::default();
     let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
@@ -83,8 +86,7 @@ pub fn parts(program: &Program) -> Result<Parts> {
     if program.reveal() == Reveal::Outputs {
         let outputs = graph.outputs.iter().map(|id| residues(count.size(*id)));
         parts.outside.bytes.online_down += outputs.sum::<u64>();
-        // The last stop ends with a message of the client's, and then it waits.
-        parts.outside.rounds_online += 1;
+        count.hear(&mut parts.outside);
     }
     if program.scheme().prepared() == Prepared::Online {
         for Part { bytes, .. } in [&mut parts.outside, &mut parts.layers] {
@@ -146,8 +148,10 @@ struct Count<'a> {
     offered: HashSet<(Owner, Form)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
-    /// Whether the round trip of a requantisation is open to others.
-    under_way: bool,
+    /// Whether the client has requests of requantisations that it has not answered yet.
+    owes: bool,
+    /// Whether the client has said something since it last heard something, online.
+    spoken: bool,
 }
 
 impl Count<'_> {
@@ -156,60 +160,109 @@ impl Count<'_> {
         value.rows * value.cols
     }
 
+    /// Whether preparing a step is a part of the online phase.
+    fn online(&self) -> bool {
+        self.program.scheme().prepared() == Prepared::Online
+    }
+
+    /// Online, a message of the client's.
+    fn say(&mut self) {
+        self.spoken = true;
+    }
+
+    /// Online, a message of the server's.
+    fn hear(&mut self, part: &mut Part) {
+        part.rounds_online += u64::from(std::mem::take(&mut self.spoken));
+    }
+
     fn step(&mut self, index: usize, part: &mut Part) -> Result<()> {
         let program = self.program;
         for (_, exchange) in program.exchanges(index..index + 1)? {
-            self.exchange(&exchange, &mut part.bytes)?;
+            self.exchange(&exchange, part)?;
         }
         match program.work(index) {
-            Work::Linear(_) => {
-                self.under_way &= !program.settled_after(index);
-                return Ok(());
-            }
+            Work::Linear(_) => {}
             Work::Product(factors) => {
                 if program.scheme().products() == Products::Opened {
-                    let fresh = factors.values().filter(|id| self.opened.insert(*id));
-                    let fresh: Vec<ValueId> = fresh.collect();
-                    let sizes = fresh.into_iter().map(|id| residues(self.size(id)));
-                    part.bytes.online_down += sizes.sum::<u64>();
+                    for id in factors.values() {
+                        self.opened(id, part);
+                    }
                 }
-                part.bytes.online_up += residues(self.size(program.step(index).output()));
+                self.reshared(index, part);
             }
             Work::Merged(merged) => {
-                if self.opened.insert(merged.input) {
-                    part.bytes.online_down += residues(self.size(merged.input));
-                }
+                self.opened(merged.input, part);
                 let (rows, cols) = Sizes::of(program.plan().graph()).image();
                 part.bytes.online_down += residues(rows * cols);
-                part.bytes.online_up += residues(self.size(program.step(index).output()));
+                self.hear(part);
+                self.reshared(index, part);
             }
             Work::Requantise(input) => {
                 part.bytes += requantise::cost(self.size(*input));
-                let shared = std::mem::replace(&mut self.under_way, !program.settled_after(index));
-                part.rounds_online += u64::from(!shared);
-                return Ok(());
+                if self.online() {
+                    // The server extends, the client correlates.
+                    self.hear(part);
+                    self.say();
+                }
+                self.hear(part);
+                self.owes = true;
             }
             Work::Garbled(_, job) | Work::Argmax(_, job) => {
                 part.bytes += job.cost();
                 part.and_gates += (job.stop().circuit().cost().and_gates * job.instances()) as u64;
+                if self.online() {
+                    // For each chunk, the client's choices and then the circuits.
+                    for _ in job.chunks() {
+                        self.say();
+                        self.hear(part);
+                    }
+                }
+                self.hear(part);
+                if job.outputs() > 0 {
+                    self.say();
+                }
             }
         }
-        part.rounds_online += 1;
+        // What is prepared online is answered at once.
+        if (self.online() || program.settled_after(index)) && std::mem::take(&mut self.owes) {
+            self.say();
+        }
         Ok(())
     }
 
+    /// The server opens a value, unless it did so before.
+    fn opened(&mut self, id: ValueId, part: &mut Part) {
+        if self.opened.insert(id) {
+            part.bytes.online_down += residues(self.size(id));
+            self.hear(part);
+        }
+    }
+
+    /// The client sends its share of a step's result anew.
+    fn reshared(&mut self, index: usize, part: &mut Part) {
+        let output = self.program.step(index).output();
+        part.bytes.online_up += residues(self.size(output));
+        self.say();
+    }
+
     /// Encrypted masks that were not sent before, and the answer.
-    fn exchange(&mut self, exchange: &Exchange, bytes: &mut Cost) -> Result<()> {
+    fn exchange(&mut self, exchange: &Exchange, part: &mut Part) -> Result<()> {
         let params = self.program.params();
         for Offer { owner, form, cols } in &exchange.offers {
             if self.offered.insert((*owner, *form)) {
                 let (layout, chunks) = self.program.packing(*form, *cols)?;
                 let length = EncryptedMatrix::wire_len(params, &layout, &chunks);
-                bytes.offline_up += HEADER_BYTES + length as u64;
+                part.bytes.offline_up += HEADER_BYTES + length as u64;
+                if self.online() {
+                    self.say();
+                }
             }
         }
         let length = EncryptedAnswer::wire_len(params, &exchange.layout, &exchange.chunks);
-        bytes.offline_down += HEADER_BYTES + length as u64;
+        part.bytes.offline_down += HEADER_BYTES + length as u64;
+        if self.online() {
+            self.hear(part);
+        }
         Ok(())
     }
 }

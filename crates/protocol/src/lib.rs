@@ -22,6 +22,7 @@
 
 mod chgs;
 pub mod client;
+mod clock;
 pub mod cost;
 mod error;
 mod fhgs;

@@ -5,6 +5,7 @@
 //! order of the offline phase is the client's ([`crate::client`]).
 
 use crate::chgs;
+use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::{self, Factors};
 use crate::hgs;
@@ -31,7 +32,6 @@ use primer_stops::{Job, RequantiseServer, RequantiseWaiting, ServerMaterial, req
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::time::Instant;
 
 /// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
 ///
@@ -70,20 +70,20 @@ impl ServerSession {
         model: &ServerModel,
         sink: &mut (dyn Write + Send),
     ) -> Result<Times> {
+        let mut clock = Clock::start();
         let program = self.program.clone();
         check_model(&program, model)?;
         let seeds = Seeds::new(self.rng.seed());
         stored::write_header(sink, &program, &seeds)?;
-        let mut times = Times::default();
         if program.scheme().prepared() == Prepared::Offline {
             let mut preparation = Preparation::new(self, model);
             for segment in program.segments() {
-                preparation.segment(channel, segment, &seeds, sink, &mut times)?;
+                preparation.segment(channel, segment, &seeds, sink, &mut clock)?;
             }
             channel.flush()?;
         }
         sink.flush()?;
-        Ok(times)
+        Ok(clock.times())
     }
 
     /// Online with this session, for schemes that prepare their steps online; others need only [`infer`].
@@ -129,23 +129,21 @@ fn run(
     bundle: Bundle,
     preparation: Option<Preparation<'_>>,
 ) -> Result<Times> {
+    let mut clock = Clock::start();
     let program = model.program();
     let graph = program.plan().graph();
     let mut source = bundle.0;
     let seeds = stored::read_header(&mut *source, program)?;
-    let started = Instant::now();
-    let mut times = Times::default();
     let mut walk = {
         let _phase = channel.phase("online/embed");
         Walk::receive(channel, model, source, seeds, preparation)?
     };
-    times.add(&graph.steps[0], started);
+    clock.lap(&graph.steps[0]);
     let last = graph.last_uses();
     for segment in program.segments() {
-        let mut material = walk.load(segment)?;
+        let mut material = walk.load(segment, &mut clock)?;
         for index in segment.clone() {
             let step = program.step(index);
-            let started = Instant::now();
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
             if let Some(share) = walk.step(channel, index, &mut material)? {
                 walk.values.insert(step.output(), share);
@@ -158,7 +156,7 @@ fn run(
                     walk.values.remove(&read);
                 }
             }
-            times.add(step, started);
+            clock.lap(step);
         }
     }
     let _phase = channel.phase("online/others");
@@ -169,7 +167,8 @@ fn run(
         }
     }
     channel.flush()?;
-    Ok(times)
+    clock.lap(&graph.steps[graph.steps.len() - 1]);
+    Ok(clock.times())
 }
 
 /// The server's part in preparing steps.
@@ -201,7 +200,7 @@ impl<'a> Preparation<'a> {
         segment: &Range<usize>,
         seeds: &Seeds,
         sink: &mut (dyn Write + Send),
-        times: &mut Times,
+        clock: &mut Clock,
     ) -> Result<()> {
         let program = self.model.program();
         let phase = |channel: &Channel, index: usize| {
@@ -211,7 +210,6 @@ impl<'a> Preparation<'a> {
         let exchanges = program.exchanges(segment.clone())?;
         let mut part = 0;
         for (at, (index, exchange)) in exchanges.iter().enumerate() {
-            let started = Instant::now();
             if at == 0 {
                 let _phase = phase(channel, *index);
                 self.answerer.accept(channel, exchange)?;
@@ -240,12 +238,11 @@ impl<'a> Preparation<'a> {
                     stored::write_share(sink, &correction)?;
                 }
             }
-            times.add(program.step(*index), started);
+            clock.lap(program.step(*index));
         }
         channel.flush()?;
         for transfers in [true, false] {
             for index in segment.clone() {
-                let started = Instant::now();
                 let _phase = phase(channel, index);
                 match program.work(index) {
                     Work::Requantise(input) if transfers => {
@@ -258,7 +255,7 @@ impl<'a> Preparation<'a> {
                     }
                     _ => continue,
                 }
-                times.add(program.step(index), started);
+                clock.lap(program.step(index));
             }
         }
         Ok(())
@@ -409,8 +406,8 @@ impl<'a> Walk<'a> {
         self.values.get(&id).expect("steps come in order")
     }
 
-    /// Reads what is stored of a segment.
-    fn load(&mut self, segment: &Range<usize>) -> Result<Material> {
+    /// Reads what is stored of a segment, each step on its own time.
+    fn load(&mut self, segment: &Range<usize>, clock: &mut Clock) -> Result<Material> {
         let mut material = Material::default();
         if self.preparation.is_some() {
             return Ok(material);
@@ -423,6 +420,7 @@ impl<'a> Walk<'a> {
                 .kept(plan.graph(), self.program.step(index));
             let corrections = stored::read_shares(&mut *self.source, &kept.server)?;
             material.corrections.insert(index, corrections);
+            clock.lap(self.program.step(index));
         }
         for index in segment.clone() {
             if let Work::Requantise(input) = self.program.work(index) {
@@ -432,6 +430,7 @@ impl<'a> Walk<'a> {
                 let ring_bits = plan.truncation(*input).ring_bits();
                 let transfers = RequantiseServer::from_bytes(&bytes, ring_bits, n)?;
                 material.transfers.insert(index, transfers);
+                clock.lap(self.program.step(index));
             }
         }
         for index in segment.clone() {
@@ -439,6 +438,7 @@ impl<'a> Walk<'a> {
                 let bytes = stored::read_bytes(&mut *self.source, job.server_stored_len())?;
                 let circuit = ServerMaterial::from_bytes(job, &bytes)?;
                 material.circuits.insert(index, circuit);
+                clock.lap(self.program.step(index));
             }
         }
         Ok(material)

@@ -8,7 +8,6 @@ use common::{blind, classify, client, infer, program, server, small_for, tiny_fo
 use primer_model::text::Input;
 use primer_net::Report;
 use primer_plan::graph::{Op, Step};
-use primer_protocol::scheme::Prepared;
 use primer_protocol::{Reveal, Scheme, cost};
 
 /// Everything about an inference that can be counted from outside, and its answer.
@@ -31,7 +30,7 @@ fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
 }
 
 /// Kind and length of every message in its order on the wire, and the traffic of every phase on both
-/// ends; and the bytes are those that the program foretells.
+/// ends; and bytes and round trips are those that the program foretells.
 #[test]
 fn two_texts_of_one_bucket_send_the_same_messages() {
     // A short text and a full one, padded to the same length.
@@ -65,9 +64,7 @@ fn foretold(scheme: Scheme, report: &Report) {
     );
     assert_eq!(online.bytes_sent, cost.online_up, "{}", scheme.name());
     assert_eq!(online.bytes_received, cost.online_down, "{}", scheme.name());
-    if scheme.prepared() == Prepared::Offline {
-        assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
-    }
+    assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
 }
 
 /// The online round trips of a layer, as the difference that one more layer makes: one for each product

@@ -104,7 +104,7 @@ impl Job {
     }
 
     /// The instances of each chunk in order: whole batches, but for the last.
-    pub(crate) fn chunks(&self) -> impl Iterator<Item = usize> + use<> {
+    pub fn chunks(&self) -> impl Iterator<Item = usize> + use<> {
         let batches = CHUNK_BITS / (LANES * self.inputs(Party::Evaluator).max(1));
         let size = LANES * batches.max(1);
         let instances = self.instances;

@@ -23,6 +23,11 @@ impl Entrant {
             Self::Fhe => "fhe",
         }
     }
+
+    /// Whether it is run on a small shape in the place of the model.
+    pub const fn is_comparator(self) -> bool {
+        matches!(self, Self::Gc | Self::Fhe)
+    }
 }
 
 impl FromStr for Entrant {

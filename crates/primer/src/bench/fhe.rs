@@ -7,13 +7,15 @@
 //! There is no bootstrapping here, and a model of many layers is too deep for any ring that one would run. Its figure is the kindest that can be
 //! defended: every layer in the ring that one layer needs, as if ciphertexts could be refreshed in between for nothing. That is a
 //! bound from below. What the model would take as one deep computation is said beside it.
+//!
+//! Its seconds are the server's processor time, since the server does nearly all of the work: the client's own and the link's are not in them.
 
 use super::pair::pair;
 use super::party::{self, Measured, Outcome, PartyArgs};
 use super::subject::Subject;
 use super::table::{Bytes, Row, StepRow};
-use super::{Entrant, Plain, Request, median};
-use anyhow::Result;
+use super::{Entrant, Plain, Request, middle};
+use anyhow::{Context, Result};
 use primer_comparator_fhe::cost::{Estimate, Ring, Units};
 use primer_comparator_fhe::fit::fit;
 use primer_comparator_fhe::polynomials::Degrees;
@@ -92,6 +94,36 @@ pub(super) fn ask(args: &PartyArgs, channel: &mut Channel) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// What that many layers of the model of the request would take.
+fn estimate(
+    request: &Request,
+    subject: &Subject,
+    layers: usize,
+    units: &Units,
+) -> Result<Estimate> {
+    let shape = Shape {
+        layers,
+        ..subject.weights.shape.clone()
+    };
+    Ok(Estimate::of(&shape, request.tokens, &DEGREES, units)?)
+}
+
+/// Refuses before the long work what could not be estimated after it.
+pub(super) fn check(request: &Request, subject: &Subject) -> Result<()> {
+    let nothing = Units {
+        transform: 0.0,
+        embedding: 0.0,
+        pass: 0.0,
+        term: 0.0,
+        inner: 0.0,
+    };
+    for layers in [1, subject.layers] {
+        estimate(request, subject, layers, &nothing)
+            .with_context(|| format!("{} cannot be measured under scheme fhe", subject.name))?;
+    }
+    Ok(())
+}
+
 /// Runs the small shape and extrapolates to the model of the request.
 pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
     eprintln!("primer: {}, scheme fhe: measuring operations", subject.name);
@@ -100,14 +132,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
     let ring = Ring::of(&setup.params);
     let predicted: f64 = units.total(&ring, &setup.counted.count).values().sum();
     let (server, client) = pair(request, Entrant::Fhe, None)?;
-    let took = median(server.runs.iter().map(Measured::online_s).collect());
-    let estimate = |layers: usize| {
-        let shape = Shape {
-            layers,
-            ..subject.weights.shape.clone()
-        };
-        Estimate::of(&shape, request.tokens, &DEGREES, &units)
-    };
+    let took = middle(&server.runs, Measured::online_s)?.online_s();
+    let estimate = |layers: usize| estimate(request, subject, layers, &units);
     let (one, deep) = (estimate(1)?, estimate(subject.layers)?);
     let correction = took / predicted;
     let steps = PaperStep::ALL.into_iter().map(|step| {
@@ -124,7 +150,7 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
     });
     let steps: Vec<StepRow> = steps.collect();
     let small = Subject::synthetic("small", &small_shape())?;
-    let expected = Plain::run(&small, TOKENS);
+    let expected = Plain::run(&small, TOKENS)?;
     let errors = client.outputs.iter().flatten();
     let errors = errors.zip(expected.outputs.iter().flatten());
     let answer = wire::answer_bytes(&setup.params) * (one.ring.degree / ring.degree);
@@ -132,7 +158,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         scheme: Entrant::Fhe.name().to_owned(),
         extrapolated: true,
         measured_on: Some(format!(
-            "1 layer of {}, {TOKENS} tokens, {} levels at degree 2^{}: {took:.1} s (predicted {predicted:.1} s); refreshing between layers \
+            "1 layer of {}, {TOKENS} tokens, {} levels at degree 2^{}: {took:.1} s of the server's processor time \
+             (predicted {predicted:.1} s); refreshing between layers \
              is counted as free, as one computation ({} levels, degree 2^{}) it would take {:.0} thousand seconds",
             small_shape().hidden,
             ring.levels,
@@ -151,6 +178,7 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             online_down: answer as u64,
         },
         setup_bytes: one.key_bytes() as u64,
+        // Those of the run belong to its own ring, which is another than the model's.
         setup_s: None,
         model_s: None,
         rounds_online: 1,

@@ -2,13 +2,14 @@
 //!
 //! BERT-base takes hundreds of billions of AND gates and terabytes, which nobody waits for. So a small shape is run
 //! between two processes as everything else is, and its seconds for each gate, offline and online, are multiplied by the
-//! gates of the model that was asked for, which are counted exactly.
+//! gates of the model that was asked for, which are counted exactly. Of several runs the middle one counts, by the
+//! seconds of both phases. A slow link is not measured this way: what it adds does not grow with gates.
 
 use super::pair::pair;
 use super::party::{self, Measured, Outcome, PartyArgs};
 use super::subject::Subject;
 use super::table::{Bytes, Row, StepRow};
-use super::{Entrant, Plain, Request, median};
+use super::{Entrant, Plain, Request, middle};
 use anyhow::{Context, Result, ensure};
 use primer_comparator_gc::{Count, SMALL_TOKENS, client, server, small_shape};
 use primer_model::quantise::IntModel;
@@ -17,6 +18,7 @@ use primer_plan::graph::{Attention, PaperStep};
 use primer_ring::prg::Prg;
 use std::io::{BufReader, Seek};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The model that is run.
 fn small() -> Result<(Subject, IntModel)> {
@@ -25,34 +27,39 @@ fn small() -> Result<(Subject, IntModel)> {
     Ok((subject, model))
 }
 
-/// The server of a measurement.
-pub(super) fn serve(args: &PartyArgs, channel: &mut Channel) -> Result<Outcome> {
-    let (_, model) = small()?;
-    let mut session =
-        server::Session::accept(channel, Arc::new(model), SMALL_TOKENS, Prg::from_os())?;
+/// The server of a measurement. It prepares before it accepts.
+pub(super) fn serve(args: &PartyArgs, accept: impl FnOnce() -> Result<Channel>) -> Result<Outcome> {
+    let model = Arc::new(small()?.1);
+    let mut channel = accept()?;
+    let mut session = server::Session::accept(&mut channel, model, SMALL_TOKENS, Prg::from_os())?;
     for _ in 0..args.runs {
-        let prepared = session.prepare(channel)?;
-        session.infer(channel, prepared.material)?;
+        let prepared = session.prepare(&mut channel)?;
+        session.infer(&mut channel, prepared.material)?;
     }
     Ok(Outcome::default())
 }
 
 /// The client of a measurement.
 pub(super) fn ask(args: &PartyArgs, channel: &mut Channel) -> Result<Outcome> {
+    let started = Instant::now();
     let mut session = client::Session::open(channel, Prg::from_os())?;
+    let setup_s = started.elapsed().as_secs_f64();
     let vocab = session.plan().graph().shape.vocab;
     let input = party::input(SMALL_TOKENS, vocab);
     let mut outcome = Outcome {
         setup_bytes: channel.meter().report().under("setup").bytes(),
+        setup_s: Some(setup_s),
         ..Outcome::default()
     };
     for _ in 0..args.runs {
         let before = channel.meter().report();
         let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        let offline = session.prepare(channel, &mut file)?;
+        let prepare = || Ok(session.prepare(channel, &mut file)?);
+        let offline = party::covered("garbling", prepare, |times| times)?;
         file.rewind()?;
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        let answer = session.infer(channel, bundle, &input)?;
+        let infer = || Ok(session.infer(channel, bundle, &input)?);
+        let answer = party::covered("evaluating", infer, |answer| &answer.times)?;
         let traffic = channel.meter().report().since(&before);
         outcome
             .runs
@@ -90,8 +97,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         );
     }
     let gates = ran.total().and_gates;
-    let seconds = |of: fn(&Measured) -> f64| median(client.runs.iter().map(of).collect());
-    let (offline, online) = (seconds(Measured::offline_s), seconds(Measured::online_s));
+    let run = middle(&client.runs, Measured::total_s)?;
+    let (offline, online) = (run.offline_s(), run.online_s());
     let more = subject.more_layers();
     let all = |layers: u64, outside: u64| outside + (layers as f64 * (1.0 + more)).round() as u64;
     let of_step = |step| {
@@ -112,7 +119,7 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         .map(|step| whole.in_layers(step).garbled_bytes)
         .sum();
     let errors = client.outputs.iter().flatten();
-    let expected = Plain::run(&small, SMALL_TOKENS);
+    let expected = Plain::run(&small, SMALL_TOKENS)?;
     let errors = errors.zip(expected.outputs.iter().flatten());
     let shape = &small.weights.shape;
     let row = Row {
@@ -135,7 +142,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             online_down: whole.bytes.online_down,
         },
         setup_bytes: client.setup_bytes,
-        setup_s: None,
+        // The plan and the base transfers: the latter are the same whatever the model.
+        setup_s: client.setup_s,
+        // The small model's would say nothing of another.
         model_s: None,
         rounds_online: whole.rounds_online,
         peak_rss_client: client.peak_rss,

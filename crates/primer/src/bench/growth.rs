@@ -1,6 +1,7 @@
 //! How cost grows: with layers at one length, and with tokens on one layer.
 //!
-//! Nothing here is extrapolated: a point is a model of that many layers, run whole, with its embedding and head.
+//! Nothing here is extrapolated: a point is a model of that many layers, run whole, with its embedding and head. Of
+//! several runs the middle one counts, as in the table.
 
 use super::table::{Bytes, Row};
 use super::{Request, shapes};
@@ -65,11 +66,8 @@ pub(super) fn check(request: &Request) -> Result<()> {
             request.model
         );
     };
-    if let Some(comparator) = request
-        .entrants
-        .iter()
-        .find(|e| !matches!(e, super::Entrant::Scheme(_)))
-    {
+    let comparator = request.entrants.iter().find(|e| e.is_comparator());
+    if let Some(comparator) = comparator {
         bail!(
             "--growth is for schemes that are run whole, not for the comparator {}",
             comparator.name()
@@ -119,7 +117,7 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
         ..request.clone()
     };
     let subject = super::Subject::whole(&part)?;
-    let plain = super::Plain::run(&subject, tokens);
+    let plain = super::Plain::run(&subject, tokens)?;
     let mut points = Vec::new();
     for entrant in &request.entrants {
         let super::Entrant::Scheme(scheme) = *entrant else {

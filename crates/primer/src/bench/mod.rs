@@ -7,6 +7,7 @@
 //! [`shapes`] names the models of the paper, [`entrant`] what is measured: the protocol's schemes and the two systems
 //! that the paper compares itself with.
 
+mod check;
 pub mod entrant;
 mod fhe;
 mod gc;
@@ -24,8 +25,9 @@ pub use entrant::Entrant;
 pub use table::Table;
 
 use self::subject::Subject;
+use self::table::Row;
 use crate::provenance::Provenance;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Error, Result};
 use primer_model::float::{self, NoObserver};
 use primer_net::Link;
 use primer_plan::graph::Graph;
@@ -59,17 +61,43 @@ pub fn link(name: &str) -> Result<Link, String> {
     found.ok_or_else(|| format!("there is no link `{name}`; the links are loopback, paper, wan"))
 }
 
-/// Runs everything that was asked for.
+/// What was measured, and what ended it early if something did: hours of finished rows are not lost to a later one.
+pub struct Measurement {
+    /// What was finished.
+    pub table: Table,
+    /// Why the rest is missing.
+    pub stopped: Option<Error>,
+}
+
+impl Measurement {
+    /// An error that came before the first row is all there is.
+    fn of(table: Table, filled: Result<()>) -> Result<Self> {
+        match filled {
+            Err(error) if table.results.is_empty() => Err(error),
+            filled => Ok(Self {
+                table,
+                stopped: filled.err(),
+            }),
+        }
+    }
+}
+
+/// Runs everything that was asked for, until something fails.
 ///
 /// # Errors
-/// If the model, the tokens or a scheme cannot be measured, or a party fails.
-pub fn measure(request: &Request) -> Result<Table> {
-    ensure!(request.runs > 0, "at least one run is needed");
-    if request.growth {
-        growth::check(request)?;
-    }
+/// If the model, the tokens or a scheme cannot be measured, which is found out before anything is, or nothing was finished.
+pub fn measure(request: &Request) -> Result<Measurement> {
+    check::request(request)?;
     let subject = Subject::new(request)?;
-    let mut table = Table {
+    check::subject(request, &subject)?;
+    let mut table = empty(request, &subject);
+    let filled = fill(&mut table, request, subject);
+    Measurement::of(table, filled)
+}
+
+/// A table without a row.
+fn empty(request: &Request, subject: &Subject) -> Table {
+    Table {
         model: subject.name.clone(),
         layers: subject.layers,
         layers_measured: subject.weights.shape.layers,
@@ -81,22 +109,38 @@ pub fn measure(request: &Request) -> Result<Table> {
         results: Vec::new(),
         growth: None,
         provenance: Provenance::here(),
-    };
-    let plain = Plain::run(&subject, request.tokens);
-    for &entrant in &request.entrants {
-        let (row, pinned) = match entrant {
-            Entrant::Scheme(scheme) => scheme::measure(request, &subject, scheme, &plain)?,
-            Entrant::Gc => gc::measure(request, &subject, &plain)?,
-            Entrant::Fhe => fhe::measure(request, &subject, &plain)?,
-        };
+    }
+}
+
+fn fill(table: &mut Table, request: &Request, subject: Subject) -> Result<()> {
+    let plain = Plain::run(&subject, request.tokens)?;
+    rows(table, &request.entrants, |entrant| match entrant {
+        Entrant::Scheme(scheme) => scheme::measure(request, &subject, scheme, &plain),
+        Entrant::Gc => gc::measure(request, &subject, &plain),
+        Entrant::Fhe => fhe::measure(request, &subject, &plain),
+    })?;
+    drop(subject);
+    if request.growth {
+        let growth = growth::measure(request).context("measuring how cost grows");
+        table.growth = Some(growth?);
+    }
+    Ok(())
+}
+
+/// Measures one row after the other, until one fails; says of each also whether both parties had a core of their own.
+fn rows(
+    table: &mut Table,
+    entrants: &[Entrant],
+    measure: impl Fn(Entrant) -> Result<(Row, bool)>,
+) -> Result<()> {
+    for &entrant in entrants {
+        let measured = measure(entrant);
+        let (row, pinned) =
+            measured.with_context(|| format!("measuring scheme {}", entrant.name()))?;
         table.pinned &= pinned;
         table.results.push(row);
     }
-    drop(subject);
-    if request.growth {
-        table.growth = Some(growth::measure(request)?);
-    }
-    Ok(table)
+    Ok(())
 }
 
 /// The float reference of the same model on the same input, on one thread.
@@ -108,7 +152,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn run(subject: &Subject, tokens: usize) -> Self {
+    fn run(subject: &Subject, tokens: usize) -> Result<Self> {
         let shape = &subject.weights.shape;
         let input = party::input(tokens, shape.vocab);
         let graph = Graph::bert(shape, tokens);
@@ -121,32 +165,98 @@ impl Plain {
         }
         let reals = outputs.iter();
         let reals = reals.map(|m| m.data().iter().map(|v| f64::from(*v)).collect());
-        Self {
-            seconds: median(seconds) * subject.layers as f64 / shape.layers as f64,
+        Ok(Self {
+            seconds: middle(&seconds, |s| *s)? * subject.layers as f64 / shape.layers as f64,
             outputs: reals.collect(),
-        }
+        })
     }
 }
 
-/// The median; of an even number the mean of the middle two.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n {
-        0 => f64::NAN,
-        _ => (values[(n - 1) / 2] + values[n / 2]) / 2.0,
-    }
+/// The run that is reported: the one whose seconds are the median, of an even number of runs the lower of the middle two.
+/// Medians of parts, each of another run, would not add up to any run.
+fn middle<T>(runs: &[T], seconds: impl Fn(&T) -> f64) -> Result<&T> {
+    let mut sorted: Vec<&T> = runs.iter().collect();
+    sorted.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    let at = sorted.len().saturating_sub(1) / 2;
+    sorted.get(at).copied().context("there was no run")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::bail;
+    use primer_model::synthetic::bert_shape;
+    use primer_protocol::Scheme;
 
     #[test]
-    fn medians() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
+    fn the_middle_run() {
+        let middle = |runs: &[f64]| middle(runs, |s| *s).copied();
+        assert_eq!(middle(&[3.0, 1.0, 2.0]).unwrap(), 2.0);
+        assert_eq!(middle(&[4.0, 1.0, 2.0, 3.0]).unwrap(), 2.0);
+        assert_eq!(middle(&[5.0]).unwrap(), 5.0);
+        assert!(middle(&[]).is_err());
+    }
+
+    /// Rows that were finished outlive one that fails.
+    #[test]
+    fn a_failure_keeps_what_was_finished() {
+        let request = Request {
+            model: "small".to_owned(),
+            layers: None,
+            tokens: 4,
+            entrants: vec![Entrant::Scheme(Scheme::Fp), Entrant::Gc, Entrant::Fhe],
+            link: Link::Loopback,
+            runs: 1,
+            growth: false,
+        };
+        let subject = Subject::synthetic("small", &bert_shape(1, 16, 2)).unwrap();
+        let measure = |fails: Entrant| {
+            let mut table = empty(&request, &subject);
+            let filled = rows(&mut table, &request.entrants, |entrant| match entrant {
+                one if one == fails => bail!("the server failed"),
+                one => Ok((row(one.name()), one != Entrant::Gc)),
+            });
+            Measurement::of(table, filled)
+        };
+        let Measurement { table, stopped } = measure(Entrant::Fhe).unwrap();
+        let schemes: Vec<&str> = table.results.iter().map(|r| &*r.scheme).collect();
+        assert_eq!(schemes, ["fp", "gc"]);
+        assert!(!table.pinned, "a party of one row shared its core");
+        let why = format!("{:#}", stopped.unwrap());
+        assert_eq!(why, "measuring scheme fhe: the server failed");
+        assert!(measure(Entrant::Scheme(Scheme::Fp)).is_err());
+        assert!(
+            measure(Entrant::Scheme(Scheme::Base))
+                .unwrap()
+                .stopped
+                .is_none()
+        );
+    }
+
+    fn row(scheme: &str) -> Row {
+        Row {
+            scheme: scheme.to_owned(),
+            extrapolated: false,
+            measured_on: None,
+            offline_s: 1.0,
+            online_s: 1.0,
+            plaintext_s: 1.0,
+            bytes: table::Bytes {
+                offline_up: 1,
+                offline_down: 1,
+                online_up: 1,
+                online_down: 1,
+            },
+            setup_bytes: 1,
+            setup_s: None,
+            model_s: None,
+            rounds_online: 1,
+            peak_rss_client: 1,
+            peak_rss_server: 1,
+            and_gates: 1,
+            max_abs_logit_error: 0.0,
+            steps: Vec::new(),
+        }
     }
 
     #[test]

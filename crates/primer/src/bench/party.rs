@@ -4,7 +4,7 @@
 //! number of inferences and print what they measured, as JSON on standard output. [`super::measure`] starts them.
 
 use super::{Entrant, fhe, gc, pinned};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
@@ -119,6 +119,11 @@ impl Measured {
         }
     }
 
+    /// Seconds of both phases.
+    pub(super) fn total_s(&self) -> f64 {
+        self.offline_s() + self.online_s()
+    }
+
     /// Seconds offline.
     pub(super) fn offline_s(&self) -> f64 {
         self.offline.iter().map(StepSeconds::total).sum()
@@ -136,10 +141,36 @@ pub(super) struct Outcome {
     /// As the client saw them; of `fhe`, where the server does everything, as the server did.
     pub(super) runs: Vec<Measured>,
     pub(super) setup_bytes: u64,
+    /// The client's, from greeting the server until keys and base transfers are done.
+    pub(super) setup_s: Option<f64>,
+    /// The server's, until it has read and encoded its model.
+    pub(super) model_s: Option<f64>,
     /// The outputs of the last inference.
     pub(super) outputs: Vec<Vec<f64>>,
     pub(super) peak_rss: u64,
     pub(super) pinned: bool,
+}
+
+/// Runs a phase whose seconds by step are `times` of its result; they must be those that pass on the clock, but for a
+/// thirtieth of them and what a process may lose to others in between.
+pub(super) fn covered<T>(
+    phase: &str,
+    run: impl FnOnce() -> Result<T>,
+    times: impl FnOnce(&T) -> &Times,
+) -> Result<T> {
+    let started = Instant::now();
+    let result = run()?;
+    let (wall, steps) = (started.elapsed().as_secs_f64(), times(&result).total());
+    ensure!(
+        complete(wall, steps),
+        "{phase} took {wall:.3} s, and its steps only {steps:.3} s of it"
+    );
+    Ok(result)
+}
+
+fn complete(wall: f64, steps: f64) -> bool {
+    const SLACK: f64 = 0.02;
+    steps >= 0.97 * wall - SLACK
 }
 
 /// The input that is measured: arbitrary tokens, as many as there is room for.
@@ -183,13 +214,19 @@ fn server(args: &PartyArgs) -> Result<Outcome> {
     match args.scheme {
         Entrant::Scheme(scheme) => {
             let path = args.prepared.as_ref().context("a server needs a model")?;
+            let started = Instant::now();
             let model =
                 IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
             let program = Program::new(model.plan(args.tokens)?, scheme, Reveal::Outputs)?;
             let model = ServerModel::new(Arc::new(model), &program)?;
-            serve(args, &program, &model, &mut accept(args)?)
+            let model_s = started.elapsed().as_secs_f64();
+            serve(args, &program, &model, &mut accept(args)?)?;
+            Ok(Outcome {
+                model_s: Some(model_s),
+                ..Outcome::default()
+            })
         }
-        Entrant::Gc => gc::serve(args, &mut accept(args)?),
+        Entrant::Gc => gc::serve(args, || accept(args)),
         Entrant::Fhe => fhe::serve(args, || accept(args)),
     }
 }
@@ -217,7 +254,7 @@ fn serve(
     program: &Program,
     model: &ServerModel,
     channel: &mut Channel,
-) -> Result<Outcome> {
+) -> Result<()> {
     let offer = |_, _| Ok(program.clone());
     let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
     for _ in 0..args.runs {
@@ -227,7 +264,7 @@ fn serve(
         let bundle = server::Bundle::new(BufReader::with_capacity(1 << 20, file));
         session.infer(channel, model, bundle)?;
     }
-    Ok(Outcome::default())
+    Ok(())
 }
 
 fn client(args: &PartyArgs) -> Result<Outcome> {
@@ -250,18 +287,22 @@ fn client(args: &PartyArgs) -> Result<Outcome> {
 
 fn ask(args: &PartyArgs, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
     let rng = Prg::from_os();
+    let started = Instant::now();
     let mut session = ClientSession::open(channel, scheme, args.tokens, rng)?;
+    let setup_s = started.elapsed().as_secs_f64();
     let vocab = session.program().plan().graph().shape.vocab;
     let input = input(args.tokens, vocab);
     let mut outcome = Outcome {
         setup_bytes: channel.meter().report().under("setup").bytes(),
+        setup_s: Some(setup_s),
         ..Outcome::default()
     };
     for run in 1..=args.runs {
         let started = Instant::now();
         let before = channel.meter().report();
         let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        let offline = session.prepare(channel, &mut file)?;
+        let prepare = || Ok(session.prepare(channel, &mut file)?);
+        let offline = covered("preparing", prepare, |times| times)?;
         let say = |phase: &str, since: Instant| {
             let seconds = since.elapsed().as_secs_f64();
             eprintln!("primer: run {run} of {}: {phase} {seconds:.1} s", args.runs);
@@ -270,7 +311,8 @@ fn ask(args: &PartyArgs, scheme: Scheme, channel: &mut Channel) -> Result<Outcom
         file.rewind()?;
         let started = Instant::now();
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        let answer = session.infer(channel, bundle, &input)?;
+        let infer = || Ok(session.infer(channel, bundle, &input)?);
+        let answer = covered("inferring", infer, |answer| &answer.times)?;
         say("online", started);
         let traffic = channel.meter().report().since(&before);
         outcome
@@ -280,4 +322,23 @@ fn ask(args: &PartyArgs, scheme: Scheme, channel: &mut Channel) -> Result<Outcom
         outcome.outputs = reals.map(|m| m.data().to_vec()).collect();
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_must_cover_their_phase() {
+        assert!(complete(10.0, 9.9) && complete(0.01, 0.0));
+        assert!(!complete(10.0, 9.6) && !complete(0.5, 0.4));
+        let step = Times::default;
+        let slow = || {
+            std::thread::sleep(Duration::from_millis(40));
+            Ok(step())
+        };
+        let error = covered("preparing", slow, |times| times).unwrap_err();
+        assert!(error.to_string().contains("preparing took 0.0"), "{error}");
+        assert!(covered("preparing", || Ok(step()), |times| times).is_ok());
+    }
 }

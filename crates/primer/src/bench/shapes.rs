@@ -23,11 +23,20 @@ pub fn shape(name: &str, layers: Option<usize>) -> Result<Shape> {
         let names = SHAPES.map(|shape| shape.0).join(", ");
         bail!("{name} is neither a model directory nor one of the shapes {names}");
     };
+    let layers = measured(name, all, layers)?;
+    Ok(synthetic::bert_shape(layers, width, heads))
+}
+
+/// How many of all layers of a model are measured.
+///
+/// # Errors
+/// If it has fewer.
+pub fn measured(name: &str, all: usize, layers: Option<usize>) -> Result<usize> {
     let layers = layers.unwrap_or(all);
     if layers == 0 || layers > all {
         bail!("{name} has {all} layers, so 1 to {all} of them can be measured, not {layers}");
     }
-    Ok(synthetic::bert_shape(layers, width, heads))
+    Ok(layers)
 }
 
 /// The layers of a named shape.

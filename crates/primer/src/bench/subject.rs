@@ -1,10 +1,10 @@
 //! The model that is measured: a shape with random weights, or one from a directory.
 
 use super::{Request, shapes};
-use crate::source::Model;
 use anyhow::{Context, Result, ensure};
 use primer_model::calibrate::calibrate;
 use primer_model::fold::FloatWeights;
+use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_model::text::TextEncoder;
@@ -90,18 +90,52 @@ impl Subject {
             subject.layers = shapes::layers(&request.model).unwrap_or(shape.layers);
             return Ok(subject);
         }
-        ensure!(
-            request.layers.is_none(),
-            "--layers is for the shapes with random weights; {} is measured whole",
-            request.model
-        );
-        let model = Model::load(Some(dir))?;
+        let files = ModelFiles::open(dir).and_then(|files| files.load());
+        let LoadedModel {
+            mut shape,
+            checkpoint,
+            text,
+        } = files.with_context(|| format!("loading {}", dir.display()))?;
+        let name = dir.file_name().map(|name| name.to_string_lossy());
+        let name = name.map_or_else(|| request.model.clone(), String::from);
+        let layers = shape.layers;
+        shape.layers = shapes::measured(&name, layers, request.layers)?;
         Ok(Self {
-            name: model.short_name(),
-            layers: model.shape.layers,
-            weights: model.weights,
-            text: model.text,
+            name,
+            layers,
+            weights: FloatWeights::fold(&shape, &checkpoint),
+            text,
             calibration: crate::source::CALIBRATION.to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_net::Link;
+
+    #[test]
+    fn the_first_layers_of_a_directory() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sst2-demo");
+        let first = |layers| {
+            Subject::new(&Request {
+                model: root.display().to_string(),
+                layers,
+                tokens: 8,
+                entrants: Vec::new(),
+                link: Link::Loopback,
+                runs: 1,
+                growth: false,
+            })
+        };
+        let whole = first(None).unwrap();
+        let one = first(Some(1)).unwrap();
+        assert_eq!((&*one.name, one.layers), ("sst2-demo", whole.layers));
+        assert!(whole.layers > 1 && whole.more_layers() == 0.0);
+        assert_eq!(one.weights.shape.layers, 1);
+        assert_eq!(one.more_layers(), (whole.layers - 1) as f64);
+        let error = first(Some(whole.layers + 1)).err().unwrap().to_string();
+        assert!(error.contains("sst2-demo has"), "{error}");
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::bench::growth::{Growth, Point};
 use crate::bench::table::Row;
-use crate::bench::{self, Entrant, Request, Table, kernels, party};
+use crate::bench::{self, Entrant, Measurement, Request, Table, kernels, party};
 use crate::report::Records;
 use anyhow::Result;
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use primer_net::Link;
 use std::path::PathBuf;
 
@@ -20,20 +21,21 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "NAME|DIR", default_value = "bert-base")]
     model: String,
     /// Run only that many layers and extrapolate the rest
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=96))]
     layers: Option<usize>,
     /// Tokens of the input
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = RangedU64ValueParser::<usize>::new().range(1..=512))]
     tokens: usize,
     /// What to measure: the schemes base, f, fp, fpc, and the comparators gc (the whole model as a garbled circuit) and fhe
     /// (homomorphic encryption alone), which are run on small shapes and extrapolated
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "fp")]
     schemes: Vec<Entrant>,
-    /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s)
+    /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s); comparators take loopback
+    /// only
     #[arg(long, value_parser = bench::link, default_value = "loopback")]
     link: Link,
-    /// Inferences of each scheme; the median counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Inferences of each scheme; the middle one counts
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
     runs: usize,
     /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
     #[arg(long)]
@@ -65,7 +67,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
     if let Some(path) = &args.report {
         super::report::writable(path)?;
     }
-    let table = bench::measure(&Request {
+    let Measurement { table, stopped } = bench::measure(&Request {
         model: args.model.clone(),
         layers: args.layers,
         tokens: args.tokens,
@@ -83,7 +85,8 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
         records.tables.push(table);
         super::report::write_page(&records, path)?;
     }
-    Ok(())
+    // What was finished is told in any case.
+    stopped.map_or(Ok(()), Err)
 }
 
 fn text(table: &Table) -> String {
@@ -150,13 +153,13 @@ fn scheme(row: &Row, table: &Table) -> String {
     }
     let bytes = &row.bytes;
     out += &format!(
-        "  offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down; keys {:.1} MB, once\n",
+        "  offline {:.1} MB up, {:.1} MB down; online {:.2} MB up, {:.2} MB down\n",
         mega(bytes.offline_up),
         mega(bytes.offline_down),
         mega(bytes.online_up),
         mega(bytes.online_down),
-        mega(row.setup_bytes),
     );
+    out += &once(row);
     out += &format!(
         "  {} round trips online; {} AND gates; memory: client {:.0} MB, server {:.0} MB; largest error {:.4}\n",
         row.rounds_online,
@@ -166,4 +169,71 @@ fn scheme(row: &Row, table: &Table) -> String {
         row.max_abs_logit_error,
     );
     out
+}
+
+/// What is paid once for a session, and once for all of them.
+fn once(row: &Row) -> String {
+    let seconds = |s: Option<f64>| s.map_or_else(String::new, |s| format!("{s:.1} s, "));
+    let keys = format!(
+        "  keys, once a session: {}{:.1} MB",
+        seconds(row.setup_s),
+        mega(row.setup_bytes)
+    );
+    match row.model_s {
+        Some(model) => format!("{keys}; model, once: {model:.1} s\n"),
+        None => format!("{keys}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use clap::error::ErrorKind;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_wrong_usage() {
+        let parse = |args: &[&str]| {
+            let line = Line::try_parse_from([&["primer"], args].concat());
+            line.map(|line| line.bench).map_err(|e| e.kind())
+        };
+        let good = parse(&["--runs", "3", "--tokens", "512", "--layers", "1"]).unwrap();
+        assert_eq!((good.runs, good.tokens, good.layers), (3, 512, Some(1)));
+        for [name, value] in [
+            ["--runs", "0"],
+            ["--tokens", "0"],
+            ["--tokens", "513"],
+            ["--layers", "0"],
+        ] {
+            let error = parse(&[name, value]).err();
+            assert_eq!(error, Some(ErrorKind::ValueValidation), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_paid_once_is_told() {
+        let row = |setup: serde_json::Value, model: serde_json::Value| -> Row {
+            let row = serde_json::json!({
+                "scheme": "fp", "extrapolated": false, "offline_s": 1.0, "online_s": 1.0, "plaintext_s": 1.0,
+                "bytes": {"offline_up": 1, "offline_down": 1, "online_up": 1, "online_down": 1},
+                "setup_bytes": 90_000_000, "setup_s": setup, "model_s": model, "rounds_online": 1,
+                "peak_rss_client": 1, "peak_rss_server": 1, "and_gates": 1, "max_abs_logit_error": 0.0, "steps": [],
+            });
+            serde_json::from_value(row).unwrap()
+        };
+        assert_eq!(
+            once(&row(0.92.into(), 6.1.into())),
+            "  keys, once a session: 0.9 s, 90.0 MB; model, once: 6.1 s\n"
+        );
+        assert_eq!(
+            once(&row(().into(), ().into())),
+            "  keys, once a session: 90.0 MB\n"
+        );
+    }
 }
