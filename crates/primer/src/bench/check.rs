@@ -2,14 +2,15 @@
 
 use super::subject::Subject;
 use super::{Entrant, Request, fhe, growth};
-use anyhow::{Result, ensure};
+use crate::usage::ensure_usage;
+use anyhow::Result;
 use primer_net::Link;
 
 /// What does not need the model.
 pub(super) fn request(request: &Request) -> Result<()> {
-    ensure!(request.runs > 0, "at least one run is needed");
+    ensure_usage!(request.runs > 0, "at least one run is needed");
     for entrant in &request.entrants {
-        ensure!(
+        ensure_usage!(
             !entrant.is_comparator() || request.link == Link::Loopback,
             "scheme {} is extrapolated from the time of a small shape, and what the link {} adds does not grow as that does: measure it with \
              --link loopback, and add the link's time for its bytes and round trips",

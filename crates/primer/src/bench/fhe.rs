@@ -5,8 +5,7 @@
 //! that was asked for, whose operations are counted exactly.
 //!
 //! There is no bootstrapping here, and a model of many layers is too deep for any ring that one would run. Its figure is the kindest that can be
-//! defended: every layer in the ring that one layer needs, as if ciphertexts could be refreshed in between for nothing. That is a
-//! bound from below. What the model would take as one deep computation is said beside it.
+//! defended: every layer in the ring that one layer needs, as if ciphertexts could be refreshed in between for nothing. What the model would take as one deep computation is said beside it.
 //!
 //! Its seconds are the server's processor time, since the server does nearly all of the work: the client's own and the link's are not in them.
 

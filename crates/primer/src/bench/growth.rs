@@ -5,7 +5,8 @@
 
 use super::table::{Bytes, Row};
 use super::{Request, shapes};
-use anyhow::{Result, bail};
+use crate::usage::ensure_usage;
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 /// Layers that are measured.
@@ -60,26 +61,23 @@ impl Point {
 
 /// Refuses before the long work what could not be measured after it.
 pub(super) fn check(request: &Request) -> Result<()> {
-    let Some(layers) = shapes::layers(&request.model) else {
-        bail!(
-            "--growth is for the shapes with random weights; {} has the layers it has",
-            request.model
-        );
-    };
+    let (model, most) = (&request.model, LAYERS[LAYERS.len() - 1]);
+    let layers = shapes::layers(model);
+    ensure_usage!(
+        layers.is_some(),
+        "--growth is for the shapes with random weights; {model} has the layers it has"
+    );
     let comparator = request.entrants.iter().find(|e| e.is_comparator());
-    if let Some(comparator) = comparator {
-        bail!(
-            "--growth is for schemes that are run whole, not for the comparator {}",
-            comparator.name()
-        );
-    }
-    if layers < LAYERS[LAYERS.len() - 1] {
-        bail!(
-            "--growth measures up to {} layers, and {} has {layers}",
-            LAYERS[LAYERS.len() - 1],
-            request.model
-        );
-    }
+    ensure_usage!(
+        comparator.is_none(),
+        "--growth is for schemes that are run whole, not for the comparator {}",
+        comparator.map_or("", |c| c.name())
+    );
+    ensure_usage!(
+        layers >= Some(most),
+        "--growth measures up to {most} layers, and {model} has {}",
+        layers.unwrap_or(0)
+    );
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! The model that is measured: a shape with random weights, or one from a directory.
 
 use super::{Request, shapes};
-use anyhow::{Context, Result, ensure};
+use crate::usage::ensure_usage;
+use anyhow::{Context, Result};
 use primer_model::calibrate::calibrate;
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
@@ -72,7 +73,7 @@ impl Subject {
     pub(super) fn new(request: &Request) -> Result<Self> {
         let subject = Self::load(request)?;
         let shape = &subject.weights.shape;
-        ensure!(
+        ensure_usage!(
             (1..=shape.max_tokens()).contains(&request.tokens),
             "{} takes 1 to {} tokens, not {}",
             subject.name,
