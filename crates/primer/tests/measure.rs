@@ -174,17 +174,22 @@ fn what_cannot_be_measured_is_refused_at_once() {
     );
     fails(
         &mut bench(&["--model", &model, "--growth"]),
-        1,
+        2,
         &["--growth", "shapes"],
     );
     fails(
         &mut bench(&["--model", "bert-tiny", "--growth"]),
-        1,
+        2,
         &["up to 4", "bert-tiny has 3"],
     );
     fails(&mut bench(&["--schemes", "fp,magic"]), 2, &["magic"]);
     fails(&mut bench(&["--link", "moon"]), 2, &["moon", "wan"]);
     fails(&mut bench(&["--with", "x.json"]), 2, &["--report"]);
+    fails(
+        &mut bench(&["--schemes", "fp,gc", "--link", "wan"]),
+        2,
+        &["scheme gc", "link wan"],
+    );
     let nowhere = dir.path().join("missing/report.html").display().to_string();
     fails(
         &mut bench(&["--report", &nowhere]),
