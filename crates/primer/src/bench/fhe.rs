@@ -12,8 +12,9 @@
 use super::pair::pair;
 use super::party::{self, Measured, Outcome, PartyArgs};
 use super::subject::Subject;
-use super::table::{Bytes, Row, StepRow};
+use super::table::{Row, StepRow};
 use super::{Entrant, Plain, Request, middle};
+use crate::client::Bytes;
 use anyhow::{Context, Result};
 use primer_comparator_fhe::cost::{Estimate, Ring, Units};
 use primer_comparator_fhe::fit::fit;

@@ -8,8 +8,9 @@
 use super::pair::pair;
 use super::party::{self, Measured, Outcome, PartyArgs};
 use super::subject::Subject;
-use super::table::{Bytes, Row, StepRow};
+use super::table::{Row, StepRow};
 use super::{Entrant, Plain, Request, middle};
+use crate::client::Bytes;
 use anyhow::{Context, Result, ensure};
 use primer_comparator_gc::{Count, SMALL_TOKENS, client, server, small_shape};
 use primer_model::quantise::IntModel;

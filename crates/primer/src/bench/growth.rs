@@ -3,8 +3,9 @@
 //! Nothing here is extrapolated: a point is a model of that many layers, run whole, with its embedding and head. Of
 //! several runs the middle one counts, as in the table.
 
-use super::table::{Bytes, Row};
+use super::table::Row;
 use super::{Request, shapes};
+use crate::client::Bytes;
 use crate::usage::ensure_usage;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};

@@ -241,7 +241,7 @@ mod tests {
             offline_s: 1.0,
             online_s: 1.0,
             plaintext_s: 1.0,
-            bytes: table::Bytes {
+            bytes: crate::client::Bytes {
                 offline_up: 1,
                 offline_down: 1,
                 online_up: 1,

@@ -10,8 +10,9 @@
 use super::pair::pair;
 use super::party::{Measured, Outcome, StepSeconds};
 use super::subject::Subject;
-use super::table::{Bytes, Row, StepRow};
+use super::table::{Row, StepRow};
 use super::{Entrant, Plain, Request, middle};
+use crate::client::Bytes;
 use anyhow::{Context, Result, ensure};
 use primer_protocol::cost::{self, Parts};
 use primer_protocol::{Program, Reveal, Scheme};

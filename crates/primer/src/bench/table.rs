@@ -1,6 +1,7 @@
 //! What a measurement found, as `--json` prints it.
 
 use super::growth::Growth;
+use crate::client::Bytes;
 use crate::provenance::Provenance;
 use primer_net::Link;
 use primer_plan::graph::PaperStep;
@@ -78,26 +79,6 @@ pub struct Row {
     pub max_abs_logit_error: f64,
     /// Seconds by the paper's steps.
     pub steps: Vec<StepRow>,
-}
-
-/// Bytes of one inference by phase and direction.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Bytes {
-    /// From the client, before there is a text.
-    pub offline_up: u64,
-    /// To the client, before there is a text.
-    pub offline_down: u64,
-    /// From the client.
-    pub online_up: u64,
-    /// To the client.
-    pub online_down: u64,
-}
-
-impl Bytes {
-    /// All of them.
-    pub const fn total(&self) -> u64 {
-        self.offline_up + self.offline_down + self.online_up + self.online_down
-    }
 }
 
 /// One step of the paper's table.

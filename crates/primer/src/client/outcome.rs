@@ -2,9 +2,10 @@
 
 use primer_net::meter::Report;
 use primer_protocol::client::Answer;
+use serde::{Deserialize, Serialize};
 
-/// Bytes of frames, as the client counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Bytes of frames by phase and direction, as the client counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// Offline, from the client to the server.
     pub offline_up: u64,
@@ -17,6 +18,11 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.offline_up + self.offline_down + self.online_up + self.online_down
+    }
+
     pub(crate) fn offline(&mut self, report: &Report) {
         let traffic = report.under("offline");
         self.offline_up += traffic.bytes_sent;
