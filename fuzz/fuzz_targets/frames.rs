@@ -1,4 +1,5 @@
-//! Any bytes as what a peer sends, taken by every way of receiving: no more is held than was asked for.
+//! Any bytes as what a peer sends, taken by every way of receiving: no more is held than was asked
+//! for.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

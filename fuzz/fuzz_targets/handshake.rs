@@ -1,5 +1,6 @@
-//! The handshake, one party real, the other played by the fuzzer: bytes of its own, or the true first message with
-//! changes and bytes after it. Each party must end with an error: the peer never gets as far as its keys.
+//! The handshake, one party real, the other played by the fuzzer: bytes of its own, or the true
+//! first message with changes and bytes after it. Each party must end with an error: the peer never
+//! gets as far as its keys.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

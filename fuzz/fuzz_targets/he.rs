@@ -1,87 +1,98 @@
-//! Homomorphic messages: true ones with changes, or any bytes. What is accepted encodes to the same bytes, and an answer
-//! that is accepted can be decrypted or is refused.
+//! Homomorphic messages: true ones with changes, or any bytes. What is accepted encodes to the same
+//! bytes, a query that is accepted is answered, and an answer that is accepted can be decrypted or
+//! is refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::{Script, edited};
-use primer_he::evaluate::Evaluator;
-use primer_he::keys::{GaloisKeys, PublicKey, SecretKey};
-use primer_he::packing::layout::{Chunks, Layout};
-use primer_he::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
-use primer_he::packing::weights::PreparedWeights;
-use primer_he::params::Params;
+use primer_he::error::HeError;
+use primer_he::product::{
+    ClientKeys, EncodedWeights, Method, Product, Relation, ServerKeys, Weights,
+};
+use primer_he::recoded;
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
-use std::sync::{Arc, LazyLock};
+use std::sync::{LazyLock, Mutex};
 
 struct True {
-    params: Arc<Params>,
-    secret: SecretKey,
-    layout: Layout,
-    chunks: Chunks,
+    product: Product,
+    weights: EncodedWeights,
+    client: ClientKeys,
+    server: Mutex<ServerKeys>,
     messages: [Vec<u8>; 4],
 }
 
 const TOKENS: usize = 256;
 
 static TRUE: LazyLock<True> = LazyLock::new(|| {
-    let params = Params::products();
+    let relation = Relation::Dense {
+        rows: TOKENS,
+        inputs: 1,
+        outputs: 1,
+    };
+    let product = Product::new(&Method::tokens_first(), relation).unwrap();
     let rng = &mut Prg::new(&[1; 16]);
-    let secret = SecretKey::generate(&params, rng);
-    let layout = Layout::tokens_first(&params, TOKENS).unwrap();
-    let chunks = Chunks::even(&layout, 1);
-    let public = PublicKey::generate(&secret, rng);
-    let keys = GaloisKeys::generate(&secret, layout.rotations(), rng);
-    let one_key = GaloisKeys::generate(&secret, layout.rotations().into_iter().take(1), rng);
-    let matrix = Matrix::from_fn(TOKENS, 1, |t, _| t as u64);
-    let matrix = EncryptedMatrix::encrypt(&secret, &layout, &chunks, &matrix, rng).unwrap();
-    let messages = [
-        public.to_bytes(),
-        one_key.to_bytes(),
-        matrix.to_bytes(&params),
-    ];
-    let weights = PreparedWeights::dense(&params, &layout, &Matrix::from_fn(1, 1, |_, _| 3i16));
-    let mut evaluator = Evaluator::new(public, keys).unwrap();
-    let (answer, _) = evaluator
-        .linear(&matrix, &weights.unwrap(), None, rng)
-        .unwrap();
-    let [public, keys, matrix] = messages;
+    let client = ClientKeys::generate(&product.keys(), rng);
+    let mut keys = Vec::new();
+    let send = |_, bytes: &[u8]| {
+        keys.push(bytes.to_vec());
+        Ok::<_, HeError>(())
+    };
+    client.publish(rng, send).unwrap();
+    let mut sent = keys.clone().into_iter();
+    let receive = |_, _| Ok::<_, HeError>(sent.next().unwrap());
+    let mut server = ServerKeys::receive(&product.keys(), receive).unwrap();
+    // One rotation key is enough to play with, and faster to read: a header, how many, the keys.
+    let one = (keys[1].len() - 26) / product.keys().sets()[0].rotations().len();
+    keys[1].truncate(26 + one);
+    keys[1][22..26].copy_from_slice(&1u32.to_le_bytes());
+    let [public, rotations] = keys.try_into().unwrap();
+
+    let value = Matrix::from_fn(TOKENS, 1, |t, _| t as u64);
+    let query = product.queries()[0].encrypt(&client, &value, rng).unwrap();
+    let received = product.queries()[0].read(&query).unwrap();
+    let weights = Weights::Dense(&Matrix::from_fn(1, 1, |_, _| 3));
+    let weights = product.prepare(weights).unwrap();
+    let mask = Matrix::zeros(TOKENS, 1);
+    let answer = product.answer(&mut server, &[&received], &weights, &mask, rng);
     True {
-        messages: [public, keys, matrix, answer.to_bytes(&params)],
-        params,
-        secret,
-        layout,
-        chunks,
+        messages: [public, rotations, query, answer.unwrap()],
+        server: Mutex::new(server),
+        product,
+        weights,
+        client,
     }
 });
 
 fuzz_target!(|bytes: &[u8]| {
     let True {
-        params,
-        secret,
-        layout,
-        chunks,
+        product,
+        weights,
+        client,
+        server,
         messages,
     } = &*TRUE;
     let mut script = Script(bytes);
     let choice = script.byte();
-    let kind = usize::from(choice & 3);
+    let kind = choice & 3;
     let told = match choice & 4 {
         // Headers are short, so their bytes are places worth a visit.
-        0 => edited(&messages[kind], &[0], &mut script),
+        0 => edited(&messages[usize::from(kind)], &[0], &mut script),
         _ => script.0.to_vec(),
     };
-    let again = match kind {
-        0 => PublicKey::from_bytes(params, &told).map(|key| key.to_bytes()),
-        1 => GaloisKeys::from_bytes(params, &told).map(|keys| keys.to_bytes()),
-        2 => EncryptedMatrix::from_bytes(params, layout, chunks, &told)
-            .map(|matrix| matrix.to_bytes(params)),
-        _ => EncryptedAnswer::from_bytes(params, layout, chunks, &told).map(|answer| {
-            let _ = answer.decrypt(secret);
-            answer.to_bytes(params)
-        }),
-    };
-    if let Ok(again) = again {
+    if let Ok(again) = recoded(kind, product.method().params(), (TOKENS, 1), &told) {
         assert!(again == told, "one value, one encoding");
+    }
+    match kind {
+        2 => {
+            if let Ok(received) = product.queries()[0].read(&told) {
+                let (rng, mask) = (&mut Prg::new(&[2; 16]), Matrix::zeros(TOKENS, 1));
+                let mut server = server.lock().unwrap();
+                let answer = product.answer(&mut server, &[&received], weights, &mask, rng);
+                assert!(answer.is_ok(), "any ciphertext can be computed with");
+            }
+        }
+        3 => drop(product.decrypt(client, &told)),
+        _ => {}
     }
 });

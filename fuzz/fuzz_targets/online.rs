@@ -1,7 +1,8 @@
-//! The online phase with a stored bundle: what the peer says is changed, or the bundle is, as if a store had not noticed.
+//! The online phase with a stored bundle: what the peer says is changed, or the bundle is, as if a
+//! store had not noticed.
 //!
-//! The sessions are recorded before fuzzing begins: their keys and offline phases take most of a minute with the
-//! sanitiser, which an input's time-out must not count.
+//! The sessions are recorded before fuzzing begins: their keys and offline phases take most of a
+//! minute with the sanitiser, which an input's time-out must not count.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! A stored bundle with changes: what comes out is what went in, or an error. And any bytes as records of the index.
+//! A stored bundle with changes: what comes out is what went in, or an error. And any bytes as
+//! records of the index.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

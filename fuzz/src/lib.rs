@@ -1,8 +1,8 @@
 //! What the targets share: edits of true messages, and whole sessions recorded to be edited.
 //!
-//! Most messages begin with fingerprints or follow from earlier ones, so that bytes out of thin air are refused at the
-//! door. The targets therefore take a true message or a true session, made at the start from fixed seeds, and the
-//! fuzzer's bytes say how to change it: [`edited`].
+//! Most messages begin with fingerprints or follow from earlier ones, so that bytes out of thin air
+//! are refused at the door. The targets therefore take a true message or a true session, made at
+//! the start from fixed seeds, and the fuzzer's bytes say how to change it: [`edited`].
 
 pub mod sessions;
 
@@ -35,8 +35,8 @@ impl Script<'_> {
     }
 }
 
-/// A copy of `whole`, changed as the script says: bits flipped, bytes replaced, put in, taken out or cut off. `marks` are
-/// places worth a visit, the beginnings of frames for instance.
+/// A copy of `whole`, changed as the script says: bits flipped, bytes replaced, put in, taken out
+/// or cut off. `marks` are places worth a visit, the beginnings of frames for instance.
 pub fn edited(whole: &[u8], marks: &[usize], script: &mut Script<'_>) -> Vec<u8> {
     let mut out = whole.to_vec();
     while !script.0.is_empty() && !out.is_empty() {

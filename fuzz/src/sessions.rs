@@ -81,7 +81,7 @@ impl Greeting {
 
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
         let plan = seed(prepared).plan(TOKENS).expect("the seed has a plan");
-        let program = Program::new(plan, scheme, reveal).expect("a small plan");
+        let program = Program::received(plan, scheme, reveal).expect("a small plan");
         let said = |heard: Vec<u8>, play: &dyn Fn(&mut Channel)| {
             let heard_from_us = Arc::new(Mutex::new(Vec::new()));
             let mut channel = Channel::over(Kept(Arc::clone(&heard_from_us)), Cursor::new(heard));
@@ -137,7 +137,8 @@ pub fn peer_says(bytes: Vec<u8>) -> Channel {
     Channel::over(sink(), Cursor::new(bytes))
 }
 
-/// The client until it fails or has its answer; `prepared` is called between the phases, with the bundle.
+/// The client until it fails or has its answer; `prepared` is called between the phases, with the
+/// bundle.
 fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8])) -> Result<()> {
     let mut session = ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16]))?;
     let mut bundle = Vec::new();
@@ -188,7 +189,8 @@ fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) ->
 }
 
 impl Session {
-    /// A session of each kind of attention, with the small prepared models that are among the seeds.
+    /// A session of each kind of attention, with the small prepared models that are among the
+    /// seeds.
     pub fn both() -> [Self; 2] {
         let (label, span) = (
             include_bytes!("../corpus/prepared/classify"),
@@ -200,12 +202,12 @@ impl Session {
         ]
     }
 
-    /// Plays a session, and checks that what was said online can be played back: a target whose true session fails
-    /// would find nothing.
+    /// Plays a session, and checks that what was said online can be played back: a target whose
+    /// true session fails would find nothing.
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
         let model = Arc::new(seed(prepared));
         let plan = model.plan(TOKENS).expect("the seed has a plan");
-        let program = Program::new(plan, scheme, reveal).expect("a small plan");
+        let program = Program::received(plan, scheme, reveal).expect("a small plan");
         let model = ServerModel::new(model, &program).expect("the plan's own model");
 
         let (to_server, at_server) = pipe().unwrap();

@@ -1,5 +1,6 @@
-//! The comparator's figures: a whole inference of a small model on ciphertexts, how well its cost is predicted, and what
-//! BERT-base would cost. `cargo run --release -p primer-comparator-fhe --example fhe_figures [HIDDEN [TOKENS]]`
+//! The comparator's figures: a whole inference of a small model on ciphertexts, how well its cost
+//! is predicted, and what BERT-base would cost. `cargo run --release -p primer-comparator-fhe
+//! --example fhe_figures [HIDDEN [TOKENS]]`
 
 use primer_comparator_fhe::arithmetic::{Operation, Place};
 use primer_comparator_fhe::cost::{Estimate, Ring, Units};
@@ -63,7 +64,8 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let setup = Setup::new(&shape, tokens, &degrees)?;
     let params = &*setup.params;
     println!(
-        "hidden {hidden}, 2 heads, {tokens} tokens, vocabulary {}: depth {}, degree {}, {} + {} primes ({:.0} bits), {} digits, {} keys",
+        "hidden {hidden}, 2 heads, {tokens} tokens, vocabulary {}: depth {}, degree {}, \
+         {} + {} primes ({:.0} bits), {} digits, {} keys",
         shape.vocab,
         setup.counted.depth,
         params.degree(),
@@ -124,7 +126,9 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         )?;
         let ring = &estimate.ring;
         println!(
-            "\n{name}, 30 tokens{}: depth {}, degree 2^{}, {} primes, {} digits: {:.0} s; keys {} ({:.1} GB in memory, {:.1} GB sent), input {:.2} GB, one ciphertext {:.1} MB",
+            "\n{name}, 30 tokens{}: depth {}, degree 2^{}, {} primes, {} digits: {:.0} s; \
+             keys {} ({:.1} GB in memory, {:.1} GB sent), input {:.2} GB, \
+             one ciphertext {:.1} MB",
             if estimate.extrapolated {
                 ", EXTRAPOLATED"
             } else {

@@ -1,8 +1,8 @@
 //! The operations that a walk is made of, and their count.
 //!
-//! A walk ([`crate::walk`]) is written once, against [`Arithmetic`]. The server runs it on ciphertexts
-//! ([`crate::ckks::evaluate::Evaluator`]), the cost estimate on nothing but levels ([`Counting`]): what is counted is
-//! what would be done.
+//! A walk ([`crate::walk`]) is written once, against [`Arithmetic`]. The server runs it on
+//! ciphertexts ([`crate::ckks::evaluate::Evaluator`]), the cost estimate on nothing but levels
+//! ([`Counting`]): what is counted is what would be done.
 
 use primer_plan::graph::PaperStep;
 use std::collections::BTreeMap;
@@ -28,7 +28,8 @@ impl Default for Place {
 /// An operation on ciphertexts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// A vector in the clear becomes a polynomial. Could be done once for a model, at the price of its memory.
+    /// A vector in the clear becomes a polynomial. Could be done once for a model, at the price of
+    /// its memory.
     Encoding,
     /// A ciphertext times an encoded vector, added to a sum.
     PlainProduct,

@@ -1,9 +1,9 @@
 //! Polynomials in Chebyshev's basis on an interval, and how they are fitted.
 //!
-//! A polynomial of degree `2^k - 1` of a number `u` in `[-1, 1]` is evaluated in `k` levels: split it as
-//! `p = a·T_g + b` with `g = 2^(k-1)` and both parts of degree below `g`, and go on until the parts are
-//! linear; `T_2g = 2·T_g² - 1`. The linear map that takes the interval to `[-1, 1]` costs no level: the
-//! weights of the step before carry it.
+//! A polynomial of degree `2^k - 1` of a number `u` in `[-1, 1]` is evaluated in `k` levels: split
+//! it as `p = a·T_g + b` with `g = 2^(k-1)` and both parts of degree below `g`, and go on until the
+//! parts are linear; `T_2g = 2·T_g² - 1`. The linear map that takes the interval to `[-1, 1]` costs
+//! no level: the weights of the step before carry it.
 
 /// A polynomial on an interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +59,8 @@ impl Chebyshev {
         self.coefficients[0] + u * next - after
     }
 
-    /// The polynomial that is nearest to a function in the sum of weighted squares over given points.
+    /// The polynomial that is nearest to a function in the sum of weighted squares over given
+    /// points.
     ///
     /// # Panics
     /// If the interval is empty or the points do not determine the polynomial.
@@ -104,7 +105,8 @@ pub fn depth(degree: usize) -> usize {
     (degree + 1).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Points of an interval that crowd at its ends, as many as asked for, each with the same share of a weight.
+/// Points of an interval that crowd at its ends, as many as asked for, each with the same share of
+/// a weight.
 pub fn nodes(low: f64, high: f64, count: usize, weight: f64) -> impl Iterator<Item = (f64, f64)> {
     (0..count).map(move |i| {
         let angle = std::f64::consts::PI * (i as f64 + 0.5) / count as f64;

@@ -1,7 +1,9 @@
-//! What an operation costs at a level, from what this machine takes for its parts; and models that are too deep to run.
+//! What an operation costs at a level, from what this machine takes for its parts; and models that
+//! are too deep to run.
 //!
-//! Every operation is a number of transforms, passes and sums of products over limbs of `N` numbers. With `m` limbs, `α`
-//! key-switching primes and `d` digits, of which `a = ⌈m/α⌉` are in use:
+//! Every operation is a number of transforms, passes and sums of products over limbs of `N`
+//! numbers. With `m` limbs, `α` key-switching primes and `d` digits, of which `a = ⌈m/α⌉` are in
+//! use:
 //!
 //! | operation | transforms | other |
 //! |---|---|---|
@@ -13,9 +15,10 @@
 //! | key switching of a rotation | `2·(m + α)` | `d·(m + α)` inner terms, `2m·(α + 1)` terms, `4m` passes |
 //! | relinearisation | both of the above | |
 //!
-//! [`Units::measure`] measures the parts on one thread; [`Units::seconds`] adds them up. Rings beyond the largest that this crate runs are
-//! extrapolated: transforms as `N·log N`, the rest as `N`, with no allowance for caches that such limbs leave behind, and a
-//! security limit that doubles with the degree. No bootstrapping: a deep model is one deep computation.
+//! [`Units::measure`] measures the parts on one thread; [`Units::seconds`] adds them up. Rings
+//! beyond the largest that this crate runs are extrapolated: transforms as `N·log N`, the rest as
+//! `N`, with no allowance for caches that such limbs leave behind, and a security limit that
+//! doubles with the degree. No bootstrapping: a deep model is one deep computation.
 //! [`Estimate::refreshed`] is the cost if refreshing between layers were free.
 
 use crate::arithmetic::{Count, Operation, Place};
@@ -23,7 +26,7 @@ use crate::ckks::params::{BASE, Params, SECURITY_TABLE, special_primes};
 use crate::error::FheError;
 use crate::polynomials::Degrees;
 use crate::setup::{Counted, fitting_digits};
-use primer_he::kernel::{elementwise, inner};
+use primer_lattice::kernel::{elementwise, inner};
 use primer_net::clock::ThreadClock;
 use primer_plan::shape::Shape;
 use std::collections::BTreeMap;
@@ -98,7 +101,8 @@ pub struct Units {
     pub inner: f64,
 }
 
-/// The least processor time of some work in several runs, in nanoseconds. The clock is coarse, so a run is many in a row.
+/// The least processor time of some work in several runs, in nanoseconds. The clock is coarse, so a
+/// run is many in a row.
 fn best(mut work: impl FnMut()) -> f64 {
     let time = |_| {
         let (started, clock) = (Instant::now(), ThreadClock::start());
@@ -260,8 +264,9 @@ impl Estimate {
         self.seconds.values().sum()
     }
 
-    /// Seconds of a model with so many of this estimate's layers if ciphertexts could be refreshed between layers for
-    /// nothing, once a layer: what is inside layers that many times, the rest once.
+    /// Seconds of a model with so many of this estimate's layers if ciphertexts could be refreshed
+    /// between layers for nothing, once a layer: what is inside layers that many times, the rest
+    /// once.
     pub fn refreshed(&self, layers: usize) -> f64 {
         let inside = |inside: bool| -> f64 {
             let places = self

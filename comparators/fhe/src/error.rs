@@ -15,7 +15,8 @@ pub enum FheError {
     },
     /// The modulus is too large for 128-bit security at this degree.
     #[error(
-        "a modulus of {bits} bits is below 128-bit security at ring degree {degree}: at most {limit} bits"
+        "a modulus of {bits} bits is below 128-bit security at ring degree {degree}: \
+         at most {limit} bits"
     )]
     Insecure {
         /// The degree.

@@ -3,10 +3,12 @@
 use crate::arithmetic::Arithmetic;
 use crate::packing::lowered;
 
-/// Polynomials in Chebyshev's basis of numbers in `[-1, 1]`, one for each class of slots; [`crate::chebyshev`] says how.
+/// Polynomials in Chebyshev's basis of numbers in `[-1, 1]`, one for each class of slots;
+/// [`crate::chebyshev`] says how.
 ///
 /// # Panics
-/// If there is no polynomial, they are not all of the same length, or the vector has fewer levels than they take.
+/// If there is no polynomial, they are not all of the same length, or the vector has fewer levels
+/// than they take.
 pub fn evaluate<A: Arithmetic>(
     a: &mut A,
     x: &A::Value,

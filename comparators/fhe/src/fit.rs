@@ -1,21 +1,23 @@
 //! From a calibration text to polynomials.
 //!
-//! Layers are taken in the graph's order. The float model runs over the text with polynomials in the layers before and exact
-//! functions from there on, what reaches the layer's stops is kept, and their polynomials are fitted by least squares to what
-//! they will meet, errors of the layers below included. A small weight on the whole of a widened range keeps it from
-//! running away between and beside the samples. (All polynomials at once, fitted to what exact functions make, do not
-//! work: errors of one layer leave the ranges of the next, and after two layers nothing is left.)
+//! Layers are taken in the graph's order. The float model runs over the text with polynomials in
+//! the layers before and exact functions from there on, what reaches the layer's stops is kept, and
+//! their polynomials are fitted by least squares to what they will meet, errors of the layers below
+//! included. A small weight on the whole of a widened range keeps it from running away between and
+//! beside the samples. (All polynomials at once, fitted to what exact functions make, do not work:
+//! errors of one layer leave the ranges of the next, and after two layers nothing is left.)
 
 use crate::chebyshev::{Chebyshev, nodes};
 use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax, class};
-use primer_model::float::{self, Exact, Functions, Observer, Stop};
+use primer_model::float::{self, Exact, Functions, Observer, StopPoint};
 use primer_model::fold::FloatWeights;
 use primer_model::text::Input;
 use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::shape::Shape;
 use primer_ring::matrix::Matrix;
 
-/// Most inputs of a calibration text that are used, evenly spread: the model runs over them once for every layer.
+/// Most inputs of a calibration text that are used, evenly spread: the model runs over them once
+/// for every layer.
 const INPUTS: usize = 128;
 /// Most samples kept of one value.
 const MOST: usize = 200_000;
@@ -23,8 +25,8 @@ const MOST: usize = 200_000;
 const MARGIN: f64 = 1.5;
 /// How far beyond the sums of squares that were seen a root goes.
 const ROOT_MARGIN: f64 = 2.0;
-/// How far beyond the sums that were seen a reciprocal goes. Nothing else runs away as often: a score that is three larger
-/// than any before makes a sum eight times as large.
+/// How far beyond the sums that were seen a reciprocal goes. Nothing else runs away as often: a
+/// score that is three larger than any before makes a sum eight times as large.
 const SUM_MARGIN: f64 = 16.0;
 /// Weight of the range as a whole, that of all samples being 1.
 const FLOOR: f64 = 0.02;
@@ -65,7 +67,8 @@ impl Seen {
         }
     }
 
-    /// The samples of both classes; where only the first token gets anywhere, the others are told the same.
+    /// The samples of both classes; where only the first token gets anywhere, the others are told
+    /// the same.
     fn both(&self) -> [&Samples; 2] {
         let [first, others] = &self.classes;
         let nothing = others.range.is_none() && others.rows.is_empty();
@@ -114,7 +117,7 @@ impl Observer for Layer {
 struct Begun<'a>(&'a Polynomials);
 
 impl Functions for Begun<'_> {
-    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>) {
+    fn apply(&self, stop: &StopPoint<'_>, x: &mut Matrix<f32>) {
         match &self.0.by_value[stop.input.index()] {
             Some(_) => self.0.apply(stop, x),
             None => Exact.apply(stop, x),
@@ -234,7 +237,8 @@ fn softmax(shape: &Shape, degrees: &Degrees, samples: &Samples) -> Vec<HeadSoftm
         let sums: Vec<f64> = rows().map(|(_, row)| sum(row)).collect();
         let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
         let high = SUM_MARGIN * sums.iter().copied().fold(0.0, f64::max);
-        // A polynomial of degree d follows a reciprocal over a range of about d²; what is below fades.
+        // A polynomial of degree d follows a reciprocal over a range of about d²; what is below
+        // fades.
         let most = ((degrees.reciprocal + 1) as f64).powi(2);
         let low = (least / SUM_MARGIN).max(high / most);
         let within: Vec<f64> = sums.into_iter().filter(|sum| *sum >= low).collect();

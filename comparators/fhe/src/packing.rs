@@ -1,10 +1,12 @@
 //! Matrices in slots: one packing for all steps, and what is linear in it.
 //!
-//! A matrix of `T` tokens (a power of two) and `w` features (padded to a power of two) lies in a vector tokens-first: slot `s`
-//! holds token `s mod T` and feature `(s/T) mod w`, over and over. Because the content repeats, rotating by `r·T` rotates the
-//! features cyclically whatever their number, with no masks: sums over features are rotations and additions, and a
-//! product with a matrix is the sum over diagonals of a rotation times a vector in the clear, in baby and giant steps
-//! (Halevi and Shoup 2014). A matrix that is too wide for one vector takes several, each of the largest width.
+//! A matrix of `T` tokens (a power of two) and `w` features (padded to a power of two) lies in a
+//! vector tokens-first: slot `s` holds token `s mod T` and feature `(s/T) mod w`, over and over.
+//! Because the content repeats, rotating by `r·T` rotates the features cyclically whatever their
+//! number, with no masks: sums over features are rotations and additions, and a product with a
+//! matrix is the sum over diagonals of a rotation times a vector in the clear, in baby and giant
+//! steps (Halevi and Shoup 2014). A matrix that is too wide for one vector takes several, each of
+//! the largest width.
 
 use crate::arithmetic::Arithmetic;
 
@@ -96,7 +98,8 @@ pub fn linear<A: Arithmetic>(
 
 /// Every token's row moved to the token `shift` places before it, cyclically; one level.
 ///
-/// A rotation by `shift` carries the last tokens of a feature into the next one, so two rotations complete each other.
+/// A rotation by `shift` carries the last tokens of a feature into the next one, so two rotations
+/// complete each other.
 pub fn shift_tokens<A: Arithmetic>(
     a: &mut A,
     tokens: usize,

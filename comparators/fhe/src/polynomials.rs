@@ -1,23 +1,26 @@
 //! Polynomials in the place of a model's non-linear functions.
 //!
-//! Homomorphic encryption adds and multiplies; everything else has to become a polynomial of low degree on
-//! the range that a calibration text shows. A set of [`Polynomials`] belongs to one model and has one for every stop:
+//! Homomorphic encryption adds and multiplies; everything else has to become a polynomial of low
+//! degree on the range that a calibration text shows. A set of [`Polynomials`] belongs to one model
+//! and has one for every stop:
 //!
-//! * **Softmax.** There is no maximum to take off, only a constant of each head. Then `exp(x) ≈ (1 + x/2^r)^(2^r)` by
-//!   `r` squarings, and the reciprocal of the row's sum by a polynomial of each head on the range of sums that was seen.
-//!   Sums below that range give probabilities that are too small in all: the row fades. Taking off the row's mean first
-//!   was tried: sums vary as much as without.
+//! * **Softmax.** There is no maximum to take off, only a constant of each head. Then
+//!   `exp(x) ≈ (1 + x/2^r)^(2^r)` by `r` squarings, and the reciprocal of the row's sum by a
+//!   polynomial of each head on the range of sums that was seen. Sums below that range give
+//!   probabilities that are too small in all: the row fades. Taking off the row's mean first was
+//!   tried: sums vary as much as without.
 //! * **Activation, reciprocal root, tangent**: one polynomial each and for each layer.
 //!
-//! Each of them twice: for the first token and for all others. BERTs let the first token's norm grow a hundred times
-//! beyond the others', which is too wide for one polynomial of low degree; where a token stands is public, so telling
-//! them apart costs nothing.
+//! Each of them twice: for the first token and for all others. BERTs let the first token's norm
+//! grow a hundred times beyond the others', which is too wide for one polynomial of low degree;
+//! where a token stands is public, so telling them apart costs nothing.
 //!
-//! Out of range nothing good happens: a polynomial runs away with the power of its degree, and there is nobody to notice.
-//! Ranges are widened by a margin for that reason, which costs precision inside.
+//! Out of range nothing good happens: a polynomial runs away with the power of its degree, and
+//! there is nobody to notice. Ranges are widened by a margin for that reason, which costs precision
+//! inside.
 
 use crate::chebyshev::{self, Chebyshev};
-use primer_model::float::{Functions, Stop};
+use primer_model::float::{Functions, StopPoint};
 use primer_plan::graph::StopFunction;
 use primer_ring::matrix::Matrix;
 
@@ -45,7 +48,8 @@ impl Degrees {
         root: 3,
         tanh: 3,
     };
-    /// The default: the most accurate that leaves a whole model of one layer within the largest secure ring.
+    /// The default: the most accurate that leaves a whole model of one layer within the largest
+    /// secure ring.
     pub const MIDDLE: Self = Self {
         activation: 15,
         squarings: 6,
@@ -175,7 +179,7 @@ impl Polynomials {
 }
 
 impl Functions for Polynomials {
-    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>) {
+    fn apply(&self, stop: &StopPoint<'_>, x: &mut Matrix<f32>) {
         let value = stop.input.index();
         match stop.function {
             StopFunction::Requantise => {}

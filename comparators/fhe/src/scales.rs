@@ -1,4 +1,5 @@
-//! What the weights before a polynomial carry for it, so that its numbers lie in `[-1, 1]` at no cost.
+//! What the weights before a polynomial carry for it, so that its numbers lie in `[-1, 1]` at no
+//! cost.
 
 use crate::chebyshev::Chebyshev;
 use crate::polynomials::{HeadSoftmax, Polynomials, Softmax};
@@ -24,7 +25,8 @@ pub(crate) fn start_gain(head: &HeadSoftmax, squarings: usize) -> f64 {
 /// How a value goes into its polynomial.
 #[derive(Clone)]
 pub(crate) struct Into {
-    /// What it is multiplied with; for queries one factor for each head, and none for heads that are padding.
+    /// What it is multiplied with; for queries one factor for each head, and none for heads that
+    /// are padding.
     gains: Vec<f64>,
     /// What is added.
     pub(crate) shift: f64,
@@ -47,19 +49,9 @@ pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]>
         shift,
     };
     let mut into = vec![[one(1.0, 0.0), one(1.0, 0.0)]; graph.values.len()];
-    // The accumulator behind a fixed value.
-    let behind = |fixed: ValueId| {
-        let mut steps = graph.steps.iter();
-        let made = steps.find_map(|step| match step.op {
-            Op::Stop { input, output, .. } if output == fixed => Some(input),
-            _ => None,
-        });
-        made.expect("fixed values come from stops").index()
-    };
-    let mut squares = vec![None; graph.values.len()];
+    let behind = |fixed: ValueId| graph.accumulator_of(fixed).index();
     for step in &graph.steps {
         match step.op {
-            Op::SquareSum { input, output } => squares[output.index()] = Some(input),
             Op::Stop {
                 function, input, ..
             } => match function {
@@ -69,7 +61,9 @@ pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]>
                     into[input.index()] = polynomials.map(|p| one(slope(p), p.normalise(0.0)));
                 }
                 StopFunction::InverseRoot => {
-                    let centred = squares[input.index()].expect("roots follow sums of squares");
+                    let Op::SquareSum { input: centred, .. } = graph.maker(input).op else {
+                        unreachable!("a root is taken of a sum of squares")
+                    };
                     let polynomials = polynomials.plain(input.index()).each_ref();
                     into[behind(centred)] = polynomials.map(|p| one(root_gain(p), 0.0));
                 }

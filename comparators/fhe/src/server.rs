@@ -7,7 +7,7 @@ use crate::error::FheError;
 use crate::packing::{Packed, capacity};
 use crate::polynomials::Polynomials;
 use crate::setup::Setup;
-use crate::walk::{Inputs, Walk, input_width};
+use crate::walk::{Inputs, PackedWalk, input_width};
 use crate::wire;
 use primer_model::fold::FloatWeights;
 use primer_net::Channel;
@@ -17,7 +17,8 @@ use primer_plan::times::Times;
 pub struct Outcome {
     /// Operations by step and level.
     pub count: Count,
-    /// Seconds of processor time by the steps of the paper's table: the server waits for nobody in between.
+    /// Seconds of processor time by the steps of the paper's table: the server waits for nobody in
+    /// between.
     pub times: Times,
 }
 
@@ -52,7 +53,8 @@ pub fn run(
         mask: wire::receive_ciphertext(channel, params)?,
     };
     let mut evaluator = Evaluator::new(&keys);
-    let answer = Walk::new(&mut evaluator, &setup.graph, Some(weights), polynomials).run(&inputs);
+    let answer =
+        PackedWalk::new(&mut evaluator, &setup.graph, Some(weights), polynomials).run(&inputs);
     let (count, times) = evaluator.finish();
     wire::send_answer(channel, params, &answer)?;
     Ok(Outcome { count, times })

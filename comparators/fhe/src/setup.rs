@@ -1,7 +1,9 @@
-//! What both parties derive from public facts: parameters, keys, messages and the count of operations.
+//! What both parties derive from public facts: parameters, keys, messages and the count of
+//! operations.
 //!
-//! Shape, tokens and degrees of the polynomials fix the whole computation. Its depth fixes the levels, and with the security
-//! table the ring; the rotations that occur are those that get a key, and no others.
+//! Shape, tokens and degrees of the polynomials fix the whole computation. Its depth fixes the
+//! levels, and with the security table the ring; the rotations that occur are those that get a key,
+//! and no others.
 
 use crate::arithmetic::{Count, Counting};
 use crate::chebyshev::Chebyshev;
@@ -9,7 +11,7 @@ use crate::ckks::params::{BASE, MAX_DIGITS, MAX_SPECIAL, Params, SECURITY_TABLE,
 use crate::error::FheError;
 use crate::packing::{Packed, capacity};
 use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax};
-use crate::walk::{Inputs, Walk, input_width};
+use crate::walk::{Inputs, PackedWalk, input_width};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::shape::{Head, Shape};
 use std::collections::BTreeSet;
@@ -72,8 +74,8 @@ impl Counted {
     /// Counts an inference of a classifier over some tokens, in vectors of so many numbers.
     ///
     /// # Errors
-    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for such vectors or has
-    /// more labels than one holds.
+    /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for
+    /// such vectors or has more labels than one holds.
     pub fn of(
         shape: &Shape,
         tokens: usize,
@@ -121,7 +123,7 @@ impl Counted {
                 },
                 mask: top,
             };
-            let bottom = Walk::new(&mut counting, &graph, None, &polynomials).run(&inputs);
+            let bottom = PackedWalk::new(&mut counting, &graph, None, &polynomials).run(&inputs);
             (counting, bottom)
         };
         // More levels than any model has, to find out how many it takes.
@@ -156,7 +158,8 @@ impl Setup {
     /// The set-up of a classifier over some tokens.
     ///
     /// # Errors
-    /// [`FheError::TooDeep`] if no parameters in the security table have the levels; else as [`Counted::of`].
+    /// [`FheError::TooDeep`] if no parameters in the security table have the levels; else as
+    /// [`Counted::of`].
     pub fn new(shape: &Shape, tokens: usize, degrees: &Degrees) -> Result<Self, FheError> {
         let mut deepest = (0, 0);
         for (degree, bits) in SECURITY_TABLE {

@@ -121,7 +121,8 @@ fn totals(counted: &Counted) -> [usize; 8] {
 fn counts_and_limits() {
     let degrees = Degrees::MIDDLE;
     let counted = Counted::of(&shape(32, 2), 8, &degrees, 32_768).unwrap();
-    // Two more for the embedding and the head's linear maps, three LayerNorms, and so on: a change must be meant.
+    // Two more for the embedding and the head's linear maps, three LayerNorms, and so on: a change
+    // must be meant.
     assert_eq!(counted.depth, 44);
     let depth = |degrees: &Degrees, layers: usize| {
         let shape = Shape {
@@ -181,7 +182,8 @@ fn hostile_messages_are_refused() {
     let setup = toy(&shape, &degrees, 4, 512);
     let key = Kind::new(0x60, "evaluation key");
     let length = wire::key_bytes(&setup.params);
-    // All ones: no residue is below its prime. One byte short: refused before anything is allocated.
+    // All ones: no residue is below its prime. One byte short: refused before anything is
+    // allocated.
     for (payload, fault) in [
         (vec![0xff; length], "residue"),
         (vec![0; length - 1], "bytes"),

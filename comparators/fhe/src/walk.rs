@@ -2,14 +2,16 @@
 //!
 //! The client's one-hot rows (word and type) go in, logits come out. How the steps become levels:
 //!
-//! * **Linear maps** take one. Whatever scales or shifts their result on the way into a polynomial is carried by
-//!   their weights, so polynomials see numbers in `[-1, 1]` for nothing.
-//! * **LayerNorm**: squares, a sum over features by rotations, the polynomial of the reciprocal root, one product.
-//! * **Scores**: for every distance `δ` between query and key, keys are shifted by `δ` tokens (one level) and multiplied with
-//!   the queries; the sum over a head's features is by rotations, as the head is the fastest index of a feature. There is
-//!   one vector for each `δ`.
-//! * **Softmax**: squarings, the masked sum, the reciprocal's polynomial, whose coefficients are each head's own. The
-//!   division waits until values have been mixed: that saves a level, as both run side by side.
+//! * **Linear maps** take one. Whatever scales or shifts their result on the way into a polynomial
+//!   is carried by their weights, so polynomials see numbers in `[-1, 1]` for nothing.
+//! * **LayerNorm**: squares, a sum over features by rotations, the polynomial of the reciprocal
+//!   root, one product.
+//! * **Scores**: for every distance `δ` between query and key, keys are shifted by `δ` tokens (one
+//!   level) and multiplied with the queries; the sum over a head's features is by rotations, as the
+//!   head is the fastest index of a feature. There is one vector for each `δ`.
+//! * **Softmax**: squarings, the masked sum, the reciprocal's polynomial, whose coefficients are
+//!   each head's own. The division waits until values have been mixed: that saves a level, as both
+//!   run side by side.
 //! * **Padding** is private: the client sends its mask encrypted.
 
 use crate::arithmetic::{Arithmetic, Place};
@@ -20,6 +22,7 @@ use crate::polynomials::{Polynomials, Softmax, class};
 use crate::scales::{Into, root_gain, scales, slope, start_gain};
 use primer_model::fold::{FloatWeight, FloatWeights};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
+use primer_plan::role::ValueRole;
 use primer_plan::shape::{Head, Shape};
 
 /// What the client sends: vectors at the top level.
@@ -50,7 +53,8 @@ impl Widths {
         }
     }
 
-    /// Where a feature of queries, keys and values lies: heads side by side become the fastest index.
+    /// Where a feature of queries, keys and values lies: heads side by side become the fastest
+    /// index.
     fn attention(&self, shape: &Shape, j: usize) -> Option<usize> {
         let (head, feature) = (j % self.heads, j / self.heads);
         (head < shape.heads && feature < shape.head_size())
@@ -71,7 +75,7 @@ enum Held<V> {
 }
 
 /// The model that is walked; a count needs no weights.
-pub struct Walk<'a, A: Arithmetic> {
+pub struct PackedWalk<'a, A: Arithmetic> {
     arithmetic: &'a mut A,
     graph: &'a Graph,
     weights: Option<&'a FloatWeights>,
@@ -82,11 +86,12 @@ pub struct Walk<'a, A: Arithmetic> {
     values: Vec<Option<Held<A::Value>>>,
 }
 
-impl<'a, A: Arithmetic> Walk<'a, A> {
+impl<'a, A: Arithmetic> PackedWalk<'a, A> {
     /// A walk over a classifier's graph.
     ///
     /// # Panics
-    /// If the tokens are not a power of two, the model is no classifier, or its width does not fit one vector.
+    /// If the tokens are not a power of two, the model is not a classifier, or its width does not
+    /// fit one vector.
     pub fn new(
         arithmetic: &'a mut A,
         graph: &'a Graph,
@@ -224,10 +229,11 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
         let (shape, tokens) = (&self.graph.shape, self.graph.tokens);
         let into = self.into[output.index()].clone();
         let value = self.graph.value(output);
-        let name = value.name.rsplit('.').nth(1).unwrap_or_default();
-        let reads = self.graph.value(terms[0].input).name.as_str();
-        let projects = ["query", "key", "value"].contains(&name);
-        let attention = reads.ends_with(".attention");
+        let projects = matches!(
+            value.role,
+            ValueRole::Query | ValueRole::Key | ValueRole::Value
+        );
+        let attention = self.graph.value(terms[0].input).role == ValueRole::Mixed;
         let first_only = value.rows == 1;
         let width = if projects {
             self.widths.heads * self.widths.head
@@ -344,8 +350,8 @@ impl<'a, A: Arithmetic> Walk<'a, A> {
                 let polynomials = self.polynomials.plain(input.index());
                 let mut c = polynomials.each_ref().map(|p| p.coefficients().to_vec());
                 if function == StopFunction::InverseRoot {
-                    // LayerNorm's input was scaled for the sum of its squares; its root takes that back. The
-                    // sum had no bias that its offset could ride on.
+                    // LayerNorm's input was scaled for the sum of its squares; its root takes that
+                    // back. The sum had no bias that its offset could ride on.
                     for (c, polynomial) in c.iter_mut().zip(polynomials) {
                         c.iter_mut().for_each(|c| *c /= root_gain(polynomial));
                     }

@@ -25,7 +25,8 @@ impl Batch {
         }
     }
 
-    /// Runs `lanes` instances; `fill` adds the labels of one behind its zero wire, and may read what was kept before.
+    /// Runs `lanes` instances; `fill` adds the labels of one behind its zero wire, and may read
+    /// what was kept before.
     fn run<R: Role>(
         &mut self,
         role: &mut R,

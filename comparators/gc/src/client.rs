@@ -1,15 +1,15 @@
 //! The client: has the text, evaluates, learns the outputs.
 //!
-//! Offline ([`Session::prepare`]) everything that the server garbles goes to a file as it comes, behind the rows of
-//! transfers with random choices. Online ([`Session::infer`]) the client says in which bits its text differs from these
-//! choices, gets its labels, and evaluates alone.
+//! Offline ([`Session::prepare`]) everything that the server garbles goes to a file as it comes,
+//! behind the rows of transfers with random choices. Online ([`Session::infer`]) the client says in
+//! which bits its text differs from these choices, gets its labels, and evaluates alone.
 
 use crate::count::{BEGIN_BYTES, Count, outputs, stream_bytes};
 use crate::error::{Result, from_sink};
 use crate::inputs::{bits, cut, input_bits};
 use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Evaluating};
-use crate::walk::Walk;
+use crate::walk::LabelWalk;
 use crate::work::Program;
 use crate::{BASE, check_size};
 use primer_garble::{LABEL_BYTES, Label};
@@ -85,7 +85,7 @@ impl Session {
     /// Offline: receives one garbled inference into `sink`, in order.
     ///
     /// # Errors
-    /// [`crate::GcError`] of whatever failed; what was written is of no use then.
+    /// [`crate::GcError`] of whatever failed; what was written is useless then.
     pub fn prepare(&mut self, channel: &mut Channel, sink: &mut dyn Write) -> Result<Times> {
         let _phase = channel.phase("offline");
         let graph = self.program.plan().graph();
@@ -144,7 +144,7 @@ impl Session {
         let (seed, zero) = begin.split_at(LABEL_BYTES);
         let [seed, zero] = [seed, zero].map(|half| half.try_into().expect("two halves"));
         let mut common = Common::new(&seed, Label::from_le_bytes(zero));
-        let mut walk = Walk::new(program, cut(graph, &labels));
+        let mut walk = LabelWalk::new(program, cut(graph, &labels));
         zeroize::Zeroize::zeroize(&mut *labels);
         let mut times = Times::default();
         for (index, step) in graph.steps.iter().enumerate() {
@@ -198,7 +198,7 @@ fn transfer(
 }
 
 /// The outputs, from the colours of their labels.
-fn decode(program: &Program, walk: &Walk<'_>, decoding: &Bits) -> Vec<Matrix<i64>> {
+fn decode(program: &Program, walk: &LabelWalk<'_>, decoding: &Bits) -> Vec<Matrix<i64>> {
     let graph = program.plan().graph();
     let mut at = 0;
     let values = graph.outputs.iter().zip(walk.outputs());

@@ -1,9 +1,9 @@
 //! Sums of many numbers, column by column, their carries saved.
 //!
-//! A full adder turns three bits of one weight into one of it and one of the next, for one AND gate: every bit
-//! that is added costs one gate, whatever it is added to. A sum that grows over many circuits passes
-//! from one to the next as *two* numbers. So that the circuit in the middle is always the same, each
-//! column leaves with exactly two bits: a third is split off by a half adder.
+//! A full adder turns three bits of one weight into one of it and one of the next, for one AND
+//! gate: every bit that is added costs one gate, whatever it is added to. A sum that grows over
+//! many circuits passes from one to the next as *two* numbers. So that the circuit in the middle is
+//! always the same, each column leaves with exactly two bits: a third is split off by a half adder.
 
 use primer_garble::circuit::{Bit, Builder};
 use std::collections::VecDeque;

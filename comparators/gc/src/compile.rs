@@ -8,8 +8,9 @@ use crate::spec::{Spec, WEIGHT};
 use crate::window::Window;
 use crate::work::{Circuits, Dense, Diagonal, Embed, Factors, Linear, Secret, Work};
 use primer_plan::function::Function;
-use primer_plan::graph::{Op, StopFunction, Term, ValueId, WeightId, WeightKind};
+use primer_plan::graph::{Op, Term, ValueId, WeightId, WeightKind};
 use primer_plan::plan::Plan;
+use primer_plan::role::ValueRole;
 
 /// The work of every step.
 pub(crate) fn compile(plan: &Plan) -> Result<Vec<Work>> {
@@ -31,16 +32,16 @@ impl Compiler<'_> {
     fn digits(&self, id: ValueId) -> Digits {
         let format = self.plan.scale(id).format();
         let bits = format.expect("a checked plan reads fixed values").bits as usize;
-        let positive = self.plan.graph().steps.iter().any(|step| {
-            matches!(step.op, Op::Stop { function: StopFunction::Softmax | StopFunction::InverseRoot, output, .. } if output == id)
-        });
+        let role = self.plan.graph().value(id).role;
+        let positive = matches!(role, ValueRole::Probabilities | ValueRole::InverseRoot);
         Digits {
             bits: bits - usize::from(positive),
             signed: !positive,
         }
     }
 
-    /// Products of two values or of a value and a weight, at their place in the doubled accumulator.
+    /// Products of two values or of a value and a weight, at their place in the doubled
+    /// accumulator.
     fn products(&self, window: Window, x: ValueId, y: Digits, at: u32) -> Products {
         Products {
             window,

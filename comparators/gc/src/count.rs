@@ -5,11 +5,11 @@ use crate::inputs::input_bits;
 use crate::window::result_bits;
 use crate::work::{Program, Use, Work};
 use primer_garble::LABEL_BYTES;
+use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::extension;
 use primer_plan::graph::{PaperStep, ValueId};
 use primer_plan::plan::Plan;
-use primer_stops::Cost;
 use std::collections::BTreeMap;
 
 /// Some steps of an inference.
@@ -41,7 +41,7 @@ pub struct Count {
     /// Bits that the client learns.
     pub output_bits: u64,
     /// Bytes by phase and direction, frame headers included.
-    pub bytes: Cost,
+    pub bytes: PhaseBytes,
     /// Frames offline, to the client.
     frames: u64,
     /// Round trips offline.
@@ -75,7 +75,7 @@ impl Count {
             parts,
             evaluator_inputs: inputs as u64,
             output_bits,
-            bytes: Cost {
+            bytes: PhaseBytes {
                 offline_up: extension(inputs).from_receiver,
                 offline_down: HEADER_BYTES + BEGIN_BYTES as u64 + garbled,
                 online_up: HEADER_BYTES + inputs.div_ceil(8) as u64,
@@ -89,7 +89,8 @@ impl Count {
         }
     }
 
-    /// Bytes that the client keeps in a file between the phases: what it received, and its transfers.
+    /// Bytes that the client keeps in a file between the phases: what it received, and its
+    /// transfers.
     pub fn stored(&self) -> u64 {
         let transfers =
             self.evaluator_inputs.div_ceil(8) + self.evaluator_inputs * LABEL_BYTES as u64;
@@ -121,7 +122,8 @@ impl Count {
     }
 }
 
-/// Bytes of the message in front of the garbled steps: the seed of the nonces and the zero wire's label.
+/// Bytes of the message in front of the garbled steps: the seed of the nonces and the zero wire's
+/// label.
 pub(crate) const BEGIN_BYTES: usize = 2 * LABEL_BYTES;
 
 /// The outputs, each with its bits in all.

@@ -1,7 +1,7 @@
 //! What the garbler gives: weights, and the numbers that gather everything it knows about a result.
 //!
-//! The circuits are public and say nothing about the weights, whose bits are inputs like any other. Only the
-//! garbler computes what is in this module; the evaluator knows how many bits there are.
+//! The circuits are public and say nothing about the weights, whose bits are inputs like any other.
+//! Only the garbler computes what is in this module; the evaluator knows how many bits there are.
 
 use crate::error::{GcError, Result};
 use crate::products::{Digits, Products};
@@ -28,7 +28,8 @@ pub(crate) enum Source {
     Gains(WeightId),
     /// Its means.
     Means(WeightId),
-    /// For every result of a linear step: the bias, the rounding, and what its products with weights leave to be added.
+    /// For every result of a linear step: the bias, the rounding, and what its products with
+    /// weights leave to be added.
     Constants {
         bias: WeightId,
         dense: Option<(WeightId, Products)>,

@@ -4,7 +4,8 @@ use primer_garble::Label;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// A matrix of numbers of which a party holds labels: the garbler those of 0, the evaluator the active ones.
+/// A matrix of numbers of which a party holds labels: the garbler those of 0, the evaluator the
+/// active ones.
 pub(crate) struct Labels {
     cols: usize,
     /// Bits of an element, the lowest first.

@@ -2,12 +2,12 @@
 //!
 //! **Not a product path.** It exists to be measured against: the service does not offer it.
 //!
-//! The server garbles the model, the client evaluates it. Every value between two steps is labels on both sides;
-//! nothing is opened but the outputs, to the client. The integers are those of the fixed-point reference with
-//! rounding to nearest, bit for bit.
+//! The server garbles the model, the client evaluates it. Every value between two steps is labels
+//! on both sides; nothing is opened but the outputs, to the client. The integers are those of the
+//! fixed-point reference with rounding to nearest, bit for bit.
 //!
 //! ```text
-//! offline   client  random choices r, extends the transfers         16 bytes a bit up
+//! offline   client  random choices r, extends the transfers         16 bytes per bit up
 //!           server  garbles along the plan; sends tables, labels of weights
 //!           client  puts them into a file
 //! online    client  c XOR r for the bits c of its text               1 bit each up
@@ -15,12 +15,13 @@
 //!           client  evaluates, reads the outputs                     no more messages
 //! ```
 //!
-//! **Input bits.** With rows `q`, `q ⊕ r·Δ` of a transfer and a zero label `Z` the server keeps `Z ⊕ q`; for the
-//! correction `d = c ⊕ r` it sends `Z ⊕ q ⊕ d·Δ`, and the client, adding its row, has `Z ⊕ c·Δ`. `d` hides `c`,
-//! and `q` hides the rest.
+//! **Input bits.** With rows `q`, `q ⊕ r·Δ` of a transfer and a zero label `Z` the server keeps
+//! `Z ⊕ q`; for the correction `d = c ⊕ r` it sends `Z ⊕ q ⊕ d·Δ`, and the client, adding its row,
+//! has `Z ⊕ c·Δ`. `d` hides `c`, and `q` hides the rest.
 //!
-//! **Order.** The tables come before the text is chosen. What the labels of the outputs mean is told last, so until then
-//! tables and labels are independent of what they compute (`docs/garbling.md`, section 2).
+//! **Order.** The tables come before the text is chosen. What the labels of the outputs mean is
+//! sent last, so until then tables and labels are independent of what they compute
+//! (`docs/garbling.md`, section 2).
 //!
 //! * `products`: how a product takes half the usual gates; `spec`: the circuits.
 //! * `compile`, `work`: the plan compiled; [`Count`] counts it.

@@ -1,8 +1,9 @@
 //! Products without AND gates of their own.
 //!
-//! A product by the school method takes an AND gate for each pair of bits, and another to add it. Here a number is
-//! written with digits ±1, which halves that: for the bits `y_i` of a number of `b` bits put
-//! `n_i = NOT y_i` (for the sign of a signed one `n_i = y_i`) and `s_i = 1 - 2·n_i`. Then
+//! A product by the school method takes an AND gate for each pair of bits, and another to add it.
+//! Here a number is written with digits ±1, which halves that: for the bits `y_i` of a number of
+//! `b` bits put `n_i = NOT y_i` (for the sign of a signed one `n_i = y_i`) and `s_i = 1 - 2·n_i`.
+//! Then
 //!
 //! ```text
 //! 2·y = Σ s_i·2^i - 1          signed          2·y = Σ s_i·2^i + 2^b - 1          unsigned
@@ -10,10 +11,11 @@
 //! 2·x·y = Σ 2^i·(x XOR n_i)  +  N  +  q·x        N = Σ n_i·2^i = constant - y,   q = -1 or 2^b - 1
 //! ```
 //!
-//! So a product of `a` by `b` bits is `b` rows of `a` bits to be added, `a·b` AND gates, and of the other two
-//! terms only sums over many products are needed: `Σ N` of a column of weights is a number that the garbler knows
-//! and gives with the bias, `Σ x` of a row serves all columns; in a product of two secrets, either sum serves a
-//! whole row of results. A row's sign is complemented and made up for by a constant, as usual.
+//! So a product of `a` by `b` bits is `b` rows of `a` bits to be added, `a·b` AND gates, and of the
+//! other two terms only sums over many products are needed: `Σ N` of a column of weights is a
+//! number that the garbler knows and gives with the bias, `Σ x` of a row serves all columns; in a
+//! product of two secrets, either sum serves a whole row of results. A row's sign is complemented
+//! and made up for by a constant, as usual.
 
 use crate::window::Window;
 

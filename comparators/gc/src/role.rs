@@ -1,11 +1,13 @@
-//! The two roles on one walk: whoever garbles and whoever evaluates do the same steps in the same order.
+//! The two roles on one walk: whoever garbles and whoever evaluates do the same steps in the same
+//! order.
 //!
-//! A [`Role`] runs batches of a circuit and takes in what the garbler gives. Everything that the garbler makes
-//! goes into one stream of bytes, in the order of the walk: labels of given bits, tables of gates. The
-//! evaluator, walking the same way, finds each where it needs it, and no length is ever told.
+//! A [`Role`] runs batches of a circuit and takes in what the garbler gives. Everything that the
+//! garbler makes goes into one stream of bytes, in the order of the walk: labels of given bits,
+//! tables of gates. The evaluator, walking the same way, finds each where it needs it, and no
+//! length is ever sent.
 //!
-//! Every circuit is opened with a nonce of its own, from a public seed, so that no two gates of an inference have
-//! a key of the hash in common (`docs/garbling.md`, section 2).
+//! Every circuit is opened with a nonce of its own, from a public seed, so that no two gates of an
+//! inference have a key of the hash in common (`docs/garbling.md`, section 2).
 
 use crate::error::{Result, from_sink};
 use crate::given::{Given, values};
@@ -38,7 +40,8 @@ pub(crate) trait Role {
     where
         Self: 'c;
 
-    /// Runs a few instances: labels of all inputs in, labels of what is kept out, instance by instance.
+    /// Runs a few instances: labels of all inputs in, labels of what is kept out, instance by
+    /// instance.
     fn batch<'c>(
         &mut self,
         run: &mut Self::Run<'c>,

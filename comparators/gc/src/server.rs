@@ -1,15 +1,15 @@
 //! The server: has the weights, garbles.
 //!
-//! Offline ([`Session::prepare`]) it walks the plan with zero labels and sends tables as they are made; what it keeps is
-//! a few kilobytes. Online ([`Session::infer`]) it turns the client's corrections into labels, and says what the
-//! labels of the outputs stand for.
+//! Offline ([`Session::prepare`]) it walks the plan with zero labels and sends tables as they are
+//! made; what it keeps is a few kilobytes. Online ([`Session::infer`]) it turns the client's
+//! corrections into labels, and says what the labels of the outputs stand for.
 
 use crate::count::{BEGIN_BYTES, stream_bytes};
 use crate::error::Result;
 use crate::inputs::{cut, input_bits};
 use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Garbling};
-use crate::walk::Walk;
+use crate::walk::LabelWalk;
 use crate::work::Program;
 use crate::{BASE, check_size};
 use primer_garble::{LABEL_BYTES, Label, Offset};
@@ -32,17 +32,18 @@ pub struct Session {
     rng: Prg,
 }
 
-/// What the server keeps of one prepared inference. [`Session::infer`] takes it by value: it is spent once.
+/// What the server keeps of one prepared inference. [`Session::infer`] takes it by value: it is
+/// spent once.
 pub struct Material {
     offset: Offset,
-    /// For every input bit, the zero label less the transfer's.
+    /// For every input bit, the zero label XOR the transfer's.
     pads: Zeroizing<Vec<Label>>,
     /// The colours of the outputs' zero labels.
     decoding: Bits,
 }
 
 /// What [`Session::prepare`] leaves.
-pub struct Prepared {
+pub struct Preparation {
     /// To be spent by [`Session::infer`].
     pub material: Material,
     /// Seconds by step, waiting for the client included.
@@ -91,7 +92,7 @@ impl Session {
     ///
     /// # Panics
     /// If the transfers' offset does not have its lowest bit set; theirs always does.
-    pub fn prepare(&mut self, channel: &mut Channel) -> Result<Prepared> {
+    pub fn prepare(&mut self, channel: &mut Channel) -> Result<Preparation> {
         let _phase = channel.phase("offline");
         let graph = self.program.plan().graph();
         let mut since = Instant::now();
@@ -109,7 +110,7 @@ impl Session {
         begin[LABEL_BYTES..].copy_from_slice(&zero.to_le_bytes());
         channel.send(BEGIN, &begin)?;
         let mut common = Common::new(&seed, zero);
-        let mut walk = Walk::new(&self.program, cut(graph, &zeros));
+        let mut walk = LabelWalk::new(&self.program, cut(graph, &zeros));
         let mut times = Times::default();
         for (index, step) in graph.steps.iter().enumerate() {
             let length = stream_bytes(&self.program, index);
@@ -143,7 +144,7 @@ impl Session {
         let decoding = Bits::from_fn(colours.len(), |i| colours[i]);
         drop(walk);
         let passed = common.passed;
-        Ok(Prepared {
+        Ok(Preparation {
             material: Material {
                 offset,
                 pads,
@@ -155,8 +156,8 @@ impl Session {
         })
     }
 
-    /// Online: corrects the transfers for the client's input and tells it how to read the outputs. The evaluation is
-    /// the client's alone.
+    /// Online: corrects the transfers for the client's input and tells it how to read the outputs.
+    /// The evaluation is the client's alone.
     ///
     /// # Errors
     /// [`crate::GcError`] of the channel; the material is spent in any case.

@@ -2,11 +2,12 @@
 //!
 //! Products are added up as `products` teaches.
 //!
-//! A sum of many products is a chain of equal circuits of [`TERMS`] products each, through which two numbers pass
-//! ([`Columns`]), and a last one that adds these two and keeps what the stop reads.
+//! A sum of many products is a chain of equal circuits of [`TERMS`] products each, through which
+//! two numbers pass ([`Columns`]), and a last one that adds these two and keeps what the stop
+//! reads.
 //!
-//! Every circuit begins with the *zero wire*, an input that is 0, known to both: where a kept bit turns out to be
-//! constant, it is that wire's label that is kept.
+//! Every circuit begins with the *zero wire*, an input that is 0, known to both: where a kept bit
+//! turns out to be constant, it is that wire's label that is kept.
 
 use crate::columns::Columns;
 use crate::error::Result;
@@ -41,7 +42,7 @@ pub(crate) enum Spec {
     },
     /// One product more, with its correction, at the head of a chain.
     Gain(Products),
-    /// A number, if there is one, less the two at the end of a chain.
+    /// A number, if there is one, minus the two at the end of a chain.
     Difference { window: Window, from: bool },
     /// What a stop reads of the two numbers at the end of a chain.
     Read(Window),
@@ -233,7 +234,8 @@ fn negative(g: &mut Gates, columns: &mut Columns, at: usize, x: &[Bit]) {
     columns.number(&mut g.b, at, &flipped);
 }
 
-/// What is missing for `-x` of so many bits: `-x = NOT x' + 1 - 2^(bits-1)` with `x'` of complemented sign.
+/// What is missing for `-x` of so many bits: `-x = NOT x' + 1 - 2^(bits-1)` with `x'` of
+/// complemented sign.
 pub(crate) fn negative_constant(bits: usize) -> i128 {
     1 - (1 << (bits - 1))
 }
@@ -316,7 +318,8 @@ fn apply(g: &mut Gates, function: &Function, row: usize) -> Result<()> {
     let bits = function.ring_bits() as usize;
     let mut values: Vec<_> = (0..row).map(|_| g.input(bits)).collect();
     if let Function::Softmax(softmax) = function {
-        // A key's mask bit chooses between two public numbers: complements, so only their sum costs gates.
+        // A key's mask bit chooses between two public numbers: complements, so only their sum costs
+        // gates.
         let masks = g.input(row);
         let (plain, masked) = (softmax.offset, softmax.offset - softmax.mask);
         for (value, &mask) in values.iter_mut().zip(&masks) {

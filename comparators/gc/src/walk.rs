@@ -16,14 +16,14 @@ pub(crate) struct Inputs {
 }
 
 /// The values that are alive.
-pub(crate) struct Walk<'p> {
+pub(crate) struct LabelWalk<'p> {
     program: &'p Program,
     inputs: Inputs,
     values: Vec<Option<Labels>>,
     last: Vec<usize>,
 }
 
-impl<'p> Walk<'p> {
+impl<'p> LabelWalk<'p> {
     /// Before the first step.
     pub(crate) fn new(program: &'p Program, inputs: Inputs) -> Self {
         let graph = program.plan().graph();
@@ -206,7 +206,8 @@ impl<'p> Walk<'p> {
     fn secret<R: Role>(&self, work: &Secret, role: &mut R) -> Result<Zeroizing<Vec<Label>>> {
         let graph = self.graph();
         let (n, heads, dh) = (graph.tokens, graph.shape.heads, graph.shape.head_size());
-        // `x` and `y` as rows of factors: row `h·n + i` is head `h`, token `i`, or a column of values.
+        // `x` and `y` as rows of factors: row `h·n + i` is head `h`, token `i`, or a column of
+        // values.
         let (x, y) = match work.factors {
             Factors::Scores { query, key } => {
                 (self.heads(query, heads, dh), self.heads(key, heads, dh))

@@ -1,13 +1,16 @@
 //! The columns in which a linear step adds up.
 //!
 //! The plan's accumulator has `K` bits, of which a stop reads the top ones: ring value
-//! `r = (x + 2^(s-1)) >> s`, rounding to nearest. Sums here are of *twice* the accumulator (see `spec`), so the
-//! stop reads bits from `s + 1` on and the rounding is `2^s`. Two ends of that number need not exist:
+//! `r = (x + 2^(s-1)) >> s`, rounding to nearest. Sums here are of *twice* the accumulator (see
+//! `spec`), so the stop reads bits from `s + 1` on and the rounding is `2^s`. Two ends of that
+//! number need not exist:
 //!
-//! * above what the stop reads, since carries only go up. A requantisation moreover promises that its result has a bit
-//!   less than the ring, and products rely on that. (Results that the client learns keep the bit: it costs nothing
-//!   there, and who sees them sees whether the promise was kept.)
-//! * below the lowest bit of any product. A bias reaches further down, but nothing is there to be added to it.
+//! * above what the stop reads, since carries only go up. A requantisation moreover promises that
+//!   its result has a bit less than the ring, and products rely on that. (Results that the client
+//!   learns keep the bit: it costs nothing there, and who sees them sees whether the promise was
+//!   kept.)
+//! * below the lowest bit of any product. A bias reaches further down, but nothing is there to be
+//!   added to it.
 
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::plan::Plan;
@@ -70,27 +73,26 @@ impl Window {
 
 /// Whether an accumulator is requantised to be multiplied.
 fn loses_a_bit(graph: &Graph, accumulator: ValueId) -> bool {
-    graph.steps.iter().any(|step| match step.op {
+    graph.readers(accumulator).any(|step| match step.op {
         Op::Stop {
             function: StopFunction::Requantise,
-            input,
             output,
-        } => input == accumulator && !graph.outputs.contains(&output),
+            ..
+        } => !graph.outputs.contains(&output),
         _ => false,
     })
 }
 
-/// Bits of a result that the client learns: those of its function, or of the ring if it is only requantised.
+/// Bits of a result that the client learns: those of its function, or of the ring if it is only
+/// requantised.
 pub(crate) fn result_bits(plan: &Plan, result: ValueId) -> usize {
-    let requantised = plan.graph().steps.iter().find_map(|step| match step.op {
+    let bits = match plan.graph().maker(result).op {
         Op::Stop {
             function: StopFunction::Requantise,
             input,
-            output,
-        } if output == result => Some(plan.truncation(input).ring_bits()),
-        _ => None,
-    });
-    let of_function = || plan.scale(result).format().map(|format| format.bits);
-    let bits = requantised.or_else(of_function);
+            ..
+        } => Some(plan.truncation(input).ring_bits()),
+        _ => plan.scale(result).format().map(|format| format.bits),
+    };
     bits.expect("a checked plan reveals fixed values") as usize
 }

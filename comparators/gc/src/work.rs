@@ -1,7 +1,8 @@
-//! A plan compiled: for every step its circuits, how often each is used, and what the garbler gives.
+//! A plan compiled: for every step its circuits, how often each is used, and what the garbler
+//! gives.
 //!
-//! Counting, garbling and evaluating all go by this. Counting multiplies; nothing here grows with the number
-//! of instances.
+//! Counting, garbling and evaluating all go by this. Counting multiplies; nothing here grows with
+//! the number of instances.
 
 use crate::chain::{Chain, Links};
 use crate::compile::compile;

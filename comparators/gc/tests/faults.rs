@@ -1,5 +1,5 @@
-//! A peer that disappears, sends something else, or material that is damaged: an error that says so, or a wrong
-//! result, and never a panic.
+//! A peer that disappears, sends something else, or material that is damaged: an error that says
+//! so, or a wrong result, and never a panic.
 #![allow(missing_docs)]
 
 mod common;
@@ -36,7 +36,8 @@ fn every_damaged_frame_is_noticed() {
     for at in 0..clean[0].len() {
         faults.push((From::Client, at, kinds[at % 3]));
     }
-    // Of the server's many frames, the first, the last and some in between. A byte behind the last of all is nobody's.
+    // Of the server's many frames, the first, the last and some in between. A byte behind the last
+    // of all is nobody's.
     let frames = clean[1].len();
     for (i, at) in [0, 1, 2, frames / 2, frames - 2, frames - 1]
         .into_iter()
@@ -57,7 +58,7 @@ fn every_damaged_frame_is_noticed() {
         match fault {
             Fault::Cut => assert!(text.contains("disappeared"), "{at}: {text}"),
             Fault::Kind => assert!(text.contains("of kind 255"), "{at}: {text}"),
-            // The plan's length is not known beforehand, but it is no plan with a byte more.
+            // The plan's length is not known beforehand, but with one more byte it is not a plan.
             _ => assert!(text.contains("announced") || at == 0, "{at}: {text}"),
         }
     }

@@ -1,4 +1,5 @@
-//! A garbled model against the fixed-point reference, bit for bit; gates and bytes against the count.
+//! A garbled model against the fixed-point reference, bit for bit; gates and bytes against the
+//! count.
 #![allow(missing_docs)]
 
 mod common;
@@ -50,7 +51,8 @@ fn more_features_than_a_link_has_terms() {
 }
 
 #[test]
-#[ignore = "twenty-five million gates and 800 MB of tables: cargo test --release -p primer-comparator-gc -- --ignored"]
+// cargo test --release -p primer-comparator-gc -- --ignored
+#[ignore = "twenty-five million gates and 800 MB of tables, in release"]
 fn the_small_shape() {
     let run = check(&model(&small_shape()), &input(SMALL_TOKENS, 6, 12));
     let gates = run.count.total().and_gates;

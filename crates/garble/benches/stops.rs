@@ -1,11 +1,12 @@
-//! Garbling and evaluating real stops, on every engine of this processor. Rates are AND gates per second.
+//! Garbling and evaluating real stops, on every engine of this processor. Rates are AND gates per
+//! second.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use primer_garble::circuit::{Circuit, LANES, Party};
 use primer_garble::evaluator::Evaluator;
 use primer_garble::garbler::Garbler;
 use primer_garble::measure::{typical_gelu, typical_softmax};
-use primer_garble::stop::Stop;
+use primer_garble::stop::StopCircuit;
 use primer_garble::{Backend, Label, Offset};
 use primer_plan::function::Function;
 use primer_ring::prg::Prg;
@@ -80,7 +81,8 @@ fn stop(criterion: &mut Criterion, name: &str, circuit: &Circuit) {
 
 fn all(criterion: &mut Criterion) {
     stop(criterion, "gelu", typical_gelu().circuit());
-    let softmax = Stop::new(&Function::Softmax(typical_softmax()), 30).expect("30 is a row length");
+    let softmax =
+        StopCircuit::new(&Function::Softmax(typical_softmax()), 30).expect("30 is a row length");
     stop(criterion, "softmax30", softmax.circuit());
 }
 

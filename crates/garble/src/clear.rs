@@ -21,7 +21,7 @@ pub struct Clear {
 /// Evaluates a circuit on input words: bit `l` of `garbler[i]` is input `i` of instance `l`.
 ///
 /// # Panics
-/// If a party has not as many inputs as the circuit.
+/// If a party does not have as many inputs as the circuit.
 pub fn evaluate(circuit: &Circuit, garbler: &[u64], evaluator: &[u64]) -> Clear {
     assert_eq!(garbler.len(), circuit.inputs(Party::Garbler));
     assert_eq!(evaluator.len(), circuit.inputs(Party::Evaluator));

@@ -48,7 +48,7 @@ impl<'c> Evaluator<'c> {
     /// output plus the garbler's mask, `revealed` the revealed bits, instance by instance.
     ///
     /// # Errors
-    /// [`EvaluateError`] if the material ends early or holds numbers that are no residues. Wrong
+    /// [`EvaluateError`] if the material ends early or holds numbers that are not residues. Wrong
     /// bytes that are neither give wrong results, masked as right ones are.
     ///
     /// # Panics
@@ -71,8 +71,8 @@ impl<'c> Evaluator<'c> {
         )
     }
 
-    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives them, instance by
-    /// instance.
+    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives them,
+    /// instance by instance.
     ///
     /// # Errors
     /// As [`Self::batch`].

@@ -5,7 +5,7 @@ use crate::engine::Label;
 use crate::evaluator::Evaluator;
 use crate::garbler::Garbler;
 use crate::label::Offset;
-use crate::stop::Stop;
+use crate::stop::StopCircuit;
 use primer_plan::function::{Activation, Function, Gelu, Softmax};
 use primer_ring::prg::Prg;
 use std::hint::black_box;
@@ -29,9 +29,9 @@ pub struct Figures {
 }
 
 /// The GELU of a BERT: 16-bit ring, 8 fractional bits in, 10 out, as the plan assigns them.
-pub fn typical_gelu() -> Stop {
+pub fn typical_gelu() -> StopCircuit {
     let gelu = Gelu::new(Activation::GeluErf, 16, 8, 10);
-    Stop::new(&Function::Gelu(gelu), 1).expect("these parameters are usable")
+    StopCircuit::new(&Function::Gelu(gelu), 1).expect("these parameters are usable")
 }
 
 /// The softmax of a BERT: 15-bit ring, 5 fractional bits.
@@ -47,7 +47,8 @@ pub fn measure(budget: Duration) -> Figures {
     let gelu = typical_gelu();
     let softmax = typical_softmax();
     let row = 30;
-    let stop = Stop::new(&Function::Softmax(softmax.clone()), row).expect("30 is a row length");
+    let stop =
+        StopCircuit::new(&Function::Softmax(softmax.clone()), row).expect("30 is a row length");
     let (garble, evaluate) = best_times(gelu.circuit(), budget);
     let gates = gelu.circuit().cost().and_gates;
     let rate = |t: Duration| (gates * INSTANCES) as f64 / t.as_secs_f64() / 1e6;

@@ -1,4 +1,5 @@
-//! What garbler and evaluator have in common: the wires of a batch and the position in the key streams.
+//! What garbler and evaluator have in common: the wires of a batch and the position in the key
+//! streams.
 
 use crate::circuit::{Circuit, LANES, Party, Segment};
 use crate::engine::{Backend, Batch, Label, Wire};

@@ -2,12 +2,12 @@
 
 use primer_garble::circuit::{Circuit, LANES};
 use primer_garble::measure::measure;
-use primer_garble::stop::Stop;
+use primer_garble::stop::StopCircuit;
 use primer_plan::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use std::time::Duration;
 
-fn stop(function: Function, row: usize) -> Stop {
-    Stop::new(&function, row).unwrap()
+fn stop(function: Function, row: usize) -> StopCircuit {
+    StopCircuit::new(&function, row).unwrap()
 }
 
 fn gates(function: Function, row: usize) -> usize {
@@ -36,7 +36,14 @@ fn counts_of_the_page() {
         298
     );
     assert_eq!(gates(Function::Tanh(Tanh::new(16, 10)), 1), 208);
-    assert_eq!(Stop::argmax(16, 2).unwrap().circuit().cost().and_gates, 46);
+    assert_eq!(
+        StopCircuit::argmax(16, 2)
+            .unwrap()
+            .circuit()
+            .cost()
+            .and_gates,
+        46
+    );
 }
 
 #[test]
@@ -102,7 +109,7 @@ fn bytes_follow_the_formula() {
             0,
         ),
         (stop(Function::Softmax(Softmax::new(15, 5, 0, 0)), 30), 0),
-        (Stop::argmax(16, 9).unwrap(), 4),
+        (StopCircuit::argmax(16, 9).unwrap(), 4),
     ] {
         let cost = stop.circuit().cost();
         assert_eq!(cost.reveals, reveals);

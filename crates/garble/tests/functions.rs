@@ -4,7 +4,7 @@ mod common;
 
 use common::{clear, words};
 use primer_garble::clear::CLEAR_LANES;
-use primer_garble::stop::{Stop, StopError};
+use primer_garble::stop::{StopCircuit, StopError};
 use primer_plan::function::{
     Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
 };
@@ -18,7 +18,7 @@ fn elementwise(
     reference: impl Fn(i64) -> i64,
     values: impl Iterator<Item = i64>,
 ) {
-    let stop = Stop::new(function, 1).unwrap();
+    let stop = StopCircuit::new(function, 1).unwrap();
     let mut prg = Prg::new(&[5; 16]);
     let values: Vec<i64> = values.collect();
     for chunk in values.chunks(CLEAR_LANES) {
@@ -89,7 +89,7 @@ fn inverse_root_on_whole_rings() {
 fn all_pairs_of_shares() {
     // The adder in front of a function, for every pair of shares of a small ring.
     let gelu = Gelu::new(Activation::GeluErf, 9, 6, 8);
-    let stop = Stop::new(&Function::Gelu(gelu.clone()), 1).unwrap();
+    let stop = StopCircuit::new(&Function::Gelu(gelu.clone()), 1).unwrap();
     for server in 0..512u64 {
         for base in (0..512u64).step_by(CLEAR_LANES) {
             let mine = vec![vec![server]; CLEAR_LANES];
@@ -106,7 +106,7 @@ fn all_pairs_of_shares() {
 
 fn softmax_rows(softmax: &Softmax, rows: &[Vec<i64>]) {
     let n = rows[0].len();
-    let stop = Stop::new(&Function::Softmax(softmax.clone()), n).unwrap();
+    let stop = StopCircuit::new(&Function::Softmax(softmax.clone()), n).unwrap();
     let mut prg = Prg::new(&[6; 16]);
     let mut want = vec![0; n];
     for chunk in rows.chunks(CLEAR_LANES) {
@@ -194,14 +194,14 @@ fn softmax_of_the_longest_row() {
 fn argmax_takes_the_first_of_equals() {
     let mut prg = Prg::new(&[9; 16]);
     for (m, n) in [(2, 1), (2, 4), (3, 5), (16, 2), (16, 3), (20, 130)] {
-        let stop = Stop::argmax(m, n).unwrap();
+        let stop = StopCircuit::argmax(m, n).unwrap();
         let rows = random_rows(m, n, 64, &mut prg);
         let result = clear(&stop, &rows, &mut prg);
         for (l, row) in rows.iter().enumerate() {
             let bits: Vec<bool> = result.revealed.iter().map(|w| w >> l & 1 == 1).collect();
             let best = *row.iter().max().unwrap();
             let first = row.iter().position(|&x| x == best).unwrap();
-            assert_eq!(Stop::position(&bits), first, "{row:?}");
+            assert_eq!(StopCircuit::position(&bits), first, "{row:?}");
         }
     }
 }
@@ -209,7 +209,7 @@ fn argmax_takes_the_first_of_equals() {
 #[test]
 fn argmax_pairs_exhaustively() {
     let mut prg = Prg::new(&[10; 16]);
-    let stop = Stop::argmax(8, 2).unwrap();
+    let stop = StopCircuit::argmax(8, 2).unwrap();
     let all: Vec<Vec<i64>> = whole_ring(8)
         .flat_map(|a| whole_ring(8).map(move |b| vec![a, b]))
         .collect();
@@ -238,7 +238,8 @@ proptest! {
         let gelu = Gelu::new(Activation::GeluErf, m, 10, 11);
         elementwise(&Function::Gelu(gelu.clone()), |x| gelu.apply(x), values.iter().copied());
         let root = InverseRoot::new(m, 3.5);
-        elementwise(&Function::InverseRoot(root.clone()), |x| root.apply(x), values.iter().copied());
+        let function = Function::InverseRoot(root.clone());
+        elementwise(&function, |x| root.apply(x), values.iter().copied());
         let relu = Function::Relu { ring_bits: m, fraction: 3 };
         elementwise(&relu, |x| x.max(0), values.iter().copied());
         let softmax = Softmax::new(m, 7, 0, 0);
@@ -272,22 +273,22 @@ fn tables_from_elsewhere_keep_their_meaning() {
 #[test]
 fn unusable_stops_are_refused() {
     let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
-    assert_eq!(Stop::new(&softmax, 0), Err(StopError::Row(0)));
-    assert_eq!(Stop::new(&softmax, 513), Err(StopError::Row(513)));
+    assert_eq!(StopCircuit::new(&softmax, 0), Err(StopError::Row(0)));
+    assert_eq!(StopCircuit::new(&softmax, 513), Err(StopError::Row(513)));
     let relu = Function::Relu {
         ring_bits: 16,
         fraction: 0,
     };
     assert!(matches!(
-        Stop::new(&relu, 4),
+        StopCircuit::new(&relu, 4),
         Err(StopError::Elementwise { row: 4, .. })
     ));
     let mut gelu = Gelu::new(Activation::GeluErf, 15, 8, 9);
     gelu.ring_bits = 60;
     assert!(matches!(
-        Stop::new(&Function::Gelu(gelu), 1),
+        StopCircuit::new(&Function::Gelu(gelu), 1),
         Err(StopError::Function(_))
     ));
-    assert_eq!(Stop::argmax(1, 2), Err(StopError::Ring(1)));
-    assert_eq!(Stop::argmax(16, 0), Err(StopError::Row(0)));
+    assert_eq!(StopCircuit::argmax(1, 2), Err(StopError::Ring(1)));
+    assert_eq!(StopCircuit::argmax(16, 0), Err(StopError::Row(0)));
 }

@@ -6,7 +6,7 @@ use common::{clear_shares, share};
 use primer_garble::circuit::{Bit, Builder, Circuit, LANES, Modulus, Party};
 use primer_garble::evaluator::{EvaluateError, Evaluator};
 use primer_garble::garbler::Garbler;
-use primer_garble::stop::Stop;
+use primer_garble::stop::StopCircuit;
 use primer_garble::{Backend, Label, Offset};
 use primer_plan::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use primer_ring::prg::Prg;
@@ -20,7 +20,7 @@ struct Run {
     active: [Vec<Label>; 2],
 }
 
-fn bits(stop: &Stop, shares: &[Vec<u64>]) -> Vec<bool> {
+fn bits(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<bool> {
     let m = stop.ring_bits();
     let flat = shares.iter().flatten();
     flat.flat_map(|s| (0..m).map(move |i| s >> i & 1 == 1))
@@ -98,7 +98,7 @@ fn evaluate(
 }
 
 /// Garbles a stop on random values and compares with the clear run.
-fn check(stop: &Stop, instances: usize, seed: u8) {
+fn check(stop: &StopCircuit, instances: usize, seed: u8) {
     let circuit = stop.circuit();
     let mut prg = Prg::new(&[seed ^ 0x5a; 16]);
     let m = stop.ring_bits();
@@ -134,9 +134,9 @@ fn check(stop: &Stop, instances: usize, seed: u8) {
     }
 }
 
-fn gelu() -> Stop {
+fn gelu() -> StopCircuit {
     let gelu = Gelu::new(Activation::GeluErf, 16, 8, 9);
-    Stop::new(&Function::Gelu(gelu), 1).unwrap()
+    StopCircuit::new(&Function::Gelu(gelu), 1).unwrap()
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn engines_agree_with_the_clear_run() {
     for instances in [1, 3, 7, 8, 9, 23] {
         check(&gelu(), instances, instances as u8);
     }
-    let function = |f| Stop::new(&f, 1).unwrap();
+    let function = |f| StopCircuit::new(&f, 1).unwrap();
     check(
         &function(Function::Relu {
             ring_bits: 12,
@@ -161,22 +161,22 @@ fn engines_agree_with_the_clear_run() {
     check(&function(Function::Tanh(Tanh::new(16, 10))), 17, 42);
     for row in [1, 2, 30] {
         let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
-        check(&Stop::new(&softmax, row).unwrap(), 11, 43);
+        check(&StopCircuit::new(&softmax, row).unwrap(), 11, 43);
     }
     for row in [1, 2, 10] {
-        check(&Stop::argmax(16, row).unwrap(), 11, 44);
+        check(&StopCircuit::argmax(16, row).unwrap(), 11, 44);
     }
 }
 
 #[test]
 fn a_long_row_spans_many_segments() {
     let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
-    check(&Stop::new(&softmax, 200).unwrap(), 2, 45);
+    check(&StopCircuit::new(&softmax, 200).unwrap(), 2, 45);
 }
 
 #[test]
 fn projections_into_rings() {
-    // Both parties' bits, an AND and a XOR of them, into Z_2^m with signed weights.
+    // Both parties' bits, an AND and an XOR of them, into Z_2^m with signed weights.
     for m in [1, 7, 16, 57] {
         let mut b = Builder::new(Modulus::Ring(m));
         let x = b.inputs(Party::Garbler, 3);

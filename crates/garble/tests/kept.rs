@@ -1,4 +1,5 @@
-//! Outputs that stay labels: functions from bits to bits, chains of circuits, labels that instances share.
+//! Outputs that stay labels: functions from bits to bits, chains of circuits, labels that instances
+//! share.
 
 use primer_garble::circuit::{Bit, Builder, Circuit, LANES, Modulus, Party};
 use primer_garble::clear::{self, CLEAR_LANES};
@@ -216,8 +217,9 @@ fn kept_labels_go_through_circuit_after_circuit() {
     }
 }
 
-/// One label that all instances of a batch have in common, as a weight that serves many tokens. Were it hashed alike in
-/// two instances, the first halves of their tables would differ by nothing or by Δ.
+/// One label that all instances of a batch have in common, as a weight that serves many tokens.
+/// Were it hashed alike in two instances, the first halves of their tables would differ by nothing
+/// or by Δ.
 #[test]
 fn shared_labels_are_hashed_apart() {
     let circuit = step();

@@ -3,10 +3,8 @@
 //!
 //! The table is in seconds of processor time, which other work on the machine disturbs less.
 
-use primer_he::keys::SecretKey;
 use primer_he::measure;
-use primer_he::packing::layout::Layout;
-use primer_he::params::Params;
+use primer_he::product::Method;
 use primer_ring::prg::Prg;
 
 /// Processor time of this process, in seconds; the wall clock where the system does not tell.
@@ -21,9 +19,7 @@ fn processor() -> f64 {
 
 fn main() -> Result<(), primer_he::error::HeError> {
     println!("{:#?}", measure::figures()?);
-    let params = Params::products();
     let mut rng = Prg::from_os();
-    let secret = SecretKey::generate(&params, &mut rng);
     let mut shapes = vec![
         (30, 768, 768),
         (30, 768, 2304),
@@ -37,14 +33,13 @@ fn main() -> Result<(), primer_he::error::HeError> {
         shapes.push((30, 30522, 768));
     }
     println!(
-        "tokens  in x out  weights  seconds  prepare s  prepared MB  up bytes  down bytes  rotations  products"
+        "tokens  in x out  weights  seconds  prepare s  prepared MB  \
+         up bytes  down bytes  rotations  products"
     );
-    for (tokens, inputs, outputs) in shapes {
-        let layout = Layout::tokens_first(&params, tokens)?;
+    for shape @ (tokens, inputs, outputs) in shapes {
         for streamed in [false, true] {
-            let m = measure::linear(
-                &params, &secret, &layout, inputs, outputs, streamed, 7, processor, &mut rng,
-            )?;
+            let method = Method::tokens_first();
+            let m = measure::product(&method, shape, streamed, 7, processor, &mut rng)?;
             println!(
                 "{tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
                 if streamed { "streamed" } else { "kept" },
@@ -53,8 +48,8 @@ fn main() -> Result<(), primer_he::error::HeError> {
                 m.prepared_bytes as f64 / 1e6,
                 m.bytes_up,
                 m.bytes_down,
-                m.counters.rotations,
-                m.counters.products
+                m.rotations,
+                m.products
             );
         }
     }

@@ -1,14 +1,14 @@
 //! Answers: what the server returns, hiding everything but the message.
 //!
-//! The noise and the uniform half of a computed ciphertext are functions of the weights; the client,
-//! who knows its own errors and its secret, could solve for them. So every answer is finished in
-//! this order, with nothing optional:
+//! The noise and the uniform half of a computed ciphertext are functions of the weights; the
+//! client, who knows its own errors and its secret, could solve for them. So every answer is
+//! finished in this order, with nothing optional:
 //!
 //! 1. divide by the key-switching prime and round down to [`FLOOD_LIMBS`] primes;
 //! 2. add a *fresh* public-key encryption of zero: the uniform half becomes pseudorandom;
 //! 3. add the mask: a plaintext that is uniform wherever the slots do not hold a result;
-//! 4. add flooding noise, sums of eight uniform integers of 75 bits: more than 40 bits above what it
-//!    has to hide ([`crate::noise::hidden`], checked before the product starts);
+//! 4. add flooding noise, sums of eight uniform integers of 75 bits: more than 40 bits above what
+//!    it has to hide ([`crate::noise::hidden`], checked before the product starts);
 //! 5. round down to [`ANSWER_LIMBS`] primes, the fewest that still decrypt.
 //!
 //! The client's decryption checks that noise stayed within the proven bound, which a wrong key or a
@@ -20,8 +20,8 @@ use crate::error::HeError;
 use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{ANSWER_LIMBS, FLOOD_LIMBS, Params};
-use crate::poly::{Coefficients, Poly, Values};
-use crate::sample;
+use primer_lattice::poly::{Coefficients, Poly, Values};
+use primer_lattice::sample;
 use primer_ring::modulus::P;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 const _: () = assert!(ANSWER_LIMBS < FLOOD_LIMBS);
 
 /// A finished answer: two polynomials by coefficients, modulo [`ANSWER_LIMBS`] primes.
-pub struct Answer {
+pub(crate) struct Answer {
     pub(crate) halves: [Poly<Coefficients>; 2],
 }
 
@@ -45,16 +45,16 @@ pub(crate) fn finish(
     let params: &Params = &public.params;
     let limbs = params.flood_limbs();
     let [mut c0, mut c1] = halves.map(|half| {
-        let mut half = half.into_coefficients(params);
-        half.drop_to(params, limbs);
+        let mut half = half.into_coefficients(params.basis());
+        half.drop_to(params.basis(), limbs);
         half
     });
     public.add_zero(&mut c0, &mut c1, rng);
     params.add_plaintext(limbs, mask, c0.data_mut());
     let primes: Vec<_> = (0..limbs).map(|i| params.prime(i)).collect();
     sample::add_flood(&primes, rng, params.degree(), c0.data_mut());
-    c0.drop_to(params, ANSWER_LIMBS);
-    c1.drop_to(params, ANSWER_LIMBS);
+    c0.drop_to(params.basis(), ANSWER_LIMBS);
+    c1.drop_to(params.basis(), ANSWER_LIMBS);
     Answer { halves: [c0, c1] }
 }
 
@@ -63,7 +63,7 @@ impl Answer {
     ///
     /// # Errors
     /// If the noise is beyond what any admitted operation can leave.
-    pub fn decrypt_slots(
+    pub(crate) fn decrypt_slots(
         &self,
         secret: &SecretKey,
         index: usize,

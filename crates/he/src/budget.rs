@@ -1,36 +1,81 @@
 //! How much noise a ciphertext carries: a question only the secret's owner can ask.
 //!
-//! With `x = c0 + c1·s = q·m/p + noise`, `p·x mod q` is `p·noise`, whatever the message. Residues are
-//! turned into a number by mixed radix, in floating point: only its size matters.
-//! Tests compare these figures with the bounds of [`crate::noise`].
+//! With `x = c0 + c1·s = q·m/p + noise`, `p·x mod q` is `p·noise`, whatever the message. Residues
+//! are turned into a number by mixed radix, in floating point: only its size matters. Only tests
+//! ask: they compare these figures with the bounds of [`crate::noise`].
 
 use crate::answer::Answer;
 use crate::ciphertext::Ciphertext;
-use crate::keys::SecretKey;
+use crate::error::HeError;
+use crate::keys::{PublicKey, SecretKey};
 use crate::noise::capacity;
-use crate::params::Params;
-use crate::poly::{Coefficients, Poly};
+use crate::params::{ANSWER_LIMBS, Params};
+use primer_lattice::poly::{Coefficients, Poly};
 use primer_ring::modulus::P;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
 
 impl Ciphertext {
+    /// The same message modulo fewer primes.
+    ///
+    /// # Errors
+    /// If there are not that many primes, or fewer than an answer has.
+    pub(crate) fn switch_to(&self, params: &Params, limbs: usize) -> Result<Self, HeError> {
+        if !(ANSWER_LIMBS..=self.limbs()).contains(&limbs) {
+            return Err(HeError::Primes {
+                primes: limbs,
+                min: ANSWER_LIMBS,
+                max: self.limbs(),
+            });
+        }
+        Ok(Self {
+            halves: self
+                .switched(params, limbs)
+                .map(|half| half.into_values(params.basis())),
+        })
+    }
+
     /// `log2` of the largest noise coefficient.
-    pub fn noise_bits(&self, secret: &SecretKey) -> f64 {
+    pub(crate) fn noise_bits(&self, secret: &SecretKey) -> f64 {
         let params = secret.params();
         let noise = noise(secret, &self.switched(params, self.limbs()));
         noise.iter().fold(0.0f64, |m, x| m.max(x.abs())).log2()
     }
 
     /// Bits of noise that can still be added before decryption fails; zero or less when exhausted.
-    pub fn budget_bits(&self, secret: &SecretKey) -> f64 {
+    pub(crate) fn budget_bits(&self, secret: &SecretKey) -> f64 {
         // Noise beyond the capacity wraps round and looks smaller: below half a bit is exhausted.
         let left = capacity(secret.params(), self.limbs()).log2() - self.noise_bits(secret);
         if left < 0.5 { 0.0 } else { left }
     }
 }
 
+impl PublicKey {
+    /// Encrypts slot values without the secret, at the primes of this key.
+    ///
+    /// # Panics
+    /// If there are not as many as slots.
+    pub(crate) fn encrypt_slots(&self, slots: &[u64], rng: &mut impl CryptoRng) -> Ciphertext {
+        let params = &self.params;
+        let limbs = params.flood_limbs();
+        let mut plain = Zeroizing::new(vec![0; params.degree()]);
+        params.slots().encode(slots, &mut plain);
+        let mut halves = [
+            Poly::zero(params.basis(), limbs),
+            Poly::zero(params.basis(), limbs),
+        ];
+        let [c0, c1] = &mut halves;
+        self.add_zero(c0, c1, rng);
+        params.add_plaintext(limbs, &plain, c0.data_mut());
+        Ciphertext {
+            halves: halves.map(|half| half.into_values(params.basis())),
+        }
+    }
+}
+
 impl Answer {
     /// The noise of every coefficient.
-    pub fn noise(&self, secret: &SecretKey) -> Vec<f64> {
+    pub(crate) fn noise(&self, secret: &SecretKey) -> Vec<f64> {
         noise(secret, &self.halves)
     }
 }
@@ -39,10 +84,10 @@ impl Answer {
 pub(crate) fn noise(secret: &SecretKey, halves: &[Poly<Coefficients>; 2]) -> Vec<f64> {
     let params = secret.params();
     let limbs = halves[0].limbs();
-    let mut phase = halves[1].copy().into_values(params);
-    phase.mul_assign(params, secret.values());
-    let mut phase = phase.into_coefficients(params);
-    phase.add_assign(params, &halves[0]);
+    let mut phase = halves[1].copy().into_values(params.basis());
+    phase.mul_assign(params.basis(), secret.values());
+    let mut phase = phase.into_coefficients(params.basis());
+    phase.add_assign(params.basis(), &halves[0]);
     (0..params.degree())
         .map(|i| {
             let residues: Vec<u32> = (0..limbs)
@@ -75,7 +120,10 @@ fn number(params: &Params, residues: &[u32]) -> f64 {
         // ((r - d0)/q0 - d1)/q1 …
         let mut x = r;
         for (i, &d) in digits.iter().enumerate() {
-            x = prime.mul_shoup(prime.sub(x, d % prime.value()), params.inverse(i, j));
+            x = prime.mul_shoup(
+                prime.sub(x, d % prime.value()),
+                params.basis().inverse(i, j),
+            );
         }
         digits.push(x);
     }

@@ -1,12 +1,13 @@
 //! Ciphertexts and what the client does with them.
 //!
-//! A ciphertext `(c0, c1)` modulo `q` encrypts `m` modulo p if `c0 + c1·s = round(q·m/p) + noise`. The
-//! client's fresh ciphertexts are symmetric: `c1` is expanded from a seed, so only `c0` travels.
+//! A ciphertext `(c0, c1)` modulo `q` encrypts `m` modulo p if `c0 + c1·s = round(q·m/p) + noise`.
+//! The client's fresh ciphertexts are symmetric: `c1` is expanded from a seed, so only `c0`
+//! travels.
 
 use crate::error::{HeError, agree};
 use crate::keys::{self, SecretKey};
 use crate::params::{ANSWER_LIMBS, Params};
-use crate::poly::{Coefficients, Poly, Values};
+use primer_lattice::poly::{Coefficients, Poly, Values};
 use primer_ring::modulus::P;
 use primer_ring::prg::{Prg, Seed};
 use rand_core::CryptoRng;
@@ -14,12 +15,12 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// A ciphertext modulo all data primes, by values.
-pub struct Ciphertext {
+pub(crate) struct Ciphertext {
     pub(crate) halves: [Poly<Values>; 2],
 }
 
 /// A fresh symmetric ciphertext: `c0` and the seed of `c1`.
-pub struct SeededCiphertext {
+pub(crate) struct SeededCiphertext {
     pub(crate) seed: Seed,
     pub(crate) c0: Poly<Values>,
 }
@@ -29,7 +30,7 @@ impl SeededCiphertext {
     ///
     /// # Panics
     /// If the plaintext is not one polynomial.
-    pub fn encrypt(secret: &SecretKey, plain: &[u64], rng: &mut impl CryptoRng) -> Self {
+    pub(crate) fn encrypt(secret: &SecretKey, plain: &[u64], rng: &mut impl CryptoRng) -> Self {
         let params = secret.params();
         assert_eq!(plain.len(), params.degree());
         let limbs = params.data_primes();
@@ -47,7 +48,11 @@ impl SeededCiphertext {
     ///
     /// # Panics
     /// If there are not as many as slots.
-    pub fn encrypt_slots(secret: &SecretKey, slots: &[u64], rng: &mut impl CryptoRng) -> Self {
+    pub(crate) fn encrypt_slots(
+        secret: &SecretKey,
+        slots: &[u64],
+        rng: &mut impl CryptoRng,
+    ) -> Self {
         let params = secret.params();
         let mut plain = Zeroizing::new(vec![0; params.degree()]);
         params.slots().encode(slots, &mut plain);
@@ -55,7 +60,7 @@ impl SeededCiphertext {
     }
 
     /// The whole ciphertext.
-    pub fn expand(&self, params: &Params) -> Ciphertext {
+    pub(crate) fn expand(&self, params: &Params) -> Ciphertext {
         let c1 = keys::expand(params, params.data_primes(), &mut Prg::new(&self.seed));
         Ciphertext {
             halves: [self.c0.copy(), c1],
@@ -65,7 +70,7 @@ impl SeededCiphertext {
 
 impl Ciphertext {
     /// Number of primes.
-    pub fn limbs(&self) -> usize {
+    pub(crate) fn limbs(&self) -> usize {
         self.halves[0].limbs()
     }
 
@@ -73,38 +78,19 @@ impl Ciphertext {
     ///
     /// # Errors
     /// If the moduli differ.
-    pub fn add_assign(&mut self, params: &Params, other: &Self) -> Result<(), HeError> {
+    pub(crate) fn add_assign(&mut self, params: &Params, other: &Self) -> Result<(), HeError> {
         agree("primes of the ciphertexts", self.limbs(), other.limbs())?;
         for (a, b) in self.halves.iter_mut().zip(&other.halves) {
-            a.add_assign(params, b);
+            a.add_assign(params.basis(), b);
         }
         Ok(())
-    }
-
-    /// The same message modulo fewer primes.
-    ///
-    /// # Errors
-    /// If there are not that many primes, or fewer than an answer has.
-    pub fn switch_to(&self, params: &Params, limbs: usize) -> Result<Self, HeError> {
-        if !(ANSWER_LIMBS..=self.limbs()).contains(&limbs) {
-            return Err(HeError::Primes {
-                primes: limbs,
-                min: ANSWER_LIMBS,
-                max: self.limbs(),
-            });
-        }
-        Ok(Self {
-            halves: self
-                .switched(params, limbs)
-                .map(|half| half.into_values(params)),
-        })
     }
 
     /// The ciphertext by coefficients, rounded to fewer primes.
     pub(crate) fn switched(&self, params: &Params, limbs: usize) -> [Poly<Coefficients>; 2] {
         self.halves.each_ref().map(|half| {
-            let mut half = half.copy().into_coefficients(params);
-            half.drop_to(params, limbs);
+            let mut half = half.copy().into_coefficients(params.basis());
+            half.drop_to(params.basis(), limbs);
             half
         })
     }
@@ -114,7 +100,7 @@ impl Ciphertext {
     ///
     /// # Errors
     /// If the key has other parameters.
-    pub fn decrypt_slots(&self, secret: &SecretKey) -> Result<Vec<u64>, HeError> {
+    pub(crate) fn decrypt_slots(&self, secret: &SecretKey) -> Result<Vec<u64>, HeError> {
         let params = secret.params();
         let (mut plain, _) = decrypt(secret, &self.switched(params, ANSWER_LIMBS));
         let mut slots = vec![0; params.degree()];
@@ -125,27 +111,28 @@ impl Ciphertext {
 
 /// Decrypts two limbs; gives the coefficients and the largest noise times p.
 ///
-/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. The quotient by a reciprocal is right or
-/// one too small, and the exact remainder settles it; what is left of it is the noise times p.
+/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. The quotient by a reciprocal is
+/// right or one too small, and the exact remainder settles it; what is left of it is the noise
+/// times p.
 pub(crate) fn decrypt(
     secret: &SecretKey,
     ct: &[Poly<Coefficients>; 2],
 ) -> (Zeroizing<Vec<u64>>, u64) {
     let params: &Arc<Params> = secret.params();
     let n = params.degree();
-    let mut phase = ct[1].copy().into_values(params);
-    phase.mul_assign(params, secret.values());
-    let mut phase = phase.into_coefficients(params);
-    phase.add_assign(params, &ct[0]);
+    let mut phase = ct[1].copy().into_values(params.basis());
+    phase.mul_assign(params.basis(), secret.values());
+    let mut phase = phase.into_coefficients(params.basis());
+    phase.add_assign(params.basis(), &ct[0]);
     let (q0, q1) = (params.prime(0), params.prime(1));
     let modulus = u64::from(q0.value()) * u64::from(q1.value());
     let reciprocal = ((u128::from(P) << 64) / u128::from(modulus)) as u64;
-    let inverse = params.inverse(0, 1);
+    let inverse = params.basis().inverse(0, 1);
     let mut worst = 0;
     let mut plain = Zeroizing::new(vec![0; n]);
     for ((out, &x0), &x1) in plain.iter_mut().zip(phase.limb(0)).zip(phase.limb(1)) {
         // Garner: x = x0 + q0·((x1 - x0)/q0 mod q1).
-        let x0_mod = crate::prime::reduce_once(x0, q1.value());
+        let x0_mod = primer_lattice::prime::reduce_once(x0, q1.value());
         let step = q1.mul_shoup(q1.sub(x1, x0_mod), inverse);
         let x = u64::from(x0) + u64::from(q0.value()) * u64::from(step);
         let m = ((u128::from(x) * u128::from(reciprocal)) >> 64) as u64;

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 /// Homomorphic operations of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Rotations in all.
     pub rotations: usize,
     /// Of these, rotations of an input whose digits were shared (hoisted).

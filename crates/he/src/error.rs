@@ -14,7 +14,8 @@ pub enum HeError {
     },
     /// The modulus is too large for 128-bit security at this degree.
     #[error(
-        "a modulus of {bits} bits is below 128-bit security at ring degree {degree}: at most {limit} bits"
+        "a modulus of {bits} bits is below 128-bit security at ring degree {degree}: \
+         at most {limit} bits"
     )]
     Insecure {
         /// The degree.
@@ -36,7 +37,8 @@ pub enum HeError {
     },
     /// The proven noise does not fit the modulus with its flooding.
     #[error(
-        "the noise bound of this operation is 2^{noise_bits:.1}, and flooding leaves room for 2^{room_bits:.1} only"
+        "the noise bound of this operation is 2^{noise_bits:.1}, \
+         and flooding leaves room for 2^{room_bits:.1} only"
     )]
     NoiseBudget {
         /// Logarithm of the bound.
@@ -44,7 +46,8 @@ pub enum HeError {
         /// Logarithm of what would fit.
         room_bits: f64,
     },
-    /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted budget.
+    /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted
+    /// budget.
     #[error(
         "decryption of ciphertext {index} met noise beyond its bound: wrong key or damaged data"
     )]
@@ -57,6 +60,22 @@ pub enum HeError {
     MissingKey {
         /// The rotation.
         steps: i32,
+    },
+    /// There are no keys for a parameter set.
+    #[error("there are no keys for the parameter set {set}")]
+    MissingSet {
+        /// The set's fingerprint, in hexadecimal.
+        set: String,
+    },
+    /// Something was made for another product than the one it is used in.
+    #[error("{what} of another product: made for {found}, used for {wanted}")]
+    OtherProduct {
+        /// What it is.
+        what: &'static str,
+        /// What it was made for.
+        found: String,
+        /// What it is used for.
+        wanted: String,
     },
     /// Two things that have to agree do not.
     #[error("{what}: {left} on one side, {right} on the other")]

@@ -1,22 +1,24 @@
 //! Encoding of vectors that are the same in both rows of slots, at half the price.
 //!
-//! Such a plaintext is fixed by `Y -> Y^-1`. With degree `2h` its coefficients are `c_0`, then `c_i` at `i` and `-c_i` at
-//! `2h - i` for `i` below `h`, and zero at `h`: `h` numbers. Its transform is a mirror image of itself, so the first `h`
-//! values are all. Both halves show in the first layer of the transform, which leaves for the first `h` values
+//! Such a plaintext is fixed by `Y -> Y^-1`. With degree `2h` its coefficients are `c_0`, then
+//! `c_i` at `i` and `-c_i` at `2h - i` for `i` below `h`, and zero at `h`: `h` numbers. Its
+//! transform is a mirror image of itself, so the first `h` values are all. Both halves show in the
+//! first layer of the transform, which leaves for the first `h` values
 //!
 //! ```text
 //! a_i = c_i - w·c_(h-i),   w = ψ^h, w² = -1,   c_h = 0
 //! ```
 //!
-//! and the remaining layers are a transform of length `h` with a part of the roots ([`Ntt::first_half`]). The way back is
-//! as short: `2·c_i = a_i + w·a_(h-i)`. [`FoldedSlots`] goes from slots to coefficients modulo p, [`FoldedNtt`] from there to
-//! values modulo one prime.
+//! and the remaining layers are a transform of length `h` with a part of the roots
+//! ([`Ntt::first_half`]). The way back is as short: `2·c_i = a_i + w·a_(h-i)`. [`FoldedSlots`] goes
+//! from slots to coefficients modulo p, [`FoldedNtt`] from there to values modulo one prime.
 
-use crate::kernel::elementwise;
-use crate::ntt::{Ntt, bit_reverse};
-use crate::prime::{Prime, Shoup};
-use crate::simd::Simd;
-use crate::slots::{Factor, GENERATOR, reduce_once};
+use crate::slots::{Factor, reduce_once};
+use primer_lattice::automorphism::GENERATOR;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::ntt::{Ntt, bit_reverse};
+use primer_lattice::prime::{Prime, Shoup};
+use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
 
 /// What is added to coefficients to make them positive.
@@ -108,7 +110,8 @@ impl FoldedSlots {
     }
 }
 
-/// The transform of coefficients from [`FoldedSlots`] modulo one prime, to values in Montgomery form.
+/// The transform of coefficients from [`FoldedSlots`] modulo one prime, to values in Montgomery
+/// form.
 pub(crate) struct FoldedNtt {
     ntt: Ntt,
     /// What the parts of `c_i` and `c_(h-i)` are multiplied with.

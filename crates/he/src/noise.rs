@@ -1,39 +1,39 @@
 //! Noise: bounds that hold always, and what they leave room for.
 //!
 //! Every bound here is a worst case over weights, messages and random choices: errors are at most
-//! [`ERROR_BOUND`] by construction, secrets at most 1, digits below `2^30`. The
-//! derivation is in `docs/he.md`; the functions are its formulas, in the same order. Noise of a ciphertext is the largest coefficient
-//! of `c0 + c1·s - q·m/p`.
+//! [`ERROR_BOUND`] by construction, secrets at most 1, digits below `2^30`. The derivation is in
+//! `docs/he.md`; the functions are its formulas, in the same order. Noise of a ciphertext is the
+//! largest coefficient of `c0 + c1·s - q·m/p`.
 
 use crate::error::HeError;
 use crate::params::{ANSWER_LIMBS, Params};
-use crate::sample::{ERROR_BOUND, FLOOD_BITS, FLOOD_TERM_BITS};
+use primer_lattice::sample::{ERROR_BOUND, FLOOD_BITS, FLOOD_TERM_BITS};
 use primer_ring::modulus::P;
 
 /// Statistical security of flooding, in bits.
-pub const STATISTICAL_BITS: u32 = 40;
+pub(crate) const STATISTICAL_BITS: u32 = 40;
 
 const ERROR: f64 = ERROR_BOUND as f64;
 
 /// A fresh symmetric ciphertext: its error and the rounding of the scaled plaintext.
-pub fn fresh() -> f64 {
+pub(crate) fn fresh() -> f64 {
     ERROR + 0.5
 }
 
 /// What switching one key adds, before any rounding: digits times errors, divided by `P`.
-pub fn key_switch(params: &Params) -> f64 {
+pub(crate) fn key_switch(params: &Params) -> f64 {
     let special = f64::from(params.prime(params.data_primes()).value());
     params.data_primes() as f64 * params.degree() as f64 * 2f64.powi(30) * ERROR / special
 }
 
 /// Rounding after a division: half a unit in `c0`, and half a unit times each coefficient of `s`.
-pub fn rounding(params: &Params) -> f64 {
+pub(crate) fn rounding(params: &Params) -> f64 {
     (params.degree() as f64 + 1.0) / 2.0
 }
 
 /// The factor by which a plaintext of `coefficients` non-zero coefficients grows noise: the sum of
 /// their absolute values, each at most `p/2`.
-pub fn growth(coefficients: usize) -> f64 {
+pub(crate) fn growth(coefficients: usize) -> f64 {
     coefficients as f64 * (P as f64 / 2.0)
 }
 
@@ -52,24 +52,26 @@ fn at_flooding(params: &Params, noise: f64) -> f64 {
 
 /// Everything that flooding has to hide: the answer's own noise (given at all data primes), the
 /// noise of the fresh encryption of zero, and the rounding of the mask.
-pub fn hidden(params: &Params, noise: f64) -> f64 {
+pub(crate) fn hidden(params: &Params, noise: f64) -> f64 {
     let n = params.degree() as f64;
     at_flooding(params, noise) + ERROR * (2.0 * n + 1.0) + 0.5
 }
 
 /// Noise of a finished answer, flooded and at the answer's modulus.
-pub fn answer(params: &Params, noise: f64) -> f64 {
+pub(crate) fn answer(params: &Params, noise: f64) -> f64 {
     let bits = params.modulus_bits(params.flood_limbs()) - params.modulus_bits(ANSWER_LIMBS);
     let flooded = hidden(params, noise) + f64::from(FLOOD_BITS).exp2();
     flooded * (-bits).exp2() + rounding(params) * (1.0 + 2f64.powi(-28))
 }
 
 /// Largest noise that decrypts at a modulus: `q/2p`, less a unit.
-pub fn capacity(params: &Params, limbs: usize) -> f64 {
+pub(crate) fn capacity(params: &Params, limbs: usize) -> f64 {
     (params.modulus_bits(limbs) - 1.0).exp2() / P as f64 - 1.0
 }
 
-/// Root of the Fisher information of flooding noise (a sum of eight uniforms), in units of one term: 0.6140.
+/// Root of the Fisher information of flooding noise (a sum of eight uniforms), in units of one
+/// term: 0.6140.
+#[cfg(test)]
 const FISHER: f64 = 0.615;
 
 /// Statistical distance, as a power of two, between an answer ciphertext and one that carries the
@@ -77,7 +79,8 @@ const FISHER: f64 = 0.615;
 /// the root of the flood's Fisher information.
 ///
 /// Several answers add as the root of the sum of squares.
-pub fn distance_bits(params: &Params, noise: f64) -> f64 {
+#[cfg(test)]
+pub(crate) fn distance_bits(params: &Params, noise: f64) -> f64 {
     let length = (params.degree() as f64).sqrt() * hidden(params, noise);
     (length * FISHER / 2.0).log2() - f64::from(FLOOD_TERM_BITS)
 }
@@ -86,7 +89,7 @@ pub fn distance_bits(params: &Params, noise: f64) -> f64 {
 ///
 /// # Errors
 /// [`HeError::NoiseBudget`] with the bound and the room.
-pub fn check(params: &Params, noise: f64) -> Result<(), HeError> {
+pub(crate) fn check(params: &Params, noise: f64) -> Result<(), HeError> {
     let refuse = |noise: f64, room: f64| {
         Err(HeError::NoiseBudget {
             noise_bits: noise.log2(),

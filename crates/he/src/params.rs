@@ -1,8 +1,8 @@
 //! Parameters: ring degree, primes, and the line below which nothing is accepted.
 //!
-//! A parameter set is a ring degree `N` and a number `L` of 30-bit data primes; their product is the
-//! ciphertext modulus `q`. One more prime serves key switching. The largest 30-bit NTT primes are
-//! taken in falling order, so both parties derive the same set from two small numbers, and a
+//! A parameter set is a ring degree `N` and a number `L` of 30-bit data primes; their product is
+//! the ciphertext modulus `q`. One more prime serves key switching. The largest 30-bit NTT primes
+//! are taken in falling order, so both parties derive the same set from two small numbers, and a
 //! [fingerprint](Params::fingerprint) over all of it travels with every message.
 //!
 //! # Security
@@ -14,18 +14,19 @@
 //! # Why six data primes at degree 8192
 //! Slot-packed weights are polynomials whose coefficients fill the 41 bits of p, however small the
 //! weights: a product costs 40 bits of noise and the logarithm of the number of coefficients.
-//! Worst-case noise of the widest products is about `2^85` (`docs/he.md`); dropping two primes brings
-//! it to `2^25`, flooding at four primes adds up to `2^77`, and 41 bits for the plaintext remain. Five
-//! primes would hold only for noise of the average case.
+//! Worst-case noise of the widest products is about `2^85` (`docs/he.md`); dropping two primes
+//! brings it to `2^25`, flooding at four primes adds up to `2^77`, and 41 bits for the plaintext
+//! remain. Five primes would hold only for noise of the average case.
 
 use crate::error::HeError;
-use crate::kernel::elementwise;
-use crate::ntt::Ntt;
-use crate::prime::{Prime, Shoup};
-use crate::simd::Simd;
 use crate::slots::Slots;
+use primer_lattice::basis::Basis;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::ntt::Ntt;
+use primer_lattice::prime::{Prime, Shoup};
+use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use zeroize::Zeroizing;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
@@ -43,23 +44,21 @@ pub const FINGERPRINT_BYTES: usize = 16;
 
 /// A parameter set with its tables.
 pub struct Params {
-    degree: usize,
+    /// Data primes, then the key-switching prime.
+    basis: Basis,
     data: usize,
-    primes: Vec<Prime>,
-    ntts: Vec<Ntt>,
     slots: Slots,
-    simd: Simd,
     fingerprint: [u8; FINGERPRINT_BYTES],
-    /// `inverses[i][j]`: prime `i` inverted modulo prime `j`.
-    inverses: Vec<Vec<Shoup>>,
     /// `-p^-1` modulo each prime.
     plain_inverse: Vec<Shoup>,
 }
 
 impl Params {
-    /// The set for matrix products: degree 8192, six data primes.
+    /// The set for matrix products: degree 8192, six data primes. Its tables are made once.
     pub fn products() -> Arc<Self> {
-        Self::new(8192, 6).expect("the set is within the table")
+        static PRODUCTS: LazyLock<Arc<Params>> =
+            LazyLock::new(|| Params::new(8192, 6).expect("the set is within the table"));
+        PRODUCTS.clone()
     }
 
     /// A set of the given degree with the given number of data primes.
@@ -75,7 +74,7 @@ impl Params {
     ///
     /// # Errors
     /// As [`Params::new`].
-    pub fn with_simd(degree: usize, data: usize, simd: Simd) -> Result<Arc<Self>, HeError> {
+    pub(crate) fn with_simd(degree: usize, data: usize, simd: Simd) -> Result<Arc<Self>, HeError> {
         let limit = SECURITY_TABLE
             .iter()
             .find(|entry| entry.0 == degree)
@@ -88,8 +87,8 @@ impl Params {
                 max: MAX_DATA_PRIMES,
             });
         }
-        let primes = Prime::largest(data + 1);
-        let bits: f64 = primes.iter().map(|p| f64::from(p.value()).log2()).sum();
+        let basis = Basis::new(Prime::largest(data + 1), degree, simd);
+        let (primes, bits) = (basis.primes(), basis.modulus_bits(data + 1));
         if bits > f64::from(limit) {
             return Err(HeError::Insecure {
                 degree,
@@ -97,16 +96,6 @@ impl Params {
                 limit,
             });
         }
-        let inverses = primes
-            .iter()
-            .map(|a| {
-                let invert = |b: &Prime| b.shoup(b.invert(a.value() % b.value()));
-                primes
-                    .iter()
-                    .map(|b| if a == b { Shoup::default() } else { invert(b) })
-                    .collect()
-            })
-            .collect();
         let plain_inverse = primes
             .iter()
             .map(|q| q.shoup(q.neg(q.invert(q.reduce(P)))))
@@ -114,32 +103,28 @@ impl Params {
         let mut hash = blake3::Hasher::new_derive_key("primer homomorphic parameters 1");
         hash.update(&(degree as u64).to_le_bytes());
         hash.update(&P.to_le_bytes());
-        for q in &primes {
+        for q in primes {
             hash.update(&q.value().to_le_bytes());
         }
         let mut fingerprint = [0; FINGERPRINT_BYTES];
         fingerprint.copy_from_slice(&hash.finalize().as_bytes()[..FINGERPRINT_BYTES]);
         Ok(Arc::new(Self {
-            degree,
             data,
-            ntts: primes.iter().map(|&q| Ntt::new(q, degree, simd)).collect(),
             slots: Slots::new(degree),
-            simd,
             fingerprint,
-            inverses,
             plain_inverse,
-            primes,
+            basis,
         }))
     }
 
     /// The ring degree `N`.
     pub fn degree(&self) -> usize {
-        self.degree
+        self.basis.degree()
     }
 
     /// Slots of one row, `N/2`.
     pub fn row(&self) -> usize {
-        self.degree / 2
+        self.degree() / 2
     }
 
     /// The number `L` of data primes.
@@ -157,24 +142,29 @@ impl Params {
         FLOOD_LIMBS.min(self.data)
     }
 
+    /// The primes with their transforms: what polynomials are over.
+    pub(crate) fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
     /// One prime.
-    pub fn prime(&self, i: usize) -> Prime {
-        self.primes[i]
+    pub(crate) fn prime(&self, i: usize) -> Prime {
+        self.basis.prime(i)
     }
 
     /// The transform of one prime.
-    pub fn ntt(&self, i: usize) -> &Ntt {
-        &self.ntts[i]
+    pub(crate) fn ntt(&self, i: usize) -> &Ntt {
+        self.basis.ntt(i)
     }
 
     /// The slots of the plaintext ring.
-    pub fn slots(&self) -> &Slots {
+    pub(crate) fn slots(&self) -> &Slots {
         &self.slots
     }
 
     /// The instruction set in use.
-    pub fn simd(&self) -> Simd {
-        self.simd
+    pub(crate) fn simd(&self) -> Simd {
+        self.basis.simd()
     }
 
     /// What identifies the set on the wire.
@@ -182,17 +172,9 @@ impl Params {
         &self.fingerprint
     }
 
-    /// Prime `i` inverted modulo prime `j`.
-    pub(crate) fn inverse(&self, i: usize, j: usize) -> Shoup {
-        self.inverses[i][j]
-    }
-
     /// `log2` of the product of the first `limbs` primes.
     pub fn modulus_bits(&self, limbs: usize) -> f64 {
-        self.primes[..limbs]
-            .iter()
-            .map(|p| f64::from(p.value()).log2())
-            .sum()
+        self.basis.modulus_bits(limbs)
     }
 
     /// Adds `round(q·m/p)` to limbs of coefficients, `q` being the product of the first `limbs`
@@ -202,7 +184,7 @@ impl Params {
     /// `(q·m - r)/p`, which is `-r/p` modulo each prime. Rounding the scaled plaintext, rather
     /// than scaling by a rounded factor, keeps wrap-around modulo p free of noise.
     pub(crate) fn add_plaintext(&self, limbs: usize, plain: &[u64], out: &mut [u32]) {
-        let q_mod_p = self.primes[..limbs]
+        let q_mod_p = self.basis.primes()[..limbs]
             .iter()
             .fold(1, |acc, q| modulus::mul(acc, q.value().into()));
         let rest: Zeroizing<Vec<i64>> = plain
@@ -210,9 +192,9 @@ impl Params {
             .map(|&m| modulus::to_signed(modulus::mul(q_mod_p, m)))
             .collect::<Vec<_>>()
             .into();
-        for (i, out) in out.chunks_exact_mut(self.degree).take(limbs).enumerate() {
+        for (i, out) in out.chunks_exact_mut(self.degree()).take(limbs).enumerate() {
             let factor = self.plain_inverse[i];
-            elementwise::add_lift(self.simd, self.primes[i], out, &rest, factor);
+            elementwise::add_lift(self.simd(), self.prime(i), out, &rest, factor);
         }
     }
 }

@@ -1,18 +1,16 @@
 //! Slots: how a vector of residues modulo p becomes a plaintext polynomial.
 //!
 //! The plaintext ring `Z_p[X]/(X^N+1)` splits into `N` copies of `Z_p`, since `p ≡ 1 (mod 2N)`.
-//! Slot `s` of row 0 is the value at `ψ^(3^s)`, slot `s` of row 1 the value at `ψ^(-3^s)`, for `s` below
-//! `N/2`. The automorphism `X -> X^(3^r)` then rotates both rows by `r` to the left: what was in slot
-//! `s + r` comes to slot `s`.
+//! Slot `s` of row 0 is the value at `ψ^(3^s)`, slot `s` of row 1 the value at `ψ^(-3^s)`, for `s`
+//! below `N/2`. The automorphism `X -> X^(3^r)` then rotates both rows by `r` to the left: what was
+//! in slot `s + r` comes to slot `s`.
 //!
-//! The transform is the one of [`crate::ntt`], modulo the 41-bit `p` and in plain Rust: it runs a
-//! few times per matrix, on 64-bit words, with no branch on the values.
+//! The transform is the one of [`primer_lattice::ntt`], modulo the 41-bit `p` and in plain Rust: it
+//! runs a few times per matrix, on 64-bit words, with no branch on the values.
 
-use crate::ntt::bit_reverse;
+use primer_lattice::automorphism::GENERATOR;
+use primer_lattice::ntt::bit_reverse;
 use primer_ring::modulus::{self, P};
-
-/// The generator whose powers number the slots of a row.
-pub const GENERATOR: usize = 3;
 
 /// A factor modulo p with its Shoup quotient `⌊w·2^64/p⌋`.
 #[derive(Clone, Copy)]
@@ -44,7 +42,7 @@ pub(crate) fn reduce_once(x: u64, m: u64) -> u64 {
 }
 
 /// Slots of one ring degree.
-pub struct Slots {
+pub(crate) struct Slots {
     degree: usize,
     roots: Vec<Factor>,
     inverse_roots: Vec<Factor>,
@@ -58,7 +56,7 @@ impl Slots {
     ///
     /// # Panics
     /// If p has no root of that order.
-    pub fn new(degree: usize) -> Self {
+    pub(crate) fn new(degree: usize) -> Self {
         assert!(degree.is_power_of_two() && (P - 1).is_multiple_of(2 * degree as u64));
         // 3 generates the multiplicative group modulo p.
         let psi = modulus::pow(3, (P - 1) / (2 * degree as u64));
@@ -90,27 +88,11 @@ impl Slots {
         }
     }
 
-    /// The exponent of the automorphism that rotates both rows left by `steps` slots.
-    pub fn rotation(degree: usize, steps: i32) -> usize {
-        let steps = steps.rem_euclid(degree as i32 / 2);
-        (0..steps).fold(1, |e, _| e * GENERATOR % (2 * degree))
-    }
-
-    /// Number of slots, the degree.
-    pub fn len(&self) -> usize {
-        self.degree
-    }
-
-    /// Whether there are no slots: never.
-    pub fn is_empty(&self) -> bool {
-        self.degree == 0
-    }
-
     /// Slot values (row 0, then row 1) to coefficients, into `out`.
     ///
     /// # Panics
     /// If a slice has another length than the degree.
-    pub fn encode(&self, slots: &[u64], out: &mut [u64]) {
+    pub(crate) fn encode(&self, slots: &[u64], out: &mut [u64]) {
         assert!(slots.len() == self.degree && out.len() == self.degree);
         for (&v, &at) in slots.iter().zip(&self.positions) {
             out[at as usize] = v;
@@ -138,7 +120,7 @@ impl Slots {
     ///
     /// # Panics
     /// If a slice has another length than the degree.
-    pub fn decode(&self, coefficients: &mut [u64], slots: &mut [u64]) {
+    pub(crate) fn decode(&self, coefficients: &mut [u64], slots: &mut [u64]) {
         assert!(slots.len() == self.degree && coefficients.len() == self.degree);
         let (mut stride, mut groups) = (self.degree / 2, 1);
         while stride > 0 {
@@ -164,6 +146,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use primer_lattice::automorphism::rotation;
     use primer_ring::prg::Prg;
 
     #[test]
@@ -193,7 +176,7 @@ mod tests {
         assert!((0..n).all(|i| got[i] == modulus::mul(a[i], b[i])));
 
         for steps in [1, 5, -3] {
-            let g = Slots::rotation(n, steps);
+            let g = rotation(n, steps);
             let mut image = vec![0; n];
             for (i, &c) in pa.iter().enumerate() {
                 let e = i * g % (2 * n);

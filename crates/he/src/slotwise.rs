@@ -1,35 +1,33 @@
-//! Products slot by slot: with the server's values for each token and feature, and with weights for
-//! each feature and a centring term.
+//! Products slot by slot, with the server's values for each token and feature.
 //!
-//! These are the products of LayerNorm and of its residual path:
+//! These are the products of LayerNorm:
 //!
-//! * [`Evaluator::slotwise`]: `Σ x ⊙ U`, with server matrices `U` of any residues modulo p. An input may be one
-//!   column that is repeated over the features ([`EncryptedMatrix::encrypt_repeated`]).
+//! * [`Evaluator::slotwise`]: `Σ x ⊙ U`, with server matrices `U` of any residues modulo p. An
+//!   input may be one column that is repeated over the features
+//!   ([`EncryptedMatrix::encrypt_repeated`]).
 //! * [`Evaluator::row_sums`]: `Σ_j x[t][j]·U[t][j]` for each token.
-//! * [`Evaluator::centred`]: `g_j·x[t][j] - Σ_i h_i·x[t][i]`, a diagonal matrix less a matrix of rank one.
 //!
-//! A plaintext in slots has coefficients of the size of p whatever its slots hold, so server values of
-//! all 41 bits cost no more noise than small weights; only the number of coefficients, `N` instead
-//! of `2·period`, adds five bits or so.
+//! A plaintext in slots has coefficients of the size of p whatever its slots hold, so server values
+//! of all 41 bits cost no more noise than small weights; only the number of coefficients, `N`
+//! instead of `2·period`, adds five bits or so.
 
 use crate::answer::finish;
 use crate::ciphertext::{Ciphertext, SeededCiphertext};
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::evaluate::Evaluator;
-use crate::kernel::elementwise;
 use crate::keys::SecretKey;
 use crate::noise;
-use crate::packing::layout::{Chunks, Layout, Shape};
-use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix, mask};
-use crate::packing::weights::PreparedWeights;
+use crate::packing::chunks::Chunks;
+use crate::packing::layout::Layout;
+use crate::packing::matrix::{Ciphertexts, EncryptedAnswer, EncryptedMatrix, mask};
 use crate::params::Params;
-use crate::poly::{Poly, Values};
 use crate::switch::Rotator;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::poly::{Coefficients, Poly, Values};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use rand_core::CryptoRng;
-use std::sync::Arc;
 use zeroize::Zeroizing;
 
 impl EncryptedMatrix {
@@ -38,7 +36,7 @@ impl EncryptedMatrix {
     ///
     /// # Errors
     /// If there is not one value for each token.
-    pub fn encrypt_repeated(
+    pub(crate) fn encrypt_repeated(
         secret: &SecretKey,
         layout: &Layout,
         values: &[u64],
@@ -82,7 +80,7 @@ fn plain(
 }
 
 /// Slot values as a transformed plaintext, lifted to the residues of least absolute value.
-fn encode(params: &Params, slots: &[u64]) -> Poly<Values> {
+pub(crate) fn encode(params: &Params, slots: &[u64]) -> Poly<Values> {
     let mut coefficients = Zeroizing::new(vec![0; params.degree()]);
     params.slots().encode(slots, &mut coefficients);
     let signed: Zeroizing<Vec<i64>> = Zeroizing::new(
@@ -91,7 +89,7 @@ fn encode(params: &Params, slots: &[u64]) -> Poly<Values> {
             .map(|&c| modulus::to_signed(c))
             .collect(),
     );
-    let mut out = Poly::<crate::poly::Coefficients>::zero(params, params.data_primes());
+    let mut out = Poly::<Coefficients>::zero(params.basis(), params.data_primes());
     for j in 0..params.data_primes() {
         let prime = params.prime(j);
         elementwise::lift(
@@ -102,11 +100,11 @@ fn encode(params: &Params, slots: &[u64]) -> Poly<Values> {
             prime.shoup(1),
         );
     }
-    out.into_values(params)
+    out.into_values(params.basis())
 }
 
 /// `sum += ciphertext · plain`.
-fn add_product(
+pub(crate) fn add_product(
     params: &Params,
     sum: &mut [Poly<Values>; 2],
     ct: &Ciphertext,
@@ -126,63 +124,30 @@ fn add_product(
     }
 }
 
-fn zero(params: &Params) -> [Poly<Values>; 2] {
-    std::array::from_fn(|_| Poly::zero(params, params.data_primes()))
+pub(crate) fn zero(params: &Params) -> [Poly<Values>; 2] {
+    std::array::from_fn(|_| Poly::zero(params.basis(), params.data_primes()))
 }
 
-/// Weights `g` and `h` of [`Evaluator::centred`].
-pub struct PreparedCentred {
-    /// `-h` to every output feature of a chunk.
-    centre: PreparedWeights,
-    /// `g`, one plaintext for each chunk.
-    diagonal: Vec<Poly<Values>>,
+/// Fails if a sum of `terms` slot-wise products would have too much noise.
+pub(crate) fn check_slotwise(params: &Params, terms: usize) -> Result<(), HeError> {
+    let noise = terms as f64 * noise::growth(params.degree()) * noise::fresh();
+    noise::check(params, noise)
 }
 
-impl PreparedCentred {
-    /// Prepares `g` and `h`, residues modulo p, for each column.
-    ///
-    /// # Errors
-    /// If their lengths differ or the noise would not fit.
-    pub fn new(
-        params: &Arc<Params>,
-        layout: &Layout,
-        g: &[u64],
-        h: &[u64],
-    ) -> Result<Self, HeError> {
-        agree("weights of diagonal and centre", g.len(), h.len())?;
-        let chunks = Chunks::even(layout, g.len());
-        let width = chunks.widest(0..chunks.len());
-        let centre =
-            PreparedWeights::new(params, layout, Shape::dense(g.len(), width), |_, i, _| {
-                modulus::neg(h[i])
-            })?;
-        noise::check(params, Self::bound(params, &centre))?;
-        let diagonal = (0..chunks.len())
-            .map(|c| {
-                let columns = chunks.columns(c);
-                let mut slots = vec![0; params.degree()];
-                for cell in slots.chunks_exact_mut(layout.period()) {
-                    cell[..columns.len()].copy_from_slice(&g[columns.clone()]);
-                }
-                encode(params, &slots)
-            })
-            .collect();
-        Ok(Self { centre, diagonal })
-    }
+/// Fails if sums over the features of `chunks` ciphertexts would have too much noise.
+pub(crate) fn check_row_sums(
+    params: &Params,
+    layout: &Layout,
+    chunks: usize,
+) -> Result<(), HeError> {
+    let switched = noise::key_switch(params) + noise::rounding(params);
+    let product = chunks as f64 * noise::growth(params.degree()) * noise::fresh();
+    noise::check(params, layout.period() as f64 * (product + switched))
+}
 
-    fn bound(params: &Params, centre: &PreparedWeights) -> f64 {
-        centre.noise() + noise::growth(params.degree()) * noise::fresh()
-    }
-
-    /// Bytes of the prepared form.
-    pub fn memory(&self) -> usize {
-        self.centre.memory()
-            + self
-                .diagonal
-                .iter()
-                .map(|p| 4 * p.data().len())
-                .sum::<usize>()
-    }
+/// The rotations by which a cell is summed up, each twice the last.
+pub(crate) fn doublings(layout: &Layout) -> impl Iterator<Item = i32> + use<> {
+    (0..layout.period().trailing_zeros()).map(|k| 1 << k)
 }
 
 impl Evaluator {
@@ -191,25 +156,23 @@ impl Evaluator {
     ///
     /// # Errors
     /// If shapes or layouts do not fit each other, or the noise would not fit.
-    pub fn slotwise(
+    pub(crate) fn slotwise<'a, T: Into<Ciphertexts<'a>> + Copy>(
         &mut self,
         layout: &Layout,
-        terms: &[(&EncryptedMatrix, &Matrix<u64>)],
+        terms: &[(T, &Matrix<u64>)],
         mask_values: &Matrix<u64>,
         rng: &mut impl CryptoRng,
     ) -> Result<(EncryptedAnswer, Counters), HeError> {
+        let terms: Vec<_> = terms.iter().map(|(x, u)| ((*x).into(), *u)).collect();
         let chunks = Chunks::even(layout, mask_values.cols());
         agree(
             "tokens of mask and layout",
             mask_values.rows(),
             layout.tokens(),
         )?;
-        self.check_terms(layout, &chunks, terms)?;
+        self.check_terms(layout, &chunks, &terms)?;
         let params = self.params.clone();
-        noise::check(
-            &params,
-            terms.len() as f64 * noise::growth(params.degree()) * noise::fresh(),
-        )?;
+        check_slotwise(&params, terms.len())?;
         let mut counters = Counters::default();
         let repeated: Vec<_> = terms.iter().map(|(x, _)| x.chunks.total() == 1).collect();
         let answers = (0..EncryptedMatrix::count(layout, &chunks))
@@ -221,7 +184,7 @@ impl Evaluator {
                     } else {
                         index
                     };
-                    let ct = input.ciphertexts[at].expand(&params);
+                    let ct = input.list[at].expand(&params);
                     let mut factors = plain(&params, layout, &chunks, index, factors);
                     add_product(&params, &mut sum, &ct, &factors);
                     factors.wipe();
@@ -246,28 +209,27 @@ impl Evaluator {
     /// `Σ_j input[t][j]·factors[t][j] + mask[t]` for each token: an answer of one column.
     ///
     /// # Errors
-    /// If shapes or layouts do not fit each other, a rotation key is missing, or the noise would not
-    /// fit.
-    pub fn row_sums(
+    /// If shapes or layouts do not fit each other, a rotation key is missing, or the noise would
+    /// not fit.
+    pub(crate) fn row_sums<'a>(
         &mut self,
-        input: &EncryptedMatrix,
+        input: impl Into<Ciphertexts<'a>>,
         factors: &Matrix<u64>,
         mask_values: &Matrix<u64>,
         rng: &mut impl CryptoRng,
     ) -> Result<(EncryptedAnswer, Counters), HeError> {
-        let layout = input.layout;
+        let input = input.into();
+        let layout = *input.layout;
         agree(
             "tokens of mask and layout",
             mask_values.rows(),
             layout.tokens(),
         )?;
         agree("columns of the mask", mask_values.cols(), 1)?;
-        self.check_terms(&layout, &input.chunks, &[(input, factors)])?;
+        self.check_terms(&layout, input.chunks, &[(input, factors)])?;
         let params = self.params.clone();
-        let (count, period) = (input.chunks.len(), layout.period());
-        let switched = noise::key_switch(&params) + noise::rounding(&params);
-        let product = count as f64 * noise::growth(params.degree()) * noise::fresh();
-        noise::check(&params, period as f64 * (product + switched))?;
+        let count = input.chunks.len();
+        check_row_sums(&params, &layout, count)?;
         let mut counters = Counters::default();
         let chunks = Chunks::even(&layout, 1);
         let mut answers = Vec::with_capacity(layout.runs());
@@ -275,8 +237,8 @@ impl Evaluator {
         for run in 0..layout.runs() {
             let mut sum = zero(&params);
             for index in run * count..(run + 1) * count {
-                let ct = input.ciphertexts[index].expand(&params);
-                let mut factors = plain(&params, &layout, &input.chunks, index, factors);
+                let ct = input.list[index].expand(&params);
+                let mut factors = plain(&params, &layout, input.chunks, index, factors);
                 add_product(&params, &mut sum, &ct, &factors);
                 factors.wipe();
             }
@@ -285,8 +247,8 @@ impl Evaluator {
             // After the step of 2^k, slot f holds the sum of 2^(k+1) slots from f on; only the
             // first slot of a cell ends as a token's sum, and the mask hides all others.
             let mut sum = Ciphertext { halves: sum };
-            for k in 0..period.trailing_zeros() {
-                let rotated = rotator.rotate(&sum, 1 << k)?;
+            for steps in doublings(&layout) {
+                let rotated = rotator.rotate(&sum, steps)?;
                 sum.add_assign(&params, &rotated)?;
                 counters.rotations += 1;
             }
@@ -304,82 +266,11 @@ impl Evaluator {
         ))
     }
 
-    /// `g_j·input[t][j] - Σ_i h_i·input[t][i] + mask[t][j]`.
-    ///
-    /// The centring term is the same for every output feature, so it is computed for one chunk and
-    /// added to all.
-    ///
-    /// # Errors
-    /// If shapes or layouts do not fit each other, or a rotation key is missing.
-    pub fn centred(
-        &mut self,
-        input: &EncryptedMatrix,
-        weights: &PreparedCentred,
-        mask_values: &Matrix<u64>,
-        rng: &mut impl CryptoRng,
-    ) -> Result<(EncryptedAnswer, Counters), HeError> {
-        let (layout, chunks) = (input.layout, &input.chunks);
-        self.check(input, &weights.centre, None)?;
-        agree("rows of the mask", mask_values.rows(), layout.tokens())?;
-        agree("columns of the mask", mask_values.cols(), chunks.total())?;
-        let params = self.params.clone();
-        let mut counters = Counters::default();
-        let mut answers = Vec::with_capacity(input.ciphertexts.len());
-        let special = params.prime(params.data_primes()).value();
-        for run in 0..layout.runs() {
-            let first = run * chunks.len();
-            let [centre] = &self.part(input, first, &weights.centre, 0, &mut counters)?[..] else {
-                unreachable!("the centring term has one chunk");
-            };
-            for (c, diagonal) in weights.diagonal.iter().enumerate() {
-                let ct = input.ciphertexts[first + c].expand(&params);
-                let mut sum = zero(&params);
-                add_product(&params, &mut sum, &ct, diagonal);
-                let [s0, s1] = sum;
-                // The centring term is P times too large, modulo P as well.
-                let halves = [(s0, &centre[0]), (s1, &centre[1])].map(|(sum, centre)| {
-                    let mut total = centre.copy();
-                    for j in 0..params.data_primes() {
-                        let prime = params.prime(j);
-                        let mut limb = sum.limb(j).to_vec();
-                        elementwise::scale(
-                            params.simd(),
-                            prime,
-                            &mut limb,
-                            prime.shoup(special % prime.value()),
-                        );
-                        elementwise::add_assign(params.simd(), prime, total.limb_mut(j), &limb);
-                    }
-                    total
-                });
-                counters.products += 1;
-                let plain = mask(
-                    &params,
-                    &layout,
-                    chunks,
-                    answers.len(),
-                    Some(mask_values),
-                    rng,
-                );
-                answers.push(finish(&self.public, halves, &plain, rng));
-            }
-        }
-        counters.answers = answers.len();
-        Ok((
-            EncryptedAnswer {
-                layout,
-                chunks: chunks.clone(),
-                answers,
-            },
-            counters,
-        ))
-    }
-
     fn check_terms(
         &self,
         layout: &Layout,
         chunks: &Chunks,
-        terms: &[(&EncryptedMatrix, &Matrix<u64>)],
+        terms: &[(Ciphertexts<'_>, &Matrix<u64>)],
     ) -> Result<(), HeError> {
         for (input, factors) in terms {
             agree(
@@ -400,7 +291,7 @@ impl Evaluator {
             agree("rows of factors", factors.rows(), layout.tokens())?;
             agree("columns of factors", factors.cols(), chunks.total())?;
             if input.chunks.total() != 1 {
-                chunks.agree(&input.chunks)?;
+                chunks.agree(input.chunks)?;
             }
         }
         Ok(())

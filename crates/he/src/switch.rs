@@ -1,22 +1,22 @@
 //! Key switching and rotations.
 //!
 //! [`Digits`] is the expensive half of a rotation: `c1` modulo each data prime, transformed modulo
-//! every prime. It is done once for all rotations of a ciphertext (hoisting), prime by prime, so that
-//! digits are used while they are in the cache. Each rotation then costs one sum of products with
-//! its key and one permutation; the result is modulo `P·q` and `P` times too large, which the caller
-//! divides out when it must, and not before.
+//! every prime. It is done once for all rotations of a ciphertext (hoisting), prime by prime, so
+//! that digits are used while they are in the cache. Each rotation then costs one sum of products
+//! with its key and one permutation; the result is modulo `P·q` and `P` times too large, which the
+//! caller divides out when it must, and not before.
 
 use crate::ciphertext::Ciphertext;
 use crate::error::HeError;
-use crate::kernel::{aligned::Aligned, elementwise, inner::inner};
 use crate::keys::GaloisKeys;
 use crate::params::Params;
-use crate::poly::Poly;
+use primer_lattice::kernel::{aligned::Aligned, elementwise, inner::inner};
+use primer_lattice::poly::Poly;
 
 /// The digits of `c1`: its residues modulo each data prime, by coefficients. Room is kept from one
 /// ciphertext to the next.
 #[derive(Default)]
-pub struct Digits {
+pub(crate) struct Digits {
     coefficients: Aligned,
 }
 
@@ -26,7 +26,7 @@ impl Digits {
     }
 
     /// Digits of a polynomial given by values.
-    pub fn of_values(&mut self, params: &Params, c1: &[u32]) {
+    pub(crate) fn of_values(&mut self, params: &Params, c1: &[u32]) {
         let coefficients = self.coefficients.sized(Self::len(params));
         coefficients.copy_from_slice(c1);
         for (i, limb) in coefficients.chunks_exact_mut(params.degree()).enumerate() {
@@ -35,15 +35,15 @@ impl Digits {
     }
 
     /// Digits of a polynomial given by coefficients.
-    pub fn of_coefficients(&mut self, params: &Params, c1: &[u32]) {
+    pub(crate) fn of_coefficients(&mut self, params: &Params, c1: &[u32]) {
         self.coefficients
             .sized(Self::len(params))
             .copy_from_slice(c1);
     }
 
-    /// All digits transformed modulo prime `j`, end to end into `out`. A digit modulo its own prime may
-    /// be at hand: the limb of `c1` by values.
-    pub fn modulo(&self, params: &Params, j: usize, own: Option<&[u32]>, out: &mut [u32]) {
+    /// All digits transformed modulo prime `j`, end to end into `out`. A digit modulo its own prime
+    /// may be at hand: the limb of `c1` by values.
+    pub(crate) fn modulo(&self, params: &Params, j: usize, own: Option<&[u32]>, out: &mut [u32]) {
         let n = params.degree();
         let digits = self.coefficients.get(Self::len(params)).chunks_exact(n);
         for (i, (digit, out)) in digits.zip(out.chunks_exact_mut(n)).enumerate() {
@@ -57,7 +57,7 @@ impl Digits {
 }
 
 /// Rotates ciphertexts one at a time, with the memory for it.
-pub struct Rotator<'a> {
+pub(crate) struct Rotator<'a> {
     keys: &'a GaloisKeys,
     digits: Digits,
     /// Both halves modulo all primes, one limb, and the digits modulo one prime.
@@ -66,7 +66,7 @@ pub struct Rotator<'a> {
 
 impl<'a> Rotator<'a> {
     /// A rotator with a client's keys.
-    pub fn new(keys: &'a GaloisKeys) -> Self {
+    pub(crate) fn new(keys: &'a GaloisKeys) -> Self {
         Self {
             keys,
             digits: Digits::default(),
@@ -78,7 +78,7 @@ impl<'a> Rotator<'a> {
     ///
     /// # Errors
     /// If there is no key for the rotation.
-    pub fn rotate(&mut self, ct: &Ciphertext, steps: i32) -> Result<Ciphertext, HeError> {
+    pub(crate) fn rotate(&mut self, ct: &Ciphertext, steps: i32) -> Result<Ciphertext, HeError> {
         let params = &*self.keys.params;
         let (n, data, simd) = (params.degree(), params.data_primes(), params.simd());
         let all = params.all_primes();
@@ -101,7 +101,10 @@ impl<'a> Rotator<'a> {
                 out1,
             );
         }
-        let mut halves = [Poly::zero(params, data), Poly::zero(params, data)];
+        let mut halves = [
+            Poly::zero(params.basis(), data),
+            Poly::zero(params.basis(), data),
+        ];
         let (keep0, rest0) = sums0.split_at_mut(data * n);
         let (keep1, rest1) = sums1.split_at_mut(data * n);
         round_rest(params, rest0);
@@ -141,6 +144,6 @@ fn divide_values(params: &Params, j: usize, sum: &mut [u32], rest: &[u32], limb:
         sum,
         limb,
         0,
-        params.inverse(special, j),
+        params.basis().inverse(special, j),
     );
 }

@@ -11,7 +11,8 @@ use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::{Input, TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, WeightRange};
-use primer_plan::graph::{Graph, Op, ValueId};
+use primer_plan::graph::{Graph, ValueId};
+use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
 use thiserror::Error;
@@ -39,22 +40,17 @@ struct Ranges {
     seen: Vec<Observation>,
     /// Whether a value holds scores, whose columns are keys.
     scores: Vec<bool>,
-    /// Tokens of the present input, and how many of them are not padding.
+    /// Tokens of the current input, and how many of them are not padding.
     tokens: usize,
     length: usize,
 }
 
 impl Ranges {
     fn new(graph: &Graph) -> Self {
-        let mut scores = vec![false; graph.values.len()];
-        for step in &graph.steps {
-            if let Op::Scores { output, .. } | Op::MergedScores { output, .. } = step.op {
-                scores[output.index()] = true;
-            }
-        }
+        let scores = graph.values.iter().map(|v| v.role == ValueRole::Scores);
         Self {
             seen: vec![Observation::EMPTY; graph.values.len()],
-            scores,
+            scores: scores.collect(),
             tokens: 0,
             length: 0,
         }

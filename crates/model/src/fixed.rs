@@ -1,10 +1,10 @@
 //! The fixed-point reference: the plan in integers, as the private protocol computes it.
 //!
-//! Linear steps are exact integer products, shifted to the scale of their accumulator. At every stop
-//! the accumulator is truncated to the stop's ring and the function of the plan is applied.
-//! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get who each
-//! drop the low bits of a random share. With the shares of a real run injected, this reference gives that
-//! run's result exactly.
+//! Linear steps are exact integer products, shifted to the scale of their accumulator. At every
+//! stop the accumulator is truncated to the stop's ring and the function of the plan is applied.
+//! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get when each
+//! drops the low bits of a random share. With the shares of a real run injected, this reference
+//! gives that run's result exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
 //! reported ([`OutOfRange`]).
@@ -88,7 +88,7 @@ pub fn run(
         "the input is padded to the plan's tokens"
     );
     let last = graph.last_uses();
-    let mut walk = Walk {
+    let mut walk = FixedWalk {
         plan,
         weights: model.weights(),
         input,
@@ -123,7 +123,7 @@ pub fn run(
     }
 }
 
-struct Walk<'a> {
+struct FixedWalk<'a> {
     plan: &'a Plan,
     weights: &'a [IntWeight],
     input: &'a Input,
@@ -143,7 +143,7 @@ fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
     matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
 }
 
-impl Walk<'_> {
+impl FixedWalk<'_> {
     fn graph(&self) -> &Graph {
         self.plan.graph()
     }
@@ -214,7 +214,7 @@ impl Walk<'_> {
             Op::SquareSum { input, output } => {
                 let shift = self.plan.shift(2 * self.fraction(*input), *output);
                 let x = self.get(*input);
-                // ε·d joins the sum of squares, so that the root never sees zero for long.
+                // ε·d joins the sum of squares, which keeps the root away from zero.
                 let epsilon = self.plan.epsilon(*output);
                 Matrix::from_fn(x.rows(), 1, |r, _| {
                     (x.row(r).iter().map(|v| v * v).sum::<i64>() << shift) + epsilon

@@ -4,8 +4,8 @@
 //! everything private with its results; its speed is what "how much does privacy cost" is measured
 //! against, so it runs on a real matrix-product library and does little else.
 //!
-//! What happens at a stop comes from outside ([`Functions`]): the exact functions by default, something
-//! else for those who want to know what another function would do to the model's answers.
+//! What happens at a stop comes from outside ([`Functions`]): the exact functions by default,
+//! something else for those who want to know what another function would do to the model's answers.
 
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::Input;
@@ -30,7 +30,7 @@ impl Observer for NoObserver {
 }
 
 /// Where a walk has come to a stop.
-pub struct Stop<'a> {
+pub struct StopPoint<'a> {
     /// Which function the model has there.
     pub function: StopFunction,
     /// The value that it is applied to.
@@ -46,14 +46,14 @@ pub struct Stop<'a> {
 /// The functions of a model's stops.
 pub trait Functions {
     /// Applies the function of a stop to all of its value.
-    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>);
+    fn apply(&self, stop: &StopPoint<'_>, x: &mut Matrix<f32>);
 }
 
 /// The functions that the model was trained with.
 pub struct Exact;
 
 impl Functions for Exact {
-    fn apply(&self, stop: &Stop<'_>, x: &mut Matrix<f32>) {
+    fn apply(&self, stop: &StopPoint<'_>, x: &mut Matrix<f32>) {
         match stop.function {
             StopFunction::Requantise => {}
             StopFunction::Softmax => {
@@ -89,7 +89,8 @@ pub fn activation(activation: Activation) -> fn(f32) -> f32 {
 /// Runs an input through the graph; the results are in the order of [`Graph::outputs`].
 ///
 /// # Panics
-/// If the weights are another graph's, or the input does not have the graph's number of tokens or names an unknown token.
+/// If the weights are another graph's, or the input does not have the graph's number of tokens or
+/// names an unknown token.
 pub fn run(
     graph: &Graph,
     weights: &FloatWeights,
@@ -121,7 +122,7 @@ pub fn run_with(
         "the input is padded to the graph's tokens"
     );
     let last = graph.last_uses();
-    let mut walk = Walk {
+    let mut walk = FloatWalk {
         graph,
         weights: weights.all(),
         input,
@@ -141,14 +142,14 @@ pub fn run_with(
     graph.outputs.iter().map(take).collect()
 }
 
-struct Walk<'a> {
+struct FloatWalk<'a> {
     graph: &'a Graph,
     weights: &'a [Arc<FloatWeight>],
     input: &'a Input,
     values: Vec<Option<Matrix<f32>>>,
 }
 
-impl Walk<'_> {
+impl FloatWalk<'_> {
     fn get(&self, id: ValueId) -> &Matrix<f32> {
         self.values[id.index()]
             .as_ref()
@@ -319,7 +320,7 @@ impl Walk<'_> {
         let mut x = self.values[input.index()]
             .take()
             .expect("steps come in order");
-        let stop = Stop {
+        let stop = StopPoint {
             function,
             input,
             shape: &self.graph.shape,

@@ -4,7 +4,7 @@
 //!
 //! * a linear map that reads a LayerNorm's result `γ⊙ŷ + β` becomes one of `ŷ`: rows times γ, and
 //!   `β·W` joins the bias;
-//! * a linear map whose result goes into a LayerNorm has the mean over its outputs taken off, and
+//! * a linear map whose result goes into a LayerNorm has the mean over its outputs subtracted, and
 //!   so has its bias; the residual `γ⊙ŷ + β` that joins it becomes `γ⊙ŷ - ⟨γ/d, ŷ⟩` and a
 //!   centred β;
 //! * queries are scaled by `log2(e)/√d_head`.
@@ -13,6 +13,7 @@
 
 use crate::load::tensors::Checkpoint;
 use primer_plan::graph::{Attention, Graph, Weight, WeightKind};
+use primer_plan::role::{LinearMap, WeightKey};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 pub enum FloatWeight {
     /// Inputs by outputs.
     Dense(Matrix<f32>),
-    /// A gain for every column, and what every column contributes to the mean that is taken off.
+    /// A gain for every column, and what every column contributes to the mean that is subtracted.
     Diagonal {
         /// `g`.
         gain: Vec<f32>,
@@ -71,18 +72,18 @@ impl FloatWeights {
         Graph::with_attention(&self.shape, self.attention, tokens)
     }
 
-    /// The same model with other weights in the place of some, for a graph with another attention.
+    /// The same model with some weights replaced, for a graph with another attention.
     pub(crate) fn rewritten(
         &self,
         attention: Attention,
-        mut made: HashMap<String, Arc<FloatWeight>>,
+        mut made: HashMap<WeightKey, Arc<FloatWeight>>,
     ) -> Self {
         let graph = Graph::with_attention(&self.shape, attention, 1);
         Self {
             shape: self.shape.clone(),
             attention,
             digest: self.digest,
-            weights: in_order(&graph, |name| made.remove(name)),
+            weights: in_order(&graph, |key| made.remove(&key)),
         }
     }
 
@@ -91,16 +92,19 @@ impl FloatWeights {
         let mut folder = Folder {
             shape,
             checkpoint,
+            layer: None,
             made: HashMap::new(),
         };
         folder.embeddings();
         let mut norm = folder.norm("embeddings.LayerNorm");
         for layer in 0..shape.layers {
+            folder.layer = Some(layer);
             norm = folder.layer(layer, &norm);
         }
+        folder.layer = None;
         folder.head(&norm);
         let graph = Graph::bert(shape, 1);
-        let weights = in_order(&graph, |name| folder.made.remove(name).map(Arc::new));
+        let weights = in_order(&graph, |key| folder.made.remove(&key).map(Arc::new));
         Self {
             shape: shape.clone(),
             attention: graph.attention,
@@ -132,13 +136,13 @@ fn digest(weights: &[Arc<FloatWeight>]) -> Digest {
     *hash.finalize().as_bytes()
 }
 
-/// Every weight that a graph names, in its form.
+/// Every weight of a graph, in its form.
 fn in_order(
     graph: &Graph,
-    mut made: impl FnMut(&str) -> Option<Arc<FloatWeight>>,
+    mut made: impl FnMut(WeightKey) -> Option<Arc<FloatWeight>>,
 ) -> Vec<Arc<FloatWeight>> {
     let one = |w: &Weight| {
-        let made = made(&w.name).unwrap_or_else(|| panic!("no {}", w.name));
+        let made = made(w.key()).unwrap_or_else(|| panic!("no {}", w.name));
         let fits = match (&*made, w.kind) {
             (FloatWeight::Dense(m), WeightKind::Dense)
             | (FloatWeight::Bias(m), WeightKind::Bias) => (m.rows(), m.cols()) == (w.rows, w.cols),
@@ -161,7 +165,9 @@ struct Norm {
 struct Folder<'a> {
     shape: &'a Shape,
     checkpoint: &'a Checkpoint,
-    made: HashMap<String, FloatWeight>,
+    /// The layer that is being folded.
+    layer: Option<usize>,
+    made: HashMap<WeightKey, FloatWeight>,
 }
 
 fn row(values: impl IntoIterator<Item = f64>) -> Matrix<f32> {
@@ -199,11 +205,19 @@ impl Folder<'_> {
         (matrix, bias.iter().map(|b| f64::from(*b)).collect())
     }
 
-    fn insert(&mut self, name: &str, weight: Matrix<f32>, bias: Vec<f64>) {
-        self.made
-            .insert(name.to_owned(), FloatWeight::Dense(weight));
-        self.made
-            .insert(format!("{name}.bias"), FloatWeight::Bias(row(bias)));
+    fn insert(&mut self, map: LinearMap, weight: FloatWeight) {
+        let kind = match weight {
+            FloatWeight::Dense(_) => WeightKind::Dense,
+            FloatWeight::Diagonal { .. } => WeightKind::Diagonal,
+            FloatWeight::Bias(_) => WeightKind::Bias,
+        };
+        let layer = self.layer;
+        self.made.insert(WeightKey { layer, map, kind }, weight);
+    }
+
+    fn insert_dense(&mut self, map: LinearMap, weight: Matrix<f32>, bias: Vec<f64>) {
+        self.insert(map, FloatWeight::Dense(weight));
+        self.insert(map, FloatWeight::Bias(row(bias)));
     }
 
     fn embeddings(&mut self) {
@@ -218,14 +232,12 @@ impl Folder<'_> {
         let mut positions = Matrix::from_vec(self.shape.positions, d, get("position").to_vec());
         centre_rows(&mut table);
         centre_rows(&mut positions);
-        self.made
-            .insert("embeddings".into(), FloatWeight::Dense(table));
-        self.made
-            .insert("positions".into(), FloatWeight::Bias(positions));
+        self.insert(LinearMap::Embedding, FloatWeight::Dense(table));
+        self.insert(LinearMap::Embedding, FloatWeight::Bias(positions));
     }
 
     /// A linear map that reads a LayerNorm's result, scaled.
-    fn after_norm(&mut self, source: &str, name: &str, norm: &Norm, scale: f64) {
+    fn after_norm(&mut self, source: &str, map: LinearMap, norm: &Norm, scale: f64) {
         let (mut weight, mut bias) = self.dense(source, norm.gain.len());
         for r in 0..weight.rows() {
             let (gain, shift) = (f64::from(norm.gain[r]), f64::from(norm.shift[r]));
@@ -235,18 +247,18 @@ impl Folder<'_> {
             }
         }
         bias.iter_mut().for_each(|b| *b *= scale);
-        self.insert(name, weight, bias);
+        self.insert_dense(map, weight, bias);
     }
 
     /// A linear map that feeds a LayerNorm together with a residual that has `norm` behind it.
-    fn before_norm(&mut self, source: &str, name: &str, inputs: usize, norm: &Norm) {
+    fn before_norm(&mut self, source: &str, map: LinearMap, inputs: usize, norm: &Norm) {
         let (mut weight, mut bias) = self.dense(source, inputs);
         centre_rows(&mut weight);
         for (b, shift) in bias.iter_mut().zip(&norm.shift) {
             *b += f64::from(*shift);
         }
         centre(&mut bias);
-        self.insert(name, weight, bias);
+        self.insert_dense(map, weight, bias);
         let d = norm.gain.len() as f64;
         let mean = norm
             .gain
@@ -257,65 +269,48 @@ impl Folder<'_> {
             gain: norm.gain.clone(),
             mean,
         };
-        self.made.insert(format!("{name}.residual"), residual);
+        self.insert(map, residual);
     }
 
     fn layer(&mut self, layer: usize, norm: &Norm) -> Norm {
         let source = |part: &str| format!("encoder.layer.{layer}.{part}");
-        let name = |part: &str| format!("layer{layer}.{part}");
         let score = LOG2_E / (self.shape.head_size() as f64).sqrt();
-        for (part, scale) in [("query", score), ("key", 1.0), ("value", 1.0)] {
-            self.after_norm(
-                &source(&format!("attention.self.{part}")),
-                &name(part),
-                norm,
-                scale,
-            );
+        for (map, part, scale) in [
+            (LinearMap::Query, "query", score),
+            (LinearMap::Key, "key", 1.0),
+            (LinearMap::Value, "value", 1.0),
+        ] {
+            self.after_norm(&source(&format!("attention.self.{part}")), map, norm, scale);
         }
-        let d = self.shape.hidden;
-        let attention_output = name("attention_output");
-        self.before_norm(
-            &source("attention.output.dense"),
-            &attention_output,
-            d,
-            norm,
-        );
+        let (d, ffn) = (self.shape.hidden, self.shape.ffn);
+        let attention = source("attention.output.dense");
+        self.before_norm(&attention, LinearMap::AttentionOutput, d, norm);
         let middle = self.norm(&source("attention.output.LayerNorm"));
-        self.after_norm(
-            &source("intermediate.dense"),
-            &name("intermediate"),
-            &middle,
-            1.0,
-        );
-        self.before_norm(
-            &source("output.dense"),
-            &name("output"),
-            self.shape.ffn,
-            &middle,
-        );
+        let wide = source("intermediate.dense");
+        self.after_norm(&wide, LinearMap::Intermediate, &middle, 1.0);
+        self.before_norm(&source("output.dense"), LinearMap::Output, ffn, &middle);
         self.norm(&source("output.LayerNorm"))
     }
 
     fn head(&mut self, norm: &Norm) {
         match self.shape.head {
             Head::Classify { .. } => {
-                self.after_norm("pooler.dense", "pooler", norm, 1.0);
+                self.after_norm("pooler.dense", LinearMap::Pooler, norm, 1.0);
                 let (weight, bias) = self.dense("classifier", self.shape.hidden);
-                self.insert("classifier", weight, bias);
+                self.insert_dense(LinearMap::Classifier, weight, bias);
             }
-            Head::Span => self.after_norm("qa_outputs", "qa_outputs", norm, 1.0),
+            Head::Span => self.after_norm("qa_outputs", LinearMap::Span, norm, 1.0),
             Head::Encoder { pooled } => {
                 let mean = vec![0.0; norm.gain.len()];
                 let gain = FloatWeight::Diagonal {
                     gain: norm.gain.clone(),
                     mean,
                 };
-                self.made.insert("last_hidden.gain".into(), gain);
+                self.insert(LinearMap::LastHidden, gain);
                 let shift = row(norm.shift.iter().map(|v| f64::from(*v)));
-                self.made
-                    .insert("last_hidden.bias".into(), FloatWeight::Bias(shift));
+                self.insert(LinearMap::LastHidden, FloatWeight::Bias(shift));
                 if pooled {
-                    self.after_norm("pooler.dense", "pooler", norm, 1.0);
+                    self.after_norm("pooler.dense", LinearMap::Pooler, norm, 1.0);
                 }
             }
         }

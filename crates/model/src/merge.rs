@@ -1,18 +1,20 @@
 //! Queries and keys merged: the weights of a graph with [`Attention::Merged`].
 //!
-//! `primer_plan::bert` derives the relation. On the folded weights of a head, `A` and `a` of the queries,
-//! `B` and `b` of the keys:
+//! `primer_plan::bert` derives the relation. On the folded weights of a head, `A` and `a` of the
+//! queries, `B` and `b` of the keys:
 //!
 //! ```text
 //! W = A·Bᵀ     features by features, what the scores need of both projections
 //! u = B·a      one row, what the query's bias means to each key
 //! ```
 //!
-//! `b` has no part in it: it adds the same to a whole row of scores. The products are formed in double
-//! precision and rounded once. Everything else is shared with the model that was given, not copied.
+//! `b` has no part in it: it adds the same to a whole row of scores. The products are formed in
+//! double precision and rounded once. Everything else is shared with the model that was given, not
+//! copied.
 
 use crate::fold::{FloatWeight, FloatWeights};
-use primer_plan::graph::Attention;
+use primer_plan::graph::{Attention, WeightKind};
+use primer_plan::role::{LinearMap, WeightKey};
 use primer_plan::shape::Shape;
 use primer_ring::gemm::{self, Layout};
 use primer_ring::matrix::Matrix;
@@ -27,15 +29,16 @@ impl FloatWeights {
     #[must_use]
     pub fn with_attention(&self, attention: Attention) -> Self {
         let graph = self.graph(1);
-        let names = graph.weights.iter().map(|w| w.name.clone());
-        let mut made: HashMap<String, Arc<FloatWeight>> =
-            names.zip(self.all().iter().map(Arc::clone)).collect();
+        let keys = graph.weights.iter().map(|w| w.key());
+        let mut made: HashMap<WeightKey, Arc<FloatWeight>> =
+            keys.zip(self.all().iter().map(Arc::clone)).collect();
         match (self.attention(), attention) {
             (Attention::Separate, Attention::Merged) => {
                 for layer in 0..self.shape.layers {
                     let (weight, bias) = merge(&self.shape, layer, &made);
-                    made.insert(format!("layer{layer}.scores"), Arc::new(weight));
-                    made.insert(format!("layer{layer}.scores.bias"), Arc::new(bias));
+                    let key = |kind| key(layer, LinearMap::Scores, kind);
+                    made.insert(key(WeightKind::Dense), Arc::new(weight));
+                    made.insert(key(WeightKind::Bias), Arc::new(bias));
                 }
             }
             (Attention::Merged, Attention::Separate) => {
@@ -48,17 +51,27 @@ impl FloatWeights {
     }
 }
 
+const fn key(layer: usize, map: LinearMap, kind: WeightKind) -> WeightKey {
+    WeightKey {
+        layer: Some(layer),
+        map,
+        kind,
+    }
+}
+
 /// The matrices of all heads side by side, and their biases.
 fn merge(
     shape: &Shape,
     layer: usize,
-    weights: &HashMap<String, Arc<FloatWeight>>,
+    weights: &HashMap<WeightKey, Arc<FloatWeight>>,
 ) -> (FloatWeight, FloatWeight) {
-    let matrix = |name: &str| match &*weights[&format!("layer{layer}.{name}")] {
+    let matrix = |map, kind| match &*weights[&key(layer, map, kind)] {
         FloatWeight::Dense(m) | FloatWeight::Bias(m) => m.map(|v| f64::from(*v)),
         FloatWeight::Diagonal { .. } => unreachable!("folding checks the kinds"),
     };
-    let (query, key, bias) = (matrix("query"), matrix("key"), matrix("query.bias"));
+    let query = matrix(LinearMap::Query, WeightKind::Dense);
+    let bias = matrix(LinearMap::Query, WeightKind::Bias);
+    let key = matrix(LinearMap::Key, WeightKind::Dense);
     let (d, width) = (shape.hidden, shape.head_size());
     let at = Layout::columns_of(d, width, d);
     let mut merged = Matrix::<f32>::zeros(d, shape.heads * d);

@@ -203,7 +203,7 @@ impl IntModel {
             std::fs::rename(&partial, path)
         };
         write().map_err(|e| {
-            // The partial file is of no use to anybody; that it may be gone already is no fault.
+            // The partial file is useless; that it may be gone already is no error.
             let _ = std::fs::remove_file(&partial);
             failed(e)
         })

@@ -266,7 +266,7 @@ impl TextEncoder {
     /// Checks that every token has an embedding.
     ///
     /// # Errors
-    /// [`TextError::Vocabulary`] if one has not.
+    /// [`TextError::Vocabulary`] if one has none.
     pub fn check_vocabulary(&self, vocab: usize) -> Result<(), TextError> {
         let largest = self
             .tokenizer

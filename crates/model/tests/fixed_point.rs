@@ -299,7 +299,8 @@ fn the_demo_model_on_all_of_sst2_where_it_is() {
             return;
         };
         eprintln!(
-            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}"
+            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
+             float {float:.4}"
         );
         assert!(agree >= 0.99 && right >= float - 0.005);
     }
@@ -316,7 +317,8 @@ fn minilm_on_all_of_sst2() {
             return;
         };
         eprintln!(
-            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, float {float:.4}"
+            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
+             float {float:.4}"
         );
         assert!(agree >= 0.99 && right >= float - 0.005);
     }

@@ -1,7 +1,7 @@
 //! Bytes per second through each transport, in pieces of three sizes of one long stream.
 //!
-//! What is measured is processor time of the busier of the two parties: the throughput of two free cores,
-//! also when the machine has other work.
+//! What is measured is processor time of the busier of the two parties: the throughput of two free
+//! cores, also when the machine has other work.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use primer_net::clock::ThreadClock;

@@ -1,4 +1,5 @@
-//! The bookkeeping of one direction: which frame is under way, how much of it is left, whether all is well.
+//! The bookkeeping of one direction: which frame is under way, how much of it is left, whether all
+//! is well.
 
 use crate::error::{Direction, NetError, Result};
 use crate::frame::Kind;

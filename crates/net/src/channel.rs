@@ -1,21 +1,20 @@
 //! The channel: one interface over memory, TCP and TLS.
 //!
-//! **The deadlock rule.** A transport holds a bounded number of bytes. If both parties send more than that
-//! before either receives, both block for ever (here: until the time-out). So at any moment of a protocol
-//! one party sends and the other receives; where both have bulk data, they use [`Channel::duplex`], which
-//! sends in one thread and receives in another. The memory channel is bounded like a socket, so a test
-//! that runs over memory finds a violation.
+//! **The deadlock rule.** A transport holds a bounded number of bytes. If both parties send more
+//! than that before either receives, both block for ever (here: until the time-out). So at any
+//! moment of a protocol one party sends and the other receives. The memory channel is bounded like
+//! a socket, so a test that runs over memory finds a violation.
 //!
-//! **Flushing.** Sends gather in a buffer; every receive on the channel flushes it first, so that a party
-//! never waits for an answer to a question still in its own buffer. A step that *ends* with a send calls
-//! [`Channel::flush`]. A [`Split`] cannot do this for its writer: flush there by hand, or use `duplex`.
+//! **Flushing.** Sends gather in a buffer; every receive on the channel flushes it first, so that a
+//! party never waits for an answer to a question still in its own buffer. A step that *ends* with a
+//! send calls [`Channel::flush`].
 
 use crate::error::{Direction, NetError, Result};
 use crate::frame::Kind;
 use crate::meter::{Meter, Phase};
 use crate::pipe::pipe;
 use crate::reader::{Reader, RecvStream};
-use crate::shape::{Shape, ShapedWriter};
+use crate::shape::{LinkShape, ShapedWriter};
 use crate::tls::{Agreed, TlsClient, TlsServer, agreed};
 use crate::tls_stream::halves;
 use crate::writer::{SendStream, Writer};
@@ -31,7 +30,7 @@ pub struct Options {
     /// Bytes that a memory channel or a shaped link holds per direction before its writer waits.
     pub capacity: usize,
     /// The shape of what this party sends.
-    pub shape: Shape,
+    pub shape: LinkShape,
 }
 
 impl Default for Options {
@@ -40,7 +39,7 @@ impl Default for Options {
         Self {
             timeout: Some(Duration::from_secs(120)),
             capacity: 256 << 10,
-            shape: Shape::NONE,
+            shape: LinkShape::NONE,
         }
     }
 }
@@ -77,8 +76,8 @@ impl Channel {
         Ok(Self::shaped(TcpWriter(output), socket, options, None))
     }
 
-    /// A channel over any two streams of bytes, unencrypted: recorded or invented ones. Time-outs are the streams' own
-    /// affair.
+    /// A channel over any two streams of bytes, unencrypted: recorded or invented ones. Time-outs
+    /// are up to the streams.
     pub fn over(output: impl Write + Send + 'static, input: impl Read + Send + 'static) -> Self {
         Self::new(Box::new(output), Box::new(input), None, None)
     }
@@ -100,7 +99,8 @@ impl Channel {
     /// The client's end of a TLS channel.
     ///
     /// # Errors
-    /// [`NetError::Fingerprint`] if the server is not the trusted one; else as [`Self::tls_accept`].
+    /// [`NetError::Fingerprint`] if the server is not the trusted one; else as
+    /// [`Self::tls_accept`].
     pub fn tls_connect(
         mut socket: TcpStream,
         client: &TlsClient,
@@ -150,7 +150,7 @@ impl Channel {
     /// Sends one message; it leaves with the next flush or receive.
     ///
     /// # Errors
-    /// See [`Writer::send`].
+    /// [`NetError`] if the peer is gone or does not read.
     pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         self.writer.send(kind, payload)
     }
@@ -158,7 +158,7 @@ impl Channel {
     /// Begins a message that is sent piece by piece.
     ///
     /// # Errors
-    /// See [`Writer::stream`].
+    /// As [`Self::send`].
     pub fn send_stream(&mut self, kind: Kind, length: u64) -> Result<SendStream<'_>> {
         self.writer.stream(kind, length)
     }
@@ -166,7 +166,8 @@ impl Channel {
     /// Receives one message of at most `limit` bytes.
     ///
     /// # Errors
-    /// See [`Reader::recv`].
+    /// [`NetError::TooLong`] or [`NetError::WrongKind`] if the peer sent something else, and the
+    /// errors of a peer that is gone or silent.
     pub fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
         self.turn()?.recv(kind, limit)
     }
@@ -174,7 +175,7 @@ impl Channel {
     /// Receives one message of a known length, in place.
     ///
     /// # Errors
-    /// See [`Reader::recv_exact`].
+    /// [`NetError::WrongLength`] if the peer announced another length; else as [`Self::recv`].
     pub fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
         self.turn()?.recv_exact(kind, out)
     }
@@ -182,7 +183,7 @@ impl Channel {
     /// Begins to receive a message of a known length piece by piece.
     ///
     /// # Errors
-    /// See [`Reader::stream`].
+    /// As [`Self::recv_exact`].
     pub fn recv_stream(&mut self, kind: Kind, length: u64) -> Result<RecvStream<'_>> {
         self.turn()?.stream(kind, length)
     }
@@ -190,68 +191,17 @@ impl Channel {
     /// Sends what has gathered.
     ///
     /// # Errors
-    /// See [`Writer::flush`].
+    /// As [`Self::send`].
     pub fn flush(&mut self) -> Result<()> {
         self.writer.flush()
     }
 
-    /// The sending half, for code that is written against halves.
-    pub fn writer(&mut self) -> &mut Writer {
-        &mut self.writer
-    }
-
-    /// The receiving half, what was sent before on its way.
-    ///
-    /// # Errors
-    /// See [`Writer::flush`].
-    pub fn turn(&mut self) -> Result<&mut Reader> {
+    /// The receiving half, with what was sent before on its way.
+    fn turn(&mut self) -> Result<&mut Reader> {
         if self.writer.is_pending() {
             self.writer.flush()?;
         }
         Ok(&mut self.reader)
-    }
-
-    /// Both halves, for two threads.
-    ///
-    /// # Errors
-    /// See [`Writer::flush`].
-    pub fn split(&mut self) -> Result<Split<'_>> {
-        self.turn()?;
-        self.meter.enter_duplex();
-        Ok(Split {
-            writer: &mut self.writer,
-            reader: &mut self.reader,
-            meter: &self.meter,
-        })
-    }
-
-    /// Sends in a second thread while receiving in this one, and flushes what was sent.
-    ///
-    /// # Errors
-    /// The sender's error if there is one, else the receiver's.
-    pub fn duplex<A, B, E>(
-        &mut self,
-        send: impl FnOnce(&mut Writer) -> std::result::Result<A, E> + Send,
-        receive: impl FnOnce(&mut Reader) -> std::result::Result<B, E>,
-    ) -> std::result::Result<(A, B), E>
-    where
-        A: Send,
-        E: From<NetError> + Send,
-    {
-        let mut split = self.split()?;
-        let (writer, reader) = split.halves();
-        std::thread::scope(|scope| {
-            let sending = scope.spawn(move || {
-                let sent = send(writer)?;
-                writer.flush()?;
-                Ok::<A, E>(sent)
-            });
-            let received = receive(reader);
-            let sent = sending
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            Ok((sent?, received?))
-        })
     }
 
     /// The counters of this end.
@@ -268,26 +218,6 @@ impl Channel {
     /// What TLS agreed on; `None` on other transports.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.agreed.as_ref()
-    }
-}
-
-/// Both halves of a channel at once; see [`Channel::split`].
-pub struct Split<'a> {
-    writer: &'a mut Writer,
-    reader: &'a mut Reader,
-    meter: &'a Meter,
-}
-
-impl Split<'_> {
-    /// The two halves. The writer is not flushed when the reader waits.
-    pub fn halves(&mut self) -> (&mut Writer, &mut Reader) {
-        (self.writer, self.reader)
-    }
-}
-
-impl Drop for Split<'_> {
-    fn drop(&mut self) {
-        self.meter.leave_duplex();
     }
 }
 

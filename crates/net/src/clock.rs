@@ -1,12 +1,12 @@
 //! A clock for measurements: the processor time of one thread.
 //!
-//! Two parties in one process on a busy machine share its cores with each other and with everything else. The
-//! processor time of each party's thread is what the work costs, whoever else is running.
+//! Two parties in one process on a busy machine share its cores with each other and with everything
+//! else. The processor time of each party's thread is what the work costs, whoever else is running.
 
 use std::time::{Duration, Instant};
 
-/// Measures processor time of this thread where the system tells it, else wall-clock time, which is
-/// never less.
+/// Measures processor time of this thread where the system reports it, else wall-clock time, which
+/// is never less.
 pub struct ThreadClock {
     processor: Option<Duration>,
     wall: Instant,

@@ -5,9 +5,10 @@
 //! kind          length, little-endian      payload
 //! ```
 //!
-//! Eight bytes of header, so that payloads stay aligned in the buffers. The kind says which message of
-//! the protocol this is; the receiver names the kind it expects, and with it the longest payload that
-//! makes sense at this point. There is no frame-size constant anywhere: the limit belongs to the message.
+//! Eight bytes of header, so that payloads stay aligned in the buffers. The kind says which message
+//! of the protocol this is; the receiver names the kind it expects, and with it the longest payload
+//! that makes sense at this point. There is no frame-size constant anywhere: the limit belongs to
+//! the message.
 
 use std::fmt;
 
@@ -18,8 +19,8 @@ pub const MAX_PAYLOAD: u64 = (1 << 56) - 1;
 
 /// The kind of a message: a code on the wire, a name in errors.
 ///
-/// Each protocol declares its kinds as constants. Codes need only differ between messages that could
-/// be mistaken for one another.
+/// Each protocol declares its kinds as constants. Codes need only differ between messages that
+/// could be mistaken for one another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind {
     code: u8,

@@ -1,18 +1,23 @@
-//! Layer 2 of Primer: communication. It knows frames, limits and clocks, and nothing of the protocols.
+//! Layer 2 of Primer: communication. It knows frames, limits and clocks, and nothing of the
+//! protocols.
 //!
-//! A [`Channel`] is one party's end of a connection to the other: blocking, buffered, framed. The same
-//! interface runs over memory (tests), TCP (measurements) and TLS 1.3 (production, [`tls`]).
+//! A [`Channel`] is one party's end of a connection to the other: blocking, buffered, framed. The
+//! same interface runs over memory (tests), TCP (measurements) and TLS 1.3 (production, [`tls`]).
 //!
-//! * [`frame`]: typed, length-prefixed messages; the *receiver* says what it expects and how long it may be.
-//! * [`channel`]: sending, receiving, streaming, the deadlock rule, both directions at once.
+//! * [`frame`]: typed, length-prefixed messages; the *receiver* says what it expects and how long
+//!   it may be.
+//! * [`channel`]: sending, receiving, streaming, the deadlock rule.
 //! * [`message`]: packed residues and small structures on top of frames.
-//! * [`meter`]: bytes and rounds per named phase.
+//! * [`meter`]: bytes and rounds per named phase; [`PhaseBytes`]: bytes of an inference, counted or
+//!   computed.
 //! * [`shape`]: a slower link, simulated inside the program.
-//! * [`pair`]: both parties in one process, for tests and measurements; [`clock`]: what each of them costs.
+//! * [`pair`]: both parties in one process, for tests and measurements; [`clock`]: what each of
+//!   them costs.
 
 #![forbid(unsafe_code)]
 
 mod account;
+mod bytes;
 pub mod channel;
 pub mod clock;
 pub mod error;
@@ -21,18 +26,19 @@ pub mod message;
 pub mod meter;
 pub mod pair;
 mod pipe;
-pub mod reader;
+mod reader;
 pub mod shape;
 pub mod tls;
 mod tls_clients;
 mod tls_stream;
-pub mod writer;
+mod writer;
 
-pub use channel::{Channel, Options, Split};
+pub use bytes::PhaseBytes;
+pub use channel::{Channel, Options};
 pub use error::{Direction, NetError, Result};
 pub use frame::Kind;
 pub use meter::{Meter, Report, Traffic};
 pub use pair::{Transport, run_pair, run_pair_over, run_parties};
-pub use reader::{Reader, RecvStream};
-pub use shape::{Link, Shape};
-pub use writer::{SendStream, Writer};
+pub use reader::RecvStream;
+pub use shape::{Link, LinkShape};
+pub use writer::SendStream;

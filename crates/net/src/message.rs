@@ -3,13 +3,12 @@
 use crate::channel::Channel;
 use crate::error::{NetError, Result};
 use crate::frame::{Kind, MAX_PAYLOAD};
-use crate::reader::Reader;
-use crate::writer::Writer;
 use primer_ring::pack::{PackError, pack, packed_len, unpack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Residues packed at once. A multiple of eight, so that every block but the last fills whole bytes.
+/// Residues packed at once. A multiple of eight, so that every block but the last fills whole
+/// bytes.
 const BLOCK: usize = 4096;
 
 /// The payload of `count` packed residues; a count that no payload can hold is the caller's error.
@@ -23,11 +22,11 @@ fn payload_len(kind: Kind, count: usize, width: u32) -> Result<u64> {
         })
 }
 
-impl Writer {
+impl Channel {
     /// Sends residues of `width` bits each, packed (see [`primer_ring::pack`]), in bounded memory.
     ///
     /// # Errors
-    /// As [`Writer::send`].
+    /// As [`Channel::send`].
     pub fn send_residues(
         &mut self,
         kind: Kind,
@@ -35,7 +34,7 @@ impl Writer {
         mut values: impl ExactSizeIterator<Item = u64>,
     ) -> Result<()> {
         let length = payload_len(kind, values.len(), width)?;
-        let mut stream = self.stream(kind, length)?;
+        let mut stream = self.send_stream(kind, length)?;
         let mut bytes = Vec::new();
         while values.len() > 0 {
             bytes.clear();
@@ -45,14 +44,13 @@ impl Writer {
         }
         stream.finish()
     }
-}
 
-impl Reader {
-    /// Receives exactly `out.len()` packed residues of `width` bits, each below `modulus`.
+    /// Receives exactly `out.len()` packed residues of `width` bits, each below `modulus`. Nothing
+    /// is read unless the peer announced the right length.
     ///
     /// # Errors
     /// [`NetError::WrongLength`] before anything is read, [`NetError::Residues`] for a bad value or
-    /// padding; else as [`Reader::recv`].
+    /// padding; else as [`Channel::recv`].
     pub fn recv_residues(
         &mut self,
         kind: Kind,
@@ -61,7 +59,7 @@ impl Reader {
         out: &mut [u64],
     ) -> Result<()> {
         let length = payload_len(kind, out.len(), width)?;
-        let mut stream = self.stream(kind, length)?;
+        let mut stream = self.recv_stream(kind, length)?;
         let mut bytes = vec![0; packed_len(BLOCK, width).expect("a block is small")];
         for (index, block) in out.chunks_mut(BLOCK).enumerate() {
             let packed = packed_len(block.len(), width).expect("a block is small");
@@ -78,40 +76,11 @@ impl Reader {
         }
         stream.finish()
     }
-}
-
-impl Channel {
-    /// Sends packed residues; see [`Writer::send_residues`].
-    ///
-    /// # Errors
-    /// As [`Writer::send`].
-    pub fn send_residues(
-        &mut self,
-        kind: Kind,
-        width: u32,
-        values: impl ExactSizeIterator<Item = u64>,
-    ) -> Result<()> {
-        self.writer().send_residues(kind, width, values)
-    }
-
-    /// Receives `count` packed residues of `width` bits, each below `modulus`.
-    ///
-    /// # Errors
-    /// As [`Reader::recv_residues`]. Nothing is allocated unless the peer announced the right length.
-    pub fn recv_residues(
-        &mut self,
-        kind: Kind,
-        width: u32,
-        modulus: u64,
-        out: &mut [u64],
-    ) -> Result<()> {
-        self.turn()?.recv_residues(kind, width, modulus, out)
-    }
 
     /// Sends a small structure.
     ///
     /// # Errors
-    /// As [`Writer::send`].
+    /// As [`Channel::send`].
     pub fn send_value<T: Serialize>(&mut self, kind: Kind, value: &T) -> Result<()> {
         let bytes = postcard::to_stdvec(value).map_err(|error| malformed(kind, &error))?;
         self.send(kind, &bytes)
@@ -120,7 +89,8 @@ impl Channel {
     /// Receives a small structure whose encoding takes at most `limit` bytes.
     ///
     /// # Errors
-    /// [`NetError::Malformed`] if the bytes are not one value and nothing else; else as [`Reader::recv`].
+    /// [`NetError::Malformed`] if the bytes are not one value and nothing else; else as
+    /// [`Channel::recv`].
     pub fn recv_value<T: DeserializeOwned>(&mut self, kind: Kind, limit: usize) -> Result<T> {
         let bytes = self.recv(kind, limit)?;
         let (value, rest) =

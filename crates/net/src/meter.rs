@@ -1,14 +1,15 @@
 //! Counting: bytes, frames and rounds, per named phase and direction.
 //!
-//! A phase is a path such as `offline/garble`. [`Meter::phase`] enters one below the phase in force and
-//! leaves it when the guard is dropped, so that a protocol step can name its own part without knowing
-//! who calls it. Counters belong to the innermost phase; [`Report::under`] adds up a whole branch.
+//! A phase is a path such as `offline/garble`. [`Meter::phase`] enters one below the phase in force
+//! and leaves it when the guard is dropped, so that a protocol step can name its own part without
+//! knowing who calls it. Counters belong to the innermost phase; [`Report::under`] adds up a whole
+//! branch.
 //!
 //! * **Bytes** are those of the frames, headers included, when their header passes the channel. TLS
 //!   records, TCP and IP add theirs on the wire (TLS 1.3: 22 bytes per 16 KiB record).
-//! * A **round** is counted each time this party turns from sending to receiving: it has said something
-//!   and now waits. For the party that speaks first this is the number of round trips on the critical
-//!   path. While both directions stream at the same time ([`crate::Channel::split`]), all of it is one round.
+//! * A **round** is counted each time this party turns from sending to receiving: it has said
+//!   something and now waits. For the party that speaks first this is the number of round trips on
+//!   the critical path.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -95,17 +96,10 @@ enum Turn {
     Spoken,
 }
 
-#[derive(Default)]
-struct Duplex {
-    active: bool,
-    received: bool,
-}
-
 struct State {
     phases: Vec<(String, Traffic)>,
     current: usize,
     turn: Turn,
-    duplex: Duplex,
 }
 
 impl State {
@@ -131,7 +125,6 @@ impl Meter {
             phases: vec![(String::new(), Traffic::default())],
             current: 0,
             turn: Turn::Listening,
-            duplex: Duplex::default(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -183,32 +176,12 @@ impl Meter {
 
     pub(crate) fn received(&self, bytes: u64) {
         let mut state = self.lock();
-        let turned = if state.duplex.active {
-            !std::mem::replace(&mut state.duplex.received, true)
-        } else {
-            state.turn == Turn::Spoken
-        };
-        state.turn = Turn::Listening;
+        let turned = std::mem::replace(&mut state.turn, Turn::Listening) == Turn::Spoken;
         let current = state.current;
         let traffic = &mut state.phases[current].1;
         traffic.bytes_received += bytes;
         traffic.frames_received += 1;
         traffic.rounds += u64::from(turned);
-    }
-
-    pub(crate) fn enter_duplex(&self) {
-        self.lock().duplex = Duplex {
-            active: true,
-            received: false,
-        };
-    }
-
-    pub(crate) fn leave_duplex(&self) {
-        let mut state = self.lock();
-        if state.duplex.received {
-            state.turn = Turn::Listening;
-        }
-        state.duplex = Duplex::default();
     }
 }
 
@@ -278,13 +251,5 @@ mod tests {
             meter.received(1);
         }
         assert_eq!(meter.report().total().rounds, 3);
-        meter.enter_duplex();
-        for _ in 0..5 {
-            meter.sent(1);
-            meter.received(1);
-        }
-        meter.leave_duplex();
-        meter.received(1);
-        assert_eq!(meter.report().total().rounds, 4);
     }
 }

@@ -1,8 +1,8 @@
 //! Two parties in one process: the helper that runs every two-party test and measurement.
 //!
-//! Each party is a closure that gets its end of a channel. Both run in threads; a party that fails or
-//! panics drops its end, which ends the other one too. What is reported is the *first* failure: the other
-//! is usually only its echo ("the peer disappeared").
+//! Each party is a closure that gets its end of a channel. Both run in threads; a party that fails
+//! or panics drops its end, which ends the other one too. What is reported is the *first* failure:
+//! the other is usually only its echo ("the peer disappeared").
 
 use crate::channel::{Channel, Options};
 use crate::error::{NetError, Result};
@@ -135,7 +135,7 @@ fn party<T>(
 /// Two connected ends in this process.
 ///
 /// # Errors
-/// [`NetError`] if loopback sockets cannot be had.
+/// [`NetError`] if loopback sockets cannot be opened.
 pub fn connect(transport: Transport, options: &Options) -> Result<(Channel, Channel)> {
     match transport {
         Transport::Memory => Ok(Channel::memory_pair(options)),

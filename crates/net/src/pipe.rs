@@ -1,20 +1,21 @@
 //! A bounded one-way byte pipe between two threads, which is also the delay line of a shaped link.
 //!
-//! Bytes travel in chunks. A full pipe blocks its writer and an empty one its reader, as a socket does:
-//! the memory channel must not hide a protocol in which both parties write before they read. Chunks are
-//! filled and emptied outside the lock, and their buffers go back to the writer.
+//! Bytes travel in chunks. A full pipe blocks its writer and an empty one its reader, as a socket
+//! does: the memory channel must not hide a protocol in which both parties write before they read.
+//! Chunks are filled and emptied outside the lock, and their buffers go back to the writer.
 //!
 //! **Delay line.** A shaped pipe stamps each chunk with the time at which its last byte arrives:
 //!
 //! ```text
-//! sent    = max(now, sent of the chunk before) + bytes / bandwidth     the link carries one chunk at a time
-//! arrival = sent + delay                                               and many are on their way at once
+//! sent    = max(now, sent of the chunk before) + bytes / bandwidth   the link carries one chunk
+//! arrival = sent + delay                                             many are on their way at once
 //! ```
 //!
-//! The reader sleeps until the stamp. So back-to-back messages share one delay, and a long transfer runs
-//! at the bandwidth. The capacity grows by what is on its way (bandwidth × delay), as TCP's window would.
+//! The reader sleeps until the stamp. So back-to-back messages share one delay, and a long transfer
+//! runs at the bandwidth. The capacity grows by what is on its way (bandwidth × delay), as TCP's
+//! window would.
 
-use crate::shape::Shape;
+use crate::shape::LinkShape;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -50,7 +51,7 @@ struct Shared {
     writable: Condvar,
     capacity: usize,
     chunk: usize,
-    shape: Shape,
+    shape: LinkShape,
 }
 
 impl Shared {
@@ -97,7 +98,7 @@ pub(crate) struct PipeReader {
 /// A pipe that holds at most `capacity` bytes, plus what a shaped link has on its way.
 pub(crate) fn pipe(
     capacity: usize,
-    shape: Shape,
+    shape: LinkShape,
     write_timeout: Option<Duration>,
     read_timeout: Option<Duration>,
 ) -> (PipeWriter, PipeReader) {
@@ -212,7 +213,8 @@ impl PipeReader {
             if let Some(arrival) = arrival
                 && arrival > Instant::now()
             {
-                // Only this reader takes chunks, so the one at the front stays there while it sleeps.
+                // Only this reader takes chunks, so the one at the front stays there while it
+                // sleeps.
                 drop(state);
                 std::thread::sleep(arrival.saturating_duration_since(Instant::now()));
                 state = shared.lock();
@@ -254,7 +256,7 @@ mod tests {
 
     fn unshaped(capacity: usize, timeout_ms: u64) -> (PipeWriter, PipeReader) {
         let timeout = Some(Duration::from_millis(timeout_ms));
-        pipe(capacity, Shape::NONE, timeout, timeout)
+        pipe(capacity, LinkShape::NONE, timeout, timeout)
     }
 
     #[test]

@@ -12,9 +12,9 @@ const BUFFER: usize = 128 << 10;
 
 /// The receiving half of a channel.
 ///
-/// Every receive names the message it expects and the longest payload it accepts; both are compared with
-/// the header before memory is set aside.
-pub struct Reader {
+/// Every receive names the message it expects and the longest payload it accepts; both are compared
+/// with the header before memory is set aside.
+pub(crate) struct Reader {
     inner: Box<dyn Read + Send>,
     buffer: Box<[u8]>,
     start: usize,
@@ -42,9 +42,9 @@ impl Reader {
     /// Receives one message of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`NetError::TooLong`] or [`NetError::WrongKind`] if the peer sent something else, and the errors of
-    /// a peer that is gone or silent.
-    pub fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
+    /// [`NetError::TooLong`] or [`NetError::WrongKind`] if the peer sent something else, and the
+    /// errors of a peer that is gone or silent.
+    pub(crate) fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
         let mut stream = self.stream_up_to(kind, limit as u64)?;
         let mut payload = vec![0; stream.left() as usize];
         stream.get(&mut payload)?;
@@ -55,7 +55,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`NetError::WrongLength`] if the peer announced another length; else as [`Self::recv`].
-    pub fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
+    pub(crate) fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
         self.stream(kind, out.len() as u64)?.get(out)
     }
 
@@ -63,7 +63,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Self::recv_exact`].
-    pub fn stream(&mut self, kind: Kind, length: u64) -> Result<RecvStream<'_>> {
+    pub(crate) fn stream(&mut self, kind: Kind, length: u64) -> Result<RecvStream<'_>> {
         self.begin(kind, |announced| {
             (announced != length).then_some(NetError::WrongLength {
                 kind,
@@ -77,7 +77,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Self::recv`].
-    pub fn stream_up_to(&mut self, kind: Kind, limit: u64) -> Result<RecvStream<'_>> {
+    fn stream_up_to(&mut self, kind: Kind, limit: u64) -> Result<RecvStream<'_>> {
         self.begin(kind, |announced| {
             (announced > limit).then_some(NetError::TooLong {
                 kind,
@@ -149,7 +149,8 @@ fn read_some(inner: &mut dyn Read, out: &mut [u8], account: &mut Account) -> Res
 
 /// A message being received piece by piece.
 ///
-/// It ends by itself with its last byte. If it is dropped before, the channel refuses the next receive.
+/// It ends by itself with its last byte. If it is dropped before, the channel refuses the next
+/// receive.
 pub struct RecvStream<'a> {
     reader: &'a mut Reader,
     kind: Kind,
@@ -159,7 +160,7 @@ impl RecvStream<'_> {
     /// Receives the next piece, all of it.
     ///
     /// # Errors
-    /// [`NetError::Overrun`] if the frame has fewer bytes left; else as [`Reader::recv`].
+    /// [`NetError::Overrun`] if the frame has fewer bytes left; else as [`crate::Channel::recv`].
     #[inline]
     pub fn get(&mut self, out: &mut [u8]) -> Result<()> {
         // Small pieces are the common case: neither the end of the frame nor of the buffer is near.

@@ -1,8 +1,8 @@
-//! Link shaping inside the program: a delay and a bandwidth per direction, without root rights.
+//! Link shaping inside the program: a delay and a bandwidth per direction, without root privileges.
 //!
 //! Each party shapes what it sends. On a memory channel the pipe itself is the delay line
 //! (see `pipe.rs`); on TCP and TLS the bytes go through a shaped pipe first, and a thread of this
-//! party's passes them to the socket as they "arrive".
+//! party passes them to the socket as they "arrive".
 
 use crate::pipe::{PipeReader, PipeWriter, pipe};
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 /// The shape of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct LinkShape {
     /// Time from the last byte sent to the last byte received: half the round-trip time.
     pub delay: Duration,
     /// Bytes per second, if capped.
     pub bandwidth: Option<u64>,
 }
 
-impl Shape {
+impl LinkShape {
     /// As fast as the machine goes.
     pub const NONE: Self = Self {
         delay: Duration::ZERO,
@@ -75,15 +75,15 @@ pub enum Link {
 }
 
 impl Link {
-    /// All links, in the order of their slowness.
+    /// All links, from the fastest to the slowest.
     pub const ALL: [Self; 3] = [Self::Loopback, Self::Paper, Self::Wan];
 
     /// The shape of each direction.
-    pub const fn shape(self) -> Shape {
+    pub const fn shape(self) -> LinkShape {
         match self {
-            Self::Loopback => Shape::NONE,
-            Self::Paper => Shape::new(Duration::from_micros(2300), 100_000_000),
-            Self::Wan => Shape::new(Duration::from_millis(40), 25_000_000),
+            Self::Loopback => LinkShape::NONE,
+            Self::Paper => LinkShape::new(Duration::from_micros(2300), 100_000_000),
+            Self::Wan => LinkShape::new(Duration::from_millis(40), 25_000_000),
         }
     }
 
@@ -122,7 +122,7 @@ impl ShapedWriter {
     pub(crate) fn new(
         inner: Box<dyn Write + Send>,
         capacity: usize,
-        shape: Shape,
+        shape: LinkShape,
         timeout: Option<Duration>,
     ) -> Self {
         let (line, arrivals) = pipe(capacity, shape, timeout, None);

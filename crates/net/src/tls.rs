@@ -1,17 +1,19 @@
 //! TLS 1.3 under the channel: who is trusted, and two halves of one connection.
 //!
-//! **Trust.** A Primer server makes its own certificate and prints its SHA-256 fingerprint; the client
-//! pins that fingerprint ([`Trust::Pinned`]), as with SSH host keys. Names and dates in the certificate
-//! mean nothing then; possession of its key is proved by the handshake signature, which is verified. By
-//! default the client shows no certificate; a server may ask for one and admit clients by fingerprint or by
-//! the authority that signed for them ([`Clients`]).
+//! **Trust.** A Primer server makes its own certificate and prints its SHA-256 fingerprint; the
+//! client pins that fingerprint ([`Trust::Pinned`]), as with SSH host keys. Names and dates in the
+//! certificate mean nothing then; possession of its key is proved by the handshake signature, which
+//! is verified. By default the client shows no certificate; a server may ask for one and admit
+//! clients by fingerprint or by the authority that signed for them ([`Clients`]).
 //!
-//! **Algorithms.** TLS 1.3 only, from AWS-LC; the hybrid X25519MLKEM768 key exchange is preferred, so traffic
-//! recorded today stays closed to a quantum computer. No session tickets: every session is a full handshake.
+//! **Algorithms.** TLS 1.3 only, from AWS-LC; the hybrid X25519MLKEM768 key exchange is preferred,
+//! so traffic recorded today stays closed to a quantum computer. No session tickets: every session
+//! is a full handshake.
 //!
-//! **Two halves.** A TLS connection is one state machine, but the parties must be able to send and receive
-//! at the same time. The state is behind a lock that is held for encryption and decryption only, never
-//! during a system call: a writer that waits for the network does not keep the reader from emptying it.
+//! **Two halves.** A TLS connection is one state machine, but a shaped link sends in a thread of
+//! its own while the party receives. The state is behind a lock that is held for encryption and
+//! decryption only, never during a system call: a writer that waits for the network does not keep
+//! the reader from emptying it.
 
 use crate::error::{Direction, NetError, Result};
 pub use crate::tls_clients::Clients;
@@ -86,7 +88,7 @@ impl Identity {
     /// A fresh key and a certificate signed by itself, for these names.
     ///
     /// # Errors
-    /// [`NetError::Tls`] if a name cannot stand in a certificate.
+    /// [`NetError::Tls`] if a name cannot appear in a certificate.
     pub fn self_signed(names: &[String]) -> Result<Self> {
         let made = rcgen::generate_simple_self_signed(names)
             .map_err(|error| NetError::Tls(error.to_string()))?;
@@ -144,7 +146,8 @@ impl Identity {
 pub enum Trust {
     /// The server whose certificate has this fingerprint, and nobody else.
     Pinned(Fingerprint),
-    /// Nobody: the handshake ends with [`NetError::UnknownServer`], which tells the fingerprint to ask about.
+    /// Nobody: the handshake ends with [`NetError::UnknownServer`], which carries the fingerprint
+    /// to ask about.
     Nobody,
 }
 
@@ -176,7 +179,8 @@ impl TlsServer {
     /// Prepares to serve certain clients only.
     ///
     /// # Errors
-    /// [`NetError::Tls`] if the key does not belong to the certificate, or the authority is not usable.
+    /// [`NetError::Tls`] if the key does not belong to the certificate, or the authority is not
+    /// usable.
     pub fn for_clients(identity: &Identity, clients: &Clients) -> Result<Self> {
         let mut config = ServerConfig::builder_with_provider(crypto())
             .with_protocol_versions(&[&rustls::version::TLS13])

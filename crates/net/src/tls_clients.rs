@@ -1,7 +1,8 @@
 //! Which clients a server admits: anyone, or holders of certain certificates (mutual TLS).
 //!
 //! A pinned client proves possession of its key by the handshake signature; names and dates in its
-//! certificate mean nothing. Under an authority the whole chain is checked as on the web, dates included.
+//! certificate mean nothing. Under an authority the whole chain is checked as on the web, dates
+//! included.
 
 use crate::error::{NetError, Result};
 use crate::tls::Fingerprint;

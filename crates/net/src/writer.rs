@@ -7,14 +7,14 @@ use crate::meter::Meter;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Bytes gathered before they go out unasked.
+/// Bytes gathered before they go out without a flush.
 const BUFFER: usize = 128 << 10;
 
 /// The sending half of a channel.
 ///
-/// Frames gather in a buffer and leave when it is full, on [`Writer::flush`], and whenever the channel
-/// reads. Data longer than the buffer goes out without being copied into it.
-pub struct Writer {
+/// Frames gather in a buffer and leave when it is full, on [`Writer::flush`], and whenever the
+/// channel reads. Data longer than the buffer goes out without being copied into it.
+pub(crate) struct Writer {
     inner: Box<dyn Write + Send>,
     buffer: Vec<u8>,
     meter: Meter,
@@ -39,7 +39,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`crate::NetError`] if the peer is gone or does not read.
-    pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
+    pub(crate) fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         self.stream(kind, payload.len() as u64)?.put(payload)
     }
 
@@ -47,7 +47,7 @@ impl Writer {
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub fn stream(&mut self, kind: Kind, length: u64) -> Result<SendStream<'_>> {
+    pub(crate) fn stream(&mut self, kind: Kind, length: u64) -> Result<SendStream<'_>> {
         self.account.check_between_frames()?;
         let header = encode_header(kind, length);
         self.meter.sent(HEADER_BYTES + length);
@@ -60,7 +60,7 @@ impl Writer {
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.account.check_sound()?;
         self.empty()?;
         self.inner.flush().map_err(|error| self.account.fail(error))
@@ -101,8 +101,8 @@ impl Drop for Writer {
 
 /// A message being sent piece by piece.
 ///
-/// It ends by itself with its last byte. If it is dropped before, the channel refuses the next message:
-/// the peer would take that for the rest of this one.
+/// It ends by itself with its last byte. If it is dropped before, the channel refuses the next
+/// message: the peer would take that for the rest of this one.
 pub struct SendStream<'a> {
     writer: &'a mut Writer,
     kind: Kind,
@@ -112,7 +112,7 @@ impl SendStream<'_> {
     /// Sends the next piece.
     ///
     /// # Errors
-    /// [`crate::NetError::Overrun`] if the frame has less room; else as [`Writer::send`].
+    /// [`crate::NetError::Overrun`] if the frame has less room; else as [`crate::Channel::send`].
     #[inline]
     pub fn put(&mut self, data: &[u8]) -> Result<()> {
         // Small pieces are the common case: neither the end of the frame nor of the buffer is near.

@@ -186,7 +186,7 @@ fn streams_keep_account() {
             stream.read_to_end(&mut rest).unwrap();
             assert_eq!(rest, [2; 5]);
             stream.finish()?;
-            let mut stream = channel.turn()?.stream_up_to(BULK, 5)?;
+            let mut stream = channel.recv_stream(BULK, 3)?;
             assert_eq!(stream.left(), 3);
             let error = stream.get(&mut [0; 3]).unwrap_err();
             assert!(matches!(error, NetError::PeerGone { .. }), "{error}");
@@ -302,38 +302,6 @@ fn both_sending_first_is_found() {
         ),
         "{error}"
     );
-}
-
-#[test]
-fn both_directions_stream_at_once() {
-    for transport in Transport::ALL {
-        let length = 16 << 20;
-        let party = |mine: u64, theirs: u64| {
-            move |channel: &mut Channel| {
-                let ((), sum) = channel.duplex(
-                    |writer| {
-                        let data = pattern(length, mine);
-                        let mut stream = writer.stream(BULK, length as u64)?;
-                        data.chunks(10_000)
-                            .try_for_each(|piece| stream.put(piece))?;
-                        stream.finish()
-                    },
-                    |reader| {
-                        let mut got = vec![0; length];
-                        let mut stream = reader.stream(BULK, length as u64)?;
-                        for piece in got.chunks_mut(77_777) {
-                            stream.get(piece)?;
-                        }
-                        stream.finish()?;
-                        Ok(got == pattern(length, theirs))
-                    },
-                )?;
-                Ok::<_, NetError>((sum, channel.meter().report().total().rounds))
-            }
-        };
-        let (a, b) = run_pair_over(transport, &test_options(), party(1, 2), party(2, 1)).unwrap();
-        assert_eq!((a, b), ((true, 1), (true, 1)), "{transport:?}");
-    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! A peer that sends arbitrary bytes: every receive ends with a value within its limits or an error.
+//! A peer that sends arbitrary bytes: every receive ends with a value within its limits or an
+//! error.
 
 use primer_net::pair::test_options;
-use primer_net::{Channel, Kind, NetError, Shape};
+use primer_net::{Channel, Kind, LinkShape, NetError};
 use proptest::prelude::*;
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -56,8 +57,7 @@ proptest! {
                 1 => channel.recv_exact(kind, &mut [0; 7]),
                 2 => channel.recv_value::<(u16, Vec<u32>, String)>(kind, 30).map(drop),
                 3 => channel.recv_residues(kind, 5, 19, &mut [0; 8]),
-                _ => channel.turn().and_then(|reader| {
-                    let mut stream = reader.stream_up_to(kind, 100)?;
+                _ => channel.recv_stream(kind, 9).and_then(|mut stream| {
                     let mut rest = vec![0; stream.left() as usize];
                     stream.get(&mut rest)
                 }),
@@ -84,5 +84,5 @@ fn errors_and_shapes_print_without_payload() {
     let (mut channel, _peer) = after(&bytes);
     let error = channel.recv(A, 10).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("secret"));
-    assert!(format!("{:?}", Shape::NONE).contains("delay"));
+    assert!(format!("{:?}", LinkShape::NONE).contains("delay"));
 }

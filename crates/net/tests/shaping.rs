@@ -1,16 +1,16 @@
 //! Shaped links: latency and throughput are both right, also together.
 //!
-//! Lower bounds are exact, since a shaped link is never too fast; upper bounds leave room for a busy
-//! machine.
+//! Lower bounds are exact, since a shaped link is never too fast; upper bounds leave room for a
+//! busy machine.
 
 use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::{Channel, Kind, Link, NetError, Options, Shape};
+use primer_net::{Kind, Link, LinkShape, NetError, Options};
 use std::time::{Duration, Instant};
 
 const PING: Kind = Kind::new(1, "ping");
 const BULK: Kind = Kind::new(2, "bulk");
 
-fn options(shape: Shape) -> Options {
+fn options(shape: LinkShape) -> Options {
     Options {
         shape,
         ..test_options()
@@ -22,7 +22,7 @@ fn best(mut run: impl FnMut() -> Duration) -> Duration {
     (0..3).map(|_| run()).min().expect("three runs")
 }
 
-fn ping_pong(transport: Transport, shape: Shape, rounds: u32) -> Duration {
+fn ping_pong(transport: Transport, shape: LinkShape, rounds: u32) -> Duration {
     let (elapsed, ()) = run_pair_over(
         transport,
         &options(shape),
@@ -65,7 +65,7 @@ fn a_round_trip_takes_the_round_trip_time() {
     assert!(elapsed < Duration::from_micros(20 * 3500), "{elapsed:?}");
 }
 
-fn one_way(transport: Transport, shape: Shape, messages: usize, size: usize) -> Duration {
+fn one_way(transport: Transport, shape: LinkShape, messages: usize, size: usize) -> Duration {
     let (start, end) = run_pair_over(
         transport,
         &options(shape),
@@ -108,10 +108,11 @@ fn bulk_runs_at_the_bandwidth() {
     assert!(elapsed < Duration::from_millis(260), "{elapsed:?}");
 }
 
-/// A hundred flushed messages in a row share one delay of 100 ms; one delay per write would be 10 s.
+/// A hundred flushed messages in a row share one delay of 100 ms; one delay per write would be 10
+/// s.
 #[test]
 fn messages_in_a_row_are_under_way_together() {
-    let shape = Shape {
+    let shape = LinkShape {
         delay: Duration::from_millis(100),
         bandwidth: None,
     };
@@ -126,26 +127,6 @@ fn messages_in_a_row_are_under_way_together() {
             "{transport:?} {elapsed:?}"
         );
     }
-}
-
-/// Both directions have the bandwidth for themselves.
-#[test]
-fn directions_do_not_share_the_bandwidth() {
-    let party = |channel: &mut Channel| {
-        let start = Instant::now();
-        channel.duplex(
-            |writer| writer.send(BULK, &vec![0; 2_500_000]),
-            |reader| reader.recv(BULK, 2_500_000),
-        )?;
-        Ok::<_, NetError>(start.elapsed())
-    };
-    let elapsed = best(|| {
-        let options = options(Link::Wan.shape());
-        let (a, b) = run_pair_over(Transport::Tcp, &options, party, party).unwrap();
-        a.max(b)
-    });
-    assert!(elapsed >= Duration::from_millis(119), "{elapsed:?}");
-    assert!(elapsed < Duration::from_millis(180), "{elapsed:?}");
 }
 
 /// What is on its way when a party leaves still arrives.

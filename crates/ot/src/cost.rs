@@ -7,9 +7,9 @@ use crate::cot::POSITION_BYTES;
 use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
 
-/// Bytes in each direction of one step.
+/// Bytes in each direction of one step. Which party is the sender is not decided here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
+pub struct TransferBytes {
     /// From the sender of the extension to its receiver.
     pub from_sender: u64,
     /// From the receiver of the extension to its sender.
@@ -17,12 +17,12 @@ pub struct Cost {
 }
 
 /// The base transfers of one extension; one round, begun by the extension's sender.
-pub fn setup(base: BaseOt) -> Cost {
+pub fn setup(base: BaseOt) -> TransferBytes {
     let (keys, answers) = match base {
         BaseOt::MlKem => (mlkem::KEYS_BYTES, mlkem::ANSWERS_BYTES),
         BaseOt::Ristretto => (ristretto::KEYS_BYTES, ristretto::ANSWERS_BYTES),
     };
-    Cost {
+    TransferBytes {
         from_sender: HEADER_BYTES + keys as u64,
         from_receiver: HEADER_BYTES + answers as u64,
     }
@@ -34,8 +34,8 @@ pub(crate) fn extension_payload(n: usize) -> u64 {
 }
 
 /// `n` correlated transfers: `16·n` and a constant, one way.
-pub fn extension(n: usize) -> Cost {
-    Cost {
+pub fn extension(n: usize) -> TransferBytes {
+    TransferBytes {
         from_sender: 0,
         from_receiver: HEADER_BYTES + extension_payload(n),
     }
@@ -54,30 +54,17 @@ fn correction(n: usize) -> u64 {
     HEADER_BYTES + n.div_ceil(8) as u64
 }
 
-/// `n` chosen transfers, offline: an extension.
-pub fn chosen_offline(n: usize) -> Cost {
-    extension(n)
-}
-
-/// `n` chosen transfers, online: a bit up, two messages down, one round.
-pub fn chosen_online(n: usize, modulus: u64) -> Cost {
-    Cost {
-        from_sender: residues(2 * n, modulus),
-        from_receiver: correction(n),
-    }
-}
-
 /// `n` products with a known factor, offline: an extension and one residue each.
-pub fn product_offline(n: usize, modulus: u64) -> Cost {
-    Cost {
+pub fn product_offline(n: usize, modulus: u64) -> TransferBytes {
+    TransferBytes {
         from_sender: residues(n, modulus),
         ..extension(n)
     }
 }
 
 /// `n` products with a known factor, online: a bit up, one residue down, one round.
-pub fn product_online(n: usize, modulus: u64) -> Cost {
-    Cost {
+pub fn product_online(n: usize, modulus: u64) -> TransferBytes {
+    TransferBytes {
         from_sender: residues(n, modulus),
         from_receiver: correction(n),
     }
@@ -99,9 +86,7 @@ mod tests {
         assert_eq!(width(1 << 41), 41);
         assert_eq!((width(2), width(3), width(4)), (1, 2, 2));
         let n = 8000;
-        // 10.375 and 5.25 bytes per element, and two headers.
-        let chosen = chosen_online(n, p);
-        assert_eq!(chosen.from_sender + chosen.from_receiver, 16 + 83_000);
+        // 5.25 bytes per element, and two headers.
         let product = product_online(n, p);
         assert_eq!(product.from_sender + product.from_receiver, 16 + 42_000);
     }

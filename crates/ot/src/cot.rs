@@ -5,8 +5,8 @@
 //! receiver has choice bits c_j,            gets t_j = q_j ⊕ c_j·Δ  the label of c_j
 //! ```
 //!
-//! **Set-up.** 128 base transfers with the roles turned: the receiver here gets pairs of seeds `(k_i0, k_i1)`,
-//! the sender, choosing with bit `i` of Δ, gets `k_i = k_i[Δ_i]`.
+//! **Set-up.** 128 base transfers with the roles reversed: the receiver here gets pairs of seeds
+//! `(k_i0, k_i1)`, the sender, choosing with bit `i` of Δ, gets `k_i = k_i[Δ_i]`.
 //!
 //! **Extension**, for `n` transfers, columns `i = 0..128` of `n` bits, `G` the generator [`Prg`]:
 //!
@@ -16,28 +16,27 @@
 //! both       transpose: row j of q and t
 //! ```
 //!
-//! There is no second message: the rows are the result. The sender learns nothing of `c`, which is masked in
-//! every column by the half of the seeds it does not have; the receiver gets no message at all. *Rows are
-//! not independent keys*: all pairs differ by the same Δ. As wire labels that is what free XOR wants, and the
-//! garbling hash must be correlation robust, which it must be anyway; for anything else they are hashed
-//! first ([`crate::hash`]). The lowest bit of Δ is 1 so that labels carry their colour; the base transfer of
-//! that bit has a known choice, which costs one of 128 bits of Δ's entropy, as in every garbler with
-//! point-and-permute.
+//! There is no second message: the rows are the result. The sender learns nothing of `c`, which is
+//! masked in every column by the half of the seeds it does not have; the receiver gets no message
+//! at all. *Rows are not independent keys*: all pairs differ by the same Δ. As wire labels that is
+//! what free XOR wants, and the garbling hash must be correlation robust, which it must be anyway;
+//! for anything else they are hashed first ([`crate::hash`]). The lowest bit of Δ is 1 so that
+//! labels carry their colour; the base transfer of that bit has a known choice, which costs one of
+//! 128 bits of Δ's entropy, as in every garbler with point-and-permute.
 //!
-//! **State.** A state can be extended any number of times; the generators only move forward, so no mask is ever
-//! used twice. Both parties must extend by the same counts in the same order; the first bytes of the message
-//! carry the position and a difference is an error. [`CotSender::fork`] splits off a state with seeds drawn from
-//! this one's, for another thread with its own channel: again both parties in the same order.
+//! **State.** A state can be extended any number of times; the generators only move forward, so no
+//! mask is ever used twice. Both parties must extend by the same counts in the same order; the
+//! first bytes of the message carry the position and a difference is an error.
 //!
-//! Source: Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the seeds' compression of Asharov, Lindell,
-//! Schneider, Zohner, CCS 2013.
+//! Source: Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the seed compression of Asharov,
+//! Lindell, Schneider, Zohner, CCS 2013.
 
 use crate::base::{self, BaseOt, Session};
 use crate::bits::Bits;
 use crate::error::{OtError, Result};
 use crate::hash::Hash;
 use crate::transpose::{COLUMNS, transpose};
-use primer_net::{Channel, Kind, Reader, Writer};
+use primer_net::{Channel, Kind};
 use primer_ring::prg::Prg;
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -80,8 +79,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Bytes from one column of `n` bits to the next: whole squares, and one cache line more, since columns a
-    /// power of two apart would all compete for the same few lines when they are read side by side.
+    /// Bytes from one column of `n` bits to the next: whole squares, and one cache line more, since
+    /// columns a power of two apart would all compete for the same few lines when they are read
+    /// side by side.
     fn stride(n: usize) -> usize {
         n.div_ceil(128) * 16 + 64
     }
@@ -120,31 +120,17 @@ struct Position {
     session: Session,
     /// Transfers begun so far.
     spent: u64,
-    forks: u64,
 }
 
 impl Position {
     fn new(session: Session) -> Self {
-        Self {
-            session,
-            spent: 0,
-            forks: 0,
-        }
+        Self { session, spent: 0 }
     }
 
     fn advance(&mut self, n: usize) -> u64 {
         let before = self.spent;
         self.spent += n as u64;
         before
-    }
-
-    /// The position of a fork: a session name of its own.
-    fn fork(&mut self) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("primer ot extension fork v1");
-        hasher.update(&self.session);
-        hasher.update(&self.forks.to_le_bytes());
-        self.forks += 1;
-        Self::new(*hasher.finalize().as_bytes())
     }
 }
 
@@ -199,23 +185,10 @@ impl CotSender {
         &mut self,
         channel: &mut Channel,
         n: usize,
-        sink: impl FnMut(usize, &[u128]),
-    ) -> Result<()> {
-        self.extend_half(channel.turn()?, n, sink)
-    }
-
-    /// As [`Self::extend`], on the receiving half of a channel that also sends at this time.
-    ///
-    /// # Errors
-    /// As [`Self::extend`].
-    pub fn extend_half(
-        &mut self,
-        reader: &mut Reader,
-        n: usize,
         mut sink: impl FnMut(usize, &[u128]),
     ) -> Result<()> {
         let expected = self.position.advance(n);
-        let mut stream = reader.stream(EXTENSION, crate::cost::extension_payload(n))?;
+        let mut stream = channel.recv_stream(EXTENSION, crate::cost::extension_payload(n))?;
         let mut got = [0; POSITION_BYTES];
         stream.get(&mut got)?;
         let got = u64::from_le_bytes(got);
@@ -251,16 +224,6 @@ impl CotSender {
         Ok(labels)
     }
 
-    /// A state for another thread, with the same offset. The receiver forks at the same point.
-    pub fn fork(&mut self) -> Self {
-        let columns = self.columns.iter_mut().map(fork_aligned).collect();
-        Self {
-            delta: Delta(self.delta.0),
-            columns,
-            position: self.position.fork(),
-        }
-    }
-
     /// The hash of this state.
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.position.session)
@@ -289,7 +252,8 @@ impl CotReceiver {
         self.position.spent
     }
 
-    /// One more transfer per choice: `sink(first, rows)` gets the labels of the choices, block by block.
+    /// One more transfer per choice: `sink(first, rows)` gets the labels of the choices, block by
+    /// block.
     ///
     /// The last bytes leave with the channel's next flush or receive.
     ///
@@ -299,24 +263,11 @@ impl CotReceiver {
         &mut self,
         channel: &mut Channel,
         choices: &Bits,
-        sink: impl FnMut(usize, &[u128]),
-    ) -> Result<()> {
-        self.extend_half(channel.writer(), choices, sink)
-    }
-
-    /// As [`Self::extend`], on the sending half of a channel that also receives at this time.
-    ///
-    /// # Errors
-    /// As [`Self::extend`].
-    pub fn extend_half(
-        &mut self,
-        writer: &mut Writer,
-        choices: &Bits,
         mut sink: impl FnMut(usize, &[u128]),
     ) -> Result<()> {
         let n = choices.len();
         let position = self.position.advance(n);
-        let mut stream = writer.stream(EXTENSION, crate::cost::extension_payload(n))?;
+        let mut stream = channel.send_stream(EXTENSION, crate::cost::extension_payload(n))?;
         stream.put(&position.to_le_bytes())?;
         let mut block = Columns::new(n);
         for (index, choices) in choices.bytes().chunks(BLOCK / 8).enumerate() {
@@ -352,27 +303,8 @@ impl CotReceiver {
         Ok(labels)
     }
 
-    /// A state for another thread. The sender forks at the same point.
-    pub fn fork(&mut self) -> Self {
-        let columns = self
-            .columns
-            .iter_mut()
-            .map(|[zero, one]| [fork_aligned(zero), fork_aligned(one)])
-            .collect();
-        Self {
-            columns,
-            position: self.position.fork(),
-        }
-    }
-
     /// The hash of this state.
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.position.session)
     }
-}
-
-fn fork_aligned(prg: &mut Prg) -> Prg {
-    let child = prg.fork();
-    prg.align();
-    child
 }

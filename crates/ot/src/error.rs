@@ -11,7 +11,7 @@ pub enum OtError {
     /// The channel failed, or the peer sent a message of the wrong kind or length.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// A public key of the peer is not one.
+    /// A public key of the peer is not valid.
     #[error("base transfer {index}: the peer's public key is not valid")]
     BadKey {
         /// Which of the base transfers.
@@ -41,7 +41,8 @@ pub enum OtError {
         /// Values given.
         got: usize,
     },
-    /// A value is not below the modulus of the material: our own mistake. Which one is not said.
+    /// A value is not below the modulus of the material: our own mistake. Which one is not
+    /// disclosed.
     #[error("some of the {what} are not residues of the modulus")]
     NotResidues {
         /// Which values.

@@ -1,18 +1,19 @@
 //! The hash that breaks the correlation of IKNP's rows.
 //!
-//! All pairs of an extension differ by the same Δ. A message masked with `H(q_j ⊕ Δ)` is safe if `H` is *tweakable
-//! correlation robust*: without Δ, `H(x ⊕ Δ, i)` looks random for all `x` and tweaks `i` together. We use the
-//! construction of Guo, Katz, Wang and Yu ("Efficient and Secure Multiparty Computation from Fixed-Key Block
-//! Ciphers", IEEE S&P 2020, ePrint 2019/074), two AES calls with one fixed key:
+//! All pairs of an extension differ by the same Δ. A message masked with `H(q_j ⊕ Δ)` is safe if
+//! `H` is *tweakable correlation robust*: without Δ, `H(x ⊕ Δ, i)` looks random for all `x` and
+//! tweaks `i` together. We use the construction of Guo, Katz, Wang and Yu ("Efficient and Secure
+//! Multiparty Computation from Fixed-Key Block Ciphers", IEEE S&P 2020, ePrint 2019/074), two AES
+//! calls with one fixed key:
 //!
 //! ```text
 //! H(x, i) = π(π(x) ⊕ i) ⊕ π(x)
 //! ```
 //!
-//! proved there for a random permutation π. The key is public, derived from the session (a state's forks are
-//! sessions of their own), so that work against one session is of no use against another; the tweak is the
-//! position of the transfer in its session and never repeats. The garbling hash, which may use the same Δ,
-//! has other keys: two independent permutations.
+//! proved there for a random permutation π. The key is public and derived from the session, so that
+//! work against one session is of no use against another; the tweak is the position of the transfer
+//! in its session and never repeats. The garbling hash, which may use the same Δ, has other keys:
+//! two independent permutations.
 
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16};
@@ -77,7 +78,8 @@ impl Hash {
     }
 }
 
-/// A uniform residue from a hash: `⌊hash · modulus / 2^128⌋`, off uniform by less than `modulus / 2^128`.
+/// A uniform residue from a hash: `⌊hash · modulus / 2^128⌋`, off uniform by less than
+/// `modulus / 2^128`.
 pub(crate) fn residue(hash: u128, modulus: u64) -> u64 {
     let (high, low) = ((hash >> 64) as u64, hash as u64);
     let m = u128::from(modulus);

@@ -1,24 +1,26 @@
 //! Layer 3 of Primer: oblivious transfer over a channel, semi-honest.
 //!
-//! In an oblivious transfer the *sender* has two messages, the *receiver* a choice bit; the receiver learns
-//! the message of its choice and nothing of the other, the sender learns nothing. Primer needs tens of
-//! millions: one per input bit of the client into a garbled circuit, and one per element that is
-//! requantised. They are made in three steps, each a module that explains itself:
+//! In an oblivious transfer the *sender* has two messages, the *receiver* a choice bit; the
+//! receiver learns the message of its choice and nothing of the other, the sender learns nothing.
+//! Primer needs tens of millions: one per input bit of the client into a garbled circuit, and one
+//! per element that is requantised. They are made in three steps, each a module that explains
+//! itself:
 //!
-//! 1. [`base`]: 128 transfers with public-key cryptography, once per session and direction. ML-KEM by
-//!    default, so that what is recorded today stays closed to a quantum computer.
-//! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography (IKNP). Their
-//!    common difference Δ is the free-XOR offset of the garbler, so their rows *are* wire labels.
-//! 3. [`chosen`] and [`product`]: from rows, by hashing ([`hash`]), transfers that are prepared offline with
-//!    random choices and corrected online, when the real choice is known, at a bit up and a few bytes down.
+//! 1. [`base`]: 128 transfers with public-key cryptography, once per session and direction. ML-KEM
+//!    by default, so that what is recorded today stays closed to a quantum computer.
+//! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography (IKNP).
+//!    Their common difference Δ is the free-XOR offset of the garbler, so their rows *are* wire
+//!    labels.
+//! 3. [`product`]: from rows, by hashing ([`hash`]), transfers that are prepared offline with
+//!    random choices and corrected online, when the real choice is known, at a bit up and a few
+//!    bytes down.
 //!
-//! Roles are separate from parties: each extension has a sender and a receiver, and one connection can carry
-//! one in each direction. Costs are in [`cost`] and tested against the meter; security notes and sources
-//! are in `docs/protocol/ot.md`.
+//! Roles are separate from parties: each extension has a sender and a receiver, and one connection
+//! can carry one in each direction. Costs are in [`cost`] and tested against the meter; security
+//! notes and sources are in `docs/protocol/ot.md`.
 
 pub mod base;
 pub mod bits;
-pub mod chosen;
 pub mod cost;
 pub mod cot;
 pub mod error;
@@ -32,7 +34,6 @@ mod transpose_avx2;
 
 pub use base::BaseOt;
 pub use bits::Bits;
-pub use chosen::{ChosenReceiver, ChosenSender};
 pub use cot::{CotReceiver, CotSender, Delta};
 pub use error::{OtError, Result};
 pub use measure::{Measurement, measure};

@@ -1,4 +1,4 @@
-//! Random transfers of residues: the offline half that [`crate::chosen`] and [`crate::product`] share.
+//! Random transfers of residues: what [`crate::product`] starts from.
 
 use crate::bits::Bits;
 use crate::cost::width;
@@ -22,16 +22,15 @@ pub(crate) fn check_modulus(modulus: u64) -> Result<u32> {
 /// Checks that there are as many values as prepared transfers, all residues.
 ///
 /// The values may be secret: all are looked at, whatever is found.
-pub(crate) fn check_values<'a>(
+pub(crate) fn check_values(
     what: &'static str,
     expected: usize,
-    values: impl ExactSizeIterator<Item = &'a [u64]>,
+    values: &[u64],
     modulus: u64,
 ) -> Result<()> {
     expect_count(what, expected, values.len())?;
-    let wrong = values
-        .flatten()
-        .fold(false, |wrong, &value| wrong | (value >= modulus));
+    let values = values.iter();
+    let wrong = values.fold(false, |wrong, &value| wrong | (value >= modulus));
     match wrong {
         true => Err(OtError::NotResidues { what }),
         false => Ok(()),

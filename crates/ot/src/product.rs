@@ -1,11 +1,12 @@
 //! Transfers whose messages differ by a value known offline: half the online bytes.
 //!
-//! The receiver holds a bit `c_j` that it learns online. The sender holds `δ_j` from offline on and `o_j` online,
-//! residues of one modulus. The receiver gets `o_j + c_j·δ_j`: the transfer of the messages `(o_j, o_j + δ_j)`.
+//! The receiver holds a bit `c_j` that it learns online. The sender holds `δ_j` from offline on and
+//! `o_j` online, residues of one modulus. The receiver gets `o_j + c_j·δ_j`: the transfer of the
+//! messages `(o_j, o_j + δ_j)`.
 //!
-//! This is what requantisation asks for. The server's top bit chooses, `δ_j` depends on the client's top bit, and
-//! `o_j` carries the client's new mask `-ρ_j`, so that the parties end with shares of the chosen value of
-//! which the client's, `ρ_j`, was known before.
+//! This is what requantisation asks for. The server's top bit chooses, `δ_j` depends on the
+//! client's top bit, and `o_j` carries the client's new mask `-ρ_j`, so that the parties end with
+//! shares of the chosen value of which the client's, `ρ_j`, was known before.
 //!
 //! ```text
 //! offline    random transfer: sender (a_j, b_j), receiver r_j and its pad
@@ -18,15 +19,14 @@
 //! receiver   v_j + (d_j ? -y_j : y_j)
 //! ```
 //!
-//! Right, because `c = d + (1-2d)·r` gives `c·δ = d·δ + (1-2d)·(y - a)`. The receiver learns no more than its output:
-//! `y_j` is uniform (`b_j` or `a_j` masks it), and `v_j` is the output minus a value it has already. The sender sees
-//! `d_j`, a one-time pad of the choice.
+//! This is right because `c = d + (1-2d)·r` gives `c·δ = d·δ + (1-2d)·(y - a)`. The receiver learns
+//! no more than its output: `y_j` is uniform (`b_j` or `a_j` masks it), and `v_j` is the output
+//! minus a value that it already has. The sender sees `d_j`, a one-time pad of the choice.
 //!
-//! Derandomisation as in Beaver (CRYPTO 1995) applied to the additively correlated transfer of Asharov et al. (CCS
-//! 2013); the online form is ours, a line of algebra.
+//! Derandomisation as in Beaver (CRYPTO 1995) applied to the additively correlated transfer of
+//! Asharov et al. (CCS 2013); the online form is ours, a line of algebra.
 
 use crate::bits::Bits;
-use crate::chosen::{CORRECTIONS, receive_corrections};
 use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, check_modulus, check_values, sub};
@@ -35,6 +35,7 @@ use primer_net::{Channel, Kind};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
+const CORRECTIONS: Kind = Kind::new(0x23, "transfer corrections");
 const CORRELATION: Kind = Kind::new(0x25, "product correlation");
 const PRODUCTS: Kind = Kind::new(0x26, "masked products");
 
@@ -74,7 +75,7 @@ impl ProductSender {
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
         let n = differences.len();
-        check_values("differences", n, differences.chunks(1), modulus)?;
+        check_values("differences", n, differences, modulus)?;
         let mut material = offline::send(cot, channel, n, modulus)?;
         let correlation = material
             .pairs
@@ -108,46 +109,48 @@ impl ProductSender {
     /// Material for `n` transfers from a store.
     ///
     /// # Errors
-    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
-    /// are not that; [`crate::OtError::Modulus`].
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
+    /// if the bytes are not that; [`crate::OtError::Modulus`].
     pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
         PairMaterial::from_bytes(bytes, n, modulus).map(Self)
     }
 
-    /// Online: takes the corrections and answers with the offsets added, residues all.
+    /// Online: takes the corrections and answers with the offsets added, which are residues.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`],
-    /// [`crate::OtError::Padding`], and those of the channel.
+    /// [`crate::OtError::Count`] if the offsets are too many or too few,
+    /// [`crate::OtError::NotResidues`], [`crate::OtError::Padding`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
-        check_values("offsets", self.len(), offsets.chunks(1), self.0.modulus)?;
+        check_values("offsets", self.len(), offsets, self.0.modulus)?;
         self.listen(channel)?.answer(channel, offsets)
     }
 
-    /// Online, first half: takes the corrections. Several transfers that listen before the first of them answers take one
-    /// round trip together.
+    /// Online, first half: takes the corrections. Several transfers that listen before the first of
+    /// them answers take one round trip together.
     ///
     /// # Errors
     /// [`crate::OtError::Padding`], and those of the channel.
     pub fn listen(self, channel: &mut Channel) -> Result<ProductAnswering> {
-        let corrections = receive_corrections(channel, self.len())?;
+        // They are public: one-time pads of the choices.
+        let mut bytes = vec![0; self.len().div_ceil(8)];
+        channel.recv_exact(CORRECTIONS, &mut bytes)?;
         Ok(ProductAnswering {
+            corrections: Bits::from_bytes(bytes, self.len())?,
             material: self.0,
-            corrections,
         })
     }
 }
 
 impl ProductAnswering {
-    /// Online, second half: answers with the offsets added, residues all.
+    /// Online, second half: answers with the offsets added, which are residues.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few, [`crate::OtError::NotResidues`], and those of the
-    /// channel.
+    /// [`crate::OtError::Count`] if the offsets are too many or too few,
+    /// [`crate::OtError::NotResidues`], and those of the channel.
     pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
         let PairMaterial { pairs, modulus, .. } = &self.material;
         let m = *modulus;
-        check_values("offsets", pairs.len(), offsets.chunks(1), m)?;
+        check_values("offsets", pairs.len(), offsets, m)?;
         let products = offsets.iter().zip(pairs.iter()).enumerate();
         let products = products.map(|(j, (&offset, &[a, difference]))| {
             // The correction is public, so it may be branched on.
@@ -204,8 +207,8 @@ impl ProductReceiver {
     /// Material for `n` transfers from a store.
     ///
     /// # Errors
-    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`] if the bytes
-    /// are not that; [`crate::OtError::Modulus`].
+    /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
+    /// if the bytes are not that; [`crate::OtError::Modulus`].
     pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
         ChoiceMaterial::from_bytes(bytes, n, modulus).map(Self)
     }

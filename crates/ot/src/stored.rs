@@ -1,8 +1,9 @@
 //! The two shapes of offline material, and how they are kept until they are spent.
 //!
-//! A sender holds two residues per transfer, a receiver a choice and one residue. Both are stored packed, without
-//! a header: whoever loads them knows the count and the modulus from the plan, and a file that does not fit is
-//! refused. Storing consumes the material; that a stored copy is loaded once only is the store's promise.
+//! A sender holds two residues per transfer, a receiver a choice and one residue. Both are stored
+//! packed, without a header: whoever loads them knows the count and the modulus from the plan, and
+//! a file that does not fit is refused. Storing consumes the material; that a stored copy is loaded
+//! once only is the store's promise.
 
 use crate::bits::Bits;
 use crate::error::{OtError, Result};
@@ -110,8 +111,8 @@ mod tests {
             prop_assert_eq!(&*PairMaterial::from_bytes(&bytes, n, modulus)?.pairs, &pairs);
             prop_assert!(PairMaterial::from_bytes(&bytes, n + 9, modulus).is_err());
 
-            let material = ChoiceMaterial { choices, values: Zeroizing::new(values.clone()), modulus };
-            let bytes = material.into_bytes();
+            let kept = Zeroizing::new(values.clone());
+            let bytes = ChoiceMaterial { choices, values: kept, modulus }.into_bytes();
             let back = ChoiceMaterial::from_bytes(&bytes, n, modulus)?;
             prop_assert_eq!(&*back.values, &values);
             prop_assert_eq!(back.choices.bytes(), &chosen[..]);

@@ -1,8 +1,8 @@
 //! Transposing a bit matrix of 128 columns: the step from IKNP's columns to its rows.
 //!
-//! Column `c` is a string of bits; row `j` collects bit `j` of every column into a 128-bit word, column 0 in
-//! the lowest bit. The work goes by squares of 128 × 128. The portable form swaps ever smaller blocks (seven
-//! rounds); where the processor has AVX2, `transpose_avx2` does the same.
+//! Column `c` is a string of bits; row `j` collects bit `j` of every column into a 128-bit word,
+//! column 0 in the lowest bit. The work goes by squares of 128 × 128. The portable form swaps ever
+//! smaller blocks (seven rounds); where the processor has AVX2, `transpose_avx2` does the same.
 
 use crate::transpose_avx2;
 

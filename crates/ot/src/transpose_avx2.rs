@@ -1,9 +1,11 @@
 //! The AVX2 form of [`crate::transpose`]; the portable form there is its twin.
 //!
-//! Thirty-two columns at a time: sixteen registers hold sixteen bytes of two columns each, four rounds of
-//! interleaving transpose them as bytes, and `vpmovmskb` then reads one row's bit of all 32 columns at once.
+//! Thirty-two columns at a time: sixteen registers hold sixteen bytes of two columns each, four
+//! rounds of interleaving transpose them as bytes, and `vpmovmskb` then reads one row's bit of all
+//! 32 columns at once.
 
-// `unsafe` only calls a function that needs AVX2 after its detection, and loads from checked arrays.
+// `unsafe` only calls a function that needs AVX2 after its detection, and loads from checked
+// arrays.
 #![allow(unsafe_code)]
 
 use crate::transpose::{COLUMNS, portable};
@@ -33,7 +35,8 @@ mod x86 {
                 let high = load(columns, (32 * group + 16 + i) * stride + offset);
                 *lane = _mm256_set_m128i(high, low);
             }
-            // Each round rotates the 8-bit index (register, byte) by one bit; four rounds exchange the halves.
+            // Each round rotates the 8-bit index (register, byte) by one bit; four rounds exchange
+            // the halves.
             for _ in 0..4 {
                 let before = lanes;
                 for i in 0..8 {

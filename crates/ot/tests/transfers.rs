@@ -2,7 +2,7 @@
 
 use primer_net::pair::{Transport, connect, run_pair_over, run_parties, test_options};
 use primer_net::{Channel, Kind, NetError, Traffic, run_pair};
-use primer_ot::cost::{self, Cost};
+use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
 use proptest::prelude::*;
@@ -78,67 +78,26 @@ fn rows_are_labels_over_many_extensions() {
     }
 }
 
-#[test]
-fn forks_are_independent_and_in_step() {
-    let ((delta, zeros), (choices, labels)) = run_pair(
-        |channel| {
-            let mut cot = sender(channel)?;
-            let first = cot.extend_vec(channel, 100)?;
-            let mut fork = cot.fork();
-            let mut fork_of_fork = fork.fork();
-            let a = cot.extend_vec(channel, 300)?;
-            let b = fork.extend_vec(channel, 300)?;
-            let c = fork_of_fork.extend_vec(channel, 300)?;
-            Ok::<_, OtError>((cot.delta().label(), [first, a, b, c]))
-        },
-        |channel| {
-            let mut cot = receiver(channel)?;
-            let rng = &mut Prg::from_os();
-            let choices = [100, 300, 300, 300].map(|n| Bits::random(n, rng));
-            let first = cot.extend_vec(channel, &choices[0])?;
-            let mut fork = cot.fork();
-            let mut fork_of_fork = fork.fork();
-            let a = cot.extend_vec(channel, &choices[1])?;
-            let b = fork.extend_vec(channel, &choices[2])?;
-            let c = fork_of_fork.extend_vec(channel, &choices[3])?;
-            Ok((choices, [first, a, b, c]))
-        },
-    )
-    .unwrap();
-    for i in 0..4 {
-        check_rows(delta, &zeros[i], &choices[i], &labels[i]);
-    }
-    assert!(zeros[1][0] != zeros[2][0] && zeros[2][0] != zeros[3][0]);
-}
-
-/// Both parties extend in both directions at once, over TLS, while the channel carries both.
+/// One connection carries an extension in each direction, over TLS.
 #[test]
 fn both_directions_on_one_connection() {
     const N: usize = 100_000;
     let party = |channel: &mut Channel, first: bool| {
-        // The set-ups take turns: one party's sender talks to the other's receiver.
-        let (mut out, mut inward);
+        // The parties take turns: one's sender talks to the other's receiver.
+        let choices = Bits::random(N, &mut Prg::from_os());
+        let (mut out, mut inward, zeros, labels);
         if first {
             out = sender(channel)?;
             inward = receiver(channel)?;
+            zeros = out.extend_vec(channel, N)?;
+            labels = inward.extend_vec(channel, &choices)?;
         } else {
             inward = receiver(channel)?;
             out = sender(channel)?;
+            labels = inward.extend_vec(channel, &choices)?;
+            zeros = out.extend_vec(channel, N)?;
         }
-        let choices = Bits::random(N, &mut Prg::from_os());
-        let (mut zeros, mut labels) = (vec![0; N], vec![0; N]);
-        channel.duplex(
-            |writer| {
-                inward.extend_half(writer, &choices, |first, rows| {
-                    labels[first..first + rows.len()].copy_from_slice(rows);
-                })
-            },
-            |reader| {
-                out.extend_half(reader, N, |first, rows| {
-                    zeros[first..first + rows.len()].copy_from_slice(rows);
-                })
-            },
-        )?;
+        channel.flush()?;
         Ok::<_, OtError>((out.delta().label(), zeros, choices, labels))
     };
     let (left, right) = run_pair_over(
@@ -154,7 +113,7 @@ fn both_directions_on_one_connection() {
 }
 
 /// Compares a cost with what the two meters saw of a step, and its rounds.
-fn check_cost(cost: Cost, sender: Traffic, receiver: Traffic, receiver_rounds: u64) {
+fn check_cost(cost: TransferBytes, sender: Traffic, receiver: Traffic, receiver_rounds: u64) {
     assert_eq!(sender.bytes_sent, cost.from_sender);
     assert_eq!(sender.bytes_received, cost.from_receiver);
     assert_eq!(receiver.bytes_sent, cost.from_receiver);
@@ -164,56 +123,6 @@ fn check_cost(cost: Cost, sender: Traffic, receiver: Traffic, receiver_rounds: u
 
 fn phase(channel: &Channel, name: &str) -> Traffic {
     channel.meter().report().under(name)
-}
-
-fn run_chosen(n: usize, modulus: u64) {
-    let rng = &mut Prg::new(&[n as u8; 16]);
-    let messages: Vec<[u64; 2]> = (0..n)
-        .map(|_| [rng.next_u64() % modulus, rng.next_u64() % modulus])
-        .collect();
-    let bits: Vec<bool> = (0..n).map(|_| rng.next_u32() & 1 == 1).collect();
-    let (sent, (received, got)) = run_pair(
-        |channel| {
-            let mut cot = sender(channel)?;
-            let material = {
-                let _phase = channel.phase("offline");
-                ChosenSender::prepare(&mut cot, channel, n, modulus)?
-            };
-            let stored = material.into_bytes();
-            let material = ChosenSender::from_bytes(&stored, n, modulus)?;
-            let _phase = channel.phase("online");
-            material.answer(channel, &messages)?;
-            Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
-        },
-        |channel| {
-            let mut cot = receiver(channel)?;
-            let material = {
-                let _phase = channel.phase("offline");
-                ChosenReceiver::prepare(&mut cot, channel, &mut Prg::from_os(), n, modulus)?
-            };
-            let stored = material.into_bytes();
-            let material = ChosenReceiver::from_bytes(&stored, n, modulus)?;
-            let _phase = channel.phase("online");
-            let waiting = material.request(channel, Bits::from_fn(n, |j| bits[j]))?;
-            let got = waiting.receive(channel)?;
-            Ok((["offline", "online"].map(|name| phase(channel, name)), got))
-        },
-    )
-    .unwrap();
-    for j in 0..n {
-        assert_eq!(got[j], messages[j][usize::from(bits[j])], "transfer {j}");
-    }
-    check_cost(cost::chosen_offline(n), sent[0], received[0], 0);
-    check_cost(cost::chosen_online(n, modulus), sent[1], received[1], 1);
-}
-
-#[test]
-fn chosen_transfers_deliver_the_choice() {
-    run_chosen(20_000, P);
-    run_chosen(1000, 1 << 41);
-    run_chosen(333, 2);
-    run_chosen(100, 1 << 57);
-    run_chosen(0, P);
 }
 
 fn run_product(n: usize, modulus: u64) {
@@ -269,8 +178,8 @@ fn products_deliver_offset_plus_choice_times_difference() {
 #[test]
 fn online_bytes_keep_the_budget() {
     let n = 23_040;
-    let per_element = |cost: Cost| (cost.from_sender + cost.from_receiver) as f64 / n as f64;
-    assert!(per_element(cost::chosen_online(n, P)) < 10.4);
+    let per_element =
+        |cost: TransferBytes| (cost.from_sender + cost.from_receiver) as f64 / n as f64;
     assert!(per_element(cost::product_online(n, P)) < 5.3);
 }
 
@@ -335,16 +244,16 @@ fn parties_out_of_step_are_told() {
     let error = run_pair(
         |channel| {
             let mut cot = sender(channel)?;
+            let _other = sender(channel)?;
             cot.extend_vec(channel, 64)?;
-            drop(cot.fork());
             cot.extend_vec(channel, 100).map(drop)
         },
         |channel| {
             let mut cot = receiver(channel)?;
+            let mut other = receiver(channel)?;
             cot.extend_vec(channel, &Bits::random(64, &mut Prg::from_os()))?;
-            // The peer forked and went on with the parent; this party goes on with the fork.
-            let mut fork = cot.fork();
-            fork.extend_vec(channel, &Bits::random(100, &mut Prg::from_os()))?;
+            // The peer goes on with the first state; this party goes on with the other.
+            other.extend_vec(channel, &Bits::random(100, &mut Prg::from_os()))?;
             Ok(channel.flush()?)
         },
     )
@@ -367,14 +276,12 @@ fn wrong_counts_and_corrections_are_refused() {
         connect(Transport::Memory, &test_options()).unwrap(),
         |channel| {
             let mut cot = sender(channel)?;
-            let first = ChosenSender::prepare(&mut cot, channel, 10, P)?;
+            let first = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
             let second = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
-            let third = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
             let errors = [
-                first.answer(channel, &[[0; 2]; 9]).unwrap_err(),
-                second.answer(channel, &[0; 11]).unwrap_err(),
-                third.answer(channel, &[0; 10]).unwrap_err(),
-                ChosenSender::prepare(&mut cot, channel, 10, 1)
+                first.answer(channel, &[0; 11]).unwrap_err(),
+                second.answer(channel, &[0; 10]).unwrap_err(),
+                ProductSender::prepare(&mut cot, channel, &[0; 10], 1)
                     .err()
                     .unwrap(),
                 ProductSender::prepare(&mut cot, channel, &[P], P)
@@ -386,38 +293,30 @@ fn wrong_counts_and_corrections_are_refused() {
         |channel| {
             let rng = &mut Prg::from_os();
             let mut cot = receiver(channel)?;
-            let first = ChosenReceiver::prepare(&mut cot, channel, rng, 10, P)?;
-            let second = ProductReceiver::prepare(&mut cot, channel, rng, 10, P)?;
+            let first = ProductReceiver::prepare(&mut cot, channel, rng, 10, P)?;
             ProductReceiver::prepare(&mut cot, channel, rng, 10, P)?;
-            let errors = [
-                first.request(channel, Bits::random(9, rng)).err().unwrap(),
-                second
-                    .request(channel, &Bits::random(11, rng))
-                    .err()
-                    .unwrap(),
-            ];
+            let error = first.request(channel, &Bits::random(11, rng)).err();
             channel.send(CORRECTIONS, &[0, 4])?;
-            Ok::<_, OtError>(errors)
+            Ok::<_, OtError>(error.unwrap())
         },
     );
-    let [a, b, c, d, e] = sent.unwrap();
-    assert_eq!(a.to_string(), "9 message pairs for 10 prepared transfers");
-    assert_eq!(b.to_string(), "11 offsets for 10 prepared transfers");
-    assert!(matches!(c, OtError::Padding { bits: 10 }), "{c}");
-    assert!(matches!(d, OtError::Modulus { modulus: 1 }), "{d}");
-    assert!(matches!(e, OtError::NotResidues { .. }), "{e}");
-    for error in received.unwrap() {
-        assert!(
-            matches!(error, OtError::Count { expected: 10, .. }),
-            "{error}"
-        );
-    }
+    let [a, b, c, d] = sent.unwrap();
+    assert_eq!(a.to_string(), "11 offsets for 10 prepared transfers");
+    assert!(matches!(b, OtError::Padding { bits: 10 }), "{b}");
+    assert!(matches!(c, OtError::Modulus { modulus: 1 }), "{c}");
+    assert!(matches!(d, OtError::NotResidues { .. }), "{d}");
+    let error = received.unwrap();
+    assert!(
+        matches!(error, OtError::Count { expected: 10, .. }),
+        "{error}"
+    );
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the peer sends in place of an extension, the sender answers with an error or finishes.
+    /// Whatever the peer sends in place of an extension, the sender answers with an error or
+    /// finishes.
     #[test]
     fn arbitrary_bytes_never_panic(
         kind in prop_oneof![Just(0x22u8), any::<u8>()],

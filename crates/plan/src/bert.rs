@@ -3,11 +3,11 @@
 //! Rewritings turn Hugging Face's BERT into steps that suit the protocol; all are exact in
 //! real arithmetic and are carried out once, on the weights:
 //!
-//! * **LayerNorm is split.** Its gain γ and shift β belong to the server: they are folded into
-//!   the weights that read the normalised value, and, since the residual connection reads it too, into a
-//!   diagonal term there. Its centring (subtracting the mean over features) is linear and is folded into the
-//!   weights that *produce* its input. What is left of LayerNorm is: requantise, sum of squares,
-//!   reciprocal root, product, requantise.
+//! * **LayerNorm is split.** Its gain γ and shift β belong to the server: they are folded into the
+//!   weights that read the normalised value, and, since the residual connection reads it too, into
+//!   a diagonal term there. Its centring (subtracting the mean over features) is linear and is
+//!   folded into the weights that *produce* its input. What is left of LayerNorm is: requantise,
+//!   sum of squares, reciprocal root, product, requantise.
 //! * **Scores are in units of log 2.** The factor `log2(e)/√d_head` is folded into the query
 //!   weights, so that softmax is a power of two.
 //! * **Queries and keys may be merged** ([`Attention::Merged`]). With `Q = X·A + 1·aᵀ` and
@@ -17,15 +17,16 @@
 //!   Q·Kᵀ = X·(A·Bᵀ)·Xᵀ + 1·(X·B·a)ᵀ + (X·A·b)·1ᵀ + (a·b)·1·1ᵀ
 //!   ```
 //!
-//!   The last two terms are the same for every key of a query, and softmax does not see what is added
-//!   to a whole row: they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with `W = A·Bᵀ` and
-//!   `u = B·a`: one step with one rounding instead of two projections, two
-//!   requantisations and a product. A padded key is a column like any other.
+//!   The last two terms are the same for every key of a query, and softmax does not see what is
+//!   added to a whole row: they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with `W = A·Bᵀ` and
+//!   `u = B·a`: one step with one rounding instead of two projections, two requantisations and a
+//!   product. A padded key is a column like any other.
 
 use crate::graph::{
     Attention, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
     WeightKind,
 };
+use crate::role::{LinearMap, ValueRole};
 use crate::shape::{Head, Shape};
 
 struct Builder {
@@ -42,18 +43,21 @@ impl Builder {
         }
     }
 
-    fn value(&mut self, name: &str, rows: usize, cols: usize) -> ValueId {
+    fn value(&mut self, name: &str, role: ValueRole, rows: usize, cols: usize) -> ValueId {
         self.graph.values.push(Value {
             name: self.name(name),
+            role,
             rows,
             cols,
         });
         ValueId(self.graph.values.len() - 1)
     }
 
-    fn weight(&mut self, name: &str, kind: WeightKind, rows: usize, cols: usize) -> WeightId {
+    fn weight(&mut self, map: LinearMap, kind: WeightKind, rows: usize, cols: usize) -> WeightId {
         self.graph.weights.push(Weight {
-            name: self.name(name),
+            name: self.name(&map.weight_name(kind)),
+            layer: self.layer,
+            map,
             kind,
             rows,
             cols,
@@ -80,24 +84,23 @@ impl Builder {
     /// `input · W + bias`, and the residual connection if there is one.
     fn linear(
         &mut self,
-        name: &str,
+        map: LinearMap,
+        role: ValueRole,
         input: ValueId,
-        rows: usize,
-        cols: usize,
+        (rows, cols): (usize, usize),
         residual: Option<ValueId>,
     ) -> ValueId {
-        let weight = self.weight(name, WeightKind::Dense, self.cols(input), cols);
+        let weight = self.weight(map, WeightKind::Dense, self.cols(input), cols);
         let mut terms = vec![Term { input, weight }];
         if let Some(skipped) = residual {
-            let name = format!("{name}.residual");
-            let weight = self.weight(&name, WeightKind::Diagonal, 1, cols);
+            let weight = self.weight(map, WeightKind::Diagonal, 1, cols);
             terms.push(Term {
                 input: skipped,
                 weight,
             });
         }
-        let bias = self.weight(&format!("{name}.bias"), WeightKind::Bias, 1, cols);
-        let output = self.value(&format!("{name}.sum"), rows, cols);
+        let bias = self.weight(map, WeightKind::Bias, 1, cols);
+        let output = self.value(&format!("{}.sum", map.name()), role, rows, cols);
         self.push(Op::Linear {
             terms,
             bias,
@@ -106,8 +109,14 @@ impl Builder {
         output
     }
 
-    fn stop(&mut self, name: &str, function: StopFunction, input: ValueId) -> ValueId {
-        let output = self.value(name, self.rows(input), self.cols(input));
+    fn stop(
+        &mut self,
+        name: &str,
+        role: ValueRole,
+        function: StopFunction,
+        input: ValueId,
+    ) -> ValueId {
+        let output = self.value(name, role, self.rows(input), self.cols(input));
         self.push(Op::Stop {
             function,
             input,
@@ -116,35 +125,50 @@ impl Builder {
         output
     }
 
+    /// A stop without a function: the value stays what it is.
+    fn requantise(&mut self, name: &str, input: ValueId) -> ValueId {
+        let role = self.graph.value(input).role;
+        self.stop(name, role, StopFunction::Requantise, input)
+    }
+
     /// LayerNorm without gain and shift, of an accumulator that is already centred.
     fn norm(&mut self, name: &str, sum: ValueId) -> ValueId {
         let (rows, cols) = (self.rows(sum), self.cols(sum));
-        let centred = self.stop(&format!("{name}.centred"), StopFunction::Requantise, sum);
-        let squares = self.value(&format!("{name}.squares"), rows, 1);
+        let centred = self.requantise(&format!("{name}.centred"), sum);
+        let squares = self.value(&format!("{name}.squares"), ValueRole::SquareSum, rows, 1);
         self.push(Op::SquareSum {
             input: centred,
             output: squares,
         });
-        let root = self.stop(&format!("{name}.root"), StopFunction::InverseRoot, squares);
-        let scaled = self.value(&format!("{name}.scaled"), rows, cols);
+        let root = format!("{name}.root");
+        let root = self.stop(
+            &root,
+            ValueRole::InverseRoot,
+            StopFunction::InverseRoot,
+            squares,
+        );
+        let scaled = self.value(&format!("{name}.scaled"), ValueRole::Hidden, rows, cols);
         self.push(Op::ScaleRows {
             input: centred,
             factor: root,
             output: scaled,
         });
-        self.stop(name, StopFunction::Requantise, scaled)
+        self.requantise(name, scaled)
     }
 
     /// A projection of the layer's input, requantised.
-    fn projection(&mut self, name: &str, x: ValueId) -> ValueId {
+    fn projection(&mut self, map: LinearMap, role: ValueRole, x: ValueId) -> ValueId {
         self.paper = PaperStep::Qkv;
-        let sum = self.linear(name, x, self.graph.tokens, self.graph.shape.hidden, None);
-        self.stop(name, StopFunction::Requantise, sum)
+        let size = (self.graph.tokens, self.graph.shape.hidden);
+        let sum = self.linear(map, role, x, size, None);
+        self.requantise(map.name(), sum)
     }
 
     /// The scores and the values, from queries and keys.
     fn separate_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
-        let [query, key, value] = ["query", "key", "value"].map(|name| self.projection(name, x));
+        let query = self.projection(LinearMap::Query, ValueRole::Query, x);
+        let key = self.projection(LinearMap::Key, ValueRole::Key, x);
+        let value = self.projection(LinearMap::Value, ValueRole::Value, x);
         let output = self.scores();
         self.push(Op::Scores { query, key, output });
         (output, value)
@@ -152,11 +176,11 @@ impl Builder {
 
     /// The scores and the values, without queries and keys.
     fn merged_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
-        let value = self.projection("value", x);
+        let value = self.projection(LinearMap::Value, ValueRole::Value, x);
         let (hidden, heads) = (self.graph.shape.hidden, self.graph.shape.heads);
         let output = self.scores();
-        let weight = self.weight("scores", WeightKind::Dense, hidden, heads * hidden);
-        let bias = self.weight("scores.bias", WeightKind::Bias, 1, heads * hidden);
+        let weight = self.weight(LinearMap::Scores, WeightKind::Dense, hidden, heads * hidden);
+        let bias = self.weight(LinearMap::Scores, WeightKind::Bias, 1, heads * hidden);
         self.push(Op::MergedScores {
             input: x,
             weight,
@@ -169,7 +193,7 @@ impl Builder {
     fn scores(&mut self) -> ValueId {
         self.paper = PaperStep::Qk;
         let (n, heads) = (self.graph.tokens, self.graph.shape.heads);
-        self.value("scores", heads * n, n)
+        self.value("scores", ValueRole::Scores, heads * n, n)
     }
 
     fn layer(&mut self, x: ValueId) -> ValueId {
@@ -180,61 +204,73 @@ impl Builder {
             Attention::Merged => self.merged_scores(x),
         };
         self.paper = PaperStep::Softmax;
-        let probabilities = self.stop("probabilities", StopFunction::Softmax, scores);
+        let softmax = StopFunction::Softmax;
+        let probabilities = self.stop("probabilities", ValueRole::Probabilities, softmax, scores);
         self.paper = PaperStep::AttentionValue;
-        let mixed = self.value("attention.sum", n, shape.hidden);
+        let mixed = self.value("attention.sum", ValueRole::Mixed, n, shape.hidden);
         self.push(Op::Mix {
             probabilities,
             value,
             output: mixed,
         });
-        let attention = self.stop("attention", StopFunction::Requantise, mixed);
+        let mixed = self.requantise("attention", mixed);
         self.paper = PaperStep::Others;
-        let sum = self.linear("attention_output", attention, n, shape.hidden, Some(x));
+        let narrow = (n, shape.hidden);
+        let map = LinearMap::AttentionOutput;
+        let sum = self.linear(map, ValueRole::Centred, mixed, narrow, Some(x));
         let x = self.norm("attention_norm", sum);
-        let inner = self.linear("intermediate", x, n, shape.ffn, None);
-        let active = self.stop("intermediate", StopFunction::Activation, inner);
-        let sum = self.linear("output", active, n, shape.hidden, Some(x));
+        let (map, role) = (LinearMap::Intermediate, ValueRole::Intermediate);
+        let inner = self.linear(map, role, x, (n, shape.ffn), None);
+        let active = self.stop("intermediate", role, StopFunction::Activation, inner);
+        let map = LinearMap::Output;
+        let sum = self.linear(map, ValueRole::Centred, active, narrow, Some(x));
         self.norm("output_norm", sum)
     }
 
     fn head(&mut self, x: ValueId) {
         let n = self.graph.tokens;
-        let hidden = self.graph.shape.hidden;
         self.paper = PaperStep::Others;
         let head = self.graph.shape.head.clone();
-        let outputs = match head {
+        self.graph.outputs = match head {
             Head::Classify { labels } => {
                 let pooled = self.pooler(x);
-                let sum = self.linear("classifier", pooled, 1, labels.len(), None);
-                vec![self.stop("logits", StopFunction::Requantise, sum)]
+                let size = (1, labels.len());
+                let sum = self.linear(LinearMap::Classifier, ValueRole::Logits, pooled, size, None);
+                vec![self.requantise("logits", sum)]
             }
             Head::Span => {
-                let sum = self.linear("qa_outputs", x, n, 2, None);
-                vec![self.stop("logits", StopFunction::Requantise, sum)]
+                let sum = self.linear(LinearMap::Span, ValueRole::Logits, x, (n, 2), None);
+                vec![self.requantise("logits", sum)]
             }
             Head::Encoder { pooled } => {
-                let weight = self.weight("last_hidden.gain", WeightKind::Diagonal, 1, hidden);
-                let bias = self.weight("last_hidden.bias", WeightKind::Bias, 1, hidden);
-                let sum = self.value("last_hidden.sum", n, hidden);
-                self.push(Op::Linear {
-                    terms: vec![Term { input: x, weight }],
-                    bias,
-                    output: sum,
-                });
-                let mut outputs = vec![self.stop("last_hidden", StopFunction::Requantise, sum)];
+                let mut outputs = vec![self.last_hidden(x)];
                 if pooled {
                     outputs.push(self.pooler(x));
                 }
                 outputs
             }
         };
-        self.graph.outputs = outputs;
+    }
+
+    /// The hidden state with its gain and shift.
+    fn last_hidden(&mut self, x: ValueId) -> ValueId {
+        let (n, hidden) = (self.graph.tokens, self.graph.shape.hidden);
+        let map = LinearMap::LastHidden;
+        let weight = self.weight(map, WeightKind::Diagonal, 1, hidden);
+        let bias = self.weight(map, WeightKind::Bias, 1, hidden);
+        let sum = self.value("last_hidden.sum", ValueRole::LastHidden, n, hidden);
+        self.push(Op::Linear {
+            terms: vec![Term { input: x, weight }],
+            bias,
+            output: sum,
+        });
+        self.requantise("last_hidden", sum)
     }
 
     fn pooler(&mut self, x: ValueId) -> ValueId {
-        let sum = self.linear("pooler", x, 1, self.graph.shape.hidden, None);
-        self.stop("pooled", StopFunction::Tanh, sum)
+        let size = (1, self.graph.shape.hidden);
+        let sum = self.linear(LinearMap::Pooler, ValueRole::Pooled, x, size, None);
+        self.stop("pooled", ValueRole::Pooled, StopFunction::Tanh, sum)
     }
 }
 
@@ -271,9 +307,10 @@ impl Graph {
             layer: None,
         };
         let rows = shape.vocab + shape.types;
-        let table = b.weight("embeddings", WeightKind::Dense, rows, shape.hidden);
-        let positions = b.weight("positions", WeightKind::Bias, shape.positions, shape.hidden);
-        let sum = b.value("embeddings.sum", tokens, shape.hidden);
+        let (map, hidden) = (LinearMap::Embedding, shape.hidden);
+        let table = b.weight(map, WeightKind::Dense, rows, hidden);
+        let positions = b.weight(map, WeightKind::Bias, shape.positions, hidden);
+        let sum = b.value("embeddings.sum", ValueRole::Centred, tokens, hidden);
         b.push(Op::Embed {
             table,
             positions,

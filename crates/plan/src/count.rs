@@ -127,7 +127,7 @@ mod tests {
     fn merging_trades_requantisations_for_weight_products() {
         let [separate, merged] =
             Attention::ALL.map(|a| Graph::with_attention(&bert_base(), a, 30).counts());
-        // Queries and keys of twelve layers are gone, and with them two stops a layer.
+        // Queries and keys of twelve layers are gone, and with them two stops per layer.
         let requantised = |c: &Counts| c.stop_elements[&StopFunction::Requantise];
         assert_eq!(
             requantised(&separate) - requantised(&merged),

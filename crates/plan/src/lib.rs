@@ -1,10 +1,10 @@
 //! What a private BERT computes, independent of who computes it and how.
 //!
 //! A model's [`shape`] is compiled into a [`graph`] of steps ([`bert`] knows their order and
-//! nothing else does). Ranges observed on a calibration text give every value and weight a
-//! scale ([`assign`], [`scales`]); graph and scales together are the [`plan`], which both parties hold and
-//! compare by fingerprint. [`function`] defines every non-linear function in integers, [`count`]
-//! tells what a graph costs.
+//! nothing else does; it says of every value and weight what it is, its [`role`]). Ranges observed
+//! on a calibration text give every value and weight a scale ([`assign`], [`scales`]); graph and
+//! scales together are the [`plan`], which both parties hold and compare by fingerprint.
+//! [`function`] defines every non-linear function in integers, [`count`] tells what a graph costs.
 #![forbid(unsafe_code)]
 
 pub mod assign;
@@ -13,6 +13,8 @@ pub mod count;
 pub mod function;
 pub mod graph;
 pub mod plan;
+pub mod role;
 pub mod scales;
 pub mod shape;
+mod step;
 pub mod times;

@@ -108,14 +108,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same model for another number of tokens.
-    ///
-    /// # Errors
-    /// [`PlanError::Tokens`] if the model does not take that many.
-    pub fn with_tokens(&self, tokens: usize) -> Result<Self, PlanError> {
-        Self::new(&self.graph.shape, tokens, self.scales.clone())
-    }
-
     /// The steps and values.
     pub const fn graph(&self) -> &Graph {
         &self.graph

@@ -98,7 +98,8 @@ fn a_merged_input_gives_up_bits_for_its_matrix() {
     // Half a unit of 1/32 with 64 features.
     let enough = (0.29 * 64.0 * 64.0f64).log2().ceil() as i32;
     assert!(enough < finest);
-    // Narrow scores have a fine accumulator, wide ones a coarse one. The input has 11 bits after the point.
+    // Narrow scores have a fine accumulator, wide ones a coarse one. The input has 11 bits after
+    // the point.
     let mut given_up = Vec::new();
     for reached in [5.0, 50.0, 100.0, 3_000.0] {
         let mut seen = Seen::with_attention(&shape(), Attention::Merged);

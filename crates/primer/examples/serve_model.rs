@@ -1,6 +1,7 @@
 //! A server inside a program of one's own: `cargo run --release --example serve_model [DIRECTORY]`.
 //!
-//! Prints the address and the fingerprint, serves until the end of standard input, and stops in good order.
+//! Prints the address and the fingerprint, serves until the end of standard input, and stops in
+//! good order.
 
 use primer::server::Limits;
 use primer::{Server, ServerOptions};

@@ -1,7 +1,8 @@
-//! Private BERT inference: the program `primer`, and its two halves as a library.
+//! Private BERT inference as a library: the two halves of the program `primer`.
 //!
-//! A [`Server`] holds a model, a [`Client`] a text. They need a network between them and the server's fingerprint at
-//! the client; then the client gets the label, and the server learns the padded length of the text.
+//! A [`Server`] holds a model, a [`Client`] a text. They need a network between them and the
+//! server's fingerprint at the client; then the client gets the label, and the server learns the
+//! padded length of the text.
 //!
 //! ```no_run
 //! use primer::{Client, ClientOptions, Server, ServerOptions};
@@ -9,7 +10,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Where the model is; without a directory, the embedded one.
 //! let server = Server::bind(ServerOptions::default())?;
-//! let (address, fingerprint, stop) = (server.address(), server.fingerprint(), server.stop_handle());
+//! let (address, stop) = (server.address(), server.stop_handle());
+//! let fingerprint = server.fingerprint();
 //! let serving = std::thread::spawn(move || server.run());
 //!
 //! // Where the text is.
@@ -29,26 +31,23 @@
 //! # }
 //! ```
 //!
-//! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around the private protocol,
-//! [`state`] where they keep what they must remember.
-//! [`command`] holds one file per command of the program; [`source`] finds the model that a command is
-//! about, [`mod@bench`] measures, [`report`] shows what was measured with [`plot`], [`provenance`] says where a figure comes from, [`secure`] runs both parties in one process, [`task`] knows the data sets and their measures, [`progress`] shows how far long work is, [`usage`] tells wrong use from failure.
+//! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around
+//! the private protocol, [`state`] where they keep what they must remember, [`source`] finds the
+//! model that is served. Every type that their options are made of is named here, so that a program
+//! needs this crate alone.
 #![forbid(unsafe_code)]
 
-pub mod bench;
 pub mod client;
-pub mod command;
-pub mod plot;
-pub mod progress;
-pub mod provenance;
-pub mod report;
-pub mod secure;
 pub mod server;
 pub mod service;
 pub mod source;
 pub mod state;
-pub mod task;
-pub mod usage;
 
-pub use client::{Client, ClientOptions};
-pub use server::{Server, ServerOptions};
+pub use client::{Classification, Client, ClientOptions, Cost, Event, Extract};
+pub use primer_net::Meter;
+pub use primer_net::PhaseBytes;
+pub use primer_net::tls::{Clients, Fingerprint, Identity};
+pub use primer_protocol::{Reveal, Scheme};
+pub use server::{AccessTokens, Limits, Server, ServerOptions, StopHandle};
+pub use service::{BundleId, ServiceError};
+pub use zeroize::Zeroizing;

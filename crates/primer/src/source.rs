@@ -1,23 +1,23 @@
-//! Where a model comes from: a directory, or the program itself.
+//! Where a model comes from: a directory, or the library itself.
 
-use crate::progress::Progress;
 use crate::service::message::TokenizerFiles;
-use anyhow::{Context, Result};
-use primer_model::calibrate::{self, calibrate};
+use primer_model::calibrate::{self, CalibrateError, calibrate};
 use primer_model::fold::FloatWeights;
-use primer_model::load::{LoadedModel, ModelFiles};
+use primer_model::load::{LoadError, LoadedModel, ModelFiles};
+use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
 use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Attention;
+use primer_plan::plan::PlanError;
 use primer_plan::shape::Shape;
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// The calibration text that is used when none is given.
 pub const CALIBRATION: &str = include_str!("../../../models/calibration.txt");
 
-/// The name of the model that is part of the program.
+/// The name of the model that is part of the library.
 pub const EMBEDDED: &str = "sst2-demo (embedded)";
 
 fn embedded() -> ModelFiles {
@@ -27,6 +27,68 @@ fn embedded() -> ModelFiles {
         include_bytes!("../../../models/sst2-demo/tokenizer.json"),
         include_bytes!("../../../models/sst2-demo/tokenizer_config.json"),
     )
+}
+
+/// Why there is no model, in one sentence that has its causes in it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The directory is not a usable model.
+    #[error("loading {name}: {cause}")]
+    Load {
+        /// The directory, or [`EMBEDDED`].
+        name: String,
+        /// What is wrong with it.
+        cause: LoadError,
+    },
+    /// The file of scales and integer weights is not usable.
+    #[error("loading {}: {cause}", .path.display())]
+    Prepared {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: PreparedError,
+    },
+    /// That file was made from other weights.
+    #[error("{} was prepared from another model than {name}", .path.display())]
+    OtherModel {
+        /// The file.
+        path: PathBuf,
+        /// The model.
+        name: String,
+    },
+    /// That file was made for another kind of scheme.
+    #[error(
+        "{} was prepared with {found} attention, this scheme has {wanted} attention",
+        .path.display()
+    )]
+    OtherAttention {
+        /// The file.
+        path: PathBuf,
+        /// The attention of its scales.
+        found: &'static str,
+        /// The attention of the scheme.
+        wanted: &'static str,
+    },
+    /// The calibration text cannot be read.
+    #[error("reading the calibration text {}: {cause}", .path.display())]
+    CalibrationText {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The calibration text does not go with the model.
+    #[error("calibrating {name}: {cause}")]
+    Calibrate {
+        /// The model.
+        name: String,
+        /// Why not.
+        cause: CalibrateError,
+    },
+    /// The model has no plan at its scales.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
 }
 
 /// A loaded model with its weights as the plan wants them.
@@ -44,13 +106,16 @@ pub struct Model {
 }
 
 /// A calibration text: a file's, or the built-in one.
-fn calibration_text(path: Option<&PathBuf>) -> Result<Cow<'static, str>> {
+fn calibration_text(path: Option<&Path>) -> Result<Cow<'static, str>, SourceError> {
     let Some(path) = path else {
         return Ok(Cow::Borrowed(CALIBRATION));
     };
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("reading the calibration text {}", path.display()))?;
-    Ok(Cow::Owned(text))
+    let text = std::fs::read_to_string(path);
+    text.map(Cow::Owned)
+        .map_err(|cause| SourceError::CalibrationText {
+            path: path.to_owned(),
+            cause,
+        })
 }
 
 impl Model {
@@ -63,20 +128,20 @@ impl Model {
     /// Loads a model directory, or the embedded model.
     ///
     /// # Errors
-    /// If the directory is not a usable model.
-    pub fn load(dir: Option<&Path>) -> Result<Self> {
-        let (name, files) = match dir {
-            Some(dir) => (
-                dir.display().to_string(),
-                ModelFiles::open(dir).with_context(|| format!("loading {}", dir.display()))?,
-            ),
-            None => (EMBEDDED.to_owned(), embedded()),
+    /// [`SourceError::Load`] if the directory is not a usable model.
+    pub fn load(dir: Option<&Path>) -> Result<Self, SourceError> {
+        let name = dir.map_or_else(|| EMBEDDED.to_owned(), |dir| dir.display().to_string());
+        let files = dir.map_or_else(|| Ok(embedded()), ModelFiles::open);
+        let loaded = files.and_then(|files| Ok((files.load()?, files)));
+        let (model, files) = match loaded {
+            Ok(loaded) => loaded,
+            Err(cause) => return Err(SourceError::Load { name, cause }),
         };
         let LoadedModel {
             shape,
             checkpoint,
             text,
-        } = files.load().with_context(|| format!("loading {name}"))?;
+        } = model;
         let (main, json, config) = files.tokenizer();
         let tokenizer = TokenizerFiles {
             main: main.to_vec(),
@@ -101,55 +166,61 @@ impl Model {
     /// The inputs that a calibration text makes, for those who look at ranges themselves.
     ///
     /// # Errors
-    /// If the calibration text is not usable.
-    pub fn calibration_inputs(&self, calibration: Option<&PathBuf>) -> Result<Vec<Input>> {
+    /// [`SourceError`] if the calibration text is not usable.
+    pub fn calibration_inputs(
+        &self,
+        calibration: Option<&Path>,
+    ) -> Result<Vec<Input>, SourceError> {
         let text = calibration_text(calibration)?;
         calibrate::inputs(&self.weights, &self.text, &text)
-            .with_context(|| format!("calibrating {}", self.name))
+            .map_err(|cause| self.uncalibrated(cause))
     }
 
-    /// The model in integers, for graphs with an attention: read from a prepared file, or calibrated
-    /// now.
+    /// The model in integers, for graphs with an attention: read from a prepared file, or
+    /// calibrated now, which says how many inputs of how many are done.
     ///
     /// # Errors
-    /// If the file or the calibration text is not usable, or does not fit this model.
+    /// [`SourceError`] if the file or the calibration text is not usable, or does not fit this
+    /// model.
     pub fn prepare(
         &self,
         prepared: Option<&Path>,
-        calibration: Option<&PathBuf>,
+        calibration: Option<&Path>,
         attention: Attention,
-    ) -> Result<IntModel> {
+        progress: impl Fn(usize, usize),
+    ) -> Result<IntModel, SourceError> {
         if let Some(path) = prepared {
-            let model =
-                IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
-            anyhow::ensure!(
-                *model.shape() == self.shape && *model.source() == self.weights.digest(),
-                "{} was prepared from another model than {}",
-                path.display(),
-                self.name
-            );
-            anyhow::ensure!(
-                model.scales().attention == attention,
-                "{} was prepared with {} attention, this scheme has {} attention",
-                path.display(),
-                model.scales().attention.name(),
-                attention.name()
-            );
-            return Ok(model);
+            return self.open_prepared(path, attention);
         }
         let text = calibration_text(calibration)?;
         let weights = self.weights.with_attention(attention);
-        let bar = OnceCell::new();
-        let scales = calibrate(&weights, &self.text, &text, |done, total| {
-            let bar = bar.get_or_init(|| Progress::start("calibrating", total));
-            if done > 0 {
-                bar.tick();
-            }
-        });
-        if let Some(bar) = bar.into_inner() {
-            bar.finish();
-        }
-        let scales = scales.with_context(|| format!("calibrating {}", self.name))?;
+        let scales = calibrate(&weights, &self.text, &text, progress);
+        let scales = scales.map_err(|cause| self.uncalibrated(cause))?;
         Ok(IntModel::quantise(&weights, scales)?)
+    }
+
+    fn open_prepared(&self, path: &Path, attention: Attention) -> Result<IntModel, SourceError> {
+        let path = path.to_owned();
+        let model = match IntModel::open(&path) {
+            Ok(model) => model,
+            Err(cause) => return Err(SourceError::Prepared { path, cause }),
+        };
+        if *model.shape() != self.shape || *model.source() != self.weights.digest() {
+            let name = self.name.clone();
+            return Err(SourceError::OtherModel { path, name });
+        }
+        if model.scales().attention != attention {
+            return Err(SourceError::OtherAttention {
+                path,
+                found: model.scales().attention.name(),
+                wanted: attention.name(),
+            });
+        }
+        Ok(model)
+    }
+
+    fn uncalibrated(&self, cause: CalibrateError) -> SourceError {
+        let name = self.name.clone();
+        SourceError::Calibrate { name, cause }
     }
 }

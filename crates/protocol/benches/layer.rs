@@ -44,6 +44,7 @@ fn main() {
         .expect("a scheme");
     let shape = synthetic::bert_shape(layers, 768, 12);
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[3; 16]));
+    let weights = weights.with_attention(scheme.recipe().attention);
     let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).expect("twelve words");
     let scales = calibrate(&weights, &text, TEXT, |_, _| ()).expect("a synthetic model");
     let model = Arc::new(IntModel::quantise(&weights, scales).expect("a synthetic model"));
@@ -56,11 +57,10 @@ fn main() {
         removed: 0,
         second: vec![None; tokens],
     };
-    let plan = model.plan(tokens).expect("a synthetic model");
     let started = Instant::now();
     let encoded = ServerModel::new(
         model.clone(),
-        &Program::new(plan, scheme, Reveal::Outputs).expect("a program"),
+        &Program::of(&model, scheme, tokens, Reveal::Outputs).expect("a program"),
     )
     .expect("the weights fit");
     println!(

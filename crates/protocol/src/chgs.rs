@@ -1,14 +1,14 @@
 //! CHGS: the scores of all heads straight from a layer's input, without queries and keys.
 //!
 //! **Relation.** The server holds `x̂ = x - r`, the client `r`. For every head they want shares of
-//! `(x·W + u)·xᵀ`, where `W` and the row `u` are the server's: queries and keys, merged (`primer_plan::bert`).
-//! The first product `y = x·W + u` is shared as HGS does, the second is opened as FHGS does; nothing is
-//! rounded between them.
+//! `(x·W + u)·xᵀ`, where `W` and the row `u` are the server's: queries and keys, merged
+//! (`primer_plan::bert`). The first product `y = x·W + u` is shared as HGS does, the second is
+//! opened as FHGS does; nothing is rounded between them.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), unless the server has it: other steps read x too
 //!           server -> client   a = r·W + S, all heads side by side
-//!           server             draws V and U, the masks that its shares of x and y will be opened with
+//!           server             draws V and U, to open its shares of x and y with
 //!           server -> client   r·(W·Vᵀ) + T and r·Uᵀ + T', all heads, one answer
 //! online    server             ŷ = x̂·W + u - S, its share of y
 //!           server -> client   E = x̂ - V, D = ŷ - U
@@ -17,37 +17,36 @@
 //!           server             ŷ·x̂ᵀ + S·Vᵀ - T - T'ᵀ + (z - t)
 //! ```
 //!
-//! Why it adds up: `y = ŷ + a` and `x = x̂ + r`, so `y·xᵀ = ŷ·x̂ᵀ + ŷ·rᵀ + a·x̂ᵀ + a·rᵀ`. With `ŷ = D + U` the second
-//! term is `D·rᵀ + (r·Uᵀ)ᵀ`; with `x̂ = E + V` the third is `a·Eᵀ + a·Vᵀ`, and `a·Vᵀ = r·(W·Vᵀ) + S·Vᵀ`. Both
-//! products with an unknown are linear in `r`, so the encryption of `r` that HGS needs anyway is enough: the
-//! image `a` is never encrypted. Only the scores have to fit `Z_p`; `y` may wrap.
+//! Why it adds up: `y = ŷ + a` and `x = x̂ + r`, so `y·xᵀ = ŷ·x̂ᵀ + ŷ·rᵀ + a·x̂ᵀ + a·rᵀ`. With
+//! `ŷ = D + U` the second term is `D·rᵀ + (r·Uᵀ)ᵀ`; with `x̂ = E + V` the third is `a·Eᵀ + a·Vᵀ`,
+//! and `a·Vᵀ = r·(W·Vᵀ) + S·Vᵀ`. Both products with an unknown are linear in `r`, so the encryption
+//! of `r` that HGS needs anyway is enough: the image `a` is never encrypted. Only the scores have
+//! to fit `Z_p`; `y` may wrap.
 //!
-//! **Bytes online:** 41 bits for each element of `x` (unless opened before) and of `y` down, of the scores up.
-//! **Rounds:** one, where separate projections take three. **Learned:** nothing. Every answer is
-//! circuit-private and has its own uniform mask (`S`, `T`, `T'`); `E` and `D` are uniform to the client, which does
-//! not know `V` and `U`; `z - t` is uniform to the server. `S` and `U` cannot be one mask: the client
-//! has `r·W + S`, and a difference to `S` would show it `y`.
+//! **Bytes online:** 41 bits for each element of `x` (unless opened before) and of `y` down, of the
+//! scores up. **Rounds:** one, where separate projections take three. **Learned:** nothing. Every
+//! answer is circuit-private and has its own uniform mask (`S`, `T`, `T'`); `E` and `D` are uniform
+//! to the client, which does not know `V` and `U`; `z - t` is uniform to the server. `S` and `U`
+//! cannot be one mask: the client has `r·W + S`, and a difference to `S` would show it `y`.
 //!
-//! **Deviation from the paper.** There the product is computed online on ciphertexts and the embedding is merged as
-//! well, which a real BERT's LayerNorm forbids: see `docs/protocol/chgs.md`.
+//! **Deviation from the paper.** There the product is computed online on ciphertexts and the
+//! embedding is merged as well, which a real BERT's LayerNorm forbids: see `docs/protocol/chgs.md`.
 
+use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::homomorphic::{Answerer, Exchange, Offer};
+use crate::exchange::Exchange;
 use crate::kinds::{OPENED, RESHARED};
-use crate::program::{Form, Program};
+use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
-use crate::server::Walk;
+use crate::server::{OnlineServer, ServerModel};
 use crate::share::Share;
-use crate::weights::{HeWeight, ServerModel};
-use primer_he::packing::layout::{Chunks, Shape};
-use primer_he::packing::matrix::EncryptedAnswer;
-use primer_he::packing::weights::PreparedWeights;
+use crate::work::Kept;
+use primer_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, Scratch, product_mod, product_residues};
 use primer_ring::modulus::{self, K, P};
-use primer_ring::prg::Prg;
 use std::sync::Arc;
 
 /// The merged scores of a layer.
@@ -123,7 +122,8 @@ impl Sizes {
         scores
     }
 
-    /// The two mixed terms, or their masks, as scores: the first by queries, the second, by keys, turned.
+    /// The two mixed terms, or their masks, as scores: the first by queries, the second, by keys,
+    /// turned.
     fn add_up(self, parts: &Share) -> Share {
         let n = self.tokens;
         Share::from_fn(self.heads * n, n, |r, j| {
@@ -154,35 +154,46 @@ impl Sizes {
 }
 
 /// Both read the mask that every linear step reads.
-pub(crate) fn exchanges(program: &Program, merged: Merged) -> Result<Vec<Exchange>> {
-    let sizes = Sizes::of(program.plan().graph());
-    let exchange = |size: (usize, usize)| {
-        let offer = Offer {
-            owner: Some(merged.input),
-            form: Form::Rows,
-            cols: sizes.width,
+pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Result<Vec<Exchange>> {
+    let sizes = Sizes::of(graph);
+    let method = recipe.linear.method(graph.shape.hidden);
+    let exchange = |(rows, outputs): (usize, usize)| -> Result<Exchange> {
+        let relation = Relation::Dense {
+            rows,
+            inputs: sizes.width,
+            outputs,
         };
-        Exchange::new(program, vec![offer], size, |layout| {
-            Chunks::even(layout, size.1)
-        })
+        let product = Product::new(&method, relation)?;
+        Ok(Exchange::new(product, [Some(merged.input)]))
     };
     Ok(vec![exchange(sizes.image())?, exchange(sizes.mixed())?])
 }
 
+/// What the bundles keep: the client the terms that it knows offline and its share of `y`, the
+/// server what it adds to its own product.
+pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
+    let value = graph.value(output);
+    let result = (value.rows, value.cols);
+    Kept {
+        client: vec![result, Sizes::of(graph).image()],
+        server: vec![result],
+    }
+}
+
 /// What the client needs online.
-pub(crate) struct ClientMerged {
+struct ClientMerged {
     /// Its share of `x`.
-    pub(crate) input: Arc<Share>,
+    input: Arc<Share>,
     /// Its share of `y`.
-    pub(crate) image: Share,
+    image: Share,
     /// The terms known offline.
-    pub(crate) constant: Share,
+    constant: Share,
     /// Its share of the result.
-    pub(crate) mask: Arc<Share>,
+    mask: Arc<Share>,
 }
 
 impl ClientMerged {
-    /// What goes to the server: the client's share less the mask.
+    /// What goes to the server: the client's share minus the mask.
     fn reshare(self, sizes: Sizes, (e, d): (&Share, &Share), shift: u32) -> Share {
         let mut share = self.constant;
         share.add(&sizes.scores(&self.image, e));
@@ -202,46 +213,27 @@ pub(crate) fn client_offline(sizes: Sizes, r: &Share, answers: Vec<Share>) -> [S
     [constant, image]
 }
 
-/// Offline, the server: the answer to one exchange.
-pub(crate) fn server_offline(
-    answerer: &mut Answerer<'_>,
+/// Offline, the server: what the client's mask is multiplied with in the second exchange.
+pub(crate) fn multiplier(
     model: &ServerModel,
     merged: Merged,
-    (index, part): (usize, usize),
-    exchange: &Exchange,
+    index: usize,
     seeds: &Seeds,
-    rng: &mut Prg,
-) -> Result<EncryptedAnswer> {
+    product: &Product,
+) -> Result<EncodedWeights> {
     let sizes = Sizes::of(model.program().plan().graph());
-    let mask = seeds.share(
-        Use::Answer { step: index, part },
-        exchange.rows,
-        exchange.cols,
-    );
-    let Offer { owner, form, .. } = exchange.offers[0];
-    if part == 0 {
-        let HeWeight::Dense(weights) = model.encoded(merged.weight) else {
-            unreachable!("merged weights were encoded");
-        };
-        let (evaluator, input) = answerer.with(owner, form);
-        return Ok(evaluator.linear(input, weights, Some(&mask), rng)?.0);
-    }
-    let Masks { v, u } = Masks::of(sizes, merged, index, seeds);
+    let Openings { v, u } = Openings::of(sizes, merged, index, seeds);
     let fresh = sizes.fresh(model.dense(merged.weight), &v, &u);
-    let shape = Shape::dense(fresh.rows(), fresh.cols());
-    let params = model.program().params();
-    let weights = PreparedWeights::new(params, &exchange.layout, shape, |_, r, c| fresh.get(r, c))?;
-    let (evaluator, input) = answerer.with(owner, form);
-    Ok(evaluator.linear(input, &weights, Some(&mask), rng)?.0)
+    Ok(product.prepare(Weights::Dense(&fresh))?)
 }
 
 /// The masks that the server opens its shares with.
-struct Masks {
+struct Openings {
     v: Share,
     u: Share,
 }
 
-impl Masks {
+impl Openings {
     fn of(sizes: Sizes, merged: Merged, index: usize, seeds: &Seeds) -> Self {
         let (rows, cols) = sizes.image();
         Self {
@@ -251,7 +243,8 @@ impl Masks {
     }
 }
 
-/// Offline, the server: what it adds to its own product, `S·Vᵀ` less the masks of the mixed terms.
+/// Offline, the server: what it adds to its own product, `S·Vᵀ` minus the masks of the mixed
+/// terms.
 pub(crate) fn correction(graph: &Graph, merged: Merged, index: usize, seeds: &Seeds) -> Share {
     let sizes = Sizes::of(graph);
     let drawn = |part, (rows, cols)| seeds.share(Use::Answer { step: index, part }, rows, cols);
@@ -273,31 +266,37 @@ fn correct(sizes: Sizes, s: &Share, v: &Share, parts: &Share) -> Share {
 /// Online, the client, after what the server opened of `x`: the rest of it, and its answer.
 pub(crate) fn client_online(
     channel: &mut Channel,
-    plan: &Plan,
-    merged: Merged,
-    material: ClientMerged,
-    opened: &Share,
+    online: &mut OnlineClient<'_>,
+    (merged, output): (Merged, ValueId),
+    [constant, image]: [Share; 2],
 ) -> Result<()> {
-    let sizes = Sizes::of(plan.graph());
+    let sizes = Sizes::of(online.program.plan().graph());
+    let material = ClientMerged {
+        input: online.masks.get(merged.input),
+        image,
+        constant,
+        mask: online.masks.get(output),
+    };
     let (rows, cols) = sizes.image();
-    let mut image = Share::zeros(rows, cols);
-    channel.recv_residues(OPENED, K, P, image.data_mut())?;
-    let share = material.reshare(sizes, (opened, &image), merged.shift);
+    let mut opened = Share::zeros(rows, cols);
+    channel.recv_residues(OPENED, K, P, opened.data_mut())?;
+    let opened = (online.opened(merged.input), &opened);
+    let share = material.reshare(sizes, opened, merged.shift);
     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
     Ok(channel.flush()?)
 }
 
 /// Online, the server, after it has opened its share of `x`: its share of the result.
 pub(crate) fn server_online(
-    walk: &mut Walk<'_>,
     channel: &mut Channel,
-    model: &ServerModel,
+    online: &mut OnlineServer<'_>,
     (merged, index): (Merged, usize),
     correction: &Share,
 ) -> Result<Share> {
-    let sizes = Sizes::of(walk.program.plan().graph());
-    let x = walk.get(merged.input).first_rows(sizes.tokens);
-    let product = product_mod(&x, model.dense(merged.weight), &mut walk.scratch);
+    let model = online.model;
+    let sizes = Sizes::of(model.program().plan().graph());
+    let x = online.get(merged.input).first_rows(sizes.tokens);
+    let product = product_mod(&x, model.dense(merged.weight), &mut online.scratch);
     let mut y = Share::from(product);
     let bias = model.bias(merged.bias);
     for t in 0..y.rows() {
@@ -310,9 +309,9 @@ pub(crate) fn server_online(
         step: index,
         part: 0,
     };
-    y.sub(&walk.seeds.share(what, rows, cols));
+    y.sub(&online.seeds.share(what, rows, cols));
     let mut difference = y.first_rows(rows);
-    difference.sub(&Masks::of(sizes, merged, index, &walk.seeds).u);
+    difference.sub(&Openings::of(sizes, merged, index, &online.seeds).u);
     channel.send_residues(OPENED, K, difference.data().iter().copied())?;
     channel.flush()?;
     let mut sum = sizes.scores(&y, &x);

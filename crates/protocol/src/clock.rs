@@ -4,8 +4,8 @@ use crate::times::Times;
 use primer_plan::graph::Step;
 use std::time::Instant;
 
-/// A clock that runs through a phase without a gap: what passes between two laps, reading a bundle and waiting for the
-/// other party included, belongs to the step that the second lap names.
+/// A clock that runs through a phase without a gap: what passes between two laps, reading a bundle
+/// and waiting for the other party included, belongs to the step that the second lap names.
 pub(crate) struct Clock {
     times: Times,
     since: Instant,

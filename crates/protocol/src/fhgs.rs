@@ -1,7 +1,8 @@
 //! FHGS: the product of two shared values, with no homomorphic operation online.
 //!
-//! **Relation.** The server holds `x̂ = x - r` and `ŷ = y - s`, the client `r` and `s`. They want shares of
-//! `x∘y`, where `∘` is bilinear ([`Factors`]): scores, mixing, row-wise squares, rows times factors.
+//! **Relation.** The server holds `x̂ = x - r` and `ŷ = y - s`, the client `r` and `s`. They want
+//! shares of `x∘y`, where `∘` is bilinear ([`Factors`]): scores, mixing, row-wise squares, rows
+//! times factors.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), Enc(s), unless the server has them
@@ -13,34 +14,32 @@
 //!           server             x̂∘ŷ - S - S' + (z - t)
 //! ```
 //!
-//! `z - S - S' = r∘s + x̂∘s + r∘ŷ`, so the server ends with `x∘y - t` and the client holds `t`: the invariant is
-//! kept. **Bytes online:** 41 bits for each element of `x` and `y` that was not opened before (down) and of the
-//! result (up). **Rounds:** one. **Learned:** nothing: `D` and `E` are uniform to the client,
-//! which does not know `U` and `V`; `z - t` is uniform to the server, which does not know `t`. A value is opened
-//! with one mask only and only once, in however many products it appears.
+//! `z - S - S' = r∘s + x̂∘s + r∘ŷ`, so the server ends with `x∘y - t` and the client holds `t`: the
+//! invariant is kept. **Bytes online:** 41 bits for each element of `x` and `y` that was not opened
+//! before (down) and of the result (up). **Rounds:** one. **Learned:** nothing: `D` and `E` are
+//! uniform to the client, which does not know `U` and `V`; `z - t` is uniform to the server, which
+//! does not know `t`. A value is opened with one mask only and only once, in however many products
+//! it appears.
 //!
-//! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same exchange with `U = x̂`
-//! and `V = ŷ`, after which there is nothing to open; scheme `base` uses it. Opening against `U` and `V` moves that
-//! work offline and leaves kilobytes of plain residues.
+//! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
+//! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.
+//! Opening against `U` and `V` moves that work offline and leaves kilobytes of plain residues.
 
+use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::homomorphic::{Answerer, Exchange, Offer};
-use crate::kinds::{OPENED, RESHARED};
-use crate::program::{Form, Program};
-use crate::seeds::{Seeds, Use};
-use crate::server::Walk;
+use crate::exchange::Exchange;
+use crate::kinds::RESHARED;
+use crate::scheme::{Products, Recipe};
+use crate::seeds::Use;
+use crate::server::OnlineServer;
 use crate::share::{Share, dot};
-use primer_he::packing::layout::{Chunks, Shape};
-use primer_he::packing::matrix::EncryptedAnswer;
-use primer_he::packing::weights::PreparedWeights;
+use crate::work::Kept;
+use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus::{self, K, P};
-use primer_ring::prg::Prg;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -50,6 +49,7 @@ pub(crate) struct Factors {
     pub(crate) left: ValueId,
     pub(crate) right: ValueId,
     kind: Bilinear,
+    form: Products,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum Bilinear {
 
 impl Factors {
     /// Of a step; none unless it is a product of two secrets.
-    pub(crate) fn of(step: &Step) -> Option<Self> {
+    pub(crate) fn of(step: &Step, form: Products) -> Option<Self> {
         let (left, right, kind) = match step.op {
             Op::Scores { query, key, .. } => (query, key, Bilinear::Scores),
             Op::Mix {
@@ -80,13 +80,21 @@ impl Factors {
                 return None;
             }
         };
-        Some(Self { left, right, kind })
+        Some(Self {
+            left,
+            right,
+            kind,
+            form,
+        })
     }
 
-    /// The distinct values, in the order in which they are opened.
-    pub(crate) fn values(self) -> impl Iterator<Item = ValueId> {
-        let second = (self.left != self.right).then_some(self.right);
-        std::iter::once(self.left).chain(second)
+    /// The distinct values, in the order in which they are opened; none in the paper's form.
+    pub(crate) fn opens(self) -> Vec<ValueId> {
+        match self.form {
+            Products::Encrypted => vec![],
+            Products::Opened if self.left == self.right => vec![self.left],
+            Products::Opened => vec![self.left, self.right],
+        }
     }
 
     /// Bits by which the product is shifted left.
@@ -125,66 +133,69 @@ impl Factors {
 }
 
 /// One exchange for each mixed term, or one for both.
-pub(crate) fn exchanges(program: &Program, factors: Factors) -> Result<Vec<Exchange>> {
-    let graph = program.plan().graph();
+pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, factors: Factors) -> Result<Vec<Exchange>> {
+    let method = recipe.secrets.method(graph.shape.hidden);
     let Heads {
         tokens: n,
         heads,
         width,
     } = Heads::of(graph);
+    let (left, right) = (Some(factors.left), Some(factors.right));
     let cols = graph.value(factors.left).cols;
-    let offer = |id: ValueId, form: Form, cols: usize| Offer {
-        owner: Some(id),
-        form,
-        cols,
+    let exchange = |relation: Relation, owners: Vec<_>| -> Result<Exchange> {
+        Ok(Exchange::new(Product::new(&method, relation)?, owners))
     };
-    let even = |offers, cols: usize| {
-        Exchange::new(program, offers, (n, cols), |layout| {
-            Chunks::even(layout, cols)
-        })
+    let by_head = |operand, rows, inputs, outputs| Relation::Heads {
+        heads,
+        operand,
+        rows,
+        inputs,
+        outputs,
     };
-    let blocks = |offers, rows: usize, inputs: usize, outputs: usize| {
-        Exchange::new(program, offers, (rows, heads * outputs), |layout| {
-            Shape::blocks(heads, inputs, outputs).output_chunks(layout)
-        })
-    };
-    let (left, right) = (factors.left, factors.right);
     match factors.kind {
         Bilinear::Scores => {
-            let form = Form::Heads { outputs: n };
-            let by_right = blocks(vec![offer(right, form, cols)], n, width, n)?;
-            let by_left = blocks(vec![offer(left, form, cols)], n, width, n)?;
-            Ok(vec![by_right, by_left])
+            let relation = by_head(Operand::Columns, n, width, n);
+            Ok(vec![
+                exchange(relation, vec![right])?,
+                exchange(relation, vec![left])?,
+            ])
         }
-        Bilinear::Mix => {
-            let (transposed, form) = (Form::Transposed, Form::Heads { outputs: width });
-            let by_right = blocks(vec![offer(right, transposed, heads * n)], width, n, n)?;
-            let by_left = blocks(vec![offer(left, form, heads * n)], n, n, width)?;
-            Ok(vec![by_right, by_left])
+        Bilinear::Mix => Ok(vec![
+            exchange(by_head(Operand::Turned, width, n, n), vec![right])?,
+            exchange(by_head(Operand::Rows, n, n, width), vec![left])?,
+        ]),
+        Bilinear::Squares => {
+            let relation = Relation::RowSums { rows: n, cols };
+            Ok(vec![exchange(relation, vec![left])?])
         }
-        Bilinear::Squares => Ok(vec![even(vec![offer(left, Form::Rows, cols)], 1)?]),
         Bilinear::ScaleRows => {
-            let offers = vec![
-                offer(left, Form::Rows, cols),
-                offer(right, Form::Repeated, 1),
-            ];
-            Ok(vec![even(offers, cols)?])
+            let relation = Relation::ScaledRows { rows: n, cols };
+            Ok(vec![exchange(relation, vec![left, right])?])
         }
     }
 }
 
+/// What the bundles keep: the client the terms that it knows offline.
+pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
+    let value = graph.value(output);
+    Kept {
+        client: vec![(value.rows, value.cols)],
+        server: vec![],
+    }
+}
+
 /// What the client needs online.
-pub(crate) struct ClientProduct {
-    pub(crate) left: Arc<Share>,
-    pub(crate) right: Arc<Share>,
+struct ClientProduct {
+    left: Arc<Share>,
+    right: Arc<Share>,
     /// The terms known offline.
-    pub(crate) constant: Share,
+    constant: Share,
     /// The client's share of the result.
-    pub(crate) mask: Arc<Share>,
+    mask: Arc<Share>,
 }
 
 impl ClientProduct {
-    /// What goes to the server: the client's share less the mask.
+    /// What goes to the server: the client's share minus the mask.
     fn reshare(
         self,
         factors: Factors,
@@ -219,7 +230,8 @@ impl Heads {
         }
     }
 
-    /// Puts the two mixed terms of scores together. `by_right` comes transposed, a row for each key.
+    /// Puts the two mixed terms of scores together. `by_right` comes transposed, a row for each
+    /// key.
     fn scores(&self, by_right: &Share, by_left: &Share) -> Share {
         let n = self.tokens;
         Share::from_fn(self.heads * n, n, |r, j| {
@@ -228,7 +240,8 @@ impl Heads {
         })
     }
 
-    /// Puts the two mixed terms of mixing together. `by_right` comes transposed, a row for each feature.
+    /// Puts the two mixed terms of mixing together. `by_right` comes transposed, a row for each
+    /// feature.
     fn mix(&self, by_right: &Share, by_left: &Share) -> Share {
         let (n, width) = (self.tokens, self.width);
         Share::from_fn(n, self.heads * width, |i, at| {
@@ -267,62 +280,43 @@ pub(crate) fn client_offline(
     constant
 }
 
-/// The server: one answer, for the masks `u` and `v` or, in the paper's form, for its shares.
-pub(crate) fn server_offline(
-    answerer: &mut Answerer<'_>,
+/// Offline, the server: what the client's masks are multiplied with in one exchange, for the masks
+/// `u` and `v` or, in the paper's form, for its shares.
+pub(crate) fn multiplier(
+    graph: &Graph,
     factors: Factors,
     part: usize,
     (u, v): (&Share, &Share),
-    exchange: &Exchange,
-    mask: &Share,
-    rng: &mut Prg,
-) -> Result<EncryptedAnswer> {
+    product: &Product,
+) -> Result<EncodedWeights> {
     let Heads {
         tokens: n,
         heads,
         width,
-    } = Heads::of(answerer.program.plan().graph());
+    } = Heads::of(graph);
     let blocks = match (factors.kind, part) {
         (Bilinear::Scores, 0) => Blocks::new(heads, |h| u.block(h, width).transpose()),
         (Bilinear::Scores, _) => Blocks::new(heads, |h| v.block(h, width).transpose()),
         (Bilinear::Mix, 0) => Blocks::new(heads, |h| u.row_block(h, n).transpose()),
         (Bilinear::Mix, _) => Blocks::new(heads, |h| v.columns(h * width, width)),
-        (Bilinear::Squares, _) => {
-            let Offer { owner, form, .. } = exchange.offers[0];
-            let (evaluator, input) = answerer.with(owner, form);
-            return Ok(evaluator.row_sums(input, u, mask, rng)?.0);
-        }
+        (Bilinear::Squares, _) => return Ok(product.prepare(Weights::RowSums(u))?),
         (Bilinear::ScaleRows, _) => {
-            let v = Share::from_fn(n, exchange.cols, |t, _| v.get(t, 0));
-            let [left, right] = [0, 1].map(|i: usize| {
-                let Offer { owner, form, .. } = exchange.offers[i];
-                (owner, form)
-            });
-            let (evaluator, r, s) = answerer.with_two(left, right);
-            let terms = [(s, &**u), (r, &*v)];
-            return Ok(evaluator.slotwise(&exchange.layout, &terms, mask, rng)?.0);
+            let v = Share::from_fn(n, product.cols(), |t, _| v.get(t, 0));
+            return Ok(product.prepare(Weights::ScaledRows { u, v: &v })?);
         }
     };
-    let params = answerer.program.params();
-    let weights = PreparedWeights::blocks(params, &exchange.layout, &blocks.0)?;
-    let Offer { owner, form, .. } = exchange.offers[0];
-    let (evaluator, input) = answerer.with(owner, form);
-    Ok(evaluator.linear(input, &weights, Some(mask), rng)?.0)
+    Ok(product.prepare(Weights::Heads(&blocks.0))?)
 }
 
 /// What the server adds to its own product: the masks of its answers, with their sign turned.
-pub(crate) fn correction(
-    program: &Program,
-    factors: Factors,
-    index: usize,
-    seeds: &Seeds,
-) -> Result<Share> {
-    let parts = exchanges(program, factors)?.into_iter().enumerate();
-    let parts = parts.map(|(part, exchange)| {
+fn correction(online: &OnlineServer<'_>, factors: Factors, index: usize) -> Share {
+    let program = online.model.program();
+    let parts = program.exchanges(index).iter().enumerate();
+    let parts = parts.map(|(part, Exchange { product, .. })| {
         let what = Use::Answer { step: index, part };
-        seeds.share(what, exchange.rows, exchange.cols)
+        online.seeds.share(what, product.rows(), product.cols())
     });
-    Ok(mixed(program.plan().graph(), factors, parts.collect()).negated())
+    mixed(program.plan().graph(), factors, parts.collect()).negated()
 }
 
 /// Parts of a mask as one matrix for each head; wiped like the mask.
@@ -340,71 +334,44 @@ impl Drop for Blocks {
     }
 }
 
-/// Online, the client, before its answer: what the server opens. `opened` keeps the differences for products that
-/// read the same value.
-pub(crate) fn client_opens(
-    channel: &mut Channel,
-    graph: &Graph,
-    values: impl Iterator<Item = ValueId>,
-    opened: &mut HashMap<ValueId, Share>,
-) -> Result<()> {
-    for id in values {
-        if let Entry::Vacant(place) = opened.entry(id) {
-            let value = graph.value(id);
-            let mut difference = Share::zeros(value.rows, value.cols);
-            channel.recv_residues(OPENED, K, P, difference.data_mut())?;
-            place.insert(difference);
-        }
-    }
-    Ok(())
-}
-
-/// Online, the client: sends its share less the mask. Nothing was opened in the paper's form.
+/// Online, the client, after what the server opened: sends its share minus the mask.
 pub(crate) fn client_online(
     channel: &mut Channel,
-    plan: &Plan,
+    online: &mut OnlineClient<'_>,
     (factors, output): (Factors, ValueId),
-    product: ClientProduct,
-    opened: Option<&HashMap<ValueId, Share>>,
+    constant: Share,
 ) -> Result<()> {
+    let plan = online.program.plan();
+    let product = ClientProduct {
+        left: online.masks.get(factors.left),
+        right: online.masks.get(factors.right),
+        constant,
+        mask: online.masks.get(output),
+    };
+    let opened = match factors.form {
+        Products::Encrypted => None,
+        Products::Opened => {
+            let (d, e) = (online.opened(factors.left), online.opened(factors.right));
+            Some((d, e))
+        }
+    };
     let heads = plan.graph().shape.heads;
-    let opened = opened.map(|values| (&values[&factors.left], &values[&factors.right]));
     let share = product.reshare(factors, heads, opened, factors.shift(plan, output));
     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
     Ok(channel.flush()?)
 }
 
-/// Online, the server, before its product: opens its shares against their masks, each once.
-pub(crate) fn server_opens(
-    walk: &mut Walk<'_>,
-    channel: &mut Channel,
-    values: impl Iterator<Item = ValueId>,
-) -> Result<()> {
-    for id in values {
-        if walk.opened.insert(id) {
-            let mut difference = walk.get(id).first_rows(walk.get(id).rows());
-            let mask = walk
-                .seeds
-                .share(Use::Value(id), difference.rows(), difference.cols());
-            difference.sub(&mask);
-            channel.send_residues(OPENED, K, difference.data().iter().copied())?;
-        }
-    }
-    Ok(channel.flush()?)
-}
-
-/// Online, the server: its share of the result.
+/// Online, the server, after it has opened its shares: its share of the result.
 pub(crate) fn server_online(
-    walk: &mut Walk<'_>,
     channel: &mut Channel,
-    (factors, output): (Factors, ValueId),
-    correction: &Share,
+    online: &mut OnlineServer<'_>,
+    (factors, index): (Factors, usize),
 ) -> Result<Share> {
-    let plan = walk.program.plan();
-    let shape = &plan.graph().shape;
-    let (x, y) = (walk.get(factors.left), walk.get(factors.right));
-    let mut sum = factors.product(shape.heads, x, y);
-    sum.add(correction);
+    let program = online.model.program();
+    let (plan, output) = (program.plan(), program.step(index).output());
+    let (x, y) = (online.get(factors.left), online.get(factors.right));
+    let mut sum = factors.product(plan.graph().shape.heads, x, y);
+    sum.add(&correction(online, factors, index));
     sum.shift(factors.shift(plan, output));
     if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.

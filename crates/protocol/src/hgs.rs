@@ -1,7 +1,7 @@
 //! HGS: a shared value times the server's weights, with nothing to say online.
 //!
-//! **Relation.** The server holds `x̂ = x - r`, the client `r`. For a sum of terms with weights `W` and a
-//! bias `b`, they want shares of `y = Σ x·W + b`, the client's known offline again.
+//! **Relation.** The server holds `x̂ = x - r`, the client `r`. For a sum of terms with weights `W`
+//! and a bias `b`, they want shares of `y = Σ x·W + b`, the client's known offline again.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), once for each value and form
@@ -10,35 +10,33 @@
 //!           server             computes x̂·W + b - S
 //! ```
 //!
-//! The two add up to `(x̂ + r)·W + b`. **Bytes:** a ciphertext for each chunk of columns and run of rows,
-//! seeded (half size) on the way up, at the smallest safe modulus on the way down; none online. **Rounds:**
-//! one offline for each term, none online. **Learned:** nothing: the server sees ciphertexts under the
-//! client's key; the client decrypts a uniform matrix, noise flooded.
+//! The two add up to `(x̂ + r)·W + b`. **Bytes:** those of a query and an answer of `he::product`,
+//! offline; none online. **Rounds:** one offline for each term, none online. **Learned:** nothing:
+//! the server sees ciphertexts under the client's key; the client decrypts a uniform matrix, noise
+//! flooded.
 //!
-//! **Terms.** The one-hot input times the embedding table is a term like any other; its position embeddings
-//! are the bias. A diagonal weight `g⊙x - ⟨h, x⟩` (a LayerNorm's gain on the residual path) is a
-//! slot-wise product; its two scales are put into the weights, those of a dense one are applied to both
-//! shares as a shift, which is linear.
+//! **Terms.** The one-hot input times the embedding table is a term like any other; its position
+//! embeddings are the bias. A diagonal weight `g⊙x - ⟨h, x⟩` (a LayerNorm's gain on the residual
+//! path) has its two scales put into the weights; those of a dense one are applied to both shares
+//! as a shift, which is linear.
 //!
-//! **Deviations from the paper.** Weights stay 15-bit integers and shifts happen on shares, so that noise
-//! grows with the weight, not with p; one encryption of a mask serves all products that read it.
+//! **Deviations from the paper.** Weights stay 15-bit integers and shifts happen on shares, so that
+//! noise grows with the weight, not with p; one encryption of a mask serves all products that read
+//! it.
 
 use crate::error::Result;
-use crate::homomorphic::{Answerer, Exchange, Offer, Owner};
-use crate::program::{Form, Program};
+use crate::exchange::{Exchange, Owner};
+use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
-use crate::server::Walk;
+use crate::server::{OnlineServer, ServerModel};
 use crate::share::{Share, dot};
-use crate::weights::{HeWeight, ServerModel};
-use primer_he::packing::layout::Chunks;
-use primer_he::packing::matrix::EncryptedAnswer;
+use primer_he::product::{Product, Relation};
 use primer_model::quantise::IntWeight;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WeightScale;
 use primer_ring::matrix::product_mod;
 use primer_ring::modulus;
-use primer_ring::prg::Prg;
 
 /// The products of a linear step and its bias.
 pub(crate) struct Linear {
@@ -49,11 +47,11 @@ pub(crate) struct Linear {
 /// One product of a linear step.
 pub(crate) struct Term {
     /// Whose mask is encrypted.
-    pub(crate) owner: Owner,
+    owner: Owner,
     /// The weight.
     pub(crate) weight: WeightId,
     /// Columns of the value.
-    pub(crate) cols: usize,
+    cols: usize,
     /// How the product reaches the scale of the sum.
     pub(crate) scaling: Scaling,
 }
@@ -114,35 +112,33 @@ fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
     }
 }
 
-/// The form of a linear step's inputs: a row for each token, or the first one only.
-fn form(graph: &Graph, output: ValueId) -> Form {
-    if graph.value(output).rows == graph.tokens {
-        Form::Rows
-    } else {
-        Form::First
-    }
-}
-
 /// One exchange for each term.
 pub(crate) fn exchanges(
-    program: &Program,
+    graph: &Graph,
+    recipe: &Recipe,
     linear: &Linear,
     output: ValueId,
 ) -> Result<Vec<Exchange>> {
-    let graph = program.plan().graph();
-    let (value, form) = (graph.value(output), form(graph, output));
-    let exchanges = linear.terms.iter().map(|term| {
-        let offer = Offer {
-            owner: term.owner,
-            form,
-            cols: term.cols,
+    let method = recipe.linear.method(graph.shape.hidden);
+    let value = graph.value(output);
+    let exchange = |term: &Term| -> Result<Exchange> {
+        let relation = match term.scaling {
+            Scaling::Dense(_) => Relation::Dense {
+                rows: value.rows,
+                inputs: term.cols,
+                outputs: value.cols,
+            },
+            Scaling::Diagonal { .. } => Relation::Centred {
+                rows: value.rows,
+                cols: value.cols,
+            },
         };
-        let size = (value.rows, value.cols);
-        Exchange::new(program, vec![offer], size, |layout| {
-            Chunks::even(layout, value.cols)
-        })
-    });
-    exchanges.collect()
+        Ok(Exchange::new(
+            Product::new(&method, relation)?,
+            [term.owner],
+        ))
+    };
+    linear.terms.iter().map(exchange).collect()
 }
 
 /// Offline, the client: its share of the result.
@@ -161,27 +157,8 @@ pub(crate) fn client_offline(linear: &Linear, answers: Vec<Share>) -> Share {
     sum.expect("a linear step has a term")
 }
 
-/// Offline, the server: the answer for one term.
-pub(crate) fn server_offline(
-    answerer: &mut Answerer<'_>,
-    model: &ServerModel,
-    term: &Term,
-    exchange: &Exchange,
-    mask: &Share,
-    rng: &mut Prg,
-) -> Result<EncryptedAnswer> {
-    let Offer { owner, form, .. } = exchange.offers[0];
-    let (evaluator, input) = answerer.with(owner, form);
-    let (answer, _) = match model.encoded(term.weight) {
-        HeWeight::Dense(weights) => evaluator.linear(input, weights, Some(mask), rng)?,
-        HeWeight::Centred(weights) => evaluator.centred(input, weights, mask, rng)?,
-        HeWeight::None => unreachable!("every term's weight was encoded"),
-    };
-    Ok(answer)
-}
-
-/// What the server adds to its own product: the bias less the masks of its answers.
-pub(crate) fn correction(
+/// What the server adds to its own product: the bias minus the masks of its answers.
+fn correction(
     model: &ServerModel,
     linear: &Linear,
     (index, output): (usize, ValueId),
@@ -207,21 +184,21 @@ pub(crate) fn correction(
 
 /// Online, the server: its share of the result, in the clear.
 pub(crate) fn server_online(
-    walk: &mut Walk<'_>,
-    model: &ServerModel,
+    online: &mut OnlineServer<'_>,
     linear: &Linear,
-    correction: Share,
+    (index, output): (usize, ValueId),
 ) -> Share {
-    let mut sum = correction;
+    let model = online.model;
+    let mut sum = correction(model, linear, (index, output), &online.seeds);
     for term in &linear.terms {
         let x = match term.owner {
-            None => &walk.input,
-            Some(id) => walk.values.get(&id).expect("steps come in order"),
+            None => &online.input,
+            Some(id) => online.values.get(&id).expect("steps come in order"),
         };
         let x = x.first_rows(sum.rows());
         match (model.weight(term.weight), term.scaling) {
             (IntWeight::Dense(weight), Scaling::Dense(shift)) => {
-                let mut product = Share::from(product_mod(&x, weight, &mut walk.scratch));
+                let mut product = Share::from(product_mod(&x, weight, &mut online.scratch));
                 product.shift(shift);
                 sum.add(&product);
             }

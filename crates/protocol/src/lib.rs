@@ -1,23 +1,23 @@
 //! Layer 3 of Primer: private inference along the plan.
 //!
-//! Every value of the plan is shared modulo p: the server holds `x̂ = x - r`, the client holds `r`. The
-//! invariant that lets nearly everything happen before there is a text: **the client's share is known
-//! offline.** Each kind of step keeps it in its own way.
+//! Every value of the plan is shared modulo p: the server holds `x̂ = x - r`, the client holds `r`.
+//! The invariant that lets nearly everything happen before there is a text: **the client's share is
+//! known offline.** Each kind of step keeps it in its own way.
 //!
 //! * Linear steps are *HGS*: offline `Enc(r)` goes up and `Enc(r·W + S)` comes back; online
 //!   the server computes `x̂·W - S` in the clear and nobody says a word.
-//! * Products of two secrets are *FHGS*: offline both parties get shares of the mixed terms; online the
-//!   server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client returns its share less a new
-//!   mask. No homomorphic operation is left online.
-//! * Scores without queries and keys are *CHGS*: the first product as in HGS, the second as in FHGS, nothing
-//!   between them.
-//! * Stops (`primer_stops`): garbled circuits, or one oblivious transfer for each element where there is
-//!   only a requantisation.
+//! * Products of two secrets are *FHGS*: offline both parties get shares of the mixed terms; online
+//!   the server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client returns its
+//!   share minus a new mask. No homomorphic operation is left online.
+//! * Scores without queries and keys are *CHGS*: the first product as in HGS, the second as in
+//!   FHGS, nothing between them.
+//! * Stops (`primer_stops`) make a value of an accumulator, by the means that the scheme names.
 //!
-//! `hgs`, `fhgs`, `chgs` and `stop` are these four, both parties' offline and online halves side by side.
-//! [`Program`] is a plan compiled for a [`Scheme`], [`session`] the handshake with its keys, [`client`] and
-//! [`server`] are the two parties, each the whole stack of its side: `prepare` writes a bundle of
-//! offline material (`stored`, `seeds`), `infer` reads and consumes it.
+//! A [`Scheme`] is a recipe, a [`Program`] a plan compiled by it: every step becomes linear
+//! (`hgs`), a product of two secrets (`secrets`, by `fhgs` or `chgs`) or a stop (`stop`), with the
+//! homomorphic exchanges (`exchange`) that prepare it. [`session`] is the handshake with its keys.
+//! [`client`] and [`server`] drive a program, each the whole stack of its side: `prepare` writes a
+//! bundle of offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
 
 mod chgs;
@@ -25,20 +25,20 @@ pub mod client;
 mod clock;
 pub mod cost;
 mod error;
+mod exchange;
 mod fhgs;
 mod hgs;
-mod homomorphic;
 mod kinds;
 mod masks;
 mod program;
 pub mod scheme;
+mod secrets;
 mod seeds;
 pub mod server;
 pub mod session;
 mod share;
 mod stop;
 mod stored;
-mod weights;
 mod work;
 
 pub use error::{ProtocolError, Result};

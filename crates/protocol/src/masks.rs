@@ -1,16 +1,17 @@
 //! The client's own randomness: its share of every value.
 //!
-//! The client's share of a product and of a stop's result is a mask that it draws, so it comes from the bundle's seed;
-//! its share of a linear step is a linear image of masks, decrypted from an answer. All of it is known
-//! before there is a text.
+//! The client's share of a product and of a stop's result is a mask that it draws, so it comes from
+//! the bundle's seed; its share of a linear step is a linear image of masks, decrypted from an
+//! answer. All of it is known before there is a text.
 
-use crate::homomorphic::Owner;
+use crate::exchange::Owner;
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
 use primer_model::text::Input;
 use primer_plan::graph::ValueId;
 use primer_ring::modulus;
+use primer_stops::TwoPartyStop;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -66,13 +67,21 @@ impl Masks {
         self.shares.insert(id, Arc::new(share));
     }
 
-    /// Drops what can be drawn again. Values that live on after a segment come from stops, so nothing else is
-    /// lost at the end of one.
-    pub(crate) fn forget(&mut self) {
-        self.shares.clear();
+    /// The client's share of what a stop makes of its input; empty if it shows its result instead.
+    pub(crate) fn of_stop(&mut self, stop: &dyn TwoPartyStop, output: ValueId) -> Arc<Share> {
+        if stop.outputs() == 0 {
+            return Arc::new(Share::zeros(0, 0));
+        }
+        self.get(output)
     }
 
-    /// The one-hot rows and the padding, less their masks: what the server gets of the text.
+    /// Drops the shares of values that no step from this one on reads.
+    pub(crate) fn forget_before(&mut self, step: usize) {
+        let last_uses = self.program.last_uses();
+        self.shares.retain(|id, _| last_uses[id.index()] >= step);
+    }
+
+    /// The one-hot rows and the padding, minus their masks: what the server gets of the text.
     pub(crate) fn apply(&self, input: &Input) -> (Share, Share) {
         let graph = self.program.plan().graph();
         let mut rows = self.input().negated();
@@ -111,7 +120,7 @@ mod tests {
         let text = TextEncoder::from_vocabulary(words.as_bytes(), None).unwrap();
         let scales = calibrate(&weights, &text, "a b\nb", |_, _| ()).unwrap();
         let model = IntModel::quantise(&weights, scales).unwrap();
-        Program::new(model.plan(2).unwrap(), Scheme::Fp, Reveal::Outputs).unwrap()
+        Program::of(&model, Scheme::Fp, 2, Reveal::Outputs).unwrap()
     }
 
     /// What the server gets of a fixed text, over many runs.

@@ -1,16 +1,19 @@
 //! A plan compiled for a scheme: the same on both sides.
 //!
-//! Compiling decides for every step what it is to the protocols ([`Work`]), how matrices lie in
-//! ciphertexts, and cuts the steps into *segments*: the embedding, each layer, the head. A segment is the
-//! unit of the offline phase and of memory. Every message that follows, its kind and its length, is
+//! Compiling decides for every step what it is to the protocols ([`Work`]) and which homomorphic
+//! exchanges prepare it, and cuts the steps into *segments*. A segment is the unit of the offline
+//! phase and of memory: the embedding, each layer, the head; or each step alone where steps are
+//! prepared just before they are used. Every message that follows, its kind and its length, is
 //! determined here; the [fingerprint](Program::fingerprint) stands for all of it.
 
 use crate::error::{ProtocolError, Result};
-use crate::homomorphic::Exchange;
-use crate::scheme::{Reveal, Scheme};
-use crate::work::{Compiler, Work};
-use primer_he::packing::layout::{Chunks, Layout, Packing, Shape};
-use primer_he::params::Params;
+use crate::exchange::Exchange;
+use crate::scheme::{Reveal, Scheme, When};
+use crate::work::{Compiled, Compiler, Work};
+use primer_he::product::KeyNeeds;
+use primer_model::quantise::IntModel;
+use primer_net::Channel;
+use primer_net::meter::Phase;
 use primer_plan::graph::{Graph, Op, Step};
 use primer_plan::plan::Plan;
 use std::ops::Range;
@@ -54,50 +57,43 @@ fn check_sizes(graph: &Graph) -> Result<()> {
     check("all values together", total, MAX_VALUES)
 }
 
-/// A plan compiled for a scheme.
+/// A plan compiled for a scheme. Cheap to clone.
 #[derive(Clone)]
-pub struct Program(Arc<Compiled>);
+pub struct Program(Arc<Inner>);
 
-struct Compiled {
+struct Inner {
     plan: Plan,
     scheme: Scheme,
     reveal: Reveal,
-    params: Arc<Params>,
-    works: Vec<Work>,
+    steps: Vec<Compiled>,
     segments: Vec<Range<usize>>,
     settled: Vec<bool>,
+    last_uses: Vec<usize>,
+    needs: KeyNeeds,
     fingerprint: [u8; 32],
 }
 
-/// How a client's mask is encrypted: which matrix of it, in which layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
-    /// One row per token.
-    Rows,
-    /// The first token only.
-    First,
-    /// One row per token, heads as blocks, for products with `outputs` columns a head.
-    Heads {
-        /// Columns of a head's product.
-        outputs: usize,
-    },
-    /// Rows are features of a head, columns are heads and tokens: the transposed value matrix.
-    Transposed,
-    /// One value per token, repeated over all features.
-    Repeated,
-}
-
 impl Program {
-    /// Compiles a plan.
+    /// The program of a model for a scheme and a padded number of tokens.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Plan`] if the model does not take that many tokens, and as
+    /// [`Self::received`].
+    pub fn of(model: &IntModel, scheme: Scheme, tokens: usize, reveal: Reveal) -> Result<Self> {
+        Self::received(model.plan(tokens)?, scheme, reveal)
+    }
+
+    /// The program of a plan that came from elsewhere: from the server, or out of a store.
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
     /// give to a plan that it was sent; [`ProtocolError::Attention`] if its scores are not the
     /// scheme's; [`ProtocolError::NoLabel`] if there is no label to reveal;
-    /// [`ProtocolError::Stop`] if it has a stop that cannot be built.
-    pub fn new(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
+    /// [`ProtocolError::Stops`] if it has a stop that cannot be built; [`ProtocolError::He`] if it
+    /// does not fit the homomorphic parameters.
+    pub fn received(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
-        let (needed, found) = (scheme.attention(), plan.graph().attention);
+        let (needed, found) = (scheme.recipe().attention, plan.graph().attention);
         if needed != found {
             return Err(ProtocolError::Attention {
                 scheme: scheme.name(),
@@ -105,20 +101,20 @@ impl Program {
                 found: found.name(),
             });
         }
-        let works = Compiler::new(&plan, reveal).works()?;
-        let params = Params::products();
-        let segments = segments(&plan.graph().steps);
-        let settled = settled(&plan.graph().steps, &works, &segments);
-        let fingerprint = fingerprint(&plan, scheme, reveal, &params);
-        Ok(Self(Arc::new(Compiled {
+        let steps = Compiler::new(&plan, scheme, reveal).steps()?;
+        let exchanges = steps.iter().flat_map(|step| &step.exchanges);
+        let needs: KeyNeeds = exchanges.map(|exchange| &exchange.product).collect();
+        let segments = segments(&plan.graph().steps, scheme.recipe().when);
+        Ok(Self(Arc::new(Inner {
+            settled: settled(&plan.graph().steps, &steps, &segments),
+            last_uses: plan.graph().last_uses(),
+            fingerprint: fingerprint(&plan, scheme, reveal, &needs),
             plan,
             scheme,
             reveal,
-            params,
-            works,
+            steps,
             segments,
-            settled,
-            fingerprint,
+            needs,
         })))
     }
 
@@ -137,20 +133,52 @@ impl Program {
         self.0.reveal
     }
 
-    /// The homomorphic parameters.
-    pub fn params(&self) -> &Arc<Params> {
-        &self.0.params
+    /// The keys that its products need, with their parameters.
+    pub fn key_needs(&self) -> &KeyNeeds {
+        &self.0.needs
     }
 
-    /// Stands for the version, the parameters, the scheme, what is revealed and the plan: two parties
-    /// with the same one will understand each other.
+    /// Stands for the version, the parameters, the scheme, what is revealed and the plan: two
+    /// parties with the same one will understand each other.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.0.fingerprint
     }
 
     /// What a step is to the protocols.
     pub(crate) fn work(&self, index: usize) -> &Work {
-        &self.0.works[index]
+        &self.0.steps[index].work
+    }
+
+    /// The exchanges that prepare a step.
+    pub(crate) fn exchanges(&self, index: usize) -> &[Exchange] {
+        &self.0.steps[index].exchanges
+    }
+
+    /// The exchanges of some steps, each with its step and its place among those of the step.
+    pub(crate) fn exchanges_of(&self, steps: &Range<usize>) -> Vec<(usize, usize, &Exchange)> {
+        let parts = |index: usize| self.exchanges(index).iter().enumerate();
+        let all = steps.clone();
+        all.flat_map(|index| parts(index).map(move |(part, exchange)| (index, part, exchange)))
+            .collect()
+    }
+
+    /// Counts what passes from now on as the preparation of a step.
+    pub(crate) fn preparing(&self, channel: &Channel, index: usize) -> Phase {
+        let phase = match self.scheme().recipe().when {
+            When::Offline => "offline",
+            When::Online => "online",
+        };
+        channel.phase(&format!("{phase}/{}", self.step(index).paper.name()))
+    }
+
+    /// How many exchanges the client's masks are ahead of the server's answers. Masks do not depend
+    /// on answers, so offline the server never waits for them; online, each is sent when it is
+    /// needed.
+    pub(crate) fn ahead(&self) -> usize {
+        match self.scheme().recipe().when {
+            When::Offline => 1,
+            When::Online => 0,
+        }
     }
 
     /// The steps of the plan.
@@ -163,92 +191,32 @@ impl Program {
         &self.0.segments
     }
 
-    /// Whether requantisations that were asked for must be answered right after this step: those that need nothing of
-    /// each other (queries, keys and values) share a round trip.
+    /// For every value, the last step that reads it.
+    pub(crate) fn last_uses(&self) -> &[usize] {
+        &self.0.last_uses
+    }
+
+    /// Whether stops that were asked for must be answered right after this step: those that need
+    /// nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.0.settled[index]
     }
-
-    /// The exchanges of some steps, each with its step.
-    pub(crate) fn exchanges(&self, steps: Range<usize>) -> Result<Vec<(usize, Exchange)>> {
-        let mut all = Vec::new();
-        for index in steps {
-            let exchanges = self.work(index).exchanges(self, self.step(index))?;
-            all.extend(exchanges.into_iter().map(|exchange| (index, exchange)));
-        }
-        Ok(all)
-    }
-
-    /// The layout of matrices with a number of rows.
-    pub(crate) fn layout(&self, rows: usize) -> Result<Layout> {
-        Ok(match self.scheme().packing() {
-            Packing::TokensFirst => Layout::tokens_first(self.params(), rows)?,
-            Packing::FeaturesFirst => {
-                Layout::features_first(self.params(), rows, self.plan().graph().shape.hidden)?
-            }
-        })
-    }
-
-    /// The layout and the chunks of a mask with `cols` columns, encrypted in a form.
-    pub(crate) fn packing(&self, form: Form, cols: usize) -> Result<(Layout, Chunks)> {
-        let shape = &self.plan().graph().shape;
-        let tokens = self.plan().graph().tokens;
-        let (heads, width) = (shape.heads, shape.head_size());
-        Ok(match form {
-            Form::Rows => {
-                let layout = self.layout(tokens)?;
-                (layout, Chunks::even(&layout, cols))
-            }
-            Form::First => {
-                let layout = self.layout(1)?;
-                (layout, Chunks::even(&layout, cols))
-            }
-            Form::Heads { outputs } => {
-                let layout = self.layout(tokens)?;
-                let blocks = Shape::blocks(heads, cols / heads, outputs);
-                (layout, blocks.input_chunks(&layout))
-            }
-            Form::Transposed => {
-                let layout = self.layout(width)?;
-                (
-                    layout,
-                    Shape::blocks(heads, tokens, tokens).input_chunks(&layout),
-                )
-            }
-            Form::Repeated => {
-                let layout = self.layout(tokens)?;
-                (layout, Chunks::even(&layout, 1))
-            }
-        })
-    }
-
-    /// Every rotation that the program needs a key for.
-    pub(crate) fn rotations(&self) -> Result<Vec<i32>> {
-        let graph = self.plan().graph();
-        let mut rotations = Vec::new();
-        for rows in [graph.tokens, 1, graph.shape.head_size()] {
-            rotations.extend(self.layout(rows)?.rotations());
-        }
-        rotations.sort_unstable();
-        rotations.dedup();
-        Ok(rotations)
-    }
 }
 
-/// After which steps no requantisation may be under way: the next one says something else to the other party, or reads what is
-/// under way, or is another segment's.
-fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
+/// After which steps no stop may be under way: the next one says something else to the other party,
+/// or reads what is under way, or is another segment's.
+fn settled(steps: &[Step], works: &[Compiled], segments: &[Range<usize>]) -> Vec<bool> {
     let mut under_way = Vec::new();
     let mut settled = Vec::with_capacity(steps.len());
-    for (index, (step, work)) in steps.iter().zip(works).enumerate() {
-        let silent = matches!(work, Work::Linear(_) | Work::Requantise(_));
+    for (index, (step, compiled)) in steps.iter().zip(works).enumerate() {
+        let speaks = matches!(compiled.work, Work::Product(_));
         let reads = step.inputs().iter().any(|id| under_way.contains(id));
         let first = segments.iter().any(|segment| segment.start == index);
-        let settle = !silent || reads || first;
+        let settle = speaks || reads || first;
         if settle {
             under_way.clear();
         }
-        if matches!(work, Work::Requantise(_)) {
+        if compiled.work.stop().is_some() {
             under_way.push(step.output());
         }
         if index > 0 {
@@ -259,23 +227,27 @@ fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<boo
     settled
 }
 
-/// Runs of steps of one layer, and what is before and after the layers.
-fn segments(steps: &[Step]) -> Vec<Range<usize>> {
+/// Steps that are prepared together: of one layer, before and after the layers; or each alone.
+fn segments(steps: &[Step], when: When) -> Vec<Range<usize>> {
     let mut segments: Vec<Range<usize>> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
+        let joins =
+            |last: &Range<usize>| when == When::Offline && steps[last.start].layer == step.layer;
         match segments.last_mut() {
-            Some(last) if steps[last.start].layer == step.layer => last.end = index + 1,
+            Some(last) if joins(last) => last.end = index + 1,
             _ => segments.push(index..index + 1),
         }
     }
     segments
 }
 
-fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, params: &Params) -> [u8; 32] {
+fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, needs: &KeyNeeds) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"primer program");
     hasher.update(&VERSION.to_le_bytes());
-    hasher.update(params.fingerprint());
+    for parameters in needs.fingerprints() {
+        hasher.update(parameters);
+    }
     hasher.update(scheme.name().as_bytes());
     hasher.update(&[match reveal {
         Reveal::Outputs => 0,

@@ -1,28 +1,34 @@
-//! Schemes: ways of compiling the plan.
+//! Schemes: recipes by which a plan is compiled.
 //!
-//! All schemes compute the same values up to rounding. They differ in how matrices lie in ciphertexts, in when the
-//! homomorphic work and the stops are prepared, in what a product of two secrets is made of, and in whether scores
-//! have queries and keys or are merged, which is a matter of the plan:
+//! All schemes compute the same values up to rounding. A [`Recipe`] says everything in which they
+//! differ: how matrices lie in ciphertexts, when steps are prepared, what a product of two secrets
+//! is made of, by which means each kind of stop is computed, and what the plan must look like.
 //!
 //! | scheme | packing | prepared | products of secrets | scores |
 //! |---|---|---|---|---|
-//! | `base` | features-first | online, just before use | the paper's: on ciphertexts, online | separate |
-//! | `f` | features-first | offline | opened against masks: nothing homomorphic online | separate |
+//! | `base` | features-first | online, just before use | on ciphertexts, online | separate |
+//! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
+//!
+//! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
+//! packing behind `primer_he::product` or a means in `primer_stops`.
 
-use primer_he::packing::layout::Packing;
-use primer_plan::graph::Attention;
+use primer_he::params::FINGERPRINT_BYTES;
+use primer_he::product::Method;
+use primer_plan::graph::{Attention, StopFunction};
+use primer_stops::Means;
 use serde::{Deserialize, Serialize};
 
 /// A scheme of the paper's cascade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scheme {
     /// Primer-base: everything online, features-first.
     Base,
     /// Primer-F: HGS and FHGS, features-first.
     F,
-    /// Primer-FP: HGS and FHGS, tokens-first.
+    /// Primer-FP: HGS and FHGS, tokens-first. The default.
+    #[default]
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
@@ -42,34 +48,34 @@ impl Scheme {
         }
     }
 
-    pub(crate) const fn packing(self) -> Packing {
+    /// What it is made of.
+    pub const fn recipe(self) -> Recipe {
+        const FP: Recipe = Recipe {
+            attention: Attention::Separate,
+            when: When::Offline,
+            linear: Packing::TokensFirst,
+            secrets: Packing::TokensFirst,
+            products: Products::Opened,
+            requantise: Means::Transfers,
+            functions: Means::Garbling,
+        };
+        const F: Recipe = Recipe {
+            linear: Packing::FeaturesFirst,
+            secrets: Packing::FeaturesFirst,
+            ..FP
+        };
         match self {
-            Self::Base | Self::F => Packing::FeaturesFirst,
-            Self::Fp | Self::Fpc => Packing::TokensFirst,
-        }
-    }
-
-    /// When the two parties prepare a step.
-    pub const fn prepared(self) -> Prepared {
-        match self {
-            Self::Base => Prepared::Online,
-            Self::F | Self::Fp | Self::Fpc => Prepared::Offline,
-        }
-    }
-
-    /// How the plans that it compiles compute scores.
-    pub const fn attention(self) -> Attention {
-        match self {
-            Self::Base | Self::F | Self::Fp => Attention::Separate,
-            Self::Fpc => Attention::Merged,
-        }
-    }
-
-    /// How products of two secrets are computed.
-    pub const fn products(self) -> Products {
-        match self {
-            Self::Base => Products::Encrypted,
-            Self::F | Self::Fp | Self::Fpc => Products::Opened,
+            Self::Base => Recipe {
+                when: When::Online,
+                products: Products::Encrypted,
+                ..F
+            },
+            Self::F => F,
+            Self::Fp => FP,
+            Self::Fpc => Recipe {
+                attention: Attention::Merged,
+                ..FP
+            },
         }
     }
 }
@@ -86,9 +92,72 @@ impl std::str::FromStr for Scheme {
     }
 }
 
+/// Everything in which schemes differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipe {
+    /// How the plans that it compiles compute scores.
+    pub attention: Attention,
+    /// When steps are prepared.
+    pub when: When,
+    /// How products with the server's weights are packed; parameters come with the packing.
+    pub linear: Packing,
+    /// How products of two secrets are packed.
+    pub secrets: Packing,
+    /// How products of two secrets are computed.
+    pub products: Products,
+    /// By which means values are requantised.
+    pub requantise: Means,
+    /// By which means functions are computed.
+    pub functions: Means,
+}
+
+impl Recipe {
+    /// By which means a stop's function is computed.
+    pub const fn means(&self, function: StopFunction) -> Means {
+        match function {
+            StopFunction::Requantise => self.requantise,
+            StopFunction::Softmax
+            | StopFunction::Activation
+            | StopFunction::InverseRoot
+            | StopFunction::Tanh => self.functions,
+        }
+    }
+
+    /// Stands for the parameter sets that its packings come with.
+    pub(crate) fn parameters(&self) -> [u8; FINGERPRINT_BYTES] {
+        let of = |packing: Packing| *packing.method(1).params().fingerprint();
+        let (linear, secrets) = (of(self.linear), of(self.secrets));
+        if linear == secrets {
+            return linear;
+        }
+        let both = blake3::hash(&[linear, secrets].concat());
+        let (first, _) = both.as_bytes().split_at(FINGERPRINT_BYTES);
+        first.try_into().expect("a hash is longer than that")
+    }
+}
+
+/// How matrices lie in ciphertexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// One token's features fill a ciphertext: the paper's starting point.
+    FeaturesFirst,
+    /// One feature of all tokens, then the next: the paper's packing.
+    TokensFirst,
+}
+
+impl Packing {
+    /// The method, with its parameters, for a model of some width.
+    pub fn method(self, width: usize) -> Method {
+        match self {
+            Self::FeaturesFirst => Method::features_first(width),
+            Self::TokensFirst => Method::tokens_first(),
+        }
+    }
+}
+
 /// When steps are prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prepared {
+pub enum When {
     /// All of them ahead of the input.
     Offline,
     /// Each just before it is used.

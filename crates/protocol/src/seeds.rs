@@ -1,9 +1,9 @@
 //! A bundle's seed, and everything that is drawn from it.
 //!
-//! Most of what a party draws for an inference can be drawn again, so a bundle keeps a seed instead: the client's
-//! masks of its input, of every product and of every stop's result; the server's masks of its homomorphic answers and
-//! those that it opens its shares with. Each use has its own generator, so the order of drawing does not matter, and no
-//! two uses share randomness.
+//! Most of what a party draws for an inference can be drawn again, so a bundle keeps a seed
+//! instead: the client's masks of its input, of every product and of every stop's result; the
+//! server's masks of its homomorphic answers and those that it opens its shares with. Each use has
+//! its own generator, so the order of drawing does not matter, and no two uses share randomness.
 
 use crate::share::Share;
 use primer_plan::graph::ValueId;
@@ -19,7 +19,8 @@ pub(crate) enum Use {
     Padding,
     /// A value: the client's share of it, or what the server opens its own share with.
     Value(ValueId),
-    /// What the server opens its share of a first product with, where a step has two: of which step.
+    /// What the server opens its share of a first product with, where a step has two: of which
+    /// step.
     Image { step: usize },
     /// The server's mask of a homomorphic answer: of which step, and which of its answers.
     Answer { step: usize, part: usize },

@@ -6,21 +6,24 @@
 //!        scheme, tokens
 //!                                 <------  welcome: the plan, what is revealed and the
 //!                                          program's fingerprint, or why not
-//! public key, rotation keys       ------>
+//! keys of each parameter set that ------>
+//! the program's products use
 //! base transfers, both directions <----->
 //! ```
 //!
-//! Everything that follows is determined by the plan and the scheme, so no later message announces a size.
+//! Everything that follows is determined by the plan and the scheme, so no later message announces
+//! a size. Parameters belong to products, so which ones a session needs is known with its scheme:
+//! the greeting names those of the scheme that it asks for, and the server compares them with its
+//! own.
 
 use crate::error::{ProtocolError, Result};
 use crate::kinds::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
 use crate::program::Program;
 pub use crate::program::VERSION;
 use crate::scheme::{Reveal, Scheme};
-use primer_he::evaluate::Evaluator;
-use primer_he::keys::{GaloisKeys, PublicKey, SecretKey};
-use primer_he::params::{FINGERPRINT_BYTES as PARAMETERS_BYTES, Params};
-use primer_net::Channel;
+use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
+use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
+use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
@@ -57,19 +60,25 @@ fn decline(channel: &mut Channel, why: &Welcome) {
         .and_then(|()| channel.flush());
 }
 
+/// The message that carries a key.
+const fn message(key: KeyKind) -> Kind {
+    match key {
+        KeyKind::Public => PUBLIC_KEY,
+        KeyKind::Rotations => GALOIS_KEYS,
+    }
+}
+
 /// What the client keeps of a session.
 pub struct ClientSession {
     pub(crate) program: Program,
-    pub(crate) secret: SecretKey,
+    pub(crate) keys: ClientKeys,
     /// The client's labels come from these.
     pub(crate) labels: CotReceiver,
     /// The client's requantisations are these.
     pub(crate) transfers: CotSender,
     pub(crate) rng: Prg,
     pub(crate) see: Box<See>,
-    /// Something failed: the keys are not used again, so that a server that deviates learns from one failed
-    /// decryption at most.
-    pub(crate) spoiled: bool,
+    pub(crate) poison: Poison,
 }
 
 /// Sees the client's share of what goes into each stop.
@@ -78,10 +87,34 @@ pub(crate) type See = dyn FnMut(ValueId, &Matrix<u64>) + Send;
 /// What the server keeps of a session.
 pub struct ServerSession {
     pub(crate) program: Program,
-    pub(crate) evaluator: Evaluator,
+    pub(crate) keys: ServerKeys,
     pub(crate) labels: CotSender,
     pub(crate) transfers: CotReceiver,
     pub(crate) rng: Prg,
+    pub(crate) poison: Poison,
+}
+
+/// A session serves until something fails. Then its keys and transfers are not used again, on
+/// either side: the parties may disagree on where they are, and a server that deviates must not
+/// learn from more than one failed decryption.
+#[derive(Default)]
+pub(crate) struct Poison {
+    failed: bool,
+}
+
+impl Poison {
+    /// Work begins; unless it [leaves](Self::leave), it has failed.
+    pub(crate) fn enter(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.failed, true) {
+            return Err(ProtocolError::Spoiled);
+        }
+        Ok(())
+    }
+
+    /// Work has ended well.
+    pub(crate) fn leave(&mut self) {
+        self.failed = false;
+    }
 }
 
 impl ClientSession {
@@ -98,7 +131,7 @@ impl ClientSession {
         let _phase = channel.phase("setup");
         let hello = Hello {
             version: VERSION,
-            parameters: *Params::products().fingerprint(),
+            parameters: scheme.recipe().parameters(),
             scheme,
             tokens: tokens as u32,
         };
@@ -123,29 +156,26 @@ impl ClientSession {
                 wanted: format!("{tokens} tokens"),
             });
         }
-        let program = Program::new(plan, scheme, reveal)?;
+        let program = Program::received(plan, scheme, reveal)?;
         if *program.fingerprint() != fingerprint {
             return Err(ProtocolError::OtherPlan {
                 found: format!("program {}", short(&fingerprint)),
                 wanted: format!("program {}", short(program.fingerprint())),
             });
         }
-        let secret = SecretKey::generate(program.params(), &mut rng);
-        let public = PublicKey::generate(&secret, &mut rng);
-        let galois = GaloisKeys::generate(&secret, program.rotations()?, &mut rng);
-        channel.send(PUBLIC_KEY, &public.to_bytes())?;
-        channel.send(GALOIS_KEYS, &galois.to_bytes())?;
+        let keys = ClientKeys::generate(program.key_needs(), &mut rng);
+        keys.publish(&mut rng, |kind, bytes| channel.send(message(kind), bytes))?;
         let labels = CotReceiver::setup(channel, BaseOt::default(), &mut rng)?;
         let delta = Delta::random(&mut rng);
         let transfers = CotSender::setup(channel, BaseOt::default(), delta, &mut rng)?;
         Ok(Self {
             program,
-            secret,
+            keys,
             labels,
             transfers,
             rng,
             see: Box::new(|_, _| ()),
-            spoiled: false,
+            poison: Poison::default(),
         })
     }
 
@@ -154,8 +184,9 @@ impl ClientSession {
         &self.program
     }
 
-    /// Shows the client its own share of what goes into each stop, so that the fixed-point reference can repeat a
-    /// run bit for bit. Whoever sees these and the server's messages sees the text.
+    /// Shows the client its own share of what goes into each stop, so that the fixed-point
+    /// reference can repeat a run bit for bit. Whoever sees these and the server's messages sees
+    /// the text.
     pub fn watch(&mut self, see: impl FnMut(ValueId, &Matrix<u64>) + Send + 'static) {
         self.see = Box::new(see);
     }
@@ -177,7 +208,8 @@ fn short(fingerprint: &[u8; 32]) -> String {
 }
 
 impl ServerSession {
-    /// Accepts a session. `offer` gives the program for a scheme and a number of tokens, or says why there is none.
+    /// Accepts a session. `offer` gives the program for a scheme and a number of tokens, or says
+    /// why there is none.
     ///
     /// # Errors
     /// [`ProtocolError`] if the client asks for something else or its keys are not usable.
@@ -208,7 +240,7 @@ impl ServerSession {
             Ok((hello, [])) => hello,
             _ => return refuse(channel, "the greeting cannot be read".into()),
         };
-        if hello.parameters != *Params::products().fingerprint() {
+        if hello.parameters != hello.scheme.recipe().parameters() {
             return refuse(channel, "the homomorphic parameters differ".into());
         }
         let program = match offer(hello.scheme, hello.tokens as usize) {
@@ -221,24 +253,21 @@ impl ServerSession {
             fingerprint: *program.fingerprint(),
         };
         channel.send_value(WELCOME, &welcome)?;
-        let params = program.params();
-        let mut bytes = vec![0; PublicKey::wire_len(params)];
-        channel.recv_exact(PUBLIC_KEY, &mut bytes)?;
-        let public = PublicKey::from_bytes(params, &bytes)?;
-        // A key for a rotation and for its opposite are the same at half a row, so the exact number
-        // is that of distinct ones.
-        let limit = GaloisKeys::wire_len(params, program.rotations()?.len());
-        let galois = GaloisKeys::from_bytes(params, &channel.recv(GALOIS_KEYS, limit)?)?;
-        let evaluator = Evaluator::new(public, galois)?;
+        let keys = ServerKeys::receive(program.key_needs(), |kind, length| {
+            let mut bytes = vec![0; length as usize];
+            channel.recv_exact(message(kind), &mut bytes)?;
+            Ok::<_, ProtocolError>(bytes)
+        })?;
         let delta = Delta::random(&mut rng);
         let labels = CotSender::setup(channel, BaseOt::default(), delta, &mut rng)?;
         let transfers = CotReceiver::setup(channel, BaseOt::default(), &mut rng)?;
         Ok(Self {
             program,
-            evaluator,
+            keys,
             labels,
             transfers,
             rng,
+            poison: Poison::default(),
         })
     }
 

@@ -1,21 +1,11 @@
-//! Stops: an accumulator becomes a fixed value, by a garbled circuit or one oblivious transfer for each
-//! element.
+//! What goes into a stop.
 //!
-//! Both parties truncate their share locally to the stop's ring (`primer_ring::truncate`), which is free,
-//! and hand it to `primer_stops`. The client's share is known offline, so its labels or transfers
-//! are too; online the server sends its part and gets `f(x) - r'` back, `r'` drawn by the client offline.
+//! A stop makes a value of an accumulator; `primer_stops` is how. Here both parties truncate their
+//! share of the accumulator locally to the stop's ring (`primer_ring::truncate`), which is free.
 //!
-//! ```text
-//! offline   client <-> server  transfers for the client's bits; garbled circuits
-//! online    server -> client   labels of the server's bits, or correction bits
-//!           client -> server   f(x) - r'
-//! ```
-//!
-//! **Bytes:** `primer_stops::Job::cost` and `primer_stops::requantise::cost`. **Rounds:** one online.
-//! **Learned:** nothing; the server sees a uniform matrix.
-//!
-//! Softmax is masked here, without a word: the padding `m` (1 for a padded key) is shared like the
-//! input, `m̂ + ρ`, and `-C·m` is linear, so each party adds its part to its share of the scores.
+//! Softmax is masked here as well, without a word: the padding `m` (1 for a padded key) is shared
+//! like the input, `m̂ + ρ`, and `-C·m` is linear, so each party adds its part to its share of the
+//! scores.
 
 use crate::masks::Masks;
 use crate::program::Program;

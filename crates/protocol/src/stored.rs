@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! version, fingerprint of the program, seed
-//! for each segment:  what is known of its products and merged scores
-//!                    the transfers of its requantisations
-//!                    the material of its garbled circuits
+//! for each segment:  what is known of its products of secrets
+//!                    the material of its stops that do not stream
+//!                    the material of its stops that do
 //! ```
 //!
-//! Nothing says its own length: the program does. A bundle has no protection of its own either; whoever keeps it
-//! on a disk encrypts it, authenticates it and sees to it that it is read once.
+//! Nothing says its own length: the program does. A bundle has no protection of its own either;
+//! whoever keeps it on a disk encrypts it, authenticates it and sees to it that it is read once.
 
 use crate::error::{ProtocolError, Result};
 use crate::program::{Program, VERSION};
@@ -17,6 +17,7 @@ use crate::share::Share;
 use primer_ring::modulus::{K, P};
 use primer_ring::pack::{pack, packed_len, unpack};
 use primer_ring::prg::{SEED_BYTES, Seed};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -80,4 +81,23 @@ pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<Zeroizing
     let mut bytes = Zeroizing::new(vec![0; length as usize]);
     source.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// What the steps of a segment take from a bundle before they run. Each piece is given out once.
+#[derive(Default)]
+pub(crate) struct Material {
+    pub(crate) shares: HashMap<usize, Vec<Share>>,
+    pub(crate) stops: HashMap<usize, Zeroizing<Vec<u8>>>,
+}
+
+impl Material {
+    /// The matrices that were kept of a product.
+    pub(crate) fn take_shares(&mut self, index: usize) -> Vec<Share> {
+        self.shares.remove(&index).expect("loaded with the segment")
+    }
+
+    /// The material of a stop.
+    pub(crate) fn take_stop(&mut self, index: usize) -> Zeroizing<Vec<u8>> {
+        self.stops.remove(&index).expect("loaded with the segment")
+    }
 }

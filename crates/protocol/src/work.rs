@@ -1,18 +1,15 @@
-//! What each step of a plan is to the protocols.
+//! What each step of a plan is to the protocols: linear, a product of two secrets, or a stop.
 
-use crate::chgs::{self, Merged, Sizes};
 use crate::error::{ProtocolError, Result};
-use crate::fhgs::{self, Factors};
+use crate::exchange::Exchange;
 use crate::hgs::{self, Linear};
-use crate::homomorphic::Exchange;
-use crate::program::Program;
-use crate::scheme::Reveal;
-use primer_garble::stop::Stop;
-use primer_plan::function::Function;
+use crate::scheme::{Recipe, Reveal, Scheme};
+use crate::secrets::SecretProduct;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Head;
-use primer_stops::Job;
+use primer_stops::means::Wanted;
+use primer_stops::{StopBuilder, Task, TwoPartyStop};
 use std::sync::Arc;
 
 /// A step, ready to be run.
@@ -20,27 +17,15 @@ pub(crate) enum Work {
     /// Products with the server's weights.
     Linear(Linear),
     /// A product of two secrets.
-    Product(Factors),
-    /// Scores straight from the input of a layer.
-    Merged(Merged),
-    /// A requantisation of a value: one transfer for each element.
-    Requantise(ValueId),
-    /// A garbled circuit on a value.
-    Garbled(ValueId, Job),
-    /// A garbled circuit on a value that tells the client the largest position and nobody anything else.
-    Argmax(ValueId, Job),
+    Product(SecretProduct),
+    /// An accumulator becomes a value.
+    Stop(StopWork),
 }
 
-impl Work {
-    /// The homomorphic exchanges that prepare the step.
-    pub(crate) fn exchanges(&self, program: &Program, step: &Step) -> Result<Vec<Exchange>> {
-        match self {
-            Self::Linear(linear) => hgs::exchanges(program, linear, step.output()),
-            Self::Product(factors) => fhgs::exchanges(program, *factors),
-            Self::Merged(merged) => chgs::exchanges(program, *merged),
-            Self::Requantise(_) | Self::Garbled(..) | Self::Argmax(..) => Ok(Vec::new()),
-        }
-    }
+/// A stop and the value that goes into it.
+pub(crate) struct StopWork {
+    pub(crate) input: ValueId,
+    pub(crate) stop: Arc<dyn TwoPartyStop>,
 }
 
 /// Rows and columns.
@@ -56,93 +41,104 @@ pub(crate) struct Kept {
 impl Work {
     /// What the bundles keep of the step.
     pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
-        let value = graph.value(step.output());
-        let result = (value.rows, value.cols);
         match self {
-            Self::Product(_) => Kept {
-                client: vec![result],
-                server: vec![],
-            },
-            Self::Merged(_) => Kept {
-                client: vec![result, Sizes::of(graph).image()],
-                server: vec![result],
-            },
-            Self::Linear(_) | Self::Requantise(_) | Self::Garbled(..) | Self::Argmax(..) => {
-                Kept::default()
-            }
+            Self::Product(product) => product.kept(graph, step.output()),
+            Self::Linear(_) | Self::Stop(_) => Kept::default(),
+        }
+    }
+
+    /// The stop, if it is one.
+    pub(crate) fn stop(&self) -> Option<&StopWork> {
+        match self {
+            Self::Stop(work) => Some(work),
+            Self::Linear(_) | Self::Product(_) => None,
         }
     }
 }
 
-/// Turns the steps of a plan into works; equal circuits are built once.
+/// A step's work with the homomorphic exchanges that prepare it.
+pub(crate) struct Compiled {
+    pub(crate) work: Work,
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
+/// Turns the steps of a plan into works by a scheme's recipe.
 pub(crate) struct Compiler<'a> {
     plan: &'a Plan,
+    recipe: Recipe,
     reveal: Reveal,
-    built: Vec<(&'a Function, usize, Arc<Stop>)>,
+    stops: StopBuilder,
 }
 
 impl<'a> Compiler<'a> {
-    pub(crate) fn new(plan: &'a Plan, reveal: Reveal) -> Self {
+    pub(crate) fn new(plan: &'a Plan, scheme: Scheme, reveal: Reveal) -> Self {
         Self {
             plan,
+            recipe: scheme.recipe(),
             reveal,
-            built: Vec::new(),
+            stops: StopBuilder::default(),
         }
     }
 
-    pub(crate) fn works(mut self) -> Result<Vec<Work>> {
+    pub(crate) fn steps(mut self) -> Result<Vec<Compiled>> {
         let graph = self.plan.graph();
         if self.reveal == Reveal::Label && !matches!(graph.shape.head, Head::Classify { .. }) {
             return Err(ProtocolError::NoLabel);
         }
         (0..graph.steps.len())
-            .map(|index| self.work(index))
+            .map(|index| self.step(index))
             .collect()
     }
 
-    fn work(&mut self, index: usize) -> Result<Work> {
-        let plan = self.plan;
+    fn step(&mut self, index: usize) -> Result<Compiled> {
+        let (plan, recipe) = (self.plan, &self.recipe);
         let step = &plan.graph().steps[index];
-        if let Op::Stop { input, output, .. } = step.op {
-            let shown = plan.graph().outputs.contains(&output);
-            return match plan.function(index) {
-                None if shown && self.reveal == Reveal::Label => self.argmax(input),
-                None => Ok(Work::Requantise(input)),
-                Some(function) => self.garbled(input, function),
-            };
+        if let Some(linear) = Linear::of(plan, step) {
+            let exchanges = hgs::exchanges(plan.graph(), recipe, &linear, step.output())?;
+            return Ok(Compiled {
+                work: Work::Linear(linear),
+                exchanges,
+            });
         }
-        let merged = || Merged::of(plan, step).map(Work::Merged);
-        let linear = || Linear::of(plan, step).map(Work::Linear);
-        let work = Factors::of(step).map(Work::Product);
-        let work = work.or_else(merged).or_else(linear);
-        Ok(work.expect("a step is of one of these kinds"))
+        if let Some(product) = SecretProduct::of(plan, recipe, step) {
+            return Ok(Compiled {
+                exchanges: product.exchanges(plan.graph(), recipe)?,
+                work: Work::Product(product),
+            });
+        }
+        Ok(Compiled {
+            work: Work::Stop(self.stop(index)?),
+            exchanges: Vec::new(),
+        })
     }
 
-    fn argmax(&self, input: ValueId) -> Result<Work> {
-        let value = self.plan.graph().value(input);
-        let stop = Stop::argmax(self.plan.truncation(input).ring_bits(), value.cols)?;
-        Ok(Work::Argmax(
+    fn stop(&mut self, index: usize) -> Result<StopWork> {
+        let plan = self.plan;
+        let Op::Stop {
+            function,
             input,
-            Job::new(Arc::new(stop), value.rows as u64)?,
-        ))
-    }
-
-    /// Rows for softmax, elements for everything else.
-    fn garbled(&mut self, input: ValueId, function: &'a Function) -> Result<Work> {
-        let value = self.plan.graph().value(input);
-        let (row, instances) = match function {
-            Function::Softmax(_) => (value.cols, value.rows),
-            _ => (1, value.rows * value.cols),
+            output,
+        } = plan.graph().steps[index].op
+        else {
+            unreachable!("a step is linear, a product or a stop");
         };
-        let known = (self.built.iter()).find(|(f, r, _)| *f == function && *r == row);
-        let stop = match known {
-            Some((_, _, stop)) => Arc::clone(stop),
-            None => {
-                let stop = Arc::new(Stop::new(function, row)?);
-                self.built.push((function, row, Arc::clone(&stop)));
-                stop
+        let shown = plan.graph().outputs.contains(&output);
+        let (means, result) = match plan.function(index) {
+            Some(function_of) => (self.recipe.means(function), Wanted::Function(function_of)),
+            // The label is a function of the outputs, which nobody gets to see.
+            None if shown && self.reveal == Reveal::Label => {
+                (self.recipe.functions, Wanted::Position)
             }
+            None => (self.recipe.means(function), Wanted::Same),
         };
-        Ok(Work::Garbled(input, Job::new(stop, instances as u64)?))
+        let value = plan.graph().value(input);
+        let task = Task {
+            result,
+            ring_bits: plan.truncation(input).ring_bits(),
+            rows: value.rows,
+            cols: value.cols,
+        };
+        let stop = self.stops.stop(means, &task)?;
+        Ok(StopWork { input, stop })
     }
 }

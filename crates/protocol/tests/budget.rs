@@ -1,8 +1,9 @@
 //! What an inference costs in bytes, round trips and AND gates, kept exactly.
 //!
-//! These counts follow from the plan alone (other tests compare them with what a channel and a garbler really did), so
-//! they are the same on every machine, and a change that makes anything dearer shows here before it shows on a clock.
-//! A change that is meant: `PRIMER_BLESS=1 cargo test -p primer-protocol --test budget` writes the new counts into
+//! These counts follow from the plan alone (other tests compare them with what a channel and a
+//! garbler really did), so they are the same on every machine, and a change that makes anything
+//! dearer shows here before it shows on a clock. A change that is meant:
+//! `PRIMER_BLESS=1 cargo test -p primer-protocol --test budget` writes the new counts into
 //! `budget.txt`, and the difference belongs into the same commit.
 
 use primer_model::synthetic;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 /// A plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
-    let graph = Graph::with_attention(shape, scheme.attention(), tokens);
+    let graph = Graph::with_attention(shape, scheme.recipe().attention, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
     for step in &graph.steps {
         let id = step.output().index();
@@ -44,6 +45,10 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
     Plan::new(shape, tokens, scales).unwrap()
 }
 
+fn program(shape: &Shape, tokens: usize, scheme: Scheme) -> Program {
+    Program::received(plan(shape, tokens, scheme), scheme, Reveal::Outputs).unwrap()
+}
+
 const fn range(min: f64, max: f64) -> Observation {
     Observation {
         min,
@@ -59,14 +64,14 @@ fn line(
     scheme: Scheme,
 ) {
     let shape = synthetic::bert_shape(layers, hidden, heads);
-    let program = Program::new(plan(&shape, tokens, scheme), scheme, Reveal::Outputs).unwrap();
-    let total = cost::parts(&program).unwrap().total();
+    let program = program(&shape, tokens, scheme);
+    let total = cost::parts(&program).total();
     let stored = cost::stored(&program);
     let bytes = &total.bytes;
     writeln!(
         out,
-        "{layers:>2} x {hidden:>4}, {tokens:>3} tokens, {:<4}: offline {} up {} down, online {} up {} down, {} round trips, {} AND gates, \
-         stored {} and {}",
+        "{layers:>2} x {hidden:>4}, {tokens:>3} tokens, {:<4}: offline {} up {} down, \
+         online {} up {} down, {} round trips, {} AND gates, stored {} and {}",
         scheme.name(),
         bytes.offline_up,
         bytes.offline_down,
@@ -118,8 +123,7 @@ fn bytes_rounds_and_gates_are_linear_in_layers() {
     for scheme in [Scheme::Base, Scheme::F, Scheme::Fp, Scheme::Fpc] {
         let total = |layers: usize| {
             let shape = synthetic::bert_shape(layers, 768, 12);
-            let program = Program::new(plan(&shape, 30, scheme), scheme, Reveal::Outputs);
-            let parts = cost::parts(&program.unwrap()).unwrap();
+            let parts = cost::parts(&program(&shape, 30, scheme));
             let all = parts.total();
             let b = all.bytes;
             [

@@ -1,5 +1,5 @@
-//! A peer that refuses, is of another version, disappears, stalls or sends something else: an error that
-//! says so, in time, and never a panic.
+//! A peer that refuses, is of another version, disappears, stalls or sends something else: an error
+//! that says so, in time, and never a panic.
 #![allow(missing_docs)]
 
 mod common;
@@ -271,6 +271,26 @@ fn a_peer_that_stalls_is_given_up_in_either_phase() {
         }
         assert!(started.elapsed() < 4 * patience);
     }
+}
+
+/// After a failure the server's half is not used again either.
+#[test]
+fn a_failed_session_is_not_used_again_by_the_server() {
+    let model = tiny();
+    let (_, errors) = pair(
+        // Gone after the handshake.
+        |channel| open(channel, Scheme::Fp, 2),
+        |channel| {
+            let program = offer(&model, Reveal::Outputs);
+            let mut session = ServerSession::accept(channel, program, prg(2)).unwrap();
+            let encoded = ServerModel::new(model.clone(), session.program()).unwrap();
+            let mut fail = || session.prepare(channel, &encoded, &mut std::io::sink());
+            [fail().unwrap_err(), fail().unwrap_err()]
+        },
+    );
+    let [first, second] = errors;
+    assert!(first.to_string().contains("disappeared"), "{first}");
+    assert!(matches!(second, ProtocolError::Spoiled), "{second}");
 }
 
 /// After a failure the client's keys are not used again, and what a server says is fit to be shown.

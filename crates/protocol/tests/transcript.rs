@@ -1,4 +1,5 @@
-//! What an observer of the messages, and the server, can tell two texts of one length apart by: nothing.
+//! What an observer of the messages, and the server, can tell two texts of one length apart by:
+//! nothing.
 #![allow(missing_docs)]
 
 mod common;
@@ -29,8 +30,8 @@ fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
     (logs, [report, server], integers)
 }
 
-/// Kind and length of every message in its order on the wire, and the traffic of every phase on both
-/// ends; and bytes and round trips are those that the program foretells.
+/// Kind and length of every message in its order on the wire, and the traffic of every phase on
+/// both ends; and bytes and round trips are those that the program foretells.
 #[test]
 fn two_texts_of_one_bucket_send_the_same_messages() {
     // A short text and a full one, padded to the same length.
@@ -52,7 +53,7 @@ fn two_texts_of_one_bucket_send_the_same_messages() {
 
 fn foretold(scheme: Scheme, report: &Report) {
     let program = program(&tiny_for(scheme), 2, scheme, Reveal::Outputs);
-    let parts = cost::parts(&program).unwrap().total();
+    let parts = cost::parts(&program).total();
     let cost = parts.bytes;
     let (offline, online) = (report.under("offline"), report.under("online"));
     assert_eq!(offline.bytes_sent, cost.offline_up, "{}", scheme.name());
@@ -67,8 +68,9 @@ fn foretold(scheme: Scheme, report: &Report) {
     assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
 }
 
-/// The online round trips of a layer, as the difference that one more layer makes: one for each product
-/// of secrets and each stop, none for linear steps, and one for queries, keys and values together.
+/// The online round trips of a layer, as the difference that one more layer makes: one for each
+/// product of secrets and each stop, none for linear steps, and one for queries, keys and values
+/// together.
 #[test]
 fn a_layer_takes_at_most_twenty_round_trips() {
     rounds_of_a_layer(Scheme::Fp, ROUNDS_PER_LAYER + 2);
@@ -91,6 +93,6 @@ fn rounds_of_a_layer(scheme: Scheme, interactive_steps: u64) {
     assert_eq!(steps as u64, interactive_steps, "{}", scheme.name());
 }
 
-/// Stated in docs/protocol/session.md; the design allows 20. With queries and keys merged there are two steps fewer and
-/// as many round trips.
+/// Stated in docs/protocol/session.md; the design allows 20. With queries and keys merged there are
+/// two steps fewer and as many round trips.
 const ROUNDS_PER_LAYER: u64 = 16;

@@ -1,7 +1,7 @@
 //! Criterion benches of the online phase's products, one thread: `cargo bench -p primer-ring`.
 //!
-//! Beside the kernels in use stand the plain ways of computing the same: two products in double precision
-//! for residues by weights, sums of 128 bits for residues by residues.
+//! Beside the kernels in use stand the plain ways of computing the same: two products in double
+//! precision for residues by weights, sums of 128 bits for residues by residues.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use primer_ring::matrix::{Matrix, Scratch, product, product_mod, product_residues};
@@ -72,7 +72,10 @@ fn products(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(300));
+    config = Criterion::default()
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(2))
+        .warm_up_time(Duration::from_millis(300));
     targets = products
 }
 criterion_main!(benches);

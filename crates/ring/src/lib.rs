@@ -4,7 +4,8 @@
 //! integers with a fixed number of fractional bits ([`fixed`]); after a product both parties drop
 //! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
-//! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes residues without wasted bits.
+//! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
+//! residues without wasted bits.
 
 pub mod fixed;
 pub mod gemm;

@@ -1,9 +1,9 @@
 //! Row-major matrices and exact integer products.
 //!
-//! Products over the integers go through the `gemm` crate in double precision. That is exact, not an
-//! approximation: every partial sum is an integer below `2^53`, which is asserted from the operands'
-//! widths before the product runs. Products modulo p, which the online phase waits for, run on short
-//! limbs instead (`limbs`).
+//! Products over the integers go through the `gemm` crate in double precision. That is exact, not
+//! an approximation: every partial sum is an integer below `2^53`, which is asserted from the
+//! operands' widths before the product runs. Products modulo p, which the online phase waits for,
+//! run on short limbs instead (`limbs`).
 
 use crate::gemm::{self, Layout};
 use crate::limbs;

@@ -130,7 +130,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_wide_arithmetic(a in 0..P, b in 0..P, x in any::<u64>(), w in any::<u128>()) {
+        fn agrees_with_wide_arithmetic(
+            a in 0..P,
+            b in 0..P,
+            x in any::<u64>(),
+            w in any::<u128>(),
+        ) {
             prop_assert_eq!(add(a, b), (a + b) % P);
             prop_assert_eq!(sub(a, b), (a + P - b) % P);
             prop_assert_eq!(neg(a), (P - a) % P);

@@ -88,7 +88,8 @@ impl Prg {
         prg
     }
 
-    /// Drops what is left of the blocks already expanded, so that the next read starts at fresh ones.
+    /// Drops what is left of the blocks already expanded, so that the next read starts at fresh
+    /// ones.
     ///
     /// Two parties that read the same amounts stay in step, and long reads after it are not copied.
     pub fn align(&mut self) {

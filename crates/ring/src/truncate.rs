@@ -130,7 +130,11 @@ mod tests {
         }
 
         #[test]
-        fn worst_shares_keep_the_bound((t, x) in any_case(), edge in 0u64..4, side in any::<bool>()) {
+        fn worst_shares_keep_the_bound(
+            (t, x) in any_case(),
+            edge in 0u64..4,
+            side in any::<bool>(),
+        ) {
             // Shares next to 0 and to p, where the wrap count changes.
             let r = if side { edge } else { P - 1 - edge };
             let floor = x >> t.shift();

@@ -1,6 +1,6 @@
 //! What can go wrong at a stop. No variant carries a share, a label or a mask.
 
-use primer_garble::evaluator::EvaluateError;
+use primer_garble::stop::StopError as CircuitError;
 use primer_net::NetError;
 use primer_ot::OtError;
 use std::io;
@@ -30,19 +30,21 @@ pub enum StopsError {
         /// Which stop.
         stop: &'static str,
         /// What is wrong with it.
-        source: EvaluateError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Encoded material does not have the length of its job.
-    #[error("the material of {stop} has {got} bytes instead of {expected}")]
-    Encoded {
-        /// Which stop.
-        stop: &'static str,
-        /// Bytes that the job needs.
-        expected: u64,
-        /// Bytes given.
-        got: u64,
+    /// A function that these means cannot compute: our own mistake.
+    #[error("{what} cannot be computed by {means}")]
+    Means {
+        /// The means.
+        means: &'static str,
+        /// What was to be computed.
+        what: &'static str,
     },
-    /// A stop showed a position that its rows do not have: the peer's labels or the stored circuits are wrong.
+    /// There is no circuit for the function.
+    #[error(transparent)]
+    Circuit(#[from] CircuitError),
+    /// A stop showed a position that its rows do not have: the peer's labels or the stored circuits
+    /// are wrong.
     #[error("{stop} shows position {position} of a row of {row}")]
     Position {
         /// Which stop.
@@ -52,7 +54,7 @@ pub enum StopsError {
         /// Elements of a row.
         row: usize,
     },
-    /// The job is larger than anything a model needs.
+    /// The stop is larger than anything a model needs.
     #[error("{instances} instances of {stop} are {amount} {what}, the limit is {limit}")]
     Limit {
         /// Which stop.
@@ -66,14 +68,14 @@ pub enum StopsError {
         /// How much there may be.
         limit: u64,
     },
-    /// A step got more or fewer values than its job has: our own mistake.
+    /// A stop got more or fewer values than it has: our own mistake.
     #[error("{stop}: {got} {what} instead of {expected}")]
     Count {
         /// Which stop.
         stop: &'static str,
         /// Which values.
         what: &'static str,
-        /// Values that the job has.
+        /// Values that the stop has.
         expected: usize,
         /// Values given.
         got: usize,
@@ -83,10 +85,10 @@ pub enum StopsError {
     Ring(u32),
 }
 
-/// The result of a step.
+/// The result of a part of a stop.
 pub type Result<T> = std::result::Result<T, StopsError>;
 
-/// Compares a count with what the job has.
+/// Compares a count with what the stop has.
 pub(crate) fn expect_count(
     stop: &'static str,
     what: &'static str,
@@ -102,4 +104,15 @@ pub(crate) fn expect_count(
         expected,
         got,
     })
+}
+
+/// Material that cannot be what the stop has written.
+pub(crate) fn unusable(
+    stop: &'static str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StopsError {
+    StopsError::Material {
+        stop,
+        source: source.into(),
+    }
 }

@@ -1,4 +1,5 @@
-//! What a store costs: bytes per second while a bundle is written and read, and the fixed price of each operation.
+//! What a store costs: bytes per second while a bundle is written and read, and the fixed price of
+//! each operation.
 #![allow(missing_docs)]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -11,10 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// A bundle that is being written: nobody sees it before [`Draft::commit`], and nothing of it is left without.
+/// A bundle that is being written: nobody sees it before [`Draft::commit`], and without that
+/// nothing of it is left.
 ///
-/// The first failed write ends it: its file is removed at once, so that a full disk is not kept full, and
-/// further calls tell the first failure.
+/// The first failed write ends it: its file is removed at once, so that a full disk is not kept
+/// full, and further calls report the first failure.
 #[must_use = "a draft that is not committed is removed"]
 pub struct Draft {
     store: Arc<Shared>,
@@ -30,7 +31,8 @@ enum State {
 }
 
 impl Draft {
-    /// The file exists and is locked by us: a sweep of another process leaves it alone as long as we live.
+    /// The file exists and is locked by us: a sweep of another process leaves it alone while this
+    /// process lives.
     pub(crate) fn begin(store: Arc<Shared>, meta: Meta, path: PathBuf, file: File) -> Result<Self> {
         let mut draft = Self {
             store,
@@ -56,10 +58,11 @@ impl Draft {
         &self.meta
     }
 
-    /// Makes the bundle durable, then visible. When this returns, a power cut does not take it away any more.
+    /// Makes the bundle durable, then visible. Once this returns, a power cut cannot undo it.
     ///
     /// # Errors
-    /// If a write failed, now or before, or the name is taken. The draft is gone then, the store as it was.
+    /// If a write failed, now or before, or the name is taken. Then the draft is gone and the store
+    /// is as it was.
     pub fn commit(mut self) -> Result<()> {
         let id = self.meta.id;
         let sealer = match std::mem::replace(&mut self.state, State::Done) {
@@ -107,7 +110,8 @@ impl Write for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After a commit the name is not there any more. What stays for other reasons is swept by the next open.
+        // After a commit the name is no longer there. What stays for other reasons is swept by the
+        // next open.
         let _ = files::remove(&self.path);
     }
 }

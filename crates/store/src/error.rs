@@ -1,4 +1,5 @@
-//! What can go wrong in a store, said with the names and numbers that matter. No variant carries material or a key.
+//! What can go wrong in a store, said with the names and numbers that matter. No variant carries
+//! material or a key.
 
 use crate::id::BundleId;
 use crate::record::Fate;
@@ -41,11 +42,14 @@ pub enum StoreError {
         bytes: usize,
     },
     /// Somebody else holds the store.
-    #[error("the store {path} was busy for {waited:?}: another process holds its lock", path = path.display())]
+    #[error(
+        "the store {path} was busy for {waited:?}: another process holds its lock",
+        path = path.display()
+    )]
     Busy {
         /// Its directory.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long this process waited.
         waited: Duration,
     },
     /// The key file has the wrong length, or its mode lets others read it.
@@ -58,7 +62,8 @@ pub enum StoreError {
     },
     /// The store was made with another key.
     #[error(
-        "the key file {key_file} does not belong to the store {path}: bring back its key, or remove the store",
+        "the key file {key_file} does not belong to the store {path}: bring back its key, \
+         or remove the store",
         path = path.display(), key_file = key_file.display()
     )]
     WrongKey {
@@ -73,8 +78,8 @@ pub enum StoreError {
         /// Its name.
         id: BundleId,
     },
-    /// The bundle was there and cannot be had again.
-    #[error("bundle {id} is not to be had any more: it was {fate} at {at} (Unix time)")]
+    /// The bundle was there and is gone.
+    #[error("bundle {id} is no longer available: it was {fate} at {at} (Unix time)")]
     Gone {
         /// Its name.
         id: BundleId,
@@ -115,7 +120,7 @@ pub enum StoreError {
         /// The limit.
         limit: usize,
     },
-    /// A draft that had failed before was to be committed.
+    /// A draft that had already failed was committed.
     #[error("the draft of bundle {id} failed before and is gone: {fault}")]
     Draft {
         /// Its name.

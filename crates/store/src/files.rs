@@ -68,7 +68,8 @@ pub(crate) fn erase(path: &Path, file: &File, bytes: usize) -> Result<()> {
     remove(path)
 }
 
-/// Waits for the lock of a store, at most `patience`. The lock goes when the file is closed, by whatever end.
+/// Waits for the lock of a store, at most `patience`. The lock is released when the file is closed,
+/// however the process ends.
 pub(crate) fn lock(dir: &Path, patience: Duration) -> Result<File> {
     let path = dir.join("lock");
     let file = OpenOptions::new()
@@ -99,7 +100,7 @@ pub(crate) fn lock(dir: &Path, patience: Duration) -> Result<File> {
     }
 }
 
-/// The key in a file, which is made with a random one if it is not there and may be.
+/// Reads the key from its file. A missing file is made with a random key, if that is allowed.
 pub(crate) fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
     let fault = |fault: String| StoreError::KeyFile {
         path: path.to_path_buf(),

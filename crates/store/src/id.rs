@@ -5,10 +5,10 @@ use rand_core::CryptoRng;
 use std::fmt;
 use std::str::FromStr;
 
-/// Sixteen random bytes: they name a bundle and tell nothing about it.
+/// Sixteen random bytes: they name a bundle and reveal nothing about it.
 ///
-/// Chosen by one party before the offline phase and used by both. A server must not hand a bundle to whoever knows
-/// its name: [`crate::Store::spend`] asks for the peer as well.
+/// Chosen by one party before the offline phase and used by both. A server must not hand a bundle
+/// to whoever knows its name: [`crate::Store::spend`] asks for the peer as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId([u8; 16]);
 

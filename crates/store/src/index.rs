@@ -1,11 +1,12 @@
 //! The index: three small tables in one redb file, opened for one short operation at a time.
 //!
-//! The caller holds the store's lock as long as an [`Index`] lives. Every commit is durable when it returns
-//! (redb's default), in two phases and with its allocator's state, so that opening after a crash takes no longer than
-//! after a clean close, and half a commit cannot pass for a whole one.
+//! The caller holds the store's lock as long as an [`Index`] lives. Every commit is durable when it
+//! returns (redb's default), in two phases and with its allocator's state, so that opening after a
+//! crash takes no longer than after a clean close, and half a commit cannot pass for a whole one.
 //!
-//! Opening and closing for writing costs syncs of its own, so an index is opened for reading, and for writing only when
-//! there is something to write: whoever asks for what is not there costs no sync.
+//! Opening and closing for writing costs syncs of its own, so an index is opened for reading, and
+//! for writing only when there is something to write: whoever asks for what is not there costs no
+//! sync.
 
 use crate::error::{Result, StoreError};
 use crate::files;
@@ -90,7 +91,7 @@ impl Index {
             .open_read_only(&path);
         let database = match reading {
             Ok(database) => Handle::Reading(database),
-            // After a crash it has to be put right first, which only a writer may.
+            // After a crash it has to be repaired first, which only a writer may do.
             Err(_) => Handle::Writing(open_for_writing(&path)?),
         };
         Ok(Self { database, path })

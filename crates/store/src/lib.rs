@@ -1,9 +1,10 @@
 //! Bundles of offline material on disk, encrypted, spent exactly once.
 //!
-//! The offline phase leaves each party with a *bundle*: masks, labels and garbled circuits for one inference.
-//! A mask that covers two inputs covers none of them, so a bundle must never serve twice, whatever
-//! happens: two processes that reach for it at once, a crash, `kill -9`, a power cut. The rule of the protocol is
-//! *spent before used*: the fact is on the disk before the first online byte leaves.
+//! The offline phase leaves each party with a *bundle*: masks, labels and garbled circuits for one
+//! inference. A mask that covers two inputs covers neither, so a bundle must never serve twice,
+//! whatever happens: two processes that reach for it at once, a crash, `kill -9`, a power cut. The
+//! rule of the protocol is *spent before used*: the fact is on the disk before the first online
+//! byte leaves.
 //!
 //! # A bundle's life
 //!
@@ -14,29 +15,32 @@
 //! nothing is left              a tombstone: the identifier stays taken until it is long expired
 //! ```
 //!
-//! Both parties name a bundle by the same random [`BundleId`], which tells nothing. Either side may lose its half in a
-//! crash; the other half is then useless and expires.
+//! Both parties name a bundle by the same random [`BundleId`], which reveals nothing. Either side
+//! may lose its half in a crash; the other half is then useless and expires.
 //!
 //! # On the disk
 //!
-//! * `index.redb`: who, which program, until when, and which bundles are spent. Transactional ([`redb`]); every change is one
-//!   transaction that is on the disk when the call returns.
-//! * `bundles/<id>.bundle`: the bulk, gigabytes for a large model, written and read as a stream ([`seal`]). It
-//!   begins with a random *salt*; the bundle's key is derived from the store's key, the identifier and the salt.
-//!   Spending overwrites the salt in place and unlinks the file, so that what may remain of it on the disk cannot be opened
-//!   by anybody, the owner of the store key included. The salt is kept here and not in the index, because an
-//!   index that copies on write keeps old pages for a while.
+//! * `index.redb`: who, which program, until when, and which bundles are spent. Transactional
+//!   ([`redb`]); every change is one transaction that is on the disk when the call returns.
+//! * `bundles/<id>.bundle`: the bulk, gigabytes for a large model, written and read as a stream
+//!   ([`seal`]). It begins with a random *salt*; the bundle's key is derived from the store's key,
+//!   the identifier and the salt. Spending overwrites the salt in place and unlinks the file, so
+//!   that what may remain of it on the disk cannot be opened by anybody, the owner of the store key
+//!   included. The salt is kept here and not in the index, because an index that copies on write
+//!   keeps old pages for a while.
 //! * `key`: the store's key (or elsewhere, [`Options::key_file`]).
-//! * `lock`: held during each short operation, never during the streaming. Any number of processes and
-//!   threads may use one store; a killed process holds nothing.
+//! * `lock`: held during each short operation, never during the streaming. Any number of processes
+//!   and threads may use one store; a killed process holds nothing.
 //!
-//! `docs/store.md` has the format, the argument for durability step by step, and what is not promised.
+//! `docs/store.md` has the format, the argument for durability step by step, and what is not
+//! promised.
 //!
 //! # Why redb
 //!
-//! redb 4 (MIT/Apache-2.0): pure Rust, no dependency, one file, durable at commit, recovers at once after a crash. Of the
-//! alternatives, LMDB (`heed`) and SQLite are C and memory-map or log beside the file; `fjall` is a
-//! log-structured tree with background threads, made for write rates that a store of a few thousand entries never sees.
+//! redb 4 (MIT/Apache-2.0): pure Rust, no dependency, one file, durable at commit, recovers at once
+//! after a crash. Of the alternatives, LMDB (`heed`) and SQLite are C and memory-map or log beside
+//! the file; `fjall` is a log-structured tree with background threads, made for write rates that a
+//! store of a few thousand entries never sees.
 
 #![forbid(unsafe_code)]
 

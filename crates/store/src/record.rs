@@ -1,7 +1,7 @@
 //! What the index knows about a bundle, and how that is written down.
 //!
-//! Records are postcard after one byte of version, so that a later program can tell them apart. The attachment is a
-//! value of its own: listing and choosing do not touch it.
+//! Records are postcard after one byte of version, so that a later program can tell them apart. The
+//! attachment is a value of its own: listing and choosing do not touch it.
 
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
@@ -12,7 +12,8 @@ use std::fmt;
 
 /// Bytes that an attachment may have.
 pub const ATTACHMENT_LIMIT: usize = 1 << 20;
-/// How long a name stays taken after its bundle's expiry: clocks of the two sides may differ, sessions may last.
+/// How long a name stays taken after its bundle's expiry: clocks of the two sides may differ,
+/// sessions may last.
 pub const GRACE_SECONDS: u64 = 7 * 24 * 3600;
 
 const VERSION: u8 = 1;
@@ -22,7 +23,7 @@ const VERSION: u8 = 1;
 pub struct Meta {
     /// Its name, the same on both sides.
     pub id: BundleId,
-    /// Whose the other half is: which server, or which client's pseudonym.
+    /// Who holds the other half: which server, or which client's pseudonym.
     pub peer: [u8; 32],
     /// The fingerprint of the program that it was prepared for.
     pub program: [u8; 32],
@@ -32,7 +33,8 @@ pub struct Meta {
     pub created: u64,
     /// When it is to be deleted unspent, in Unix seconds.
     pub expires: u64,
-    /// What else its owner needs with it, at most [`ATTACHMENT_LIMIT`] bytes. Not encrypted: public data only.
+    /// What else its owner needs with it, at most [`ATTACHMENT_LIMIT`] bytes. Not encrypted: public
+    /// data only.
     pub attachment: Vec<u8>,
 }
 
@@ -41,7 +43,7 @@ pub struct Meta {
 pub struct Entry {
     /// Its name.
     pub id: BundleId,
-    /// Whose the other half is.
+    /// Who holds the other half.
     pub peer: [u8; 32],
     /// The program's fingerprint.
     pub program: [u8; 32],
@@ -86,7 +88,7 @@ impl fmt::Display for Fate {
 pub struct Past {
     /// Its name.
     pub id: BundleId,
-    /// Whose the other half was.
+    /// Who held the other half.
     pub peer: [u8; 32],
     /// What became of it.
     pub fate: Fate,

@@ -3,15 +3,18 @@
 //! ```text
 //! file   = magic (16) ‖ salt (32) ‖ chunk 0 ‖ … ‖ chunk n
 //! key    = BLAKE3-keyed(store key, context ‖ id ‖ salt)
-//! chunk i = AES-256-GCM(key, nonce = 0^7 ‖ i as u32 big-endian ‖ last?, 256 KiB of plaintext, fewer in the last)
+//! chunk i = AES-256-GCM(key, nonce = 0^7 ‖ i as u32 big-endian ‖ last?, plaintext)
+//!           256 KiB of plaintext, or fewer in the last chunk
 //! ```
 //!
-//! The nonce counts the chunks and marks the last one (Hoang, Reyhanitabar, Rogaway, Vizár, CRYPTO 2015), so that
-//! chunks cannot be exchanged, repeated, left out or cut off. Every file has a fresh random salt and with it a fresh key: no
-//! nonce meets a key twice, even when a name is drafted twice. The name is part of the derivation, so that the files of two
-//! bundles cannot be exchanged either. A chunk is authenticated as a whole before any byte of it is given out.
+//! The nonce counts the chunks and marks the last one (Hoang, Reyhanitabar, Rogaway, Vizár, CRYPTO
+//! 2015), so that chunks cannot be exchanged, repeated, left out or cut off. Every file has a fresh
+//! random salt and with it a fresh key: no nonce meets a key twice, even when a name is drafted
+//! twice. The name is part of the derivation, so that the files of two bundles cannot be exchanged
+//! either. A chunk is authenticated as a whole before any byte of it is given out.
 //!
-//! AES-GCM of aws-lc is in the program anyway, for TLS, and is the fastest choice at hand; `docs/store.md` has the measured rate.
+//! AES-GCM of aws-lc is in the program anyway, for TLS, and is the fastest choice at hand;
+//! `docs/store.md` has the measured rate.
 
 use crate::id::BundleId;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -19,7 +22,7 @@ use std::io::{self, Read, Write};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// Plaintext bytes of a chunk, but for the last.
+/// Plaintext bytes of every chunk except the last.
 pub const CHUNK_BYTES: usize = 256 << 10;
 /// What authentication adds to a chunk.
 pub const TAG_BYTES: usize = 16;
@@ -88,7 +91,7 @@ pub fn sealed_bytes(plain: u64) -> u64 {
     plain + chunks * TAG_BYTES as u64
 }
 
-/// Encrypts what is written to it. After an error the stream is not to be continued.
+/// Encrypts what is written to it. After an error the stream must not be continued.
 pub struct Sealer<W> {
     key: BundleKey,
     out: W,
@@ -153,7 +156,8 @@ impl<W: Write> Write for Sealer<W> {
     }
 }
 
-/// Decrypts what is read from it, a chunk at a time, each authenticated before a byte of it is given out.
+/// Decrypts what is read from it, a chunk at a time, each authenticated before a byte of it is
+/// given out.
 pub struct Opener<R> {
     key: BundleKey,
     source: R,
@@ -359,7 +363,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_flipped_bit_passes(bytes in 0usize..600, at in any::<prop::sample::Index>(), bit in 0u32..8) {
+        fn no_flipped_bit_passes(bytes in 0usize..600, at: prop::sample::Index, bit in 0u32..8) {
             let mut sealed = seal(&text(bytes), 64);
             let at = at.index(sealed.len());
             sealed[at] ^= 1u8 << bit;

@@ -7,8 +7,9 @@ use std::io::{self, Read};
 
 /// A bundle that is being used up: its material, to be read once.
 ///
-/// When this exists, the store has durably noted that the bundle is spent, the salt of its file is overwritten and the file
-/// has no name any more: only this handle can read it. It cannot be cloned; its key is wiped when it is dropped.
+/// When this exists, the store has durably noted that the bundle is spent, the salt of its file is
+/// overwritten and the file no longer has a name: only this handle can read it. It cannot be
+/// cloned; its key is wiped when it is dropped.
 pub struct Spent {
     entry: Entry,
     attachment: Vec<u8>,

@@ -5,9 +5,7 @@ use crate::error::{Result, StoreError};
 use crate::files::{self, StoreKey};
 use crate::id::BundleId;
 use crate::index::{Index, Tables};
-use crate::record::{
-    ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, Usage, Wanted,
-};
+use crate::record::{ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, Usage};
 use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, Opener, SALT_BYTES, sealed_bytes};
 use crate::spent::Spent;
 use std::collections::BTreeSet;
@@ -29,8 +27,9 @@ pub fn unix_now() -> u64 {
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the store's key is, or will be made: beside the store by default. Elsewhere (another disk, a memory file
-    /// system, a place that backups leave out) it keeps the bundles closed to whoever gets the store alone.
+    /// Where the store's key is, or will be made: beside the store by default. Elsewhere (another
+    /// disk, a memory file system, a place that backups leave out) it keeps the bundles closed to
+    /// anyone who gets only the store.
     pub key_file: Option<PathBuf>,
     /// How long an operation waits while another process holds the lock.
     pub patience: Duration,
@@ -59,7 +58,8 @@ pub(crate) struct Shared {
 
 /// The lock, and the index open under it.
 struct Turn<'s> {
-    // The index is closed before others may open it: it comes first here, and last where this is taken apart.
+    // The index is closed before others may open it: it comes first here, and last where this is
+    // taken apart.
     index: Index,
     lock: Lock<'s>,
 }
@@ -81,15 +81,6 @@ impl Store {
     /// Opens a store, and makes it on first use: a directory that only its owner may enter.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(dir, &Options::default())
-    }
-
-    /// Opens a store whose key is kept elsewhere.
-    pub fn open_with_key(dir: impl AsRef<Path>, key_file: impl Into<PathBuf>) -> Result<Self> {
-        let options = Options {
-            key_file: Some(key_file.into()),
-            ..Options::default()
-        };
-        Self::open_with(dir, &options)
     }
 
     /// Opens a store as [`Options`] say, and removes what a killed process left behind.
@@ -151,7 +142,7 @@ impl Store {
         let name = format!("{}-{:016x}.draft", meta.id, u64::from_le_bytes(unique));
         let path = self.0.bundles().join(name);
         let file = files::create_private(&path)?;
-        // Locked before the store's lock goes, so that no sweep finds it unlocked.
+        // Locked before the store's lock is released, so that no sweep finds it unlocked.
         let locked = file.lock().map_err(StoreError::file("lock", &path));
         drop((index, _lock));
         locked.inspect_err(|_| drop(files::remove(&path)))?;
@@ -161,8 +152,8 @@ impl Store {
     /// Takes the bundle `id` of `peer`: durably spent when this returns, see [`Spent`].
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent (or deleted) before,
-    /// [`StoreError::Expired`], [`StoreError::Damaged`].
+    /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent
+    /// (or deleted) before, [`StoreError::Expired`], [`StoreError::Damaged`].
     pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
         let Turn { lock: _lock, index } = self.0.turn()?;
         // What cannot be spent is refused without a write: an impatient peer costs no sync.
@@ -186,33 +177,7 @@ impl Store {
         }
     }
 
-    /// Takes any bundle that will do: the one for the fewest tokens, and of those the one that expires first.
-    pub fn spend_any(&self, wanted: &Wanted, now: u64) -> Result<Option<Spent>> {
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        let mut fitting = index.entries()?;
-        fitting.retain(|entry| wanted.fits(entry) && entry.expires > now);
-        if fitting.is_empty() {
-            return Ok(None);
-        }
-        fitting.sort_by_key(|entry| (entry.tokens, entry.expires, entry.created, entry.id));
-        let mut damaged = Vec::new();
-        let taken = index.change(|tables| {
-            for entry in fitting {
-                match self.0.take(tables, &entry, now)? {
-                    Ok((bulk, attachment)) => return Ok(Some((entry, bulk, attachment))),
-                    Err(_) => damaged.push(entry.id),
-                }
-            }
-            Ok(None)
-        })?;
-        for id in damaged {
-            self.0.erase(&self.0.bundle_path(id))?;
-        }
-        let spent = taken.map(|(entry, bulk, attachment)| self.0.hand_out(entry, bulk, attachment));
-        spent.transpose()
-    }
-
-    /// The stored bundles, those that expire first first.
+    /// The stored bundles in the order in which they expire.
     pub fn list(&self) -> Result<Vec<Entry>> {
         let mut entries = self.0.turn()?.index.entries()?;
         entries.sort_by_key(|entry| (entry.expires, entry.id));
@@ -256,7 +221,7 @@ impl Store {
         self.0.erase(&self.0.bundle_path(id))
     }
 
-    /// Deletes what has expired, and forgets tombstones that nobody can need any more.
+    /// Deletes what has expired, and forgets tombstones that nobody can still need.
     pub fn delete_expired(&self, now: u64) -> Result<Removed> {
         let Turn { lock: _lock, index } = self.0.turn()?;
         let mut expired = index.entries()?;
@@ -347,7 +312,8 @@ impl Shared {
         published
     }
 
-    /// Within a transaction: checks the bulk file and marks its bundle as spent, or as damaged if it is.
+    /// Within a transaction: checks the bulk file and marks its bundle as spent, or as damaged if
+    /// it is.
     fn take(
         &self,
         tables: &mut Tables<'_>,
@@ -363,8 +329,8 @@ impl Shared {
         Ok(found.map(|bulk| (bulk, attachment)))
     }
 
-    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is an
-    /// outer error and costs no bundle.
+    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is
+    /// an outer error and costs no bundle.
     fn find_bulk(&self, entry: &Entry) -> Result<Result<Bulk, String>> {
         let path = self.bundle_path(entry.id);
         let mut file = match files::open_bulk(&path) {
@@ -396,7 +362,7 @@ impl Shared {
         Ok(Ok(Bulk { path, file, salt }))
     }
 
-    /// After the transaction: nobody but the reader can open the bundle any more.
+    /// After the transaction: from here on only the reader can open the bundle.
     fn hand_out(&self, entry: Entry, bulk: Bulk, attachment: Vec<u8>) -> Result<Spent> {
         let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
         files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;
@@ -417,8 +383,8 @@ impl Shared {
         }
     }
 
-    /// Removes bulk files that the index does not know: of drafts whose process is gone, of bundles spent or
-    /// deleted right before a crash.
+    /// Removes bulk files that the index does not know: of drafts whose process is gone, of bundles
+    /// spent or deleted right before a crash.
     fn sweep(&self, index: &Index) -> Result<()> {
         let known: BTreeSet<_> = index.entries()?.iter().map(|entry| entry.id).collect();
         let dir = self.bundles();

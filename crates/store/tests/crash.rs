@@ -1,11 +1,12 @@
 //! Real processes: killed at random points, racing for one bundle, running out of disk.
 //!
-//! The test executable runs itself: the test `child` does what the environment tells it, nothing without.
+//! The test executable runs itself: the test `child` does what the environment tells it, nothing
+//! without.
 #![allow(missing_docs)]
 
 mod common;
 
-use common::{NOW, PEER, id, material, meta};
+use common::{NOW, PEER, id, material, meta, take};
 use primer_ring::prg::Prg;
 use primer_store::{BundleId, Fate, Store, StoreError, Wanted};
 use rand_core::Rng;
@@ -75,7 +76,7 @@ fn work(dir: &Path) {
         if rng.next_u32().is_multiple_of(4) {
             continue;
         }
-        if let Some(mut spent) = store.spend_any(&wanted, NOW).unwrap() {
+        if let Some(mut spent) = take(&store, &wanted, NOW) {
             let id = spent.entry().id;
             note(dir, "spent", &id.to_string());
             let mut got = Vec::new();
@@ -247,7 +248,8 @@ fn a_full_disk_costs_the_draft_only() {
     let dir = dir.path();
     let store = Store::open(dir.join("store")).unwrap();
     common::add(&store, meta(id(7)), 1000);
-    // The limit on file sizes stands for the full disk; the signal that goes with it is ignored, as the error is not.
+    // The limit on file sizes stands for the full disk; the signal that goes with it is ignored, as
+    // the error is not.
     let limited = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8192; exec \"$@\"", "sh"])
         .arg(env::current_exe().unwrap())

@@ -1,9 +1,9 @@
-//! A bundle's life, and every way in which it may not be had.
+//! A bundle's life, and every way in which it is refused.
 #![allow(missing_docs)]
 
 mod common;
 
-use common::{NOW, PEER, PROGRAM, add, id, material, meta};
+use common::{NOW, PEER, PROGRAM, add, id, material, meta, take};
 use primer_store::{
     ATTACHMENT_LIMIT, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store, StoreError, Wanted,
 };
@@ -91,7 +91,7 @@ fn only_the_peer_spends_and_only_in_time() {
 }
 
 #[test]
-fn any_takes_what_fits_best() {
+fn what_fits_best_is_chosen_from_the_list() {
     let dir = tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     let with = |n, tokens, expires| Meta {
@@ -113,17 +113,17 @@ fn any_takes_what_fits_best() {
         program: Some([0; 32]),
         ..wanted
     };
-    assert!(store.spend_any(&other, NOW).unwrap().is_none());
+    assert!(take(&store, &other, NOW).is_none());
     let other = Wanted {
         peer: [0; 32],
         program: None,
         ..wanted
     };
-    assert!(store.spend_any(&other, NOW).unwrap().is_none());
+    assert!(take(&store, &other, NOW).is_none());
     // The bundle that fits best lost its file: it is given up, the next is taken.
     fs::remove_file(dir.path().join(format!("bundles/{}.bundle", id(3)))).unwrap();
     let mut order = Vec::new();
-    while let Some(mut spent) = store.spend_any(&wanted, NOW).unwrap() {
+    while let Some(mut spent) = take(&store, &wanted, NOW) {
         let of = spent.entry().id;
         assert_eq!(all(&mut spent), material(of, spent.entry().bytes as usize));
         order.push(of);
@@ -304,17 +304,24 @@ fn modes_and_keys() {
     assert!(error.to_string().contains("is missing"), "{error}");
 
     let (at, key) = (dir.path().join("other"), dir.path().join("keys/mine"));
-    add(&Store::open_with_key(&at, &key).unwrap(), meta(id(1)), 10);
+    let open = |key: &Path| {
+        let options = Options {
+            key_file: Some(key.to_owned()),
+            ..Options::default()
+        };
+        Store::open_with(&at, &options)
+    };
+    add(&open(&key).unwrap(), meta(id(1)), 10);
     assert!(!at.join("key").exists());
-    Store::open_with_key(&at, &key).unwrap();
+    open(&key).unwrap();
     fs::copy(&key, dir.path().join("twin")).unwrap();
     fs::write(&key, [0; 32]).unwrap();
-    let error = Store::open_with_key(&at, &key).err().unwrap();
+    let error = open(&key).err().unwrap();
     assert!(matches!(error, StoreError::WrongKey { .. }), "{error}");
     fs::write(&key, [0; 31]).unwrap();
-    let error = Store::open_with_key(&at, &key).err().unwrap();
+    let error = open(&key).err().unwrap();
     assert!(error.to_string().contains("31 bytes"), "{error}");
-    let store = Store::open_with_key(&at, dir.path().join("twin")).unwrap();
+    let store = open(&dir.path().join("twin")).unwrap();
     assert_eq!(
         all(&mut store.spend(id(1), &PEER, NOW).unwrap()),
         material(id(1), 10)
@@ -356,7 +363,7 @@ fn threads_share_without_spending_twice() {
                     program: None,
                     tokens: 1,
                 };
-                while let Some(mut spent) = store.spend_any(&wanted, NOW).unwrap() {
+                while let Some(mut spent) = take(&store, &wanted, NOW) {
                     assert_eq!(all(&mut spent), material(spent.entry().id, 5000));
                     wins.fetch_add(1, Ordering::Relaxed);
                 }

@@ -5,13 +5,12 @@ use fhe::bfv::{
     BfvParametersBuilder, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
 };
 use fhe_traits::{FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::ciphertext::SeededCiphertext;
-use primer_he::kernel::weighted::{Runs, weighted};
-use primer_he::ntt::Ntt;
+use primer_he::measure::Primitives;
 use primer_he::params::Params;
-use primer_he::prime::Prime;
-use primer_he::simd::Simd;
-use primer_he::{keys, switch::Rotator};
+use primer_lattice::kernel::weighted::{Runs, weighted};
+use primer_lattice::ntt::Ntt;
+use primer_lattice::prime::Prime;
+use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use std::time::{Duration, Instant};
@@ -35,9 +34,8 @@ fn scheme(c: &mut Criterion) {
     let params = Params::products();
     let mut rng = Prg::new(&[1; 16]);
     let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
-    let secret = keys::SecretKey::generate(&params, &mut rng);
-    let galois = keys::GaloisKeys::generate(&secret, [1], &mut rng);
-    let ours = SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng).expand(&params);
+    let scheme = Primitives::new(&params, [1], &mut rng);
+    let ours = scheme.expand(&scheme.encrypt(&slots, &mut rng));
 
     // The same degree, plaintext modulus and 180 bits of ciphertext modulus.
     let their_params = BfvParametersBuilder::new()
@@ -54,9 +52,9 @@ fn scheme(c: &mut Criterion) {
     builder.enable_column_rotation(1).unwrap();
     let their_keys = builder.build(&mut rand::rng()).unwrap();
 
-    let mut rotator = Rotator::new(&galois);
+    let mut rotations = scheme.rotations();
     let mut group = c.benchmark_group("rotation");
-    group.bench_function("ours", |b| b.iter(|| rotator.rotate(&ours, 1).unwrap()));
+    group.bench_function("ours", |b| b.iter(|| rotations.rotate(&ours, 1).unwrap()));
     group.bench_function("fhe", |b| {
         b.iter(|| their_keys.rotates_columns_by(&theirs, 1).unwrap())
     });
@@ -66,17 +64,17 @@ fn scheme(c: &mut Criterion) {
     let mut group = c.benchmark_group("product term");
     let (terms, outputs) = (96usize, 16usize);
     group.bench_function("ours", |b| {
-        let runs = Runs::new(8192, 16);
+        let (runs, primes) = (Runs::new(8192, 16), Prime::largest(params.all_primes()));
         let data = vec![123_456_789; 2 * 8192 * terms];
         let weights = vec![987_654_321; runs.distinct() * outputs * terms];
         let mut out = vec![0; 2 * 8192 * outputs];
         b.iter_custom(|iterations| {
             let start = Instant::now();
             for _ in 0..iterations {
-                for j in 0..params.all_primes() {
+                for &prime in &primes {
                     weighted(
-                        params.simd(),
-                        params.prime(j),
+                        Simd::detect(),
+                        prime,
                         runs,
                         &data,
                         terms,
@@ -103,9 +101,7 @@ fn scheme(c: &mut Criterion) {
     group.finish();
 
     let mut group = c.benchmark_group("encrypt slots");
-    group.bench_function("ours", |b| {
-        b.iter(|| SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng))
-    });
+    group.bench_function("ours", |b| b.iter(|| scheme.encrypt(&slots, &mut rng)));
     group.bench_function("fhe", |b| {
         b.iter(|| -> fhe::bfv::Ciphertext {
             their_secret
@@ -115,7 +111,7 @@ fn scheme(c: &mut Criterion) {
     });
     group.finish();
     let mut group = c.benchmark_group("decrypt to slots");
-    group.bench_function("ours", |b| b.iter(|| ours.decrypt_slots(&secret).unwrap()));
+    group.bench_function("ours", |b| b.iter(|| scheme.decrypt(&ours).unwrap()));
     group.bench_function("fhe", |b| {
         b.iter(|| their_secret.try_decrypt(&theirs).unwrap())
     });
@@ -124,7 +120,10 @@ fn scheme(c: &mut Criterion) {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
     targets = transforms, scheme
 }
 criterion_main!(benches);

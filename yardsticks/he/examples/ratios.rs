@@ -6,12 +6,11 @@ use fhe::bfv::{
     BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
 };
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::ciphertext::SeededCiphertext;
-use primer_he::ntt::Ntt;
+use primer_he::measure::{self, Primitives};
 use primer_he::params::Params;
-use primer_he::prime::Prime;
-use primer_he::simd::Simd;
-use primer_he::{keys, switch::Rotator};
+use primer_lattice::ntt::Ntt;
+use primer_lattice::prime::Prime;
+use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use std::hint::black_box;
@@ -68,13 +67,12 @@ fn main() {
     let params = Params::products();
     let mut rng = Prg::new(&[1; 16]);
     let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
-    let secret = keys::SecretKey::generate(&params, &mut rng);
-    let galois = keys::GaloisKeys::generate(&secret, [1], &mut rng);
-    let ours = SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng).expand(&params);
-    let mut rotator = Rotator::new(&galois);
+    let scheme = Primitives::new(&params, [1], &mut rng);
+    let ours = scheme.expand(&scheme.encrypt(&slots, &mut rng));
+    let mut rotations = scheme.rotations();
 
-    // 180 bits of ciphertext modulus as ours, switching keys without a spare prime (70 bits of noise);
-    // then with a spare prime, as ours do.
+    // 180 bits of ciphertext modulus as ours, switching keys without a spare prime (70 bits of
+    // noise); then with a spare prime, as ours do.
     for (name, sizes, levels) in [
         ("no spare prime", &[60; 3][..], (0, 0)),
         ("spare prime", &[60; 4][..], (1, 0)),
@@ -99,7 +97,7 @@ fn main() {
             &format!("rotation, fhe with {name}"),
             200,
             [1.0; 2],
-            || drop(black_box(rotator.rotate(&ours, 1).unwrap())),
+            || drop(black_box(rotations.rotate(&ours, 1).unwrap())),
             || {
                 drop(black_box(
                     their_keys.rotates_columns_by(&theirs, 1).unwrap(),
@@ -114,7 +112,7 @@ fn main() {
         let (cts, plains) = (vec![theirs.clone(); terms], vec![plain.clone(); terms]);
         let (mut best_ours, mut best_theirs) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..5 {
-            best_ours = best_ours.min(primer_he::measure::product_term(&params) * 1e6);
+            best_ours = best_ours.min(measure::product_term(&params) * 1e6);
             for _ in 0..30 {
                 let start = Instant::now();
                 drop(black_box(
@@ -131,11 +129,7 @@ fn main() {
             "encryption of slots, fhe",
             200,
             [1.0; 2],
-            || {
-                drop(black_box(SeededCiphertext::encrypt_slots(
-                    &secret, &slots, &mut rng,
-                )))
-            },
+            || drop(black_box(scheme.encrypt(&slots, &mut rng))),
             || {
                 let ct: Ciphertext = their_secret
                     .try_encrypt(&encode(), &mut rand::rng())
@@ -147,7 +141,7 @@ fn main() {
             "decryption to slots, fhe",
             200,
             [1.0; 2],
-            || drop(black_box(ours.decrypt_slots(&secret).unwrap())),
+            || drop(black_box(scheme.decrypt(&ours).unwrap())),
             || {
                 let plain = their_secret.try_decrypt(&theirs).unwrap();
                 drop(black_box(

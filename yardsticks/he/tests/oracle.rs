@@ -4,11 +4,12 @@ use fhe::bfv::{
     BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, SecretKey,
 };
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::packing::layout::Layout;
-use primer_he::packing::matrix::EncryptedMatrix;
-use primer_he::packing::weights::PreparedWeights;
+use primer_he::error::HeError;
+use primer_he::measure::Primitives;
 use primer_he::params::Params;
-use primer_he::{ciphertext::SeededCiphertext, evaluate::Evaluator, keys, switch::Rotator};
+use primer_he::product::{
+    ClientKeys, EncodedWeights, KeyNeeds, Method, Product, Relation, ServerKeys, Weights,
+};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
@@ -56,61 +57,101 @@ fn rotations_move_the_same_slots() {
     let (oracle, params) = (Oracle::new(), Params::products());
     let mut rng = Prg::new(&[1; 16]);
     let slots = random(&mut rng, DEGREE);
-    let secret = keys::SecretKey::generate(&params, &mut rng);
-    let ours = SeededCiphertext::encrypt_slots(&secret, &slots, &mut rng).expand(&params);
-    let theirs = oracle.encrypt(&slots);
     let steps = [1usize, 7, 64, 1000];
-    let our_keys = keys::GaloisKeys::generate(&secret, steps.map(|s| s as i32), &mut rng);
+    let scheme = Primitives::new(&params, steps.map(|s| s as i32), &mut rng);
+    let ours = scheme.expand(&scheme.encrypt(&slots, &mut rng));
+    let theirs = oracle.encrypt(&slots);
     let mut builder = EvaluationKeyBuilder::new(&oracle.secret).unwrap();
     for s in steps {
         builder.enable_column_rotation(s).unwrap();
     }
     let their_keys = builder.build(&mut rand::rng()).unwrap();
-    assert!(ours.decrypt_slots(&secret).unwrap() == oracle.decrypt(&theirs));
+    assert!(scheme.decrypt(&ours).unwrap() == oracle.decrypt(&theirs));
     for s in steps {
-        let ours = Rotator::new(&our_keys)
-            .rotate(&ours, s as i32)
-            .unwrap()
-            .decrypt_slots(&secret)
-            .unwrap();
+        let ours = scheme.rotations().rotate(&ours, s as i32).unwrap();
+        let ours = scheme.decrypt(&ours).unwrap();
         let theirs = oracle.decrypt(&their_keys.rotates_columns_by(&theirs, s).unwrap());
         assert!(ours == theirs, "rotation by {s}");
     }
 }
 
+/// Both parties of our side.
+struct Session {
+    client: ClientKeys,
+    server: ServerKeys,
+    rng: Prg,
+}
+
+impl Session {
+    fn new(needs: &KeyNeeds, mut rng: Prg) -> Self {
+        let client = ClientKeys::generate(needs, &mut rng);
+        let mut messages = Vec::new();
+        let send = |_, bytes: &[u8]| {
+            messages.push(bytes.to_vec());
+            Ok::<_, HeError>(())
+        };
+        client.publish(&mut rng, send).unwrap();
+        let mut messages = messages.into_iter();
+        let receive = |_, _| Ok::<_, HeError>(messages.next().unwrap());
+        Self {
+            server: ServerKeys::receive(needs, receive).unwrap(),
+            client,
+            rng,
+        }
+    }
+
+    fn run(
+        &mut self,
+        product: &Product,
+        values: &[&Matrix<u64>],
+        weights: &EncodedWeights,
+        mask: &Matrix<u64>,
+    ) -> Matrix<u64> {
+        let received = product.queries().iter().zip(values).map(|(query, value)| {
+            let bytes = query.encrypt(&self.client, value, &mut self.rng);
+            query.read(&bytes.unwrap()).unwrap()
+        });
+        let received: Vec<_> = received.collect();
+        let queries: Vec<_> = received.iter().collect();
+        let answer = product.answer(&mut self.server, &queries, weights, mask, &mut self.rng);
+        product.decrypt(&self.client, &answer.unwrap()).unwrap()
+    }
+}
+
 #[test]
 fn products_and_sums_are_the_same() {
-    let (oracle, params) = (Oracle::new(), Params::products());
+    let oracle = Oracle::new();
     let mut rng = Prg::new(&[2; 16]);
-    let layout = Layout::tokens_first(&params, 256).unwrap();
-    let secret = keys::SecretKey::generate(&params, &mut rng);
-    let public = keys::PublicKey::generate(&secret, &mut rng);
-    let galois = keys::GaloisKeys::generate(&secret, layout.rotations(), &mut rng);
-    let mut server = Evaluator::new(public, galois).unwrap();
+    let (rows, cols) = (256, 32);
+    let scaled = Relation::ScaledRows { rows, cols };
+    let dense = Relation::Dense {
+        rows,
+        inputs: 4,
+        outputs: 4,
+    };
+    let [scaled, dense] =
+        [scaled, dense].map(|r| Product::new(&Method::tokens_first(), r).unwrap());
+    let mut session = Session::new(&[&scaled, &dense].into_iter().collect(), Prg::new(&[3; 16]));
     // One column of values for each token: slot-wise products of the whole ciphertext.
-    let matrix = |rng: &mut Prg| Matrix::from_vec(256, 32, random(rng, DEGREE));
+    let matrix = |rng: &mut Prg| Matrix::from_vec(rows, cols, random(rng, DEGREE));
     let (x, u, mask) = (matrix(&mut rng), matrix(&mut rng), matrix(&mut rng));
-    let chunks = primer_he::packing::layout::Chunks::even(&layout, 32);
-    let sent = EncryptedMatrix::encrypt(&secret, &layout, &chunks, &x, &mut rng).unwrap();
-    let (answer, _) = server
-        .slotwise(&layout, &[(&sent, &u)], &mask, &mut rng)
-        .unwrap();
+    let nothing = Matrix::zeros(rows, 1);
+    let weights = scaled.prepare(Weights::ScaledRows { u: &mask, v: &u });
+    let ours = session.run(&scaled, &[&x, &nothing], &weights.unwrap(), &mask);
     let theirs =
         &(&oracle.encrypt(x.data()) * &oracle.plain(u.data())) + &oracle.plain(mask.data());
-    assert!(answer.decrypt(&secret).unwrap().data() == oracle.decrypt(&theirs));
+    assert!(ours.data() == oracle.decrypt(&theirs));
     // And a dense product, from diagonals that the oracle rotates and multiplies one by one.
     let w = Matrix::from_fn(4, 4, |r, c| (5 * r + c) as i16 - 9);
     let x = Matrix::from_fn(256, 32, |t, j| if j < 4 { x.get(t, j) } else { 0 });
-    let prepared = PreparedWeights::dense(&params, &layout, &w).unwrap();
-    let sent = EncryptedMatrix::encrypt(
-        &secret,
-        &layout,
-        prepared.input_chunks(),
-        &x.columns(0, 4),
-        &mut rng,
-    )
-    .unwrap();
-    let (answer, _) = server.linear(&sent, &prepared, None, &mut rng).unwrap();
+    let mut room = 1 << 30;
+    let weights = dense.prepare_within(&w, &mut room).unwrap();
+    let ours = session.run(
+        &dense,
+        &[&x.columns(0, 4)],
+        &weights,
+        &Matrix::zeros(rows, 4),
+    );
     let mut builder = EvaluationKeyBuilder::new(&oracle.secret).unwrap();
     for s in (1..4).chain(DEGREE / 2 - 3..DEGREE / 2) {
         builder.enable_column_rotation(s).unwrap();
@@ -141,5 +182,5 @@ fn products_and_sums_are_the_same() {
     }
     let slots = oracle.decrypt(&sum.unwrap());
     let theirs = Matrix::from_fn(256, 4, |t, j| slots[32 * t + j]);
-    assert!(answer.decrypt(&secret).unwrap() == theirs);
+    assert!(ours == theirs);
 }

@@ -2,8 +2,8 @@
 
 use super::keys::{SecretKey, draw_seed, small_values};
 use super::params::{BASE, Params};
-use primer_he::kernel::elementwise;
-use primer_he::sample;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::sample;
 use primer_ring::prg::{Prg, Seed};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;

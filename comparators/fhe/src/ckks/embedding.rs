@@ -1,12 +1,13 @@
 //! The canonical embedding: vectors of real numbers as polynomials with integer coefficients.
 //!
-//! Slot `s` of a polynomial `m` is the real part of its value at `ζ^(3^s)`, `ζ` a complex root of unity of order `2N`. A
-//! vector is encoded by putting its numbers there, and their conjugates (themselves) at the conjugate
-//! roots, going back to coefficients by a Fourier transform, and rounding at a scale. `X -> X^(3^r)` rotates the
-//! vector by `r` to the left, as in [`primer_he::slots`].
+//! Slot `s` of a polynomial `m` is the real part of its value at `ζ^(3^s)`, `ζ` a complex root of
+//! unity of order `2N`. A vector is encoded by putting its numbers there, and their conjugates
+//! (themselves) at the conjugate roots, going back to coefficients by a Fourier transform, and
+//! rounding at a scale. `X -> X^(3^r)` rotates the vector by `r` to the left, see
+//! [`primer_lattice::automorphism`].
 
-use primer_he::ntt::bit_reverse;
-use primer_he::slots::GENERATOR;
+use primer_lattice::automorphism::GENERATOR;
+use primer_lattice::ntt::bit_reverse;
 use std::f64::consts::PI;
 
 type Complex = (f64, f64);
@@ -135,7 +136,7 @@ mod tests {
             assert!((got[s] - a[s] * b[s]).abs() < 1e-5);
         }
         for steps in [1, 7] {
-            let g = primer_he::slots::Slots::rotation(n, steps);
+            let g = primer_lattice::automorphism::rotation(n, steps);
             let mut image = vec![0; n];
             for (i, &c) in pa.iter().enumerate() {
                 let e = i * g % (2 * n);

@@ -5,7 +5,7 @@ use super::keys::EvaluationKeys;
 use super::params::{BASE, Params};
 use super::switch::{Digits, rescale};
 use crate::arithmetic::{Arithmetic, Count, Operation, Place, Slots};
-use primer_he::kernel::elementwise;
+use primer_lattice::kernel::elementwise;
 use primer_net::clock::ThreadClock;
 use primer_plan::times::Times;
 
@@ -72,7 +72,7 @@ impl<'a> Evaluator<'a> {
         &self,
         out: &mut [u32],
         other: &[u32],
-        f: fn(primer_he::simd::Simd, primer_he::prime::Prime, &mut [u32], &[u32]),
+        f: fn(primer_lattice::simd::Simd, primer_lattice::prime::Prime, &mut [u32], &[u32]),
     ) {
         let n = self.params.degree();
         let limbs = out.chunks_exact_mut(n).zip(other.chunks_exact(n));
@@ -258,7 +258,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(6))]
 
         #[test]
-        fn operations_are_those_on_vectors(log in 6u32..=9, levels in 3usize..=7, digits in 1usize..=4, seed in 0u64..1000) {
+        fn operations_are_those_on_vectors(
+            log in 6u32..=9,
+            levels in 3usize..=7,
+            digits in 1usize..=4,
+            seed in 0u64..1000,
+        ) {
             let params = Params::toy(1 << log, levels, digits);
             let slots = params.slots();
             let mut rng = Prg::new(&[seed as u8; 16]);
@@ -266,7 +271,9 @@ mod tests {
             let steps = [1, 5, -3];
             let keys = EvaluationKeys::generate(&secret, &steps, &mut rng);
             let (x, y) = (vector(slots, seed), vector(slots, seed + 1));
-            let fresh = |v: &[f64], rng: &mut Prg| Fresh::encrypt(&secret, v, levels, rng).expand(&params);
+            let fresh = |v: &[f64], rng: &mut Prg| {
+                Fresh::encrypt(&secret, v, levels, rng).expand(&params)
+            };
             let (cx, cy) = (fresh(&x, &mut rng), fresh(&y, &mut rng));
             close(&cx.decrypt(&secret), |i| x[i], 1e-5)?;
             let mut e = Evaluator::new(&keys);

@@ -1,18 +1,18 @@
 //! Keys: the client's secret, and what lets the server multiply and rotate.
 //!
-//! A [`SwitchKey`] holds, for every digit `i`, an encryption of `P·δ_i·m` under a secret `t`: `P` is the product of the key-switching
-//! primes, `δ_i` is 1 modulo the digit's primes and 0 modulo the other data primes. For products `m = s²` and `t = s`. For
-//! the rotation `σ`, `m = s` and `t = σ^-1(s)`, so that the automorphism comes last and all rotations of one ciphertext
-//! share their digits (as in [`primer_he::keys`]). Numbers are kept in Montgomery form throughout; the uniform halves
-//! are expanded from a seed.
+//! A [`SwitchKey`] holds, for every digit `i`, an encryption of `P·δ_i·m` under a secret `t`: `P`
+//! is the product of the key-switching primes, `δ_i` is 1 modulo the digit's primes and 0 modulo
+//! the other data primes. For products `m = s²` and `t = s`. For the rotation `σ`, `m = s` and
+//! `t = σ^-1(s)`, so that the automorphism comes last and all rotations of one ciphertext share
+//! their digits (as in `primer-he`). Numbers are kept in Montgomery form throughout; the uniform
+//! halves are expanded from a seed.
 
 use super::params::Params;
-use primer_he::kernel::aligned::Aligned;
-use primer_he::kernel::elementwise;
-use primer_he::kernel::inner::{interleave, key_index};
-use primer_he::kernel::permute::Automorphism;
-use primer_he::sample;
-use primer_he::slots::Slots;
+use primer_lattice::automorphism::{Automorphism, rotation};
+use primer_lattice::kernel::aligned::Aligned;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::kernel::inner::{interleave, key_index};
+use primer_lattice::sample;
 use primer_ring::prg::{Prg, SEED_BYTES, Seed};
 use rand_core::CryptoRng;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl SecretKey {
     pub fn rotation_key(&self, steps: i32, rng: &mut impl CryptoRng) -> SwitchKey {
         let params = &*self.params;
         let n = params.degree();
-        let back = Automorphism::new(n, Slots::rotation(n, -steps));
+        let back = Automorphism::new(n, rotation(n, -steps));
         let mut image = Zeroizing::new(vec![0; self.values.len()]);
         for (out, limb) in image.chunks_exact_mut(n).zip(self.values.chunks_exact(n)) {
             back.apply(params.simd(), limb, out);
@@ -134,7 +134,7 @@ fn expand(params: &Params, seed: &Seed) -> Vec<u32> {
 /// A key for key switching.
 pub struct SwitchKey {
     seed: Seed,
-    /// For each prime, both halves of all digits as [`primer_he::kernel::inner`] reads them.
+    /// For each prime, both halves of all digits as [`primer_lattice::kernel::inner`] reads them.
     interleaved: Aligned,
 }
 
@@ -199,7 +199,7 @@ impl EvaluationKeys {
         rotations: impl IntoIterator<Item = (i32, SwitchKey)>,
     ) -> Self {
         let n = params.degree();
-        let map = |steps| Automorphism::new(n, Slots::rotation(n, steps));
+        let map = |steps| Automorphism::new(n, rotation(n, steps));
         Self {
             params: params.clone(),
             product,

@@ -1,25 +1,29 @@
-//! Parameters: ring degree, the chain of primes with its scales, and the line below which nothing is accepted.
+//! Parameters: ring degree, the chain of primes with its scales, and the line below which nothing
+//! is accepted.
 //!
-//! A ciphertext at level `l` lives modulo the first `l + 2` data primes: every product costs one prime, and two are
-//! left at the end, so that results may be much larger than 1. Key switching cuts a ciphertext into a few digits of
-//! `α` primes each and works modulo the product of all data primes and `α` more (hybrid key switching; Han and Ki 2020).
+//! A ciphertext at level `l` lives modulo the first `l + 2` data primes: every product costs one
+//! prime, and two are left at the end, so that results may be much larger than 1. Key switching
+//! cuts a ciphertext into a few digits of `α` primes each and works modulo the product of all data
+//! primes and `α` more (hybrid key switching; Han and Ki 2020).
 //!
 //! # One scale for each level
-//! A fixed-point product has the product of the scales, and a rescaling divides by a prime that is only near the scale. We fix
-//! the scale of *every* ciphertext at a level: `S_(l-1) = S_l²/q_l`. Whatever is at the same level can be added; nothing
-//! has to be tracked. The recurrence doubles every deviation, so primes are chosen along the way: `q_l` is the unused
-//! one nearest to `S_l²/Δ`, which brings `S_(l-1)` back to `Δ`.
+//! A fixed-point product has the product of the scales, and a rescaling divides by a prime that is
+//! only near the scale. We fix the scale of *every* ciphertext at a level: `S_(l-1) = S_l²/q_l`.
+//! Whatever is at the same level can be added; nothing has to be tracked. The recurrence doubles
+//! every deviation, so primes are chosen along the way: `q_l` is the unused one nearest to
+//! `S_l²/Δ`, which brings `S_(l-1)` back to `Δ`.
 //!
 //! # Security
-//! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security allows at most 881
-//! bits of modulus, key-switching primes included, at degree 32,768 (HomomorphicEncryption.org) and 1,747 at 65,536.
-//! [`Params::new`] refuses anything beyond; there is no way round.
+//! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security
+//! allows at most 881 bits of modulus, key-switching primes included, at degree 32,768
+//! (HomomorphicEncryption.org) and 1,747 at 65,536. [`Params::new`] refuses anything beyond; there
+//! is no way round.
 
 use super::embedding::Embedding;
 use crate::error::FheError;
-use primer_he::ntt::Ntt;
-use primer_he::prime::{Prime, TWO_ADICITY};
-use primer_he::simd::Simd;
+use primer_lattice::ntt::Ntt;
+use primer_lattice::prime::{Prime, TWO_ADICITY};
+use primer_lattice::simd::Simd;
 use std::sync::Arc;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
@@ -27,7 +31,7 @@ pub const SECURITY_TABLE: [(usize, u32); 2] = [(32_768, 881), (65_536, 1747)];
 /// Primes that are left at level 0.
 pub const BASE: usize = 2;
 /// Most digits of key switching: what one sum of products takes.
-pub const MAX_DIGITS: usize = primer_he::kernel::inner::MAX_DIGITS;
+pub const MAX_DIGITS: usize = primer_lattice::kernel::inner::MAX_DIGITS;
 /// Most primes of a digit.
 pub const MAX_SPECIAL: usize = 15;
 
@@ -52,10 +56,12 @@ pub const fn special_primes(levels: usize, digits: usize) -> usize {
 }
 
 impl Params {
-    /// A set of the given degree for so many products one after the other, with so many digits of key switching.
+    /// A set of the given degree for so many products one after the other, with so many digits of
+    /// key switching.
     ///
     /// # Errors
-    /// [`FheError`] if the degree is unknown, a number out of range, or the modulus beyond the security table.
+    /// [`FheError`] if the degree is unknown, a number out of range, or the modulus beyond the
+    /// security table.
     pub fn new(degree: usize, levels: usize, digits: usize) -> Result<Arc<Self>, FheError> {
         let entry = SECURITY_TABLE.iter().find(|entry| entry.0 == degree);
         let limit = entry.ok_or(FheError::Degree { degree })?.1;

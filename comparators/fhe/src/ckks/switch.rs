@@ -2,13 +2,14 @@
 
 use super::keys::SwitchKey;
 use super::params::Params;
-use primer_he::kernel::{elementwise, inner::inner};
+use primer_lattice::kernel::{elementwise, inner::inner};
 
 /// Numbers given modulo some primes, ready to be taken modulo others.
 ///
-/// With `Q` the product of the primes and `x̂_j = x·(Q/q_j)^-1 mod q_j`, the number of least absolute value is
-/// `Σ x̂_j·(Q/q_j) - v·Q` with `v = round(Σ x̂_j/q_j)`: `v` is computed in floating point, which is exact enough
-/// unless a number is as good as halfway, where either answer will do.
+/// With `Q` the product of the primes and `x̂_j = x·(Q/q_j)^-1 mod q_j`, the number of least
+/// absolute value is `Σ x̂_j·(Q/q_j) - v·Q` with `v = round(Σ x̂_j/q_j)`: `v` is computed in
+/// floating point, which is exact enough unless a number is as good as halfway, where either answer
+/// will do.
 struct Lifted<'a> {
     params: &'a Params,
     from: Vec<usize>,
@@ -66,7 +67,8 @@ pub(super) struct Digits {
     values: Vec<u32>,
 }
 
-/// The prime behind place `at` of a ciphertext with so many limbs that is extended by the key-switching primes.
+/// The prime behind place `at` of a ciphertext with so many limbs that is extended by the
+/// key-switching primes.
 fn extended(params: &Params, limbs: usize, at: usize) -> usize {
     if at < limbs {
         at
@@ -105,7 +107,8 @@ impl Digits {
         Self { limbs, values }
     }
 
-    /// Both halves of what replaces the polynomial: an encryption of its product with the key's message.
+    /// Both halves of what replaces the polynomial: an encryption of its product with the key's
+    /// message.
     pub(super) fn switch(&self, params: &Params, key: &SwitchKey) -> [Vec<u32>; 2] {
         let (n, count) = (params.degree(), params.digits());
         let places = self.limbs + params.special();

@@ -6,7 +6,8 @@ use primer_garble::clear::evaluate;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// Numbers of so many bits in, one after the other, behind the zero wire; the kept bits out as one number.
+/// Numbers of so many bits in, one after the other, behind the zero wire; the kept bits out as one
+/// number.
 fn run(circuit: &Circuit, numbers: &[(i128, usize)]) -> u128 {
     let bits = numbers
         .iter()

@@ -21,7 +21,8 @@ use std::sync::Arc;
 const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
 const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
 
-/// The smallest shape that has every kind of step but the pooler, whose table takes longest to build.
+/// The smallest shape that has every kind of step but the pooler, whose table takes longest to
+/// build.
 pub fn tiny() -> Shape {
     Shape {
         head: Head::Span,

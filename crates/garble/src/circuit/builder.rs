@@ -4,15 +4,18 @@
 //! a gate with a constant or with the same input twice disappears, and a gate that already
 //! exists is not built again.
 //!
-//! Every wire is a XOR of *atoms*, the inputs and the outputs of AND gates. Atoms have random-looking
-//! 128-bit fingerprints and the fingerprint of a XOR is the XOR of theirs. Wires with equal
-//! fingerprints are one wire, however they were built, and a wire with fingerprint 0 is the constant
+//! Every wire is an XOR of *atoms*, the inputs and the outputs of AND gates. Atoms have
+//! random-looking 128-bit fingerprints and the fingerprint of an XOR is the XOR of theirs. Wires
+//! with equal fingerprints are one wire, however they were built, and a wire with fingerprint 0 is
+//! the constant
 //! 0. So no gate is garbled for what is known to be constant. (Labels that several wires or several
 //! instances have in common are no danger: the hash separates instances, `docs/garbling.md`.)
 
-use super::table::KnownTables;
+use super::division::Divided;
 use super::{Bit, Circuit, Modulus, compile};
+use foldhash::fast::FixedState;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Whose input a wire is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,9 +51,10 @@ pub struct Builder {
     pub(super) nodes: Vec<Node>,
     /// The fingerprint of every node.
     prints: Vec<u128>,
-    by_print: HashMap<u128, u32>,
-    ands: HashMap<(Bit, Bit), Bit>,
-    pub(super) tables: KnownTables,
+    by_print: HashMap<u128, u32, FixedState>,
+    ands: HashMap<(Bit, Bit), Bit, FixedState>,
+    /// Tables that were used so far; a circuit has two or three.
+    pub(super) tables: Vec<Rc<Divided>>,
     /// Exits with the number of nodes that existed before them.
     pub(super) exits: Vec<(u32, Exit)>,
     pub(super) inputs: [u32; 2],
@@ -71,9 +75,9 @@ impl Builder {
         Self {
             nodes: vec![Node::Zero],
             prints: vec![0],
-            by_print: HashMap::from([(0, 0)]),
-            ands: HashMap::new(),
-            tables: KnownTables::new(),
+            by_print: HashMap::from_iter([(0, 0)]),
+            ands: HashMap::default(),
+            tables: Vec::new(),
             exits: Vec::new(),
             inputs: [0; 2],
             modulus,
@@ -108,6 +112,9 @@ impl Builder {
 
     /// Exclusive or: free.
     pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
+        if a.as_constant().is_some() {
+            return b.flip(a.flipped());
+        }
         let print = self.prints[a.node() as usize] ^ self.prints[b.node() as usize];
         let plain = match self.by_print.get(&print) {
             Some(&id) => Bit::of_node(id),

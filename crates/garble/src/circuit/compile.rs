@@ -5,7 +5,7 @@
 //! free from its last use on.
 
 use super::builder::{Builder, Exit, Node};
-use super::{Circuit, Cost, Op, Party, Segment};
+use super::{Circuit, CircuitCost, Op, Party, Segment};
 
 /// A segment ends once it has this many AND gates or projections: 128 KiB of tables for eight
 /// instances, and a few times as many operations.
@@ -19,7 +19,7 @@ pub(super) fn compile(builder: &Builder) -> Circuit {
     let (ops, slots) = allocate(listed.ops, &listed.sources, builder.nodes.len());
     let segments = cut(&ops);
     let total = |f: fn(&Segment) -> usize| segments.iter().map(f).sum();
-    let cost = Cost {
+    let cost = CircuitCost {
         and_gates: total(|s| s.and_gates),
         xor_gates: ops.iter().map(xor_gates).sum(),
         projections: total(|s| s.projections),
@@ -49,7 +49,7 @@ const fn xor_gates(op: &Op) -> usize {
     }
 }
 
-/// How often each node is used, and whether its only use is a XOR.
+/// How often each node is used, and whether its only use is an XOR.
 struct Uses {
     count: Vec<u32>,
     by_xor: Vec<bool>,
@@ -91,7 +91,7 @@ impl Uses {
         uses
     }
 
-    /// A XOR that only feeds another XOR: it is added up there.
+    /// An XOR that only feeds another XOR: it is added up there.
     fn absorbed(&self, builder: &Builder, id: u32) -> bool {
         let i = id as usize;
         matches!(builder.nodes[i], Node::Xor(..)) && self.count[i] == 1 && self.by_xor[i]

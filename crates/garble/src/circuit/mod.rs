@@ -14,7 +14,11 @@ mod arithmetic;
 mod bit;
 mod builder;
 mod compile;
+mod division;
 mod modulus;
+mod monomials;
+#[cfg(test)]
+mod pinned;
 mod shift;
 mod table;
 
@@ -91,10 +95,10 @@ impl SegmentBytes {
 
 /// What one instance of a circuit costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
+pub struct CircuitCost {
     /// AND gates: 32 bytes each.
     pub and_gates: usize,
-    /// XOR gates (of two inputs), free but for their time.
+    /// XOR gates (of two inputs), free except for their time.
     pub xor_gates: usize,
     /// Projection gates: one element of the modulus each.
     pub projections: usize,
@@ -120,7 +124,7 @@ pub struct Circuit {
     pub(crate) segments: Vec<Segment>,
     pub(crate) slots: usize,
     modulus: Modulus,
-    cost: Cost,
+    cost: CircuitCost,
 }
 
 impl Circuit {
@@ -130,7 +134,7 @@ impl Circuit {
     }
 
     /// Its cost per instance.
-    pub const fn cost(&self) -> Cost {
+    pub const fn cost(&self) -> CircuitCost {
         self.cost
     }
 

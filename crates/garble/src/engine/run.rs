@@ -18,7 +18,8 @@
 //! A projection gate turns the labels of a bit `b` into `S + b·w` in a group: with `r0`, `r1` the
 //! hashes of the labels of colour 0 and 1 as group elements, the row is `r0 - r1 ± w` and the
 //! evaluator's value is its label's hash, plus the row if the colour is 1. The sign is that of the
-//! zero label's colour; the garbler's `S` is `r0`, or `r0 - w` if the label of colour 0 stands for 1.
+//! zero label's colour; the garbler's `S` is `r0`, or `r0 - w` if the label of colour 0 stands
+//! for 1.
 
 use super::{Engine, KEYS, Label, PROJECTIONS, Wire};
 use crate::circuit::{Circuit, LANES, Op, Segment};

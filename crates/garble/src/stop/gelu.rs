@@ -1,7 +1,7 @@
 //! GELU and ReLU.
 //!
 //! With `s` the sign and `a = x XOR s`: `2·ReLU(x) = x + a + s`. Bits of `x` and `a` leave through
-//! projections, with half a unit as the weight of the lowest where need be: `1/2` exists modulo p
+//! projections, with half a unit as the weight of the lowest where necessary: `1/2` exists modulo p
 //! and the sum is even. So ReLU costs the adder of the shares only. GELU adds the test for `a >= 4`
 //! and the table of its correction, guarded by that test.
 
@@ -33,7 +33,7 @@ pub(super) fn relu(ring_bits: u32) -> Circuit {
     b.finish()
 }
 
-/// What GELU is less than ReLU, from the magnitude.
+/// By how much GELU is below ReLU, from the magnitude.
 fn correction(b: &mut Builder, gelu: &Gelu, a: &[Bit]) -> Vec<Bit> {
     let table = &gelu.table;
     let (low, high) = a.split_at(gelu.dropped_bits() as usize + table.input_bits() as usize);

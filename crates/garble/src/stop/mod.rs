@@ -48,14 +48,14 @@ pub enum StopError {
 
 /// A circuit with the shape of its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopCircuit {
     name: &'static str,
     circuit: Circuit,
     ring_bits: u32,
     row: usize,
 }
 
-impl Stop {
+impl StopCircuit {
     /// The stop of a plan's function. `row` is the number of elements that one instance takes
     /// together: the row length of a softmax, 1 for everything else.
     ///
@@ -128,9 +128,9 @@ impl Stop {
 /// A plan's function from bits to bits: the middle of its stop, without shares in front of it and
 /// projections behind.
 ///
-/// `row` holds the signed ring values of one instance, [`Function::ring_bits`] bits each. The results are signed
-/// numbers of [`Function::output_bits`] bits, except those of softmax and of the reciprocal root: these are
-/// never negative and come without their sign, one bit less.
+/// `row` holds the signed ring values of one instance, [`Function::ring_bits`] bits each. The
+/// results are signed numbers of [`Function::output_bits`] bits, except those of softmax and of the
+/// reciprocal root: these are never negative and come without their sign, with one bit fewer.
 ///
 /// # Errors
 /// [`StopError`] if the function or the row length is not usable.

@@ -11,8 +11,8 @@
 //! `power` drops what its structure does not need. The leading bit of every table entry is 1, so it
 //! folds away. The upper two bits of the shift and the saturation together leave few cases with a
 //! result (shift by 0, 4 or 8; from 12 on nothing is left of 12 bits), coded one-hot: three AND
-//! gates for all, and then one for each bit that survives. The bits of a distance above the shift only feed
-//! one OR, computed once and used by both powers.
+//! gates for all, and then one for each bit that survives. The bits of a distance above the shift
+//! only feed one OR, computed once and used by both powers.
 
 use super::argmax::order_as_unsigned;
 use super::{SHARES, shared_row};
@@ -29,8 +29,8 @@ pub(super) fn circuit(softmax: &Softmax, row: usize) -> Circuit {
     b.finish()
 }
 
-/// The probabilities of a row of scores in bits, given to `leave` one after the other as they are made;
-/// they are not negative and have no sign.
+/// The probabilities of a row of scores in bits, given to `leave` one after the other as they are
+/// made; they are not negative and have no sign.
 pub(super) fn probabilities(
     b: &mut Builder,
     softmax: &Softmax,

@@ -1,12 +1,12 @@
 //! Runs a stop in the clear on chosen ring values, with random shares.
 
 use primer_garble::clear::{CLEAR_LANES, Clear, evaluate};
-use primer_garble::stop::Stop;
+use primer_garble::stop::StopCircuit;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
 /// One word for each input bit: bit `l` belongs to instance `l`.
-pub(crate) fn words(stop: &Stop, shares: &[Vec<u64>]) -> Vec<u64> {
+pub(crate) fn words(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<u64> {
     let m = stop.ring_bits() as usize;
     let mut words = vec![0; m * stop.row()];
     for (l, instance) in shares.iter().enumerate() {
@@ -20,7 +20,7 @@ pub(crate) fn words(stop: &Stop, shares: &[Vec<u64>]) -> Vec<u64> {
 }
 
 /// Random shares of signed ring values: the server's and the client's.
-pub(crate) fn share(stop: &Stop, values: &[i64], prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
+pub(crate) fn share(stop: &StopCircuit, values: &[i64], prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
     let mask = (1u64 << stop.ring_bits()) - 1;
     values
         .iter()
@@ -33,7 +33,7 @@ pub(crate) fn share(stop: &Stop, values: &[i64], prg: &mut Prg) -> (Vec<u64>, Ve
 
 /// Evaluates up to 64 instances, each a row of values.
 #[allow(dead_code)]
-pub(crate) fn clear(stop: &Stop, instances: &[Vec<i64>], prg: &mut Prg) -> Clear {
+pub(crate) fn clear(stop: &StopCircuit, instances: &[Vec<i64>], prg: &mut Prg) -> Clear {
     assert!(instances.len() <= CLEAR_LANES);
     let (server, client): (Vec<_>, Vec<_>) =
         instances.iter().map(|row| share(stop, row, prg)).unzip();
@@ -42,6 +42,6 @@ pub(crate) fn clear(stop: &Stop, instances: &[Vec<i64>], prg: &mut Prg) -> Clear
 
 /// Evaluates up to 64 instances on given shares.
 #[allow(dead_code)]
-pub(crate) fn clear_shares(stop: &Stop, server: &[Vec<u64>], client: &[Vec<u64>]) -> Clear {
+pub(crate) fn clear_shares(stop: &StopCircuit, server: &[Vec<u64>], client: &[Vec<u64>]) -> Clear {
     evaluate(stop.circuit(), &words(stop, server), &words(stop, client))
 }

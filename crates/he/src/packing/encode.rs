@@ -1,18 +1,21 @@
-//! Encoding of diagonals, in two steps: coefficients modulo p, then values modulo one prime after the other.
+//! Encoding of diagonals, in two steps: coefficients modulo p, then values modulo one prime after
+//! the other.
 //!
-//! The first step is the same for all primes; the second writes the numbers as [`crate::kernel::weighted`] reads them,
-//! for one prime only, so that they are still in a cache when they are used.
+//! The first step is the same for all primes; the second writes the numbers as
+//! [`primer_lattice::kernel::weighted`] reads them, for one prime only, so that they are still in a
+//! cache when they are used.
 
 use crate::folded::{FoldedNtt, FoldedSlots};
-use crate::kernel::elementwise;
-use crate::kernel::weighted::Runs;
 use crate::packing::layout::Layout;
 use crate::packing::weights::{PreparedPart, PreparedWeights, runs};
 use crate::params::Params;
-use crate::simd::Simd;
+use primer_lattice::kernel::elementwise;
+use primer_lattice::kernel::weighted::Runs;
+use primer_lattice::simd::Simd;
 use zeroize::Zeroize;
 
-/// The diagonals of a group of inputs by coefficients: `[output, giant][input, baby][period]`, in two parts.
+/// The diagonals of a group of inputs by coefficients: `[output, giant][input, baby][period]`, in
+/// two parts.
 #[derive(Default)]
 pub(crate) struct Coefficients {
     low: Vec<u32>,
@@ -116,7 +119,8 @@ impl Encoder {
         coefficients.empty.len() * self.period
     }
 
-    /// Writes the values modulo prime `j`: `[kernel group][output, giant][input, baby][…]`, with `terms` inputs and babies.
+    /// Writes the values modulo prime `j`: `[kernel group][output, giant][input, baby][…]`, with
+    /// `terms` inputs and babies.
     pub(crate) fn modulo(
         &mut self,
         j: usize,
@@ -145,7 +149,8 @@ impl Encoder {
         }
     }
 
-    /// Copies a tile of baby steps, the first of which is diagonal `first` of all, to where the kernel reads it.
+    /// Copies a tile of baby steps, the first of which is diagonal `first` of all, to where the
+    /// kernel reads it.
     fn place(&self, first: usize, diagonals: usize, terms: usize, out: &mut [u32]) {
         let (per, groups, period) = (self.runs.per_block(), self.runs.groups(), self.period);
         let baby = self.tile.len() / period;

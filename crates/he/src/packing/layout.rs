@@ -1,12 +1,13 @@
 //! Layouts: which slot holds which feature of which token.
 //!
-//! A ciphertext has two rows of `N/2` slots. A row is cut into *cells* of `period` slots; a cell holds
-//! consecutive features of one token (a *chunk* of its columns), the rest of the cell is unused.
+//! A ciphertext has two rows of `N/2` slots. A row is cut into *cells* of `period` slots; a cell
+//! holds consecutive features of one token (a *chunk* of its columns), the rest of the cell is
+//! unused.
 //!
 //! * **Tokens-first**: each of the `T` cells of a ciphertext belongs to another token, so one
-//!   ciphertext holds one chunk of all tokens. `T` is the number of tokens rounded up to a power
-//!   of two, and the period is `N/T`. More than 256 tokens are cut into runs of that many, each with its own
-//!   ciphertexts.
+//!   ciphertext holds one chunk of all tokens. `T` is the number of tokens rounded up to a power of
+//!   two, and the period is `N/T`. More than 256 tokens are cut into runs of that many, each with
+//!   its own ciphertexts.
 //! * **Features-first**: all cells hold the same chunk of one token, so each token has its own
 //!   ciphertexts. The period is the width of the model rounded up to a power of two (`N/2` at
 //!   most), so that one token's features fill a ciphertext; wider matrices take several.
@@ -14,9 +15,9 @@
 //! In both, weights do not depend on the cell: they are periodic along the rows and equal in both
 //! rows, which makes them polynomials of a small subring ([`crate::packing::weights`]).
 //!
-//! A rotation by `r` brings feature `f + r` to where feature `f` was. Features-first cells are copies, so
-//! the rotation is cyclic and `period` diagonals of the matrix do. In tokens-first a rotation
-//! carries the features that leave a cell into the neighbour's; there, diagonals `r` and
+//! A rotation by `r` brings feature `f + r` to where feature `f` was. Features-first cells are
+//! copies, so the rotation is cyclic and `period` diagonals of the matrix do. In tokens-first a
+//! rotation carries the features that leave a cell into the neighbour's; there, diagonals `r` and
 //! `r - period` complete each other, and about `2·period` do.
 
 use crate::error::HeError;
@@ -33,7 +34,7 @@ const MAX_TOKENS: usize = 1 << 16;
 
 /// The two packings of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
+pub(crate) enum Packing {
     /// One token's features fill a ciphertext.
     FeaturesFirst,
     /// One feature of all tokens, then the next.
@@ -42,7 +43,7 @@ pub enum Packing {
 
 /// Where matrices of a number of tokens lie in slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     packing: Packing,
     row: usize,
     tokens: usize,
@@ -54,7 +55,7 @@ impl Layout {
     ///
     /// # Errors
     /// If there are no tokens or more than 65,536.
-    pub fn tokens_first(params: &Params, tokens: usize) -> Result<Self, HeError> {
+    pub(crate) fn tokens_first(params: &Params, tokens: usize) -> Result<Self, HeError> {
         in_range("number of tokens", tokens, MAX_TOKENS)?;
         let cells = tokens
             .next_power_of_two()
@@ -67,11 +68,16 @@ impl Layout {
         })
     }
 
-    /// The features-first layout for a model of `width` features: the narrower side of its matrices.
+    /// The features-first layout for a model of `width` features: the narrower side of its
+    /// matrices.
     ///
     /// # Errors
     /// If there are no tokens or no columns.
-    pub fn features_first(params: &Params, tokens: usize, width: usize) -> Result<Self, HeError> {
+    pub(crate) fn features_first(
+        params: &Params,
+        tokens: usize,
+        width: usize,
+    ) -> Result<Self, HeError> {
         in_range("number of tokens", tokens, MAX_TOKENS)?;
         in_range("width", width, 1 << 24)?;
         Ok(Self {
@@ -83,22 +89,22 @@ impl Layout {
     }
 
     /// Which packing.
-    pub fn packing(&self) -> Packing {
+    pub(crate) fn packing(&self) -> Packing {
         self.packing
     }
 
     /// Number of tokens.
-    pub fn tokens(&self) -> usize {
+    pub(crate) fn tokens(&self) -> usize {
         self.tokens
     }
 
     /// Slots of a cell.
-    pub fn period(&self) -> usize {
+    pub(crate) fn period(&self) -> usize {
         self.period
     }
 
     /// Cells of a ciphertext.
-    pub fn cells(&self) -> usize {
+    pub(crate) fn cells(&self) -> usize {
         2 * self.row / self.period
     }
 
@@ -130,7 +136,7 @@ impl Layout {
     }
 
     /// Baby steps: rotations of the inputs, 0 among them.
-    pub fn baby_steps(&self) -> usize {
+    pub(crate) fn baby_steps(&self) -> usize {
         let diagonals = match self.packing {
             Packing::TokensFirst => 2 * self.period,
             Packing::FeaturesFirst => self.period,
@@ -174,181 +180,12 @@ impl Layout {
     }
 
     /// Every rotation that products in this layout use: what the client makes keys for.
-    pub fn rotations(&self) -> Vec<i32> {
+    pub(crate) fn rotations(&self) -> Vec<i32> {
         let baby = self.baby_steps() as i32;
         let giants = self.giant_steps(self.period, self.period);
         (1..baby)
             .chain(giants.filter(|&g| g != 0).map(|g| g * baby))
             .collect()
-    }
-}
-
-/// Columns of a matrix cut into the chunks that ciphertexts hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunks {
-    columns: Vec<Range<usize>>,
-}
-
-impl Chunks {
-    /// `cols` columns in the fewest chunks, all about as wide: narrow chunks have fewer diagonals.
-    pub fn even(layout: &Layout, cols: usize) -> Self {
-        let count = cols.div_ceil(layout.period).max(1);
-        let width = cols.div_ceil(count);
-        let columns = (0..count)
-            .map(|i| (i * width).min(cols)..((i + 1) * width).min(cols))
-            .filter(|r| !r.is_empty())
-            .collect();
-        Self { columns }
-    }
-
-    /// `blocks` groups of `cols` columns, `together` groups in a chunk.
-    fn grouped(blocks: usize, cols: usize, together: usize) -> Self {
-        let columns = (0..blocks)
-            .step_by(together)
-            .map(|b| b * cols..(b + together).min(blocks) * cols)
-            .collect();
-        Self { columns }
-    }
-
-    /// `blocks` groups of `cols` columns, each in chunks of its own.
-    fn separate(layout: &Layout, blocks: usize, cols: usize) -> Self {
-        let one = Self::even(layout, cols);
-        let columns = (0..blocks)
-            .flat_map(|b| {
-                one.columns
-                    .iter()
-                    .map(move |r| b * cols + r.start..b * cols + r.end)
-            })
-            .collect();
-        Self { columns }
-    }
-
-    /// Number of chunks.
-    pub fn len(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.columns.is_empty()
-    }
-
-    /// The columns of one chunk.
-    pub fn columns(&self, i: usize) -> Range<usize> {
-        self.columns[i].clone()
-    }
-
-    /// Columns in all.
-    pub fn total(&self) -> usize {
-        self.columns.last().map_or(0, |r| r.end)
-    }
-
-    /// Fails unless columns are cut in the same way.
-    pub(crate) fn agree(&self, other: &Self) -> Result<(), HeError> {
-        crate::error::agree("columns of the input", self.total(), other.total())?;
-        crate::error::agree("chunks of the input", self.len(), other.len())?;
-        for (ours, theirs) in self.columns.iter().zip(&other.columns) {
-            crate::error::agree("end of a chunk of the input", ours.end, theirs.end)?;
-        }
-        Ok(())
-    }
-
-    /// The widest chunk of some.
-    pub(crate) fn widest(&self, chunks: Range<usize>) -> usize {
-        self.columns[chunks]
-            .iter()
-            .map(Range::len)
-            .max()
-            .unwrap_or(0)
-    }
-}
-
-/// The shape of a weight matrix: `blocks` matrices along the diagonal, one for a dense matrix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// Blocks along the diagonal (heads).
-    pub blocks: usize,
-    /// Rows of a block: columns of the input that it reads.
-    pub inputs: usize,
-    /// Columns of a block: columns of the output that it writes.
-    pub outputs: usize,
-}
-
-/// Chunks that belong together: each output chunk is a sum over all input chunks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) inputs: Range<usize>,
-    pub(crate) outputs: Range<usize>,
-}
-
-impl Shape {
-    /// A dense matrix.
-    pub const fn dense(inputs: usize, outputs: usize) -> Self {
-        Self {
-            blocks: 1,
-            inputs,
-            outputs,
-        }
-    }
-
-    /// Equal blocks along the diagonal.
-    pub const fn blocks(blocks: usize, inputs: usize, outputs: usize) -> Self {
-        Self {
-            blocks,
-            inputs,
-            outputs,
-        }
-    }
-
-    /// Blocks that share a chunk, if they fit one.
-    fn together(&self, layout: &Layout) -> usize {
-        layout.period / self.inputs.max(self.outputs).max(1)
-    }
-
-    /// How the columns of the input are cut.
-    pub fn input_chunks(&self, layout: &Layout) -> Chunks {
-        self.chunks(layout, self.inputs)
-    }
-
-    /// How the columns of the output are cut.
-    pub fn output_chunks(&self, layout: &Layout) -> Chunks {
-        self.chunks(layout, self.outputs)
-    }
-
-    fn chunks(&self, layout: &Layout, cols: usize) -> Chunks {
-        match self.together(layout) {
-            _ if self.blocks == 1 => Chunks::even(layout, cols),
-            0 => Chunks::separate(layout, self.blocks, cols),
-            together => Chunks::grouped(self.blocks, cols, together),
-        }
-    }
-
-    pub(crate) fn parts(&self, layout: &Layout) -> Vec<Part> {
-        let (inputs, outputs) = (
-            self.input_chunks(layout).len(),
-            self.output_chunks(layout).len(),
-        );
-        let parts = if self.blocks > 1 && self.together(layout) > 0 {
-            inputs
-        } else {
-            self.blocks
-        };
-        let (ins, outs) = (inputs / parts, outputs / parts);
-        (0..parts)
-            .map(|i| Part {
-                inputs: i * ins..(i + 1) * ins,
-                outputs: i * outs..(i + 1) * outs,
-            })
-            .collect()
-    }
-
-    /// The block entry at an input and an output column of the whole matrix: block, row, column.
-    pub(crate) fn entry(&self, input: usize, output: usize) -> Option<(usize, usize, usize)> {
-        if self.blocks == 1 {
-            return Some((0, input, output));
-        }
-        let (block, row) = (input / self.inputs, input % self.inputs);
-        (output / self.outputs == block).then(|| (block, row, output % self.outputs))
     }
 }
 
@@ -363,6 +200,7 @@ pub(crate) fn in_range(what: &'static str, value: usize, max: usize) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packing::chunks::{BlockShape, Chunks};
 
     #[test]
     fn bert_base_shapes() {
@@ -374,19 +212,19 @@ mod tests {
         );
         assert_eq!(layout.giant_steps(256, 256), -8..8);
         assert_eq!(layout.rotations().len(), 31 + 15);
-        let shape = Shape::dense(768, 3072);
+        let shape = BlockShape::dense(768, 3072);
         assert_eq!(shape.input_chunks(&layout).len(), 3);
         assert_eq!(shape.output_chunks(&layout).len(), 12);
         assert_eq!(Chunks::even(&layout, 30522).len(), 120);
         assert_eq!(Chunks::even(&layout, 384).columns(1), 192..384);
         // Heads of attention share chunks: four of 64 columns.
-        let heads = Shape::blocks(12, 64, 30);
+        let heads = BlockShape::blocks(12, 64, 30);
         assert_eq!(heads.input_chunks(&layout), Chunks::even(&layout, 768));
         assert_eq!(heads.output_chunks(&layout).columns(1), 120..240);
         assert_eq!(heads.parts(&layout).len(), 3);
         // At 128 tokens a head is wider than a cell.
         let wide = Layout::tokens_first(&params, 128).unwrap();
-        let heads = Shape::blocks(12, 64, 128);
+        let heads = BlockShape::blocks(12, 64, 128);
         assert_eq!(heads.parts(&wide).len(), 12);
         assert_eq!(heads.output_chunks(&wide).len(), 24);
         let features = Layout::features_first(&params, 30, 768).unwrap();

@@ -4,7 +4,8 @@ use crate::answer::Answer;
 use crate::ciphertext::SeededCiphertext;
 use crate::error::{HeError, agree};
 use crate::keys::SecretKey;
-use crate::packing::layout::{Chunks, Layout};
+use crate::packing::chunks::Chunks;
+use crate::packing::layout::Layout;
 use crate::params::Params;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
@@ -12,7 +13,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 /// A matrix of residues modulo p, one row per token, encrypted by the client.
-pub struct EncryptedMatrix {
+pub(crate) struct EncryptedMatrix {
     pub(crate) layout: Layout,
     pub(crate) chunks: Chunks,
     /// For each run of the layout, one ciphertext for each chunk.
@@ -24,7 +25,7 @@ impl EncryptedMatrix {
     ///
     /// # Errors
     /// If the matrix does not have the layout's tokens or the chunks' columns.
-    pub fn encrypt(
+    pub(crate) fn encrypt(
         secret: &SecretKey,
         layout: &Layout,
         chunks: &Chunks,
@@ -64,18 +65,27 @@ impl EncryptedMatrix {
     }
 
     /// Ciphertexts of a matrix.
-    pub fn count(layout: &Layout, chunks: &Chunks) -> usize {
+    pub(crate) fn count(layout: &Layout, chunks: &Chunks) -> usize {
         layout.runs() * chunks.len()
     }
+}
 
-    /// The layout.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
+/// Ciphertexts, and where the entries of a matrix lie in them: what products read.
+#[derive(Clone, Copy)]
+pub(crate) struct Ciphertexts<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) chunks: &'a Chunks,
+    /// For each run of the layout, one for each chunk.
+    pub(crate) list: &'a [SeededCiphertext],
+}
 
-    /// How columns are cut.
-    pub fn chunks(&self) -> &Chunks {
-        &self.chunks
+impl<'a> From<&'a EncryptedMatrix> for Ciphertexts<'a> {
+    fn from(matrix: &'a EncryptedMatrix) -> Self {
+        Self {
+            layout: &matrix.layout,
+            chunks: &matrix.chunks,
+            list: &matrix.ciphertexts,
+        }
     }
 }
 
@@ -90,7 +100,7 @@ fn copies(layout: &Layout, token: usize) -> impl Iterator<Item = usize> + use<> 
 }
 
 /// The server's answer to a product.
-pub struct EncryptedAnswer {
+pub(crate) struct EncryptedAnswer {
     pub(crate) layout: Layout,
     pub(crate) chunks: Chunks,
     pub(crate) answers: Vec<Answer>,
@@ -101,7 +111,7 @@ impl EncryptedAnswer {
     ///
     /// # Errors
     /// If noise exceeds its bound: wrong key or damaged data.
-    pub fn decrypt(&self, secret: &SecretKey) -> Result<Matrix<u64>, HeError> {
+    pub(crate) fn decrypt(&self, secret: &SecretKey) -> Result<Matrix<u64>, HeError> {
         let mut out = Matrix::zeros(self.layout.tokens(), self.chunks.total());
         for (index, answer) in self.answers.iter().enumerate() {
             let slots = answer.decrypt_slots(secret, index)?;
@@ -112,23 +122,6 @@ impl EncryptedAnswer {
             }
         }
         Ok(out)
-    }
-
-    /// The layout.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// How columns are cut.
-    pub fn chunks(&self) -> &Chunks {
-        &self.chunks
-    }
-}
-
-impl EncryptedAnswer {
-    /// The ciphertexts.
-    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
-        self.answers.iter()
     }
 }
 

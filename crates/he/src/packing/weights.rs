@@ -2,22 +2,24 @@
 //!
 //! Diagonal `r` of a chunk pair has at feature `f` the weight from input feature `f + r` to output
 //! feature `f`. It is periodic along the rows and the same in both, so as a polynomial it lives in
-//! the subring of `X^(N/2·period)` and is fixed by `X -> X^-1`: `period` coefficients and, for each prime, `period`
-//! values, 1/32 of a whole transform for 30 tokens (`folded`).
+//! the subring of `X^(N/2·period)` and is fixed by `X -> X^-1`: `period` coefficients and, for each
+//! prime, `period` values, 1/32 of a whole transform for 30 tokens (`folded`).
 //!
-//! Baby-step giant-step: `r = g·B + b`. The product is `Σ_g rot_gB(Σ_b w_gb ⊙ rot_b(x))` with `w_gb` the
-//! diagonal rotated back by `gB`. The outer sum's rotations are the giant steps.
+//! Baby-step giant-step: `r = g·B + b`. The product is `Σ_g rot_gB(Σ_b w_gb ⊙ rot_b(x))` with
+//! `w_gb` the diagonal rotated back by `gB`. The outer sum's rotations are the giant steps.
 //!
-//! Values of all primes take `4·(L+1)·period` bytes a diagonal: 33 MB for 768×768 and 30 tokens, 1.3 GB for the embedding.
-//! Where that does not fit, [`PreparedWeights::streamed`] keeps the matrix itself (two bytes a weight) and encodes each group
-//! when it is used (`encode`), which makes a product 1.4 to 1.9 times as long.
+//! Values of all primes take `4·(L+1)·period` bytes a diagonal: 33 MB for 768×768 and 30 tokens,
+//! 1.3 GB for the embedding. Where that does not fit, [`PreparedWeights::streamed`] keeps the
+//! matrix itself (two bytes a weight) and encodes each group when it is used (`encode`), which
+//! makes a product 1.4 to 1.9 times as long.
 
 use crate::error::{HeError, agree};
-use crate::kernel::weighted::Runs;
 use crate::noise;
+use crate::packing::chunks::{BlockShape, Chunks, Part};
 use crate::packing::encode::{Coefficients, Encoder};
-use crate::packing::layout::{Chunks, Layout, Packing, Part, Shape, in_range};
+use crate::packing::layout::{Layout, in_range};
 use crate::params::Params;
+use primer_lattice::kernel::weighted::Runs;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use std::ops::Range;
@@ -29,10 +31,10 @@ use zeroize::Zeroize;
 const GROUP_TERMS: usize = 128;
 
 /// A weight matrix ready for products in one layout.
-pub struct PreparedWeights {
+pub(crate) struct PreparedWeights {
     pub(crate) params: Arc<Params>,
     pub(crate) layout: Layout,
-    pub(crate) shape: Shape,
+    pub(crate) shape: BlockShape,
     pub(crate) inputs: Chunks,
     pub(crate) outputs: Chunks,
     pub(crate) parts: Vec<PreparedPart>,
@@ -70,12 +72,12 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the noise of the product would not fit.
-    pub fn dense(
+    pub(crate) fn dense(
         params: &Arc<Params>,
         layout: &Layout,
         weights: &Matrix<i16>,
     ) -> Result<Self, HeError> {
-        let shape = Shape::dense(weights.rows(), weights.cols());
+        let shape = BlockShape::dense(weights.rows(), weights.cols());
         Self::new(params, layout, shape, |_, r, c| residue(weights, r, c))
     }
 
@@ -83,12 +85,12 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the noise of the product would not fit.
-    pub fn streamed(
+    pub(crate) fn streamed(
         params: &Arc<Params>,
         layout: &Layout,
         weights: Matrix<i16>,
     ) -> Result<Self, HeError> {
-        let shape = Shape::dense(weights.rows(), weights.cols());
+        let shape = BlockShape::dense(weights.rows(), weights.cols());
         let mut prepared = Self::plan(params, layout, shape)?;
         prepared.stored = Stored::Matrix(weights);
         Ok(prepared)
@@ -98,10 +100,10 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the shape is empty or the noise of the product would not fit.
-    pub fn dense_bytes(
+    pub(crate) fn dense_bytes(
         params: &Arc<Params>,
         layout: &Layout,
-        shape: Shape,
+        shape: BlockShape,
     ) -> Result<usize, HeError> {
         let plan = Self::plan(params, layout, shape)?;
         let diagonals = plan.parts.iter().map(|part| {
@@ -116,7 +118,7 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the blocks differ in shape or the noise of the product would not fit.
-    pub fn blocks(
+    pub(crate) fn blocks(
         params: &Arc<Params>,
         layout: &Layout,
         blocks: &[Matrix<u64>],
@@ -130,7 +132,7 @@ impl PreparedWeights {
             agree("rows of the blocks", block.rows(), first.rows())?;
             agree("columns of the blocks", block.cols(), first.cols())?;
         }
-        let shape = Shape::blocks(blocks.len(), first.rows(), first.cols());
+        let shape = BlockShape::blocks(blocks.len(), first.rows(), first.cols());
         Self::new(params, layout, shape, |b, r, c| blocks[b].get(r, c))
     }
 
@@ -138,10 +140,10 @@ impl PreparedWeights {
     ///
     /// # Errors
     /// If the shape is empty or the noise of the product would not fit.
-    pub fn new(
+    pub(crate) fn new(
         params: &Arc<Params>,
         layout: &Layout,
-        shape: Shape,
+        shape: BlockShape,
         weight: impl Fn(usize, usize, usize) -> u64,
     ) -> Result<Self, HeError> {
         let mut prepared = Self::plan(params, layout, shape)?;
@@ -167,7 +169,11 @@ impl PreparedWeights {
     }
 
     /// The structure of a product, with its noise checked and no weights yet.
-    fn plan(params: &Arc<Params>, layout: &Layout, shape: Shape) -> Result<Self, HeError> {
+    pub(crate) fn plan(
+        params: &Arc<Params>,
+        layout: &Layout,
+        shape: BlockShape,
+    ) -> Result<Self, HeError> {
         in_range("number of blocks", shape.blocks, 1 << 16)?;
         in_range("rows of a block", shape.inputs, 1 << 24)?;
         in_range("columns of a block", shape.outputs, 1 << 24)?;
@@ -205,7 +211,7 @@ impl PreparedWeights {
     }
 
     /// Bytes of the prepared form.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         match &self.stored {
             Stored::Values(parts) => 4 * parts.iter().flatten().map(Vec::len).sum::<usize>(),
             Stored::Matrix(matrix) => 2 * matrix.data().len(),
@@ -213,17 +219,12 @@ impl PreparedWeights {
     }
 
     /// The worst-case noise of a product, at all data primes.
-    pub fn noise(&self) -> f64 {
+    pub(crate) fn noise(&self) -> f64 {
         self.noise
     }
 
-    /// The shape.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
     /// How inputs have to be cut: what the client encrypts by.
-    pub fn input_chunks(&self) -> &Chunks {
+    pub(crate) fn input_chunks(&self) -> &Chunks {
         &self.inputs
     }
 }
@@ -244,13 +245,4 @@ fn bound(params: &Params, layout: &Layout, part: &Part, giants: usize) -> f64 {
 /// How the kernel sees weights of a layout.
 pub(crate) fn runs(params: &Params, layout: &Layout) -> Runs {
     Runs::new(params.degree(), params.degree() / (2 * layout.period()))
-}
-
-/// Rotations of a direct product, without baby and giant steps, for each input ciphertext: one for
-/// each diagonal that is not the main one. This is the count of the paper's claim.
-pub fn direct_rotations(layout: &Layout, width_in: usize, width_out: usize) -> usize {
-    match layout.packing() {
-        Packing::TokensFirst => width_in + width_out - 2,
-        Packing::FeaturesFirst => layout.period() - 1,
-    }
 }

@@ -1,58 +1,203 @@
-//! A client and a server in one thread, and the products by hand.
+//! Both parties of a session, in one thread and through bytes; and relations by hand.
 #![allow(dead_code)] // Each test file uses its own part.
 
-use primer_he::evaluate::Evaluator;
-use primer_he::keys::{GaloisKeys, PublicKey, SecretKey};
-use primer_he::packing::layout::Layout;
-use primer_he::params::Params;
+use primer_he::error::HeError;
+use primer_he::product::{
+    ClientKeys, EncodedWeights, KeyKind, KeyNeeds, Method, Operand, Product, Relation, ServerKeys,
+    Weights,
+};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use rand_core::Rng;
-use std::sync::Arc;
 
-pub(crate) struct Pair {
-    pub(crate) params: Arc<Params>,
-    pub(crate) secret: SecretKey,
-    pub(crate) server: Evaluator,
+pub(crate) struct Session {
+    pub(crate) client: ClientKeys,
+    pub(crate) server: ServerKeys,
     pub(crate) rng: Prg,
 }
 
-pub(crate) fn pair(layout: &Layout, seed: u8) -> Pair {
-    let params = Params::products();
-    let mut rng = Prg::new(&[seed; 16]);
-    let secret = SecretKey::generate(&params, &mut rng);
-    let public = PublicKey::generate(&secret, &mut rng);
-    let galois = GaloisKeys::generate(&secret, layout.rotations(), &mut rng);
-    // Through the wire, as in a session.
-    let public = PublicKey::from_bytes(&params, &public.to_bytes()).unwrap();
-    let galois = GaloisKeys::from_bytes(&params, &galois.to_bytes()).unwrap();
-    Pair {
-        server: Evaluator::new(public, galois).unwrap(),
-        params,
-        secret,
-        rng,
-    }
+/// The messages that a client publishes.
+pub(crate) fn published(client: &ClientKeys, rng: &mut Prg) -> Vec<(KeyKind, Vec<u8>)> {
+    let mut messages = Vec::new();
+    let send = |kind, bytes: &[u8]| {
+        messages.push((kind, bytes.to_vec()));
+        Ok::<_, HeError>(())
+    };
+    client.publish(rng, send).unwrap();
+    messages
 }
 
-pub(crate) fn residues(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<u64> {
-    Matrix::from_fn(rows, cols, |_, _| modulus::random(rng))
-}
-
-pub(crate) fn weights(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i16> {
-    Matrix::from_fn(rows, cols, |_, _| (rng.next_u32() as i16) >> 1)
-}
-
-/// `x·w + mask` modulo p.
-pub(crate) fn product(x: &Matrix<u64>, w: &Matrix<u64>, mask: &Matrix<u64>) -> Matrix<u64> {
-    Matrix::from_fn(x.rows(), w.cols(), |t, o| {
-        let sum = (0..w.rows()).fold(0, |acc, i| {
-            acc + u128::from(modulus::mul(x.get(t, i), w.get(i, o)))
-        });
-        modulus::add(modulus::reduce_wide(sum), mask.get(t, o))
+/// A server that is told such messages, of the announced kind and length.
+pub(crate) fn receive(
+    needs: &KeyNeeds,
+    messages: Vec<(KeyKind, Vec<u8>)>,
+) -> Result<ServerKeys, HeError> {
+    let mut messages = messages.into_iter();
+    ServerKeys::receive(needs, |kind, _| {
+        let (sent, bytes) = messages.next().expect("a message is left");
+        assert_eq!(sent, kind);
+        Ok(bytes)
     })
 }
 
-pub(crate) fn signed(w: &Matrix<i16>) -> Matrix<u64> {
-    w.map(|&v| modulus::from_signed(v.into()))
+impl Session {
+    pub(crate) fn new(needs: &KeyNeeds, seed: u8) -> Self {
+        let mut rng = Prg::new(&[seed; 16]);
+        let client = ClientKeys::generate(needs, &mut rng);
+        let messages = published(&client, &mut rng);
+        let lengths = needs.sets().iter().flat_map(|set| {
+            let public = (KeyKind::Public, set.public_len());
+            let rotations = set.rotations_len().map(|len| (KeyKind::Rotations, len));
+            std::iter::once(public).chain(rotations)
+        });
+        let sent = messages.iter().map(|(kind, m)| (*kind, m.len() as u64));
+        assert!(lengths.eq(sent));
+        Self {
+            server: receive(needs, messages).unwrap(),
+            client,
+            rng,
+        }
+    }
+
+    /// One product from values to the decrypted answer.
+    pub(crate) fn run(
+        &mut self,
+        product: &Product,
+        values: &[Matrix<u64>],
+        weights: &EncodedWeights,
+        mask: &Matrix<u64>,
+    ) -> Matrix<u64> {
+        let answer = self.answer(product, values, weights, mask).unwrap();
+        assert_eq!(answer.len() as u64, product.answer_len());
+        product.decrypt(&self.client, &answer).unwrap()
+    }
+
+    /// The same up to the answer's bytes.
+    pub(crate) fn answer(
+        &mut self,
+        product: &Product,
+        values: &[Matrix<u64>],
+        weights: &EncodedWeights,
+        mask: &Matrix<u64>,
+    ) -> Result<Vec<u8>, HeError> {
+        let queries = product.queries().iter().zip(values).map(|(query, value)| {
+            let bytes = query.encrypt(&self.client, value, &mut self.rng)?;
+            assert_eq!(bytes.len() as u64, query.wire_len());
+            query.read(&bytes)
+        });
+        let queries = queries.collect::<Result<Vec<_>, _>>()?;
+        let queries: Vec<_> = queries.iter().collect();
+        product.answer(&mut self.server, &queries, weights, mask, &mut self.rng)
+    }
+}
+
+/// A dense product, tokens-first.
+pub(crate) fn dense(rows: usize, inputs: usize, outputs: usize) -> Product {
+    let relation = Relation::Dense {
+        rows,
+        inputs,
+        outputs,
+    };
+    Product::new(&Method::tokens_first(), relation).unwrap()
+}
+
+pub(crate) fn residues(rng: &mut Prg, (rows, cols): (usize, usize)) -> Matrix<u64> {
+    Matrix::from_fn(rows, cols, |_, _| modulus::random(rng))
+}
+
+/// Sizes of the client's matrices. A dense product reads the first rows of a larger one.
+pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
+    match *relation {
+        Relation::Dense { rows, inputs, .. } => vec![(rows + 2, inputs)],
+        Relation::Centred { rows, cols } | Relation::RowSums { rows, cols } => vec![(rows, cols)],
+        Relation::Heads {
+            heads,
+            operand,
+            rows,
+            inputs,
+            ..
+        } => vec![match operand {
+            Operand::Columns => (rows, heads * inputs),
+            Operand::Rows => (heads * rows, inputs),
+            Operand::Turned => (inputs, heads * rows),
+        }],
+        Relation::ScaledRows { rows, cols } => vec![(rows, cols), (rows, 1)],
+    }
+}
+
+/// Sizes of the server's matrices.
+pub(crate) fn weight_sizes(relation: &Relation) -> Vec<(usize, usize)> {
+    match *relation {
+        Relation::Dense {
+            inputs, outputs, ..
+        } => vec![(inputs, outputs)],
+        Relation::Centred { cols, .. } => vec![(1, cols); 2],
+        Relation::Heads {
+            heads,
+            inputs,
+            outputs,
+            ..
+        } => vec![(inputs, outputs); heads],
+        Relation::RowSums { rows, cols } => vec![(rows, cols)],
+        Relation::ScaledRows { rows, cols } => vec![(rows, cols); 2],
+    }
+}
+
+pub(crate) fn weights<'a>(relation: &Relation, matrices: &'a [Matrix<u64>]) -> Weights<'a> {
+    match relation {
+        Relation::Dense { .. } => Weights::Dense(&matrices[0]),
+        Relation::Centred { .. } => Weights::Centred {
+            gain: matrices[0].data(),
+            mean: matrices[1].data(),
+        },
+        Relation::Heads { .. } => Weights::Heads(matrices),
+        Relation::RowSums { .. } => Weights::RowSums(&matrices[0]),
+        Relation::ScaledRows { .. } => Weights::ScaledRows {
+            u: &matrices[0],
+            v: &matrices[1],
+        },
+    }
+}
+
+/// One entry of a relation, by its definition.
+pub(crate) fn schoolbook(
+    relation: &Relation,
+    x: &[Matrix<u64>],
+    w: &[Matrix<u64>],
+    t: usize,
+    j: usize,
+) -> u64 {
+    let sum = |count: usize, term: &dyn Fn(usize) -> (u64, u64)| {
+        (0..count).fold(0, |acc, i| {
+            let (a, b) = term(i);
+            modulus::add(acc, modulus::mul(a, b))
+        })
+    };
+    match *relation {
+        Relation::Dense { inputs, .. } => sum(inputs, &|i| (x[0].get(t, i), w[0].get(i, j))),
+        Relation::Centred { cols, .. } => {
+            let mean = sum(cols, &|i| (w[1].get(0, i), x[0].get(t, i)));
+            modulus::sub(modulus::mul(w[0].get(0, j), x[0].get(t, j)), mean)
+        }
+        Relation::Heads {
+            operand,
+            rows,
+            inputs,
+            outputs,
+            ..
+        } => {
+            let h = j / outputs;
+            let entry = |i: usize| match operand {
+                Operand::Columns => x[0].get(t, h * inputs + i),
+                Operand::Rows => x[0].get(h * rows + t, i),
+                Operand::Turned => x[0].get(i, h * rows + t),
+            };
+            sum(inputs, &|i| (entry(i), w[h].get(i, j % outputs)))
+        }
+        Relation::RowSums { cols, .. } => sum(cols, &|i| (x[0].get(t, i), w[0].get(t, i))),
+        Relation::ScaledRows { .. } => modulus::add(
+            modulus::mul(x[1].get(t, 0), w[0].get(t, j)),
+            modulus::mul(x[0].get(t, j), w[1].get(t, j)),
+        ),
+    }
 }

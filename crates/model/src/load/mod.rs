@@ -1,8 +1,8 @@
 //! Reading a `save_pretrained` directory.
 //!
 //! Three files matter: `config.json` ([`config`]), `model.safetensors` ([`tensors`]) and
-//! `tokenizer.json` or `vocab.txt` ([`crate::text`]). Everything is checked before it is used, and an
-//! error names the file and the field, tensor or line at fault.
+//! `tokenizer.json` or `vocab.txt` ([`crate::text`]). Everything is checked before it is used, and
+//! an error names the file and the field, tensor or line at fault.
 
 pub mod config;
 mod mapped;
@@ -124,7 +124,8 @@ impl ModelFiles {
         }
     }
 
-    /// The tokenizer's file, whether it is `tokenizer.json` (else `vocab.txt`), and `tokenizer_config.json`.
+    /// The tokenizer's file, whether it is `tokenizer.json` (else `vocab.txt`), and
+    /// `tokenizer_config.json`.
     pub fn tokenizer(&self) -> (&[u8], bool, Option<&[u8]>) {
         let (bytes, json) = match &self.tokenizer {
             TokenizerFile::Json(bytes) => (bytes, true),

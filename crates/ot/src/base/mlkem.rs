@@ -1,10 +1,11 @@
 //! Base transfers from ML-KEM-768 (FIPS 203).
 //!
-//! An encapsulation key is a vector `t = A·s + e` of 768 residues mod 3329 (12 bits each, in NTT form) and the
-//! 32-byte seed `ρ` of the matrix `A`. Under module-LWE `t` looks uniform to anyone without `s`, so `t` and
-//! `C - t` look alike: the choice is hidden. And the vector that the receiver does *not* own is uniform
-//! and independent of its secret: an encapsulation to it hides its secret under the same assumption, which
-//! is the argument for ML-KEM itself with the first hybrid already made. Both keys of a transfer share `ρ`.
+//! An encapsulation key is a vector `t = A·s + e` of 768 residues mod 3329 (12 bits each, in NTT
+//! form) and the 32-byte seed `ρ` of the matrix `A`. Under module-LWE `t` looks uniform to anyone
+//! without `s`, so `t` and `C - t` look alike: the choice is hidden. And the vector that the
+//! receiver does *not* own is uniform and independent of its secret: an encapsulation to it hides
+//! its secret under the same assumption, which is the argument for ML-KEM itself with the first
+//! hybrid already made. Both keys of a transfer share `ρ`.
 //!
 //! Bytes: keys `32 + 128·1184`, answers `128·2·1088`.
 
@@ -232,8 +233,8 @@ mod tests {
         assert_eq!(again, public);
     }
 
-    /// The residues on the wire are uniform for both choices: a crude check of what MLWE promises, which
-    /// would catch a key sent in the wrong form.
+    /// The residues on the wire are uniform for both choices: a crude check of what MLWE promises,
+    /// which would catch a key sent in the wrong form.
     #[test]
     fn sent_vectors_look_alike() {
         for choices in [0, u128::MAX] {

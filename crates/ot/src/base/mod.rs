@@ -1,23 +1,25 @@
 //! Base transfers: 128 random transfers with public-key cryptography.
 //!
-//! The base *sender* ends with 128 pairs of seeds, the base *receiver*, with choice bits `b_i`, with the seed
-//! `b_i` of each pair. In an extension the roles are turned: its sender is the base receiver.
+//! The base *sender* ends with 128 pairs of seeds; the base *receiver*, who has choice bits `b_i`,
+//! ends with seed `b_i` of each pair. In an extension the roles are reversed: its sender is the
+//! base receiver.
 //!
-//! Both constructions are Naor and Pinkas' idea (SODA 2001): the receiver may own only one of two public
-//! keys, because the two must add up to a constant that nobody knows anything about.
+//! Both constructions are Naor and Pinkas' idea (SODA 2001): the receiver may own only one of two
+//! public keys, because the two must add up to a constant that nobody knows anything about.
 //!
 //! ```text
 //! both       C_i = hash(nonce, i), a uniform element of the group that public keys live in
 //! receiver   makes one key pair (sk, pk); sends K_0 = pk        if b_i = 0
 //!                                                K_0 = C_i - pk  if b_i = 1
-//! sender     K_1 = C_i - K_0; encapsulates to K_0 and to K_1, gets two shared secrets, sends what the
-//!            encapsulation produced; seeds = hash(session, i, 0 or 1, shared secret)
+//! sender     K_1 = C_i - K_0; encapsulates to K_0 and to K_1, gets two shared secrets, sends
+//!            what the encapsulation produced; seeds = hash(session, i, 0 or 1, shared secret)
 //! receiver   opens the one encapsulation that belongs to its key
 //! ```
 //!
-//! * [`mlkem`] (default): public keys of ML-KEM-768 are vectors that look uniform under the module-LWE
-//!   assumption, which is exactly what hides `b_i`. Post-quantum.
-//! * [`ristretto`]: Diffie-Hellman in a prime-order group; hides `b_i` perfectly, the other message under CDH.
+//! * [`mlkem`] (default): public keys of ML-KEM-768 are vectors that look uniform under the
+//!   module-LWE assumption, which is exactly what hides `b_i`. Post-quantum.
+//! * [`ristretto`]: Diffie-Hellman in a prime-order group; hides `b_i` perfectly, the other message
+//!   under CDH.
 //!
 //! One round: keys one way, encapsulations back.
 

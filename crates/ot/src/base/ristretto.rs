@@ -1,10 +1,12 @@
 //! Base transfers from Diffie-Hellman in ristretto255.
 //!
-//! Here the encapsulation to a key `K` is one point `S = a·G` for all keys, with shared secret `a·K`. The
-//! receiver owns the discrete logarithm of one of `K_0`, `K_1 = C - K_0`; knowing `a·K` for both would give
-//! `a·C`, a Diffie-Hellman value of two random points. `K_0` is uniform whatever the choice.
+//! Here the encapsulation to a key `K` is one point `S = a·G` for all keys, with shared secret
+//! `a·K`. The receiver owns the discrete logarithm of one of `K_0`, `K_1 = C - K_0`; knowing `a·K`
+//! for both would give `a·C`, a Diffie-Hellman value of two random points. `K_0` is uniform
+//! whatever the choice.
 //!
-//! Bytes: keys `32 + 128·32`, answer `32`. Not post-quantum: a discrete logarithm gives `a`, hence all seeds.
+//! Bytes: keys `32 + 128·32`, answer `32`. Not post-quantum: a discrete logarithm gives `a`, hence
+//! all seeds.
 
 use super::{ANSWERS, COUNT, Chosen, KEYS, NONCE_BYTES, Pairs, Session, seed, session};
 use crate::error::{OtError, Result};

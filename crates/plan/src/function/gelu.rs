@@ -1,4 +1,4 @@
-//! GELU as ReLU less a small correction.
+//! GELU as ReLU minus a small correction.
 //!
 //! `GELU(x) = ReLU(x) - δ(|x|)` with `δ(a) = a·Φ(-a)`, an even function that vanishes quickly: at
 //! `a = 4` it is 0.0001. So the table only covers `a < 4` and a larger argument takes its last

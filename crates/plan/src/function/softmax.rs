@@ -193,7 +193,8 @@ mod tests {
                 let got = *p as f64 / 4096.0;
                 // Relative: one unit of the logarithm and the table's; absolute: the floor.
                 let unit = 2f64.powi(-(fraction as i32));
-                prop_assert!((got - want).abs() < 1.2 * unit * want + 2.0 / 4096.0, "{} {}", got, want);
+                let bound = 1.2 * unit * want + 2.0 / 4096.0;
+                prop_assert!((got - want).abs() < bound, "{} {}", got, want);
             }
         }
     }

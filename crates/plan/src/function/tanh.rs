@@ -1,8 +1,8 @@
 //! The hyperbolic tangent of the pooler.
 //!
-//! An odd function, so only magnitudes are tabulated: `a = x XOR sign`, below 4, in cells of
-//! 1/256; from 4 on (tanh is 0.9993 there) the last entry serves. The sign comes back by negation:
-//! with output bits `t_i`, `-t = Σ (t_i XOR 1)·2^i - (2^o - 1)`, which projection gates do for free.
+//! An odd function, so only magnitudes are tabulated: `a = x XOR sign`, below 4, in cells of 1/256;
+//! from 4 on (tanh is 0.9993 there) the last entry serves. The sign comes back by negation: with
+//! output bits `t_i`, `-t = Σ (t_i XOR 1)·2^i - (2^o - 1)`, which projection gates do for free.
 
 use super::{FunctionError, Table};
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,13 @@
-//! One connection of a client: the greeting, the tokenizer, prepare and infer, each in the service's order.
+//! One connection of a client: the greeting, the tokenizer, prepare and infer, each in the
+//! service's order.
 
-use super::outcome::Bytes;
 use super::trust::KnownServers;
 use super::{ClientOptions, Event};
 use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
 use crate::service::{BundleId, ServiceError, VERSION, random};
 use primer_model::text::Input;
 use primer_net::tls::{Agreed, Fingerprint, TlsClient, Trust};
-use primer_net::{Channel, NetError, Options};
+use primer_net::{Channel, NetError, Options, PhaseBytes};
 use primer_protocol::client::{self, Answer, Bundle};
 use primer_protocol::session::ClientSession;
 use primer_protocol::{Program, cost};
@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 /// How long a connection may take to come up, for each address of a name.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The largest bundle that a client prepares on a server's word. (BERT-base with 30 tokens takes 4.3 GB.)
+/// The largest bundle that a client prepares on a server's word. (BERT-base with 30 tokens takes
+/// 4.3 GB.)
 const MAX_BUNDLE: u64 = 256 << 30;
 
 /// A connection that was welcomed.
@@ -30,7 +31,8 @@ pub(crate) struct Link {
     session: Option<(usize, ClientSession)>,
 }
 
-/// What a stored bundle needs to be used: the plan, and the server's address. Public, and known to both.
+/// What a stored bundle needs to be used: the plan, and the server's address. Public, and known to
+/// both.
 pub(crate) fn attachment(address: &str, plan: &[u8]) -> Vec<u8> {
     [address.as_bytes(), b"\n", plan].concat()
 }
@@ -46,7 +48,7 @@ pub(crate) fn read_attachment(bytes: &[u8]) -> Option<(&str, &[u8])> {
 pub(crate) struct Prepared {
     pub(crate) id: BundleId,
     pub(crate) seconds: f64,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: PhaseBytes,
 }
 
 impl Link {
@@ -153,7 +155,7 @@ impl Link {
             expires: now + expiry.as_secs(),
             attachment: attachment(address, &program.plan().encode()),
         };
-        let expected = cost::inference(program)?;
+        let expected = cost::inference(program);
         observer(Event::Offline {
             tokens,
             meter: self.channel.meter(),
@@ -166,11 +168,15 @@ impl Link {
             other => return other.out_of_place(),
         }
         draft.commit().map_err(store_error)?;
-        let mut bytes = Bytes::default();
-        bytes.offline(&self.channel.meter().report().since(&before));
+        let bytes = PhaseBytes::counted_by_client(&self.channel.meter().report().since(&before));
         let seconds = started.elapsed().as_secs_f64();
         observer(Event::Prepared { tokens, seconds });
         Ok(Prepared { id, seconds, bytes })
+    }
+
+    /// The program of the last session, if there was one.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        self.session.as_ref().map(|(_, session)| session.program())
     }
 
     /// Asks whether the server has its half of a bundle and is willing.
@@ -198,7 +204,7 @@ impl Link {
         program: &Program,
         spent: Spent,
         input: &Input,
-        bytes: &mut Bytes,
+        bytes: &mut PhaseBytes,
     ) -> Result<Answer, ServiceError> {
         let before = self.channel.meter().report();
         let _phase = self.channel.phase("online");
@@ -208,7 +214,7 @@ impl Link {
             other => return other.out_of_place(),
         }
         let answer = client::infer(&mut self.channel, program, Bundle::new(spent), input)?;
-        bytes.online(&self.channel.meter().report().since(&before));
+        *bytes += PhaseBytes::counted_by_client(&self.channel.meter().report().since(&before));
         Ok(answer)
     }
 

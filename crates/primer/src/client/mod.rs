@@ -1,18 +1,20 @@
 //! The client: tokenises, prepares, infers, remembers.
 //!
-//! [`Client`] hides the connection: it comes up when it is needed, and again after it broke. Whatever can be done
-//! ahead is taken from the store; what is not there is prepared on the spot. A bundle is spent on disk before
-//! anything masked by it leaves, so a broken inference costs its bundle and is repeated with a fresh one, never
-//! with the same.
+//! [`Client`] hides the connection: it comes up when it is needed, and again after it broke.
+//! Whatever can be done ahead is taken from the store; what is not there is prepared on the spot. A
+//! bundle is spent on disk before anything masked by it leaves, so a broken inference costs its
+//! bundle and is repeated with a fresh one, never with the same.
 //!
-//! `trust` remembers servers, `link` is one connection, `outcome` what comes of it.
+//! `trust` remembers servers, `link` is one connection, `outcome` what comes of it, [`span`] an
+//! answer in its context.
 
 mod link;
 mod outcome;
+mod programs;
+pub mod span;
 mod trust;
 
-pub(crate) use outcome::argmax;
-pub use outcome::{Bytes, Classification, Cost, Extract, probabilities};
+pub use outcome::{Classification, Cost, Extract, argmax, probabilities};
 
 use crate::service::message::{Card, Refusal, TokenizerFiles};
 use crate::service::{BundleId, ServiceError, hex, random};
@@ -26,6 +28,7 @@ use primer_plan::shape::Head;
 use primer_protocol::Program;
 use primer_protocol::client::Answer;
 use primer_store::{Entry, Store, StoreError, Wanted, unix_now};
+use programs::Programs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trust::KnownServers;
@@ -123,6 +126,7 @@ pub struct Client {
     known: KnownServers,
     pseudonym: [u8; 32],
     store: Store,
+    programs: Programs,
     link: Option<Link>,
     card: Card,
     text: TextEncoder,
@@ -149,6 +153,7 @@ impl Client {
             known,
             pseudonym,
             store,
+            programs: Programs::default(),
             card: link.card.clone(),
             link: Some(link),
             text,
@@ -166,7 +171,8 @@ impl Client {
         &self.card
     }
 
-    /// Runs the offline phase `count` times ahead, for inputs of up to `tokens` tokens, and stores the bundles.
+    /// Runs the offline phase `count` times ahead, for inputs of up to `tokens` tokens, and stores
+    /// the bundles.
     ///
     /// # Errors
     /// [`ServiceError`]; what was stored before stays.
@@ -216,8 +222,8 @@ impl Client {
     /// The piece of a context that answers a question.
     ///
     /// # Errors
-    /// [`ServiceError`]: among others if the model does not answer questions, or no token of the context is left
-    /// beside the question.
+    /// [`ServiceError`]: among others if the model does not answer questions, or no token of the
+    /// context is left beside the question.
     pub fn answer(&mut self, question: &str, context: &str) -> Result<Extract, ServiceError> {
         if self.card.head != Head::Span {
             return Err(self.wrong_head("a span head (BertForQuestionAnswering)"));
@@ -233,7 +239,8 @@ impl Client {
             .ok_or_else(|| TextError::Empty.into())
     }
 
-    /// Brings both stores in line: bundles that only one side has are deleted. Tells how many on each side.
+    /// Brings both stores in line: bundles that only one side has are deleted. Tells how many on
+    /// each side.
     ///
     /// # Errors
     /// [`ServiceError`].
@@ -311,8 +318,8 @@ impl Client {
         })
     }
 
-    /// The server's account in the store: its address, its weights, its way of compiling. Bundles of anything else
-    /// are of no use to it.
+    /// The server's account in the store: its address, its weights, its way of compiling. Bundles
+    /// of anything else are of no use to it.
     fn peer(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 server account");
         hasher.update(&self.card.generation);
@@ -392,7 +399,11 @@ impl Client {
         let peer = self.peer();
         let link = self.link.as_mut().expect("just brought up");
         let place = (&self.store, &*self.address, &peer, self.options.expiry);
-        link.prepare(tokens, place, &mut *self.observer)
+        let prepared = link.prepare(tokens, place, &mut *self.observer)?;
+        if let Some(program) = link.program() {
+            self.programs.keep(program.clone());
+        }
+        Ok(prepared)
     }
 
     /// From tokens to the model's outputs.
@@ -411,8 +422,7 @@ impl Client {
                     let tokens = self.bucket(input.tokens())?;
                     let prepared = self.prepare_one(tokens)?;
                     cost.offline_s += prepared.seconds;
-                    cost.bytes.offline_up += prepared.bytes.offline_up;
-                    cost.bytes.offline_down += prepared.bytes.offline_down;
+                    cost.bytes += prepared.bytes;
                     let entries = self.store.list().map_err(store_error)?;
                     let entry = entries.into_iter().find(|e| e.id == prepared.id);
                     let Some(entry) = entry else {
@@ -420,6 +430,9 @@ impl Client {
                     };
                     (entry, false)
                 }
+            };
+            let Some(program) = self.program(&entry)? else {
+                continue; // Another process of ours was faster.
             };
             let started = Instant::now();
             match self.link()?.ask(entry.id, entry.program) {
@@ -447,7 +460,6 @@ impl Client {
                 }
                 Err(error) => return Err(store_error(error)),
             };
-            let program = self.program(&entry, spent.attachment())?;
             let mut padded = input.clone();
             padded.pad_to(entry.tokens as usize, self.text.padding());
             let link = self.link.as_mut().expect("asked on it");
@@ -481,23 +493,33 @@ impl Client {
         }
     }
 
-    /// The program that a bundle was prepared for.
-    fn program(&self, entry: &Entry, attachment: &[u8]) -> Result<Program, ServiceError> {
+    /// The program that a bundle was prepared for, compiled unless it was before; none if the
+    /// bundle is gone.
+    fn program(&mut self, entry: &Entry) -> Result<Option<Program>, ServiceError> {
+        if let Some(program) = self.programs.get(&entry.program) {
+            return Ok(Some(program));
+        }
         let unusable = |why| ServiceError::Bundle { id: entry.id, why };
-        let (_, plan) =
-            read_attachment(attachment).ok_or_else(|| unusable("its plan is missing"))?;
+        let attachment = self.store.attachment(entry.id).map_err(store_error)?;
+        if attachment.is_none() && !self.store.contains(entry.id).map_err(store_error)? {
+            return Ok(None);
+        }
+        let (_, plan) = (attachment.as_deref())
+            .and_then(read_attachment)
+            .ok_or_else(|| unusable("its plan is missing"))?;
         let plan = Plan::decode(plan).map_err(|_| unusable("its plan cannot be read"))?;
-        let program = Program::new(plan, self.card.scheme, self.card.reveal)?;
+        let program = Program::received(plan, self.card.scheme, self.card.reveal)?;
         if *program.fingerprint() != entry.program {
             return Err(unusable("its plan is another one"));
         }
         check_program(&program, &self.card)?;
-        Ok(program)
+        self.programs.keep(program.clone());
+        Ok(Some(program))
     }
 }
 
 /// The server's address that was stored beside a bundle.
-pub(crate) fn bundle_address(attachment: &[u8]) -> Option<&str> {
+pub fn bundle_address(attachment: &[u8]) -> Option<&str> {
     read_attachment(attachment).map(|(address, _)| address)
 }
 

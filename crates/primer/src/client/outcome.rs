@@ -1,40 +1,8 @@
 //! What a client gets: a label or an answer, and what it cost.
 
-use primer_net::meter::Report;
+use super::span;
+use primer_net::PhaseBytes;
 use primer_protocol::client::Answer;
-use serde::{Deserialize, Serialize};
-
-/// Bytes of frames by phase and direction, as the client counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bytes {
-    /// Offline, from the client to the server.
-    pub offline_up: u64,
-    /// Offline, from the server to the client.
-    pub offline_down: u64,
-    /// Online, from the client to the server.
-    pub online_up: u64,
-    /// Online, from the server to the client.
-    pub online_down: u64,
-}
-
-impl Bytes {
-    /// All of them.
-    pub const fn total(&self) -> u64 {
-        self.offline_up + self.offline_down + self.online_up + self.online_down
-    }
-
-    pub(crate) fn offline(&mut self, report: &Report) {
-        let traffic = report.under("offline");
-        self.offline_up += traffic.bytes_sent;
-        self.offline_down += traffic.bytes_received;
-    }
-
-    pub(crate) fn online(&mut self, report: &Report) {
-        let traffic = report.under("online");
-        self.online_up += traffic.bytes_sent;
-        self.online_down += traffic.bytes_received;
-    }
-}
 
 /// What one inference cost the client.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +12,7 @@ pub struct Cost {
     /// Seconds of the online phase.
     pub online_s: f64,
     /// Bytes of both.
-    pub bytes: Bytes,
+    pub bytes: PhaseBytes,
     /// The padded length: all that the server learnt about the text.
     pub tokens: usize,
     /// Whether the bundle was prepared ahead.
@@ -85,8 +53,8 @@ pub struct Extract {
     pub cost: Cost,
 }
 
-/// Probabilities of a model's outputs, as Hugging Face's pipelines compute them: softmax, or the logistic
-/// function if there is only one.
+/// Probabilities of a model's outputs, as Hugging Face's pipelines compute them: softmax, or the
+/// logistic function if there is only one.
 pub fn probabilities(logits: &[f64]) -> Vec<f64> {
     if let [single] = logits {
         return vec![1.0 / (1.0 + (-single).exp())];
@@ -98,12 +66,13 @@ pub fn probabilities(logits: &[f64]) -> Vec<f64> {
 }
 
 /// The index of the largest value; the first of equals.
-pub(crate) fn argmax(values: &[f64]) -> usize {
+pub fn argmax(values: &[f64]) -> usize {
     let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
     (1..values.len()).fold(0, better)
 }
 
-/// The label of an answer. A peer decides what the plan gives out, so nothing here is taken for granted.
+/// The label of an answer. A peer decides what the plan gives out, so nothing here is taken for
+/// granted.
 pub(crate) fn classification(
     answer: &Answer,
     labels: &[String],
@@ -143,7 +112,7 @@ pub(crate) fn extract(
     removed: usize,
     cost: Cost,
 ) -> Option<Extract> {
-    let (start, end) = crate::task::best_span(scores, tokens)?;
+    let (start, end) = span::best_span(scores, tokens)?;
     let inside: Vec<usize> = (0..scores.len().min(tokens.len()))
         .filter(|i| tokens[*i].is_some())
         .collect();
@@ -155,7 +124,7 @@ pub(crate) fn extract(
         fitting.map(|(_, p)| p).fold(0.0, f64::max)
     };
     Some(Extract {
-        answer: crate::task::characters(context, (start, end)).to_owned(),
+        answer: span::characters(context, (start, end)).to_owned(),
         score: chance(|s| s.0, &|at| at.0 == start) * chance(|s| s.1, &|at| at.1 == end),
         start,
         end,

@@ -1,7 +1,7 @@
 //! Known servers, as SSH keeps them: an address and the fingerprint that it had the first time.
 //!
-//! A server that is not in the file is refused until somebody says which fingerprint is right; a server whose
-//! fingerprint differs from the file is refused until somebody removes the line.
+//! A server that is not in the file is refused until somebody says which fingerprint is right; a
+//! server whose fingerprint differs from the file is refused until somebody removes the line.
 
 use crate::service::{ServiceError, io_error};
 use crate::state::{read_if_there, write_private};

@@ -68,7 +68,8 @@ struct Connection<'a> {
     place: &'a Place,
     channel: Channel,
     meter: primer_net::Meter,
-    /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens it.
+    /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
+    /// it.
     client: [u8; 32],
     /// The protocol's session and its length; one at a time.
     session: Option<(usize, ServerSession)>,
@@ -193,7 +194,7 @@ impl Connection<'_> {
         sink.commit().map_err(store_refusal)?;
         let seconds = started.elapsed().as_secs_f64();
         self.shared.metrics.prepared.add(1);
-        self.shared.metrics.offline_ms.add((1e3 * seconds) as u64);
+        self.shared.metrics.offline_seconds.add(seconds);
         tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "prepared");
         Reply::Committed.send(&mut self.channel)
     }
@@ -223,12 +224,13 @@ impl Connection<'_> {
         let spent = store
             .spend(id, &self.client, unix_now())
             .map_err(store_refusal)?;
-        tracing::info!(connection = self.place.number(), bundle = %id, "spent, the online phase begins");
+        let connection = self.place.number();
+        tracing::info!(connection, bundle = %id, "spent, the online phase begins");
         Reply::Agreed.send(&mut self.channel)?;
         server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
         let seconds = started.elapsed().as_secs_f64();
         self.shared.metrics.inferred.add(1);
-        self.shared.metrics.online_ms.add((1e3 * seconds) as u64);
+        self.shared.metrics.online_seconds.add(seconds);
         let tokens = entry.tokens;
         tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "inferred");
         Ok(())
@@ -283,7 +285,8 @@ fn store_refusal(error: StoreError) -> ServiceError {
     }
 }
 
-/// A draft whose first failure waits until the offline phase is over, so that the client hears of it.
+/// A draft whose first failure waits until the offline phase is over, so that the client hears of
+/// it.
 ///
 /// In the middle of the protocol there is no message that could say "the disk is full".
 struct Sink {

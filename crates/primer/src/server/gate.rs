@@ -1,12 +1,13 @@
 //! Who is in, for how long, and how everybody is asked to leave.
 //!
-//! A connection *arrives*, and becomes a *session* once it has shown who it is. Places are bounded at both
-//! stages, and so is time, in total and not only between two bytes: a peer that sends one byte a minute is cut
-//! as surely as one that sends nothing. Cutting means shutting the socket down from a watching thread; whoever
-//! reads or writes on it then fails at once, wherever in the protocol it is.
+//! A connection *arrives*, and becomes a *session* once it has shown who it is. Places are bounded
+//! at both stages, and so is time, in total and not only between two bytes: a peer that sends one
+//! byte a minute is cut as surely as one that sends nothing. Cutting means shutting the socket down
+//! from a watching thread; whoever reads or writes on it then fails at once, wherever in the
+//! protocol it is.
 //!
-//! A flood of silent connections must not keep others out: when all places for arrivals are taken, the oldest
-//! arrival makes room. A real client is through in milliseconds and is never the oldest.
+//! A flood of silent connections must not keep others out: when all places for arrivals are taken,
+//! the oldest arrival makes room. A real client is through in milliseconds and is never the oldest.
 
 use crate::service::message::Refusal;
 use std::collections::BTreeMap;
@@ -202,8 +203,8 @@ impl Gate {
         waited.unwrap_or_else(PoisonError::into_inner).0.stopping
     }
 
-    /// Waits until everybody has left, cutting whoever is still there when the time is over; then the
-    /// watching thread ends. Tells how many were cut.
+    /// Waits until everybody has left, cutting whoever is still there when the time is over; then
+    /// the watching thread ends. Tells how many were cut.
     pub(crate) fn close(&self, time: Duration) -> usize {
         let wait = |register, time| {
             let empty = |r: &mut Register| !r.connections.is_empty();

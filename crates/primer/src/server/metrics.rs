@@ -1,44 +1,91 @@
 //! Counters, and a port that tells them: `/healthz` and, in Prometheus' text format, `/metrics`.
 //!
-//! The responder speaks just enough HTTP/1.1 for a probe and a scraper: one request a connection, two seconds each,
-//! one at a time. It belongs on a private address.
+//! `prometheus-client` keeps the numbers and writes the page. The responder speaks just enough
+//! HTTP/1.1 for a probe and a scraper: one request a connection, two seconds each, one at a time.
+//! It belongs on a private address.
 
 use super::gate::Gate;
-use std::fmt::Write as _;
+use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{Atomic, Counter};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-/// A number that only grows, or a level.
-#[derive(Default)]
-pub(crate) struct Count(AtomicU64);
+/// A number that only grows.
+///
+/// The crate's own counter is told as OpenMetrics has it: `_total` ends the name of the value, but
+/// not the name that its type and help are given for. In the older text format, which more scrapers
+/// read, both names are the same, so this one is written as it is called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Count<N = u64>(Counter<N, AtomicU64>);
 
-impl Count {
-    pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+impl<N> Count<N>
+where
+    AtomicU64: Atomic<N>,
+{
+    pub(crate) fn add(&self, n: N) {
+        self.0.inc_by(n);
     }
 }
 
-/// What the server counts. Nothing here tells one client from another.
-#[derive(Default)]
-pub(crate) struct Metrics {
-    pub(crate) connections: Count,
-    pub(crate) turned_away: Count,
-    pub(crate) refused: Count,
-    pub(crate) cut: Count,
-    pub(crate) failed: Count,
-    pub(crate) prepared: Count,
-    pub(crate) inferred: Count,
-    pub(crate) offline_ms: Count,
-    pub(crate) online_ms: Count,
-    pub(crate) received: Count,
-    pub(crate) sent: Count,
+impl<N: EncodeGaugeValue> EncodeMetric for Count<N>
+where
+    AtomicU64: Atomic<N>,
+{
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        // Of all kinds only a gauge is written without a suffix.
+        encoder.encode_gauge(&self.0.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
+}
+
+type Level = Gauge<u64, AtomicU64>;
+
+/// Defines [`Metrics`]: fields, each with its name on the page and what is said of it there.
+macro_rules! metrics {
+    ($($field:ident: $kind:ty = $name:literal, $help:literal;)*) => {
+        /// What the server counts. Nothing here tells one client from another.
+        pub(crate) struct Metrics {
+            $(pub(crate) $field: $kind,)*
+            registry: Registry,
+        }
+
+        impl Default for Metrics {
+            fn default() -> Self {
+                $(let $field = <$kind>::default();)*
+                let mut registry = Registry::with_prefix("primer");
+                $(registry.register($name, $help, $field.clone());)*
+                Self { $($field,)* registry }
+            }
+        }
+    };
+}
+
+metrics! {
+    connections: Count = "connections_total", "Connections accepted";
+    turned_away: Count = "connections_turned_away_total",
+        "Connections closed unheard, for want of places";
+    refused: Count = "requests_refused_total", "Greetings and requests refused with a reason";
+    cut: Count = "connections_cut_total", "Connections cut for their time or for a newer one";
+    failed: Count = "connections_failed_total", "Connections that ended with an error";
+    prepared: Count = "bundles_prepared_total", "Offline phases completed";
+    inferred: Count = "inferences_total", "Online phases completed";
+    offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
+    online_seconds: Count<f64> = "online_seconds_total", "Time in completed online phases";
+    received: Count = "received_bytes_total", "Bytes of frames received";
+    sent: Count = "sent_bytes_total", "Bytes of frames sent";
+    sessions: Level = "sessions", "Sessions inside";
+    bundles: Level = "bundles_stored", "Unspent bundles in the store";
+    stored_bytes: Level = "stored_bytes", "Bytes of unspent bundles";
 }
 
 /// Levels that are asked for when somebody looks.
@@ -49,91 +96,14 @@ pub(crate) struct Levels {
 }
 
 impl Metrics {
+    /// The page.
     fn text(&self, levels: &Levels) -> String {
-        let counters: [(&str, &str, f64); 11] = [
-            (
-                "connections_total",
-                "Connections accepted",
-                self.connections.get() as f64,
-            ),
-            (
-                "connections_turned_away_total",
-                "Connections closed unheard, for want of places",
-                self.turned_away.get() as f64,
-            ),
-            (
-                "requests_refused_total",
-                "Greetings and requests refused with a reason",
-                self.refused.get() as f64,
-            ),
-            (
-                "connections_cut_total",
-                "Connections cut for their time or for a newer one",
-                self.cut.get() as f64,
-            ),
-            (
-                "connections_failed_total",
-                "Connections that ended with an error",
-                self.failed.get() as f64,
-            ),
-            (
-                "bundles_prepared_total",
-                "Offline phases completed",
-                self.prepared.get() as f64,
-            ),
-            (
-                "inferences_total",
-                "Online phases completed",
-                self.inferred.get() as f64,
-            ),
-            (
-                "offline_seconds_total",
-                "Time in completed offline phases",
-                self.offline_ms.get() as f64 / 1e3,
-            ),
-            (
-                "online_seconds_total",
-                "Time in completed online phases",
-                self.online_ms.get() as f64 / 1e3,
-            ),
-            (
-                "received_bytes_total",
-                "Bytes of frames received",
-                self.received.get() as f64,
-            ),
-            (
-                "sent_bytes_total",
-                "Bytes of frames sent",
-                self.sent.get() as f64,
-            ),
-        ];
-        let gauges = [
-            ("sessions", "Sessions inside", levels.sessions),
-            (
-                "bundles_stored",
-                "Unspent bundles in the store",
-                levels.bundles,
-            ),
-            (
-                "stored_bytes",
-                "Bytes of unspent bundles",
-                levels.stored_bytes,
-            ),
-        ];
-        let mut text = String::new();
-        let mut entry = |name: &str, help: &str, kind: &str, value: f64| {
-            let _ = write!(
-                text,
-                "# HELP primer_{name} {help}.\n# TYPE primer_{name} {kind}\nprimer_{name} {value}\n"
-            );
-        };
-        for (name, help, value) in counters {
-            entry(name, help, "counter", value);
-        }
-        for (name, help, value) in gauges {
-            entry(name, help, "gauge", value as f64);
-        }
-        text
+        self.sessions.set(levels.sessions);
+        self.bundles.set(levels.bundles);
+        self.stored_bytes.set(levels.stored_bytes);
+        let mut page = String::new();
+        text::encode_registry(&mut page, &self.registry).expect("writing to memory");
+        page
     }
 }
 
@@ -209,7 +179,8 @@ fn answer(
     let length = body.len();
     write!(
         socket,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
     )
 }
 
@@ -217,17 +188,18 @@ fn answer(
 mod tests {
     use super::*;
 
+    const LEVELS: Levels = Levels {
+        sessions: 2,
+        bundles: 5,
+        stored_bytes: 70,
+    };
+
     #[test]
     fn the_text_is_prometheus() {
         let metrics = Metrics::default();
         metrics.inferred.add(3);
-        metrics.online_ms.add(1500);
-        let levels = Levels {
-            sessions: 2,
-            bundles: 5,
-            stored_bytes: 70,
-        };
-        let text = metrics.text(&levels);
+        metrics.online_seconds.add(1.5);
+        let text = metrics.text(&LEVELS);
         for line in [
             "# TYPE primer_inferences_total counter",
             "primer_inferences_total 3",
@@ -238,5 +210,33 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
+    }
+
+    /// Operators' rules and dashboards rest on names.
+    #[test]
+    fn help_type_and_value_have_one_name() {
+        let page = Metrics::default().text(&LEVELS);
+        let lines: Vec<&str> = page.lines().collect();
+        let mut names = Vec::new();
+        for entry in lines.chunks(3) {
+            let [help, kind, value] = entry else {
+                panic!("three lines each: {entry:?}")
+            };
+            let (name, _) = value.split_once(' ').unwrap();
+            let of_name = |line: &str, word| line.starts_with(&format!("# {word} {name} "));
+            assert!(of_name(help, "HELP") && help.ends_with('.'), "{help}");
+            assert!(of_name(kind, "TYPE"), "{kind}");
+            assert_eq!(
+                kind.ends_with("counter"),
+                name.ends_with("_total"),
+                "{kind}"
+            );
+            names.push(name.strip_prefix("primer_").unwrap());
+        }
+        let expected = "connections_total connections_turned_away_total requests_refused_total \
+                        connections_cut_total connections_failed_total bundles_prepared_total \
+                        inferences_total offline_seconds_total online_seconds_total \
+                        received_bytes_total sent_bytes_total sessions bundles_stored stored_bytes";
+        assert_eq!(names.join(" "), expected);
     }
 }

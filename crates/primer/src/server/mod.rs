@@ -1,8 +1,9 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
-//! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client; `models` encodes the
-//! weights once per length; `quota` and the store keep prepared bundles; `metrics` counts. A thread blocks on one
-//! connection at a time: the protocol streams in bulk and has few turns, so there is nothing to interleave.
+//! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
+//! `models` encodes the weights once per length; `quota` and the store keep prepared bundles;
+//! `metrics` counts. A thread blocks on one connection at a time: the protocol streams in bulk and
+//! has few turns, so there is nothing to interleave.
 
 mod connection;
 mod gate;
@@ -25,7 +26,7 @@ use metrics::{Levels, Metrics};
 use models::Models;
 use primer_model::text::BUCKETS;
 use primer_net::tls::{Fingerprint, TlsServer};
-use primer_net::{Options, Shape};
+use primer_net::{LinkShape, Options};
 use primer_plan::shape::Head;
 use primer_protocol::{Reveal, Scheme};
 use primer_store::{Store, unix_now};
@@ -55,7 +56,7 @@ impl Shared {
     fn channel_options(&self) -> Options {
         Options {
             timeout: Some(self.limits.idle),
-            shape: Shape::NONE,
+            shape: LinkShape::NONE,
             ..Options::default()
         }
     }
@@ -95,10 +96,11 @@ pub struct Server {
 
 /// Asks a running server to stop; clones ask the same one.
 #[derive(Clone)]
-pub struct Stop(Arc<Shared>);
+pub struct StopHandle(Arc<Shared>);
 
-impl Stop {
-    /// No new connections, no new requests; inferences under way are finished, unspent bundles stay.
+impl StopHandle {
+    /// No new connections, no new requests; inferences under way are finished, unspent bundles
+    /// stay.
     pub fn stop(&self) {
         self.0.gate.stop();
         // Wakes the thread that waits for connections.
@@ -119,6 +121,18 @@ impl Server {
     /// # Errors
     /// [`ServiceError`] naming the address, file, option or limit at fault.
     pub fn bind(options: ServerOptions) -> Result<Self, ServiceError> {
+        Self::bind_with_progress(options, |_, _| ())
+    }
+
+    /// As [`Self::bind`], and says how many inputs of how many the calibration of the model has
+    /// done, which can take a while.
+    ///
+    /// # Errors
+    /// As [`Self::bind`].
+    pub fn bind_with_progress(
+        options: ServerOptions,
+        progress: impl Fn(usize, usize),
+    ) -> Result<Self, ServiceError> {
         options.check()?;
         let listener = listen(&options.listen)?;
         let metrics = options.metrics.as_deref().map(listen).transpose()?;
@@ -135,12 +149,13 @@ impl Server {
         let tls = TlsServer::for_clients(&identity, &options.clients)?;
         let store = Store::open(dir.join("store"))
             .map_err(|error| ServiceError::Store(error.to_string()))?;
-        let failed = |error: anyhow::Error| ServiceError::Options(format!("{error:#}"));
-        let model = Model::load(options.model.as_deref()).map_err(failed)?;
-        let (prepared, calibration) = (options.prepared.as_deref(), options.calibration.as_ref());
-        let integers = model
-            .prepare(prepared, calibration, options.scheme.attention())
-            .map_err(failed)?;
+        let model = Model::load(options.model.as_deref())?;
+        let integers = model.prepare(
+            options.prepared.as_deref(),
+            options.calibration.as_deref(),
+            options.scheme.recipe().attention,
+            progress,
+        )?;
         let tokenizer = model.tokenizer.encode();
         let limits = options.limits;
         let card = Card {
@@ -207,8 +222,8 @@ impl Server {
     }
 
     /// To stop it from another thread.
-    pub fn stop_handle(&self) -> Stop {
-        Stop(Arc::clone(&self.shared))
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.shared))
     }
 
     /// Serves until it is stopped.
@@ -307,8 +322,8 @@ fn listen(address: &str) -> Result<TcpListener, ServiceError> {
         let address = address.to_owned();
         if cause.kind() == io::ErrorKind::AddrInUse {
             let text = format!(
-                "cannot listen on {address}: another program listens there already; stop it or choose \
-                 another port with --listen"
+                "cannot listen on {address}: another program listens there already; stop it or \
+                 choose another port with --listen"
             );
             return ServiceError::Options(text);
         }
@@ -355,7 +370,7 @@ fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, Servic
         vocab: model.shape.vocab as u32,
         types: model.shape.types as u32,
         buckets,
-        scheme: Scheme::Fp,
+        scheme: Scheme::default(),
         reveal: Reveal::Outputs,
         tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
         max_stored: limits.stored_per_client,

@@ -1,13 +1,14 @@
 //! The model, encoded for each length that is in use.
 //!
-//! Encoded weights are large (gigabytes for BERT-base), and one encoding serves every client of a length. It is
-//! made when the first client asks; others that ask meanwhile wait for the same one. Only a few lengths are
-//! kept, the least recently used goes first; sessions that still use it keep it alive until they end.
+//! Encoded weights are large (gigabytes for BERT-base), and one encoding serves every client of a
+//! length. It is made when the first client asks; others that ask meanwhile wait for the same one.
+//! Only a few lengths are kept, the least recently used goes first; sessions that still use it keep
+//! it alive until they end.
 
 use crate::service::ServiceError;
 use primer_model::quantise::IntModel;
 use primer_protocol::server::ServerModel;
-use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
+use primer_protocol::{Program, Reveal, Scheme, cost};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -45,9 +46,7 @@ impl Models {
     }
 
     pub(crate) fn program(&self, tokens: usize) -> Result<Program, ServiceError> {
-        let plan = self.model.plan(tokens);
-        let plan = plan.map_err(ProtocolError::from)?;
-        Ok(Program::new(plan, self.scheme, self.reveal)?)
+        Ok(Program::of(&self.model, self.scheme, tokens, self.reveal)?)
     }
 
     /// The model for a length, made if it is not there.

@@ -3,6 +3,7 @@
 use super::tokens::AccessTokens;
 use crate::service::ServiceError;
 use primer_net::tls::{Clients, Identity};
+use primer_protocol::scheme::When;
 use primer_protocol::{Reveal, Scheme};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,7 +48,7 @@ impl Default for ServerOptions {
             identity: None,
             clients: Clients::Anyone,
             access: None,
-            scheme: Scheme::Fp,
+            scheme: Scheme::default(),
             reveal: Reveal::Outputs,
             limits: Limits::default(),
         }
@@ -99,10 +100,12 @@ impl Default for Limits {
 impl ServerOptions {
     pub(crate) fn check(&self) -> Result<(), ServiceError> {
         let wrong = |message: &str| Err(ServiceError::Options(message.into()));
-        if self.scheme == Scheme::Base {
-            return wrong(
-                "scheme base prepares nothing ahead and cannot be served; it is there for `primer bench`",
-            );
+        if self.scheme.recipe().when == When::Online {
+            let name = self.scheme.name();
+            return Err(ServiceError::Options(format!(
+                "scheme {name} prepares nothing ahead and cannot be served; it is there for \
+                 `primer bench`"
+            )));
         }
         if self.limits.sessions == 0 || self.limits.sessions > 4096 {
             return wrong("a server has between 1 and 4096 sessions");

@@ -1,8 +1,8 @@
 //! Access tokens: who may use the server.
 //!
-//! A file with one token a line; empty lines and lines that begin with `#` do not count. Tokens are compared as
-//! keyed hashes in constant time, so that neither their bytes nor their number of right characters can be learnt
-//! by asking, and the server keeps no token in memory.
+//! A file with one token a line; empty lines and lines that begin with `#` do not count. Tokens are
+//! compared as keyed hashes in constant time, so that neither their bytes nor their number of right
+//! characters can be learnt by asking, and the server keeps no token in memory.
 
 use crate::service::message::MAX_TOKEN;
 use crate::service::{ServiceError, io_error, random};

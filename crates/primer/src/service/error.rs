@@ -1,7 +1,9 @@
-//! What can go wrong between a client and a server. No variant carries a text, a share, a key or a token.
+//! What can go wrong between a client and a server. No variant carries a text, a share, a key or a
+//! token.
 
 use super::BundleId;
 use super::message::Refusal;
+use crate::source::SourceError;
 use primer_model::text::TextError;
 use primer_net::NetError;
 use primer_net::tls::Fingerprint;
@@ -28,6 +30,9 @@ pub enum ServiceError {
     /// A text cannot be tokenised.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// There is no model to serve.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// The store of prepared material failed.
     #[error("the store of prepared bundles: {0}")]
     Store(String),
@@ -59,8 +64,9 @@ pub enum ServiceError {
     },
     /// A server that was never seen, and no fingerprint to check it against.
     #[error(
-        "{address} is not known yet; its certificate has the fingerprint {got}: compare it with what the \
-         server printed when it started, then run the command again with --trust-fingerprint {got}"
+        "{address} is not known yet; its certificate has the fingerprint {got}: compare it with \
+         what the server printed when it started, then run the command again with \
+         --trust-fingerprint {got}"
     )]
     UnknownServer {
         /// The address.
@@ -70,9 +76,10 @@ pub enum ServiceError {
     },
     /// The server presents another certificate than before.
     #[error(
-        "THE CERTIFICATE OF {address} HAS CHANGED: {known} is on record in {}, but the server presents {got}; \
-         someone may be listening in. If the server's operator confirms the new fingerprint, delete the line \
-         from that file and connect with --trust-fingerprint {got}", file.display()
+        "THE CERTIFICATE OF {address} HAS CHANGED: {known} is on record in {}, but the server \
+         presents {got}; someone may be listening in. If the server's operator confirms the new \
+         fingerprint, delete the line from that file and connect with --trust-fingerprint {got}",
+        file.display()
     )]
     ChangedServer {
         /// The address.
@@ -175,7 +182,7 @@ fn channel_error(error: &ProtocolError) -> Option<&NetError> {
         ProtocolError::Net(net) | ProtocolError::Stops(StopsError::Net(net)) => Some(net),
         ProtocolError::Ot(error) | ProtocolError::Stops(StopsError::Ot(error)) => transfer(error),
         // Garbled tables are read through `std::io`, so the channel's error is wrapped once more.
-        ProtocolError::Stops(StopsError::Material { source, .. }) => wrapped(source),
+        ProtocolError::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
         ProtocolError::Store(source) => source.get_ref()?.downcast_ref(),
         _ => None,
     }

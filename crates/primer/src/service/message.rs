@@ -1,10 +1,11 @@
 //! The messages of the service, each with the bytes that it may take.
 //!
-//! A decoded message is a valid one: [`Greeting::receive`], [`Reception::receive`] and their kin check every
-//! length and every character before anybody sees the value. Texts that a peer chooses (labels, names,
-//! reasons) hold no control characters, so that printing them cannot move a cursor or forge a line.
+//! A decoded message is a valid one: [`Greeting::receive`], [`Reception::receive`] and their kin
+//! check every length and every character before anybody sees the value. Texts that a peer chooses
+//! (labels, names, reasons) hold no control characters, so that printing them cannot move a cursor
+//! or forge a line.
 
-use super::{BundleId, ServiceError};
+use super::{BundleId, ServiceError, VERSION};
 use primer_net::{Channel, Kind};
 use primer_plan::shape::Head;
 use primer_protocol::{Reveal, Scheme};
@@ -89,8 +90,8 @@ impl Greeting {
 pub struct Card {
     /// The model's name, as its operator calls it.
     pub model: String,
-    /// Tells two sets of weights apart without saying anything about them: material prepared under one
-    /// generation is of no use under another.
+    /// Tells two sets of weights apart without saying anything about them: material prepared under
+    /// one generation is of no use under another.
     pub generation: [u8; 16],
     /// What stands on top of the encoder, with the names of the labels.
     pub head: Head,
@@ -161,7 +162,7 @@ impl Card {
 #[non_exhaustive]
 pub enum Refusal {
     /// Another version of the service.
-    #[error("it speaks version {0} of the service, this program speaks {VERSION}", VERSION = super::VERSION)]
+    #[error("it speaks version {0} of the service, this program speaks {ours}", ours = VERSION)]
     Version(u16),
     /// No token, or one that the server does not know.
     #[error("the access token is missing or not known")]
@@ -182,7 +183,8 @@ pub enum Refusal {
     },
     /// No room for the bundle.
     #[error(
-        "a bundle takes {needed} bytes, and {stored} of the {limit} bytes that it keeps for a client are used"
+        "a bundle takes {needed} bytes, and {stored} of the {limit} bytes that it keeps for a \
+         client are used"
     )]
     Stored {
         /// Bytes of one more bundle.
@@ -515,8 +517,8 @@ mod name {
     }
 }
 
-/// Receives one message whose kind is the first byte and whose payload is the rest, as the peer's bytes would be:
-/// for fuzzing. Tells whether it was accepted.
+/// Receives one message whose kind is the first byte and whose payload is the rest, as the peer's
+/// bytes would be: for fuzzing. Tells whether it was accepted.
 #[doc(hidden)]
 pub fn decode_any(bytes: &[u8]) -> bool {
     let Some((&kind, payload)) = bytes.split_first() else {

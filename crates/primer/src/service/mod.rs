@@ -1,7 +1,8 @@
 //! The service: what a client and a server say to each other around the private protocol.
 //!
-//! One TLS connection carries it. The private protocol (`primer_protocol`) prepares and infers; the service
-//! decides who may do so, with which model, and makes sure that prepared material is used **once**.
+//! One TLS connection carries it. The private protocol (`primer_protocol`) prepares and infers; the
+//! service decides who may do so, with which model, and makes sure that prepared material is used
+//! **once**.
 //!
 //! ```text
 //! client                                     server
@@ -33,14 +34,15 @@
 //! bye                                  --->
 //! ```
 //!
-//! *Order is what keeps a bundle from being used twice or alone.* The server commits first, so a client never
-//! holds material that its server lacks; a client that dies in between leaves an orphan on the server, which
-//! expires or is forgotten. Both mark their half as spent before the first masked value travels, the client
-//! before the server, so no crash can bring a spent half back.
+//! *Order is what keeps a bundle from being used twice or alone.* The server commits first, so a
+//! client never holds material that its server lacks; a client that dies in between leaves an
+//! orphan on the server, which expires or is forgotten. Both mark their half as spent before the
+//! first masked value travels, the client before the server, so no crash can bring a spent half
+//! back.
 //!
-//! *What the server learns* beside the padded length: a pseudonym of 32 random bytes that the client made for
-//! this server alone (two servers cannot tell that they serve the same client), and the access token if one is
-//! asked for.
+//! *What the server learns* beside the padded length: a pseudonym of 32 random bytes that the
+//! client made for this server alone (two servers cannot tell that they serve the same client), and
+//! the access token if one is asked for.
 //!
 //! [`message`] holds the messages with their bounds.
 

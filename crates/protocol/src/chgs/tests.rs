@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::share::tests::looks_uniform;
+use primer_ring::prg::Prg;
 
 const SIZES: Sizes = Sizes {
     tokens: 3,
@@ -148,8 +149,8 @@ fn the_shares_add_up_to_the_scores() {
     }
 }
 
-/// Over many runs on one input with one model: the first and the last element of whatever `see` makes of a
-/// run. `draw` says which masks are new each time.
+/// Over many runs on one input with one model: the first and the last element of whatever `see`
+/// makes of a run. `draw` says which masks are new each time.
 fn views<const N: usize>(
     draw: impl Fn(&mut Drawn, Drawn),
     see: impl Fn(&Weights, &Drawn, Views) -> [Share; N],
@@ -179,8 +180,9 @@ fn the_server_sees_uniform_shares() {
     assert_eq!(views(|_, _| (), see), [false], "a missing mask is noticed");
 }
 
-/// Everything that the client could put together from its messages. Each line would be a fixed function of the
-/// model, the input and the client's own mask, were it not for one mask of the server's.
+/// Everything that the client could put together from its messages. Each line would be a fixed
+/// function of the model, the input and the client's own mask, were it not for one mask of the
+/// server's.
 fn client_sees(model: &Weights, drawn: &Drawn, views: Views) -> [Share; 5] {
     let Views {
         image, parts, e, d, ..

@@ -10,7 +10,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
     let products = graph
         .steps
         .iter()
-        .filter_map(|step| Some((step, Factors::of(step)?)));
+        .filter_map(|step| Some((step, Factors::of(step, Products::Opened)?)));
     let mut seen = 0;
     for (step, factors) in products {
         run(&graph, step, factors);

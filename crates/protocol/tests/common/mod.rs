@@ -43,7 +43,7 @@ fn root() -> PathBuf {
 
 /// Quantises a model as a scheme wants it, with scales from the calibration text.
 fn quantise(weights: &FloatWeights, text: &TextEncoder, scheme: Scheme) -> Arc<IntModel> {
-    let weights = &weights.with_attention(scheme.attention());
+    let weights = &weights.with_attention(scheme.recipe().attention);
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
@@ -152,7 +152,7 @@ pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usi
 
 /// A program of a model.
 pub fn program(model: &IntModel, tokens: usize, scheme: Scheme, reveal: Reveal) -> Program {
-    Program::new(model.plan(tokens).unwrap(), scheme, reveal).unwrap()
+    Program::of(model, scheme, tokens, reveal).unwrap()
 }
 
 /// What a server with this model offers.
@@ -160,10 +160,7 @@ pub fn offer(
     model: &IntModel,
     reveal: Reveal,
 ) -> impl FnOnce(Scheme, usize) -> Result<Program, String> {
-    move |scheme, tokens| {
-        let plan = model.plan(tokens).map_err(|e| e.to_string())?;
-        Program::new(plan, scheme, reveal).map_err(|e| e.to_string())
-    }
+    move |scheme, tokens| Program::of(model, scheme, tokens, reveal).map_err(|e| e.to_string())
 }
 
 /// The client from the handshake to the answer; `see` gets its share of what enters each stop.

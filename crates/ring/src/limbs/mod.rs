@@ -1,19 +1,21 @@
 //! Products of residues by short integers, on limbs that fit a 16-bit multiplier.
 //!
-//! A residue of 41 bits is cut into four limbs of eleven bits, each between `-2^10` and `2^10`. The machine multiplies sixteen pairs of 16-bit numbers at once and adds
-//! neighbours; so the inner dimension runs in pairs, and four vectors of sums, one for each limb, grow by one
-//! such instruction and one addition a step.
+//! A residue of 41 bits is cut into four limbs of eleven bits, each between `-2^10` and `2^10`. The
+//! machine multiplies sixteen pairs of 16-bit numbers at once and adds neighbours; so the inner
+//! dimension runs in pairs, and four vectors of sums, one for each limb, grow by one such
+//! instruction and one addition a step.
 //!
-//! **Sums.** A step adds two products of a limb and a weight: at most `2·2^10·2^15 = 2^26`. [`BLOCK`] `= 31`
-//! steps stay below `2^31`, so a block is summed in 32 bits; then limbs are joined two by two,
-//! `low = s0 + 2^11·s1` and `high = s2 + 2^11·s3`, and added up in 64 bits. A product of `k` rows has
-//! `|low| ≤ k·2^25·(1 + 2^11) < k·2^36.01`, and `|high|` no more, which fits for `k` up to `2^25` even with a
-//! multiple of p near `2^62` added against the sign. The result is `low + 2^22·high`.
+//! **Sums.** A step adds two products of a limb and a weight: at most `2·2^10·2^15 = 2^26`.
+//! [`BLOCK`] `= 31` steps stay below `2^31`, so a block is summed in 32 bits; then limbs are joined
+//! two by two, `low = s0 + 2^11·s1` and `high = s2 + 2^11·s3`, and added up in 64 bits. A product
+//! of `k` rows has `|low| ≤ k·2^25·(1 + 2^11) < k·2^36.01`, and `|high|` no more, which fits for
+//! `k` up to `2^25` even with a multiple of p near `2^62` added against the sign. The result is
+//! `low + 2^22·high`.
 //!
-//! **Order.** Weights are read once, a panel of [`COLUMNS`] columns at a time, and interleaved in pairs on the
-//! way; that is done again for every product, as it costs little beside the thirty rows that use them. Limbs
-//! of [`DEPTH`] pairs of all rows fill half of the second-level cache, a block of a panel an eighth of the
-//! first.
+//! **Order.** Weights are read once, a panel of [`COLUMNS`] columns at a time, and interleaved in
+//! pairs on the way; that is done again for every product, as it costs little beside the thirty
+//! rows that use them. Limbs of [`DEPTH`] pairs of all rows fill half of the second-level cache, a
+//! block of a panel an eighth of the first.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -25,7 +27,8 @@ use zeroize::optimization_barrier;
 const LIMBS: usize = 4;
 /// Bits of a limb.
 const BITS: u32 = 11;
-/// Columns of a panel: two vectors of 32-bit sums for each limb. Three would not leave the registers room.
+/// Columns of a panel: two vectors of 32-bit sums for each limb. Three would not leave the
+/// registers room.
 const COLUMNS: usize = 16;
 /// Pairs of rows whose sums fit 32 bits.
 const BLOCK: usize = 31;
@@ -191,7 +194,8 @@ impl Drop for Scratch {
     }
 }
 
-/// `left · right` modulo p; both lie in rows, `left` of `inner` residues, `right` of `cols` short integers.
+/// `left · right` modulo p; both lie in rows, `left` of `inner` residues, `right` of `cols` short
+/// integers.
 pub(crate) fn product(
     left: &[u64],
     right: &[i16],
@@ -270,7 +274,8 @@ const RIGHT_BITS: u32 = 14;
 /// Limbs of a residue on the right: between `-2^13` and `2^13`, so short integers.
 const RIGHT_LIMBS: usize = 3;
 
-/// `left · right` modulo p for residues on both sides: the right side's limbs are columns beside each other.
+/// `left · right` modulo p for residues on both sides: the right side's limbs are columns beside
+/// each other.
 pub(crate) fn product_residues(
     left: &[u64],
     right: &[u64],
@@ -353,9 +358,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
-        fn is_schoolbook(rows in 1usize..5, inner in 1usize..150, cols in 1usize..60, seed in any::<[u8; 16]>()) {
+        fn is_schoolbook(
+            rows in 1usize..5,
+            inner in 1usize..150,
+            cols in 1usize..60,
+            seed in any::<[u8; 16]>(),
+        ) {
             let mut rng = Prg::new(&seed);
-            let mut draw = |len| -> Vec<u64> { (0..len).map(|_| modulus::random(&mut rng)).collect() };
+            let mut draw =
+                |len| -> Vec<u64> { (0..len).map(|_| modulus::random(&mut rng)).collect() };
             let (left, right) = (draw(rows * inner), draw(inner * cols));
             let short: Vec<i16> = right.iter().map(|v| *v as i16).collect();
             check(&left, &short, inner, cols);

@@ -1,7 +1,7 @@
 //! What the tests of the store share.
 #![allow(dead_code, missing_docs)]
 
-use primer_store::{BundleId, Meta, Store};
+use primer_store::{BundleId, Meta, Spent, Store, StoreError, Wanted};
 use std::io::Write;
 
 pub(crate) const PEER: [u8; 32] = [5; 32];
@@ -40,4 +40,20 @@ pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
     let mut draft = store.draft(meta.clone()).unwrap();
     draft.write_all(&material(meta.id, bytes)).unwrap();
     draft.commit().unwrap();
+}
+
+/// Takes a bundle that will do, as a client does: the one for the fewest tokens, and of those the
+/// one that expires first. One that somebody else took or that is damaged is passed over.
+pub(crate) fn take(store: &Store, wanted: &Wanted, now: u64) -> Option<Spent> {
+    loop {
+        let mut fitting = store.list().unwrap();
+        fitting.retain(|entry| wanted.fits(entry) && entry.expires > now);
+        let best = fitting.into_iter();
+        let best = best.min_by_key(|entry| (entry.tokens, entry.expires, entry.id))?;
+        match store.spend(best.id, &best.peer, now) {
+            Ok(spent) => return Some(spent),
+            Err(StoreError::Gone { .. } | StoreError::Damaged { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }

@@ -1,0 +1,223 @@
+//! `primer demo`: both parties on this machine, as two processes over TLS.
+
+use super::classify::{classification_json, combined};
+use super::remote::{cost_line, merged, show_progress};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use primer::client::{argmax, probabilities};
+use primer::source::Model;
+use primer::{Classification, Client, ClientOptions};
+use primer_model::float::{self, NoObserver};
+use primer_model::text::Truncate;
+use primer_plan::graph::Graph;
+use primer_plan::shape::Head;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Instant;
+
+/// What is judged if nobody says anything.
+const TEXTS: [&str; 2] = [
+    "a warm, funny and moving film",
+    "the plot is thin and the jokes are old",
+];
+
+/// What is said at the end.
+const SEEN: &str = "
+  server  that somebody asked, and the padded length; every value it computed on was masked
+          by randomness of the client that was used once
+  client  the model's shape, its tokenizer, and the two scores; no weight, nothing in between
+Both are assumed to follow the protocol; SECURITY.md says what else is and is not promised.";
+
+/// Arguments of `primer demo`.
+#[derive(Args)]
+#[command(after_help = "\
+Starts this program a second time as the server, with the embedded sentiment model, on a port of
+127.0.0.1 that the system chooses; the first process is the client. They talk TLS 1.3 and keep their
+state in a temporary directory, which is removed at the end.
+
+Example:
+  primer demo \"one of the best films of the year\"")]
+pub(super) struct DemoArgs {
+    /// The text to judge; two built-in ones if not given
+    text: Option<String>,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// The server process; it ends with this value, whatever happens, and with this process even if
+/// that is killed.
+struct ServerProcess {
+    child: Child,
+    /// The server stops when this pipe closes.
+    _stdin: Option<ChildStdin>,
+    ready: Ready,
+}
+
+/// What the server says when it is ready.
+#[derive(Deserialize)]
+struct Ready {
+    address: String,
+    fingerprint: String,
+}
+
+impl ServerProcess {
+    fn start(state: &Path) -> Result<Self> {
+        let program = std::env::current_exe().context("finding this program's own file")?;
+        let mut child = Command::new(program)
+            .args(["serve", "--json", "--stop-with-stdin"])
+            .args(["--listen", "127.0.0.1:0", "--state"])
+            .arg(state)
+            .env("PRIMER_LOG", "warn")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the server process")?;
+        let stdin = child.stdin.take();
+        let output = child.stdout.take();
+        let mut process = Self {
+            child,
+            _stdin: stdin,
+            ready: Ready {
+                address: String::new(),
+                fingerprint: String::new(),
+            },
+        };
+        let mut line = String::new();
+        if let Some(output) = output {
+            BufReader::new(output)
+                .read_line(&mut line)
+                .context("reading what the server says")?;
+        }
+        match serde_json::from_str(&line) {
+            Ok(ready) => process.ready = ready,
+            Err(_) => bail!("the server process ended before it was ready"),
+        }
+        Ok(process)
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(super) fn run(args: &DemoArgs) -> Result<()> {
+    let started = Instant::now();
+    let dir = tempfile::tempdir().context("making a temporary directory")?;
+    clean_up_on_signals(dir.path())?;
+    let server = ServerProcess::start(&dir.path().join("server"))?;
+    let options = ClientOptions {
+        state: Some(dir.path().join("client")),
+        trust: Some(
+            server
+                .ready
+                .fingerprint
+                .parse()
+                .map_err(anyhow::Error::msg)?,
+        ),
+        ..ClientOptions::default()
+    };
+    let mut client = Client::connect(&server.ready.address, options)?;
+    if !args.json {
+        show_progress(&mut client, 3);
+        introduce(&server, &client);
+    }
+    let plain = Model::load(None)?;
+    let texts: Vec<&str> = match &args.text {
+        Some(text) => vec![text],
+        None => TEXTS.to_vec(),
+    };
+    let mut results = Vec::new();
+    for text in texts {
+        let found = client.classify(text)?;
+        let (label, score) = in_the_clear(&plain, text)?;
+        if args.json {
+            let clear = json!({"text": text, "plaintext_label": label, "plaintext_score": score});
+            results.push(merged(classification_json(&found), clear));
+        } else {
+            show(text, &found, &label, score);
+        }
+    }
+    let transport = client.transport();
+    client.close();
+    drop(server);
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let object = combined(results).unwrap_or(Value::Null);
+        println!("{}", merged(object, json!({"total_s": seconds})));
+    } else {
+        println!("What each party saw ({transport}):{SEEN}\nDone in {seconds:.1} s.");
+    }
+    Ok(())
+}
+
+fn introduce(server: &ServerProcess, client: &Client) {
+    println!(
+        "server: process {}, {} at {}, certificate {}…",
+        server.child.id(),
+        client.card().model,
+        server.ready.address,
+        &server.ready.fingerprint[..16]
+    );
+    println!("client: process {}, holds the text\n", std::process::id());
+}
+
+fn show(text: &str, found: &Classification, label: &str, score: f64) {
+    println!("\"{text}\"");
+    let private = found.score.unwrap_or_default();
+    println!(
+        "  private    {:<9} {private:.4}   {}",
+        found.label,
+        cost_line(&found.cost)
+    );
+    println!(
+        "  plaintext  {label:<9} {score:.4}   the same model in single precision, for comparison"
+    );
+    if found.removed > 0 {
+        println!(
+            "  (the text was too long and was cut by {} tokens)",
+            found.removed
+        );
+    }
+    println!();
+}
+
+/// The float model's label and its probability.
+fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
+    let limit = model.max_tokens();
+    let input = model
+        .text
+        .encode_padded(text, None, limit, Truncate::LongestFirst)?;
+    let graph = Graph::bert(&model.shape, input.tokens());
+    let outputs = float::run(&graph, &model.weights, &input, &mut NoObserver);
+    let logits: Vec<f64> = outputs[0].data().iter().map(|v| f64::from(*v)).collect();
+    let index = argmax(&logits);
+    let label = match &model.shape.head {
+        Head::Classify { labels } => labels[index].clone(),
+        _ => bail!("the embedded model has labels"),
+    };
+    Ok((label, probabilities(&logits)[index]))
+}
+
+/// A signal ends this process at once; the server notices by its closed pipe, the directory is
+/// removed here.
+fn clean_up_on_signals(dir: &Path) -> Result<()> {
+    let dir = dir.to_owned();
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("asking to be told of signals")?;
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let _ = std::fs::remove_dir_all(&dir);
+            let _ = std::io::stdout().flush();
+            std::process::exit(130);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `primer eval`: how accurate a model is, and how often fixed point agrees with float.
+
+use super::{ModelArgs, choice, report};
+use crate::progress::Stages;
+use anyhow::{Context, Result};
+use clap::Args;
+use primer_lab::choice::Choice;
+use primer_lab::eval::{Degrees, Engine, Evaluation, Request, Truncation, evaluate};
+use primer_lab::task::Task;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+/// Arguments of `primer eval`.
+#[derive(Args)]
+pub(super) struct EvalArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Which data set the file belongs to
+    #[arg(long, value_parser = choice::<Task>())]
+    task: Task,
+    /// The data: GLUE's TSV with a header line, or SQuAD's JSON
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// What computes
+    #[arg(long, default_value = "fixed", value_parser = choice::<Engine>())]
+    engine: Engine,
+    /// How fixed point drops low bits: rounded, or as two parties with random shares do
+    #[arg(long, default_value = "shares", value_parser = choice::<Truncation>())]
+    truncation: Truncation,
+    /// With `--engine fhe`: the degrees of its polynomials
+    #[arg(long, default_value = "middle", value_parser = choice::<Degrees>())]
+    degrees: Degrees,
+    /// Only the first N examples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// At most N tokens per input, longer ones are truncated (the model's own limit if not given)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..))]
+    tokens: Option<u64>,
+    /// Examples computed side by side, each on one thread
+    #[arg(long, value_name = "N", default_value_t = default_threads(),
+          value_parser = clap::value_parser!(u64).range(1..=256))]
+    threads: u64,
+    /// With `--engine secure`: keep every answer in a file as it comes, and go on from it when
+    /// started again
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Write every prediction to a file, one JSON object a line
+    #[arg(long, value_name = "OUT.jsonl")]
+    predictions: Option<PathBuf>,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn default_threads() -> u64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+}
+
+impl EvalArgs {
+    fn request(&self) -> Request {
+        Request {
+            model: self.model.model.clone(),
+            calibration: self.model.calibration.clone(),
+            prepared: self.model.prepared.clone(),
+            scheme: self.model.scheme,
+            task: self.task,
+            data: self.data.clone(),
+            engine: self.engine,
+            truncation: self.truncation,
+            degrees: self.degrees,
+            limit: self.limit.map(|n| n as usize),
+            tokens: self.tokens.map(|n| n as usize),
+            threads: self.threads as usize,
+            journal: self.journal.clone(),
+        }
+    }
+}
+
+pub(super) fn run(args: &EvalArgs) -> Result<()> {
+    // Before the work, so that a bad path does not cost the results.
+    if let Some(path) = &args.predictions {
+        report::writable(path)?;
+    }
+    let stages = Stages::default();
+    let found = evaluate(args.request(), &|what, done, total| {
+        stages.tell(what, done, total);
+    })?;
+    if found.kept > 0 {
+        let kept = found.kept;
+        eprintln!("primer: {kept} answers are those of the journal, and not in the time");
+    }
+    if let Some(path) = &args.predictions {
+        let file = std::fs::File::create(path);
+        let file = file.with_context(|| format!("creating {}", path.display()))?;
+        let written = found.write_predictions(&mut BufWriter::new(file));
+        written.context("writing predictions")?;
+    }
+    warn(&found);
+    if args.json {
+        println!("{}", found.to_json()?);
+    } else {
+        print!("{}", text(&found));
+    }
+    Ok(())
+}
+
+fn warn(found: &Evaluation) {
+    for (value, seen) in &found.out_of_range() {
+        eprintln!(
+            "primer: {value} left its range in {} elements (reached {:.4}, limit {:.4}); \
+             calibrate with text closer to the data (--calibration)",
+            seen.count, seen.worst, seen.limit
+        );
+    }
+    let (shortened, n) = (found.truncated(), found.answers.len());
+    if shortened > 0 {
+        eprintln!("primer: {shortened} of {n} inputs were longer than the limit and truncated");
+    }
+}
+
+fn text(found: &Evaluation) -> String {
+    let (request, scores) = (&found.request, &found.scores);
+    let percent = |part: f64| format!("{:.2} %", 100.0 * part);
+    let engine = match request.engine {
+        Engine::Float => "float".to_owned(),
+        Engine::Fixed => format!("fixed ({} truncation)", request.truncation.name()),
+        Engine::Fhe => format!(
+            "fhe, comparator: polynomials in the clear ({} degrees)",
+            request.degrees.name()
+        ),
+        Engine::Secure => format!("secure (scheme {})", request.scheme.name()),
+    };
+    let right = match request.task {
+        Task::Squad => "exact match",
+        _ => "accuracy",
+    };
+    let mut out = format!(
+        "task        {} ({} examples)\n\
+         engine      {engine}\n\
+         {right:<11} {} (float: {})\n\
+         F1          {}\n\
+         agreement   {} with float\n",
+        request.task.name(),
+        found.answers.len(),
+        percent(scores.accuracy),
+        percent(scores.accuracy_of_float),
+        percent(scores.f1),
+        percent(scores.with_float),
+    );
+    if let Some(with_fixed) = scores.with_fixed {
+        let with_fixed = percent(with_fixed);
+        out += &format!("            {with_fixed} with fixed point in the clear\n");
+    }
+    out += &format!("time        {:.1} s\n", found.seconds);
+    out
+}

@@ -1,0 +1,289 @@
+//! `primer serve`: the server.
+
+use super::remote::StateArgs;
+use crate::progress::Stages;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use primer::server::identity;
+use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
+use primer::{Server, ServerOptions, StopHandle};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+
+/// Arguments of `primer serve`.
+#[derive(Args)]
+#[command(after_help = "\
+On the first start the server makes a certificate, keeps it in the state directory, and prints its
+fingerprint; clients name it once with --trust-fingerprint. --cert and --key use a certificate of
+yours instead.
+
+Everyone who can reach the port may use the server, unless --tokens, --client-ca or
+--client-fingerprint say otherwise.
+
+SIGTERM and SIGINT stop it in good order: inferences under way are finished, nothing new is begun,
+unspent bundles stay. A second signal ends it at once.
+
+The state directory holds the server's halves of prepared bundles. Never restore it from a backup or
+a snapshot: a bundle that comes back after it was used is a bundle that is used twice.
+
+Logs go to standard error and never hold texts, shares, keys or tokens. PRIMER_LOG sets what is
+logged (default: info).
+
+Examples:
+  primer serve --model ./my-checkpoint --listen 0.0.0.0:7447
+  primer serve --model ./my-checkpoint --tokens tokens.txt --metrics 127.0.0.1:9100 --log json")]
+pub(super) struct ServeArgs {
+    /// Directory written by Hugging Face's save_pretrained (the embedded SST-2 model if not given)
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Text whose activation ranges set the scales, one input a line (a built-in text if not given)
+    #[arg(long, value_name = "FILE", conflicts_with = "prepared")]
+    calibration: Option<PathBuf>,
+    /// Take scales and integer weights from a file written by `inspect --save-prepared`
+    #[arg(long, value_name = "FILE")]
+    prepared: Option<PathBuf>,
+    /// Address to listen on; port 0 lets the system choose
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7447")]
+    listen: String,
+    /// How the plan is compiled
+    #[arg(long, default_value = Scheme::default().name())]
+    scheme: Scheme,
+    /// What clients learn: all outputs of the model, or the label alone
+    #[arg(long, default_value = "logits")]
+    reveal: RevealArg,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Certificate chain, as PEM, instead of one of the server's own making
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "key",
+        help_heading = "Who may connect"
+    )]
+    cert: Option<PathBuf>,
+    /// Its private key, as PEM
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cert",
+        help_heading = "Who may connect"
+    )]
+    key: Option<PathBuf>,
+    /// File of access tokens, one a line; clients without one are refused
+    #[arg(long, value_name = "FILE", help_heading = "Who may connect")]
+    tokens: Option<PathBuf>,
+    /// Certificates of authorities, as PEM; clients must show a certificate that one of them signed
+    #[arg(long, value_name = "FILE", help_heading = "Who may connect")]
+    client_ca: Option<PathBuf>,
+    /// Fingerprint of a client's certificate; clients must show one of those given (may be
+    /// repeated)
+    #[arg(
+        long,
+        value_name = "HEX",
+        conflicts_with = "client_ca",
+        help_heading = "Who may connect"
+    )]
+    client_fingerprint: Vec<Fingerprint>,
+    #[command(flatten)]
+    limits: LimitArgs,
+    /// Tell health (/healthz) and Prometheus metrics (/metrics) on this address, by plain HTTP
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+    /// Form of the log
+    #[arg(long, default_value = "text")]
+    log: LogForm,
+    /// Print the address and the fingerprint as one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Stop when standard input ends: for programs that start a server of their own
+    #[arg(long, hide = true)]
+    stop_with_stdin: bool,
+}
+
+/// What clients can make the server do.
+#[derive(Args)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Sessions at once; one more is refused with a reason
+    #[arg(long, value_name = "N", default_value_t = 16,
+          value_parser = clap::value_parser!(u64).range(1..=4096))]
+    max_sessions: u64,
+    /// Tokens of one input, if less than the model's own limit
+    #[arg(long, value_name = "N", default_value_t = 512,
+          value_parser = clap::value_parser!(u64).range(4..=512))]
+    max_tokens: u64,
+    /// Bytes of unspent bundles that are kept for one client
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
+    max_stored_bytes_per_client: u64,
+    /// Bytes of unspent bundles that are kept altogether
+    #[arg(long, value_name = "BYTES", default_value_t = 512 << 30)]
+    max_stored_bytes: u64,
+    /// Lengths whose encoded weights stay in memory
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u64).range(1..=64))]
+    max_lengths: u64,
+    /// Unspent bundles are deleted after this time
+    #[arg(long, value_name = "DAYS", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=3650))]
+    bundle_days: u64,
+    /// From the connection to the end of the greeting
+    #[arg(long, value_name = "SECONDS", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(1..=600))]
+    handshake_timeout: u64,
+    /// From one request to the next, and the longest pause within one
+    #[arg(long, value_name = "SECONDS", default_value_t = 300,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    idle_timeout: u64,
+    /// A whole session, however busy it is
+    #[arg(long, value_name = "SECONDS", default_value_t = 4 * 3600,
+          value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    session_timeout: u64,
+    /// How long a stop waits for inferences under way
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(0..=3600))]
+    drain_timeout: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RevealArg {
+    /// All outputs of the model
+    Logits,
+    /// The label alone
+    Label,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogForm {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+impl ServeArgs {
+    fn options(&self) -> Result<ServerOptions> {
+        let identity = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some(identity::from_files(cert, key)?),
+            _ => None,
+        };
+        let clients = match &self.client_ca {
+            Some(path) => {
+                let pem = std::fs::read_to_string(path)
+                    .with_context(|| format!("reading the authorities {}", path.display()))?;
+                Clients::Authority(pem)
+            }
+            None if self.client_fingerprint.is_empty() => Clients::Anyone,
+            None => Clients::Pinned(self.client_fingerprint.clone()),
+        };
+        let seconds = Duration::from_secs;
+        let limits = &self.limits;
+        ensure!(
+            limits.max_stored_bytes_per_client <= limits.max_stored_bytes,
+            "--max-stored-bytes-per-client is more than --max-stored-bytes"
+        );
+        Ok(ServerOptions {
+            model: self.model.clone(),
+            prepared: self.prepared.clone(),
+            calibration: self.calibration.clone(),
+            listen: self.listen.clone(),
+            metrics: self.metrics.clone(),
+            state: self.state.state.clone(),
+            identity,
+            clients,
+            access: self.tokens.as_deref().map(AccessTokens::read).transpose()?,
+            scheme: self.scheme,
+            reveal: match self.reveal {
+                RevealArg::Logits => Reveal::Outputs,
+                RevealArg::Label => Reveal::Label,
+            },
+            limits: Limits {
+                sessions: limits.max_sessions as usize,
+                tokens: limits.max_tokens as usize,
+                stored_per_client: limits.max_stored_bytes_per_client,
+                stored: limits.max_stored_bytes,
+                lengths: limits.max_lengths as usize,
+                expiry: seconds(limits.bundle_days * 86_400),
+                handshake: seconds(limits.handshake_timeout),
+                idle: seconds(limits.idle_timeout),
+                session: seconds(limits.session_timeout),
+                drain: seconds(limits.drain_timeout),
+            },
+        })
+    }
+}
+
+pub(super) fn run(args: &ServeArgs) -> Result<()> {
+    start_log(args.log);
+    let stages = Stages::default();
+    let server = Server::bind_with_progress(args.options()?, |done, total| {
+        stages.tell("calibrating", done, total);
+    })?;
+    let stop = server.stop_handle();
+    stop_on_signals(stop.clone())?;
+    if args.stop_with_stdin {
+        std::thread::spawn(move || {
+            let mut rest = [0; 64];
+            while std::io::stdin().read(&mut rest).is_ok_and(|n| n > 0) {}
+            stop.stop();
+        });
+    }
+    announce(args, &server)?;
+    Ok(server.run()?)
+}
+
+fn start_log(form: LogForm) {
+    let filter = EnvFilter::try_from_env("PRIMER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    // Fails if a program that uses this as a library has a log already: then that one is used.
+    let _ = match form {
+        LogForm::Text => log.with_ansi(false).try_init(),
+        LogForm::Json => log.json().try_init(),
+    };
+}
+
+fn stop_on_signals(stop: StopHandle) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("asking to be told of signals")?;
+    std::thread::spawn(move || {
+        let mut seen = false;
+        for _ in signals.forever() {
+            if std::mem::replace(&mut seen, true) {
+                std::process::exit(1);
+            }
+            stop.stop();
+        }
+    });
+    Ok(())
+}
+
+/// The line that clients and scripts wait for.
+fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
+    let (address, fingerprint) = (server.address(), server.fingerprint());
+    let card = server.card();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let object = json!({
+            "address": address.to_string(), "fingerprint": fingerprint.to_string(),
+            "metrics": server.metrics_address().map(|a| a.to_string()),
+            "model": card.model, "max_tokens": card.max_tokens(), "scheme": card.scheme.name(),
+        });
+        writeln!(out, "{object}")
+    } else {
+        writeln!(
+            out,
+            "serving {} (up to {} tokens, scheme {}) on {address}\nfingerprint {fingerprint}",
+            card.model,
+            card.max_tokens(),
+            card.scheme.name()
+        )
+    }
+    .and_then(|()| out.flush())
+    .context("writing the address")
+}

@@ -1,0 +1,276 @@
+//! Peers that do not play along: silent, slow, lying, and disks that are full.
+
+use crate::process::{Server, TEXTS, client, eventually, fails, json};
+use primer::service::BundleId;
+use primer::service::message::{Greeting, Reception, Refusal, Reply, Request};
+use primer::service::{ServiceError, VERSION};
+use primer_net::tls::{TlsClient, Trust};
+use primer_net::{Channel, Kind, Options};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A connection that speaks TLS and then whatever the test wants.
+fn channel(server: &Server) -> Channel {
+    let socket = TcpStream::connect(&server.address).unwrap();
+    let pin = server.fingerprint.parse().unwrap();
+    let tls = TlsClient::new(Trust::Pinned(pin)).unwrap();
+    let options = Options {
+        timeout: Some(Duration::from_secs(30)),
+        ..Options::default()
+    };
+    Channel::tls_connect(socket, &tls, &options).unwrap()
+}
+
+fn greet(server: &Server, version: u16, pseudonym: u8) -> (Channel, Result<(), ServiceError>) {
+    let mut channel = channel(server);
+    let greeting = Greeting {
+        version,
+        pseudonym: [pseudonym; 32],
+        token: None,
+    };
+    greeting.send(&mut channel).unwrap();
+    let card = Reception::receive(&mut channel).map(|_| ());
+    (channel, card)
+}
+
+fn refusal(channel: &mut Channel, request: Request) -> Refusal {
+    request.send(channel).unwrap();
+    match Reply::receive(channel) {
+        Err(ServiceError::Refused(refusal)) => refusal,
+        Err(error) => panic!("{error}"),
+        Ok(reply) => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("server"), &["--max-tokens", "32"]);
+    let (_, card) = greet(&server, VERSION + 1, 1);
+    assert!(matches!(card, Err(ServiceError::Refused(Refusal::Version(v))) if v == VERSION));
+    let (mut channel, card) = greet(&server, VERSION, 1);
+    card.unwrap();
+    let id = BundleId::from_bytes([7; 16]);
+    let infer = |fingerprint| Request::Infer { id, fingerprint };
+    assert_eq!(refusal(&mut channel, infer([0; 32])), Refusal::Unknown(id));
+    for tokens in [0, 9, 33, u32::MAX] {
+        let asked = refusal(&mut channel, Request::Prepare { id, tokens });
+        assert_eq!(
+            asked,
+            Refusal::Tokens {
+                asked: tokens,
+                limit: 32
+            }
+        );
+    }
+    Request::Forget(id).send(&mut channel).unwrap();
+    assert_eq!(Reply::receive(&mut channel).unwrap(), Reply::Done);
+    Request::List.send(&mut channel).unwrap();
+    assert_eq!(
+        Reply::receive(&mut channel).unwrap(),
+        Reply::Listing(Vec::new())
+    );
+    // Garbage ends the connection and nothing else.
+    for (kind, bytes) in [
+        (0x52, vec![0xff; 64]),
+        (0x52, vec![0; 4096]),
+        (0x01, vec![1]),
+    ] {
+        let (mut channel, card) = greet(&server, VERSION, 2);
+        card.unwrap();
+        channel.send(Kind::new(kind, "garbage"), &bytes).unwrap();
+        channel.flush().unwrap();
+        assert!(Reply::receive(&mut channel).is_err());
+    }
+    assert!(server.log().contains("failed"));
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
+    assert_eq!(found["label"], TEXTS[0].1);
+}
+
+#[test]
+fn a_bundle_serves_its_client_and_its_plan_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
+    let server = Server::start(&server_state, &[]);
+    let address = server.address.clone();
+    let made = json(client("prepare", &server, &state).args(["--tokens", "16"]));
+    let id: BundleId = made["ids"][0].as_str().unwrap().parse().unwrap();
+    // Another client does not even learn that it exists.
+    let (mut channel, card) = greet(&server, VERSION, 9);
+    card.unwrap();
+    let fingerprint = [3; 32];
+    let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
+    assert_eq!(asked, Refusal::Unknown(id));
+    // The owner with another plan.
+    let pseudonym = pseudonym_of(&state, &address);
+    let mut channel = welcomed(&server, pseudonym);
+    let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
+    assert_eq!(asked, Refusal::OtherProgram(id));
+    let tokens = 16;
+    let asked = refusal(&mut channel, Request::Prepare { id, tokens });
+    assert_eq!(asked, Refusal::Taken(id));
+    drop(channel);
+    // Nothing was spent by all that.
+    let found = json(client("classify", &server, &state).arg(TEXTS[1].0));
+    assert_eq!(
+        (&found["label"], &found["prepared_ahead"]),
+        (&TEXTS[1].1.into(), &true.into())
+    );
+    let mut channel = welcomed(&server, pseudonym);
+    let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
+    assert_eq!(asked, Refusal::Spent(id));
+}
+
+fn pseudonym_of(state: &Path, address: &str) -> [u8; 32] {
+    let name = address.replace(':', "_");
+    let bytes = std::fs::read(state.join("client/pseudonyms").join(name)).unwrap();
+    bytes.try_into().unwrap()
+}
+
+fn welcomed(server: &Server, pseudonym: [u8; 32]) -> Channel {
+    let mut channel = channel(server);
+    let greeting = Greeting {
+        version: VERSION,
+        pseudonym,
+        token: None,
+    };
+    greeting.send(&mut channel).unwrap();
+    Reception::receive(&mut channel).unwrap();
+    channel
+}
+
+#[test]
+fn a_thousand_silent_connections_do_not_keep_others_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("server"), &["--metrics", "127.0.0.1:0"]);
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
+    assert_eq!(found["label"], TEXTS[0].1);
+    let before = server.peak_memory();
+    let silent: Vec<TcpStream> = (0..1000)
+        .map(|_| TcpStream::connect(&server.address).unwrap())
+        .collect();
+    eventually("the thousandth connection", || {
+        server.metric("primer_connections_total") >= 1001.0
+    });
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[1].0));
+    assert_eq!(found["label"], TEXTS[1].1);
+    let grown = server.peak_memory() - before;
+    println!("1,000 silent connections: {} kB more", grown / 1000);
+    assert!(grown < 64 << 20, "{grown} bytes");
+    drop(silent);
+}
+
+#[test]
+fn slow_peers_are_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = [
+        "--handshake-timeout",
+        "2",
+        "--idle-timeout",
+        "3",
+        "--session-timeout",
+        "6",
+    ];
+    let server = Server::start(&dir.path().join("server"), &limits);
+    // One byte of a TLS record now and then: never silent, never done.
+    let mut loris = TcpStream::connect(&server.address).unwrap();
+    let started = Instant::now();
+    loris.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
+    while loris.write_all(&[1]).is_ok() && started.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let took = started.elapsed();
+    assert!(
+        took > Duration::from_secs(1) && took < Duration::from_secs(10),
+        "{took:?}"
+    );
+    // Welcomed, then silent.
+    let (mut channel, card) = greet(&server, VERSION, 1);
+    card.unwrap();
+    let started = Instant::now();
+    assert!(Reply::receive(&mut channel).is_err());
+    assert!(started.elapsed() < Duration::from_secs(10));
+    // Welcomed, and always asking for something.
+    let (mut channel, card) = greet(&server, VERSION, 1);
+    card.unwrap();
+    let started = Instant::now();
+    while Request::List.send(&mut channel).is_ok() && Reply::receive(&mut channel).is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(20), "never cut");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(started.elapsed() > Duration::from_secs(4));
+    assert_eq!(server.log().matches("Late").count(), 3, "{}", server.log());
+    let mut buffer = [0; 1];
+    assert!(matches!(loris.read(&mut buffer), Ok(0) | Err(_)));
+}
+
+/// A command under a limit of the size of files: writing beyond it fails as on a full disk.
+fn limited(blocks: u32, args: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_primer")])
+        .args(args);
+    command
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
+    let server = Server::start(&server_state, &[]);
+    // The stores are made before the limit is felt.
+    json(client("prepare", &server, &state).args(["--tokens", "8"]));
+    let bundles = |state: &Path, role: &str| {
+        let dir = state.join(role).join("store/bundles");
+        std::fs::read_dir(dir).unwrap().count()
+    };
+    assert_eq!(
+        (bundles(&state, "client"), bundles(&server_state, "server")),
+        (1, 1)
+    );
+    let path = state.to_str().unwrap();
+    let args = [
+        "prepare",
+        "--server",
+        &server.address,
+        "--tokens",
+        "8",
+        "--state",
+        path,
+    ];
+    fails(&mut limited(4096, &args), 1, &["bundles", "File too large"]);
+    eventually("the server's draft to go", || {
+        bundles(&server_state, "server") == 1
+    });
+    assert_eq!(bundles(&state, "client"), 1);
+    drop(server);
+    // The server's disk is full: the client hears of it, and the server goes on.
+    let path = server_state.to_str().unwrap();
+    let args = [
+        "serve",
+        "--json",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        path,
+    ];
+    // 240 KiB: room for the index and for the server's half of 8 tokens, not for that of 16.
+    let server = Server::spawn(limited(480, &args), &server_state);
+    let mut prepare = client("prepare", &server, &state);
+    fails(
+        prepare.args(["--tokens", "16"]),
+        1,
+        &["the server refused: its store is full"],
+    );
+    let found = json(client("classify", &server, &state).arg("good"));
+    assert_eq!(found["label"], "positive");
+    assert_eq!(
+        bundles(&state, "client"),
+        1,
+        "the one for the other address"
+    );
+}

@@ -1,0 +1,13 @@
+//! The program as people and scripts run it: real processes, real sockets, real signals.
+//!
+//! One binary with a module for each subject, because linking one takes as long as running many
+//! tests: `cargo test -p primer-cli --test program crash` runs those of one module.
+#![allow(missing_docs)]
+
+mod command_line;
+mod crash;
+mod hostile;
+mod many;
+mod measure;
+mod process;
+mod service;

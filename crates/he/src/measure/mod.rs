@@ -1,0 +1,216 @@
+//! The figures behind the cost of a product, measured on this machine with one thread.
+//!
+//! [`figures`] is what `primer bench --kernels` prints. [`product`] measures one product of any
+//! size through the face that the protocol uses. [`Primitives`] are single operations, for whoever
+//! compares them with another library's.
+
+mod primitives;
+
+pub use primitives::{Fresh, Primitives, Rotations, Sealed};
+
+use crate::counters::Counters;
+use crate::error::HeError;
+use crate::params::Params;
+use crate::product::{ClientKeys, Method, Product, Relation, ServerKeys};
+use primer_lattice::kernel::aligned::Aligned;
+use primer_lattice::kernel::weighted::{Runs, weighted};
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use rand_core::Rng;
+use std::time::Instant;
+
+/// Figures of the homomorphic layer: best of a few repetitions, one thread, circuit privacy on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// One forward transform of length 8192 modulo one prime, in microseconds.
+    pub ntt_8192_us: f64,
+    /// One rotation of a ciphertext on its own, in milliseconds.
+    pub rotation_ms: f64,
+    /// One product of a ciphertext with a prepared weight, summed up, in microseconds.
+    pub product_term_us: f64,
+    /// One symmetric encryption of 8192 slots, in microseconds.
+    pub encrypt_us: f64,
+    /// Reading and decryption of one answer to 8192 slots, in microseconds.
+    pub decrypt_us: f64,
+    /// `Enc(30×768)·W(768×768)` in seconds, tokens-first.
+    pub linear_30x768x768_tokens_first_s: f64,
+    /// The same, features-first.
+    pub linear_30x768x768_features_first_s: f64,
+    /// Rotations of the tokens-first product.
+    pub rotations_tokens_first: usize,
+    /// Rotations of the features-first product.
+    pub rotations_features_first: usize,
+}
+
+/// The best time of some repetitions, in seconds of the wall clock.
+fn best(repetitions: usize, f: impl FnMut()) -> f64 {
+    let origin = Instant::now();
+    best_by(&wall(origin), repetitions, f)
+}
+
+/// The wall clock, in seconds.
+fn wall(origin: Instant) -> impl Fn() -> f64 {
+    move || origin.elapsed().as_secs_f64()
+}
+
+/// The best time of some repetitions by a given clock.
+fn best_by(clock: &impl Fn() -> f64, repetitions: usize, mut f: impl FnMut()) -> f64 {
+    (0..repetitions)
+        .map(|_| {
+            let start = clock();
+            f();
+            clock() - start
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Measures everything, in some ten seconds in a release build.
+///
+/// # Errors
+/// None that the fixed shapes could cause; passed on rather than hidden.
+pub fn figures() -> Result<Figures, HeError> {
+    let params = Params::products();
+    let mut rng = Prg::from_os();
+    let n = params.degree();
+    let slots: Vec<u64> = (0..n).map(|_| modulus::random(&mut rng)).collect();
+
+    let mut limb: Vec<u32> = (0..n).map(|_| rng.next_u32() >> 3).collect();
+    let ntt = best(200, || params.ntt(0).forward(&mut limb));
+
+    let primitives = Primitives::new(&params, [1], &mut rng);
+    let encrypt = best(50, || drop(primitives.encrypt(&slots, &mut rng)));
+    let ciphertext = primitives.expand(&primitives.encrypt(&slots, &mut rng));
+    let mut failed = None;
+    let mut rotations = primitives.rotations();
+    let rotation = best(50, || failed = rotations.rotate(&ciphertext, 1).err());
+    failed.map_or(Ok(()), Err)?;
+
+    let dense = (30, 768, 768);
+    let clock = || wall(Instant::now());
+    let tokens = product(&Method::tokens_first(), dense, false, 10, clock(), &mut rng)?;
+    let features = Method::features_first(768);
+    let features = product(&features, dense, false, 2, clock(), &mut rng)?;
+    Ok(Figures {
+        ntt_8192_us: ntt * 1e6,
+        rotation_ms: rotation * 1e3,
+        product_term_us: product_term(&params) * 1e6,
+        encrypt_us: encrypt * 1e6,
+        decrypt_us: tokens.decrypt_s * 1e6,
+        linear_30x768x768_tokens_first_s: tokens.seconds,
+        linear_30x768x768_features_first_s: features.seconds,
+        rotations_tokens_first: tokens.rotations,
+        rotations_features_first: features.rotations,
+    })
+}
+
+/// One product of random data.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// The server's time from received ciphertexts to a finished answer, in seconds.
+    pub seconds: f64,
+    /// Preparation of the weights, in seconds.
+    pub prepare_s: f64,
+    /// Bytes of the prepared weights.
+    pub prepared_bytes: usize,
+    /// Reading, decryption and unpacking of one answer ciphertext, in seconds.
+    pub decrypt_s: f64,
+    /// Bytes of the client's ciphertexts.
+    pub bytes_up: u64,
+    /// Bytes of the server's answers.
+    pub bytes_down: u64,
+    /// Rotations of ciphertexts.
+    pub rotations: usize,
+    /// Products of a ciphertext with a plaintext.
+    pub products: usize,
+}
+
+/// Measures one dense product of a random matrix with random weights (rows, inputs, outputs), kept
+/// encoded or encoded when used, by a clock that counts seconds: of the wall, or of the processor
+/// on a busy machine.
+///
+/// # Errors
+/// If the shape does not fit.
+pub fn product(
+    method: &Method,
+    (rows, inputs, outputs): (usize, usize, usize),
+    streamed: bool,
+    repetitions: usize,
+    clock: impl Fn() -> f64,
+    rng: &mut Prg,
+) -> Result<Measured, HeError> {
+    let relation = Relation::Dense {
+        rows,
+        inputs,
+        outputs,
+    };
+    let product = Product::new(method, relation)?;
+    let (client, mut server) = pair(&product, rng)?;
+    let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 1);
+    let mut room = if streamed { 0 } else { usize::MAX };
+    let start = clock();
+    let weights = product.prepare_within(&w, &mut room)?;
+    let prepare_s = clock() - start;
+    let mut random = |rows, cols| Matrix::from_fn(rows, cols, |_, _| modulus::random(rng));
+    let (x, mask) = (random(rows, inputs), random(rows, outputs));
+    let query = &product.queries()[0];
+    let query = query.read(&query.encrypt(&client, &x, rng)?)?;
+    let mut last = Err(HeError::NoiseExhausted { index: 0 });
+    let seconds = best_by(&clock, repetitions, || {
+        last = product.answer_counted(&mut server, &[&query], &weights, &mask, rng);
+    });
+    let (answer, counters) = last?;
+    let mut decrypted = Ok(());
+    let decrypt = best(10, || {
+        decrypted = product.decrypt(&client, &answer).map(drop);
+    });
+    decrypted?;
+    let Counters {
+        rotations,
+        products,
+        answers,
+        ..
+    } = counters;
+    Ok(Measured {
+        seconds,
+        prepare_s,
+        prepared_bytes: weights.memory(),
+        decrypt_s: decrypt / answers as f64,
+        bytes_up: product.queries()[0].wire_len(),
+        bytes_down: product.answer_len(),
+        rotations,
+        products,
+    })
+}
+
+/// Both parties' keys for a product.
+fn pair(product: &Product, rng: &mut Prg) -> Result<(ClientKeys, ServerKeys), HeError> {
+    let needs = product.keys();
+    let client = ClientKeys::generate(&needs, rng);
+    let mut messages = std::collections::VecDeque::new();
+    client.publish(rng, |_, bytes| {
+        messages.push_back(bytes.to_vec());
+        Ok::<_, HeError>(())
+    })?;
+    let server = ServerKeys::receive(&needs, |_, _| {
+        Ok::<_, HeError>(messages.pop_front().unwrap_or_default())
+    })?;
+    Ok((client, server))
+}
+
+/// One term of the sums of a product for 30 tokens, over all primes, in seconds.
+pub fn product_term(params: &Params) -> f64 {
+    let (terms, outputs, n) = (96, 48, params.degree());
+    let runs = Runs::new(n, 16);
+    let mut data = Aligned::zeros(2 * n * terms);
+    let data = data.sized(2 * n * terms);
+    data.fill(123_456_789);
+    let weights = vec![987_654_321; runs.distinct() * outputs * terms];
+    let mut out = Aligned::zeros(2 * n * outputs);
+    let out = out.sized(2 * n * outputs);
+    let (simd, prime) = (params.simd(), params.prime(0));
+    let one_prime = best(40, || {
+        weighted(simd, prime, runs, data, terms, &weights, out, false);
+    });
+    one_prime * params.all_primes() as f64 / (terms * outputs) as f64
+}

@@ -1,0 +1,159 @@
+//! Weights of slot packings at work: which product of the [`Evaluator`] each kind of weights is
+//! for.
+
+use super::packer::Multiplier;
+use super::query::Wiped;
+use crate::centred::PreparedCentred;
+use crate::ciphertext::SeededCiphertext;
+use crate::counters::Counters;
+use crate::error::{HeError, agree};
+use crate::evaluate::Evaluator;
+use crate::packing::chunks::Chunks;
+use crate::packing::layout::Layout;
+use crate::packing::matrix::{Ciphertexts, EncryptedAnswer};
+use crate::packing::weights::PreparedWeights;
+use primer_ring::matrix::Matrix;
+use rand_core::CryptoRng;
+
+/// The ciphertexts of a product's only query.
+fn single<'a>(queries: &[&'a [SeededCiphertext]]) -> Result<&'a [SeededCiphertext], HeError> {
+    agree("queries of the product", queries.len(), 1)?;
+    Ok(queries[0])
+}
+
+/// An answer as it travels.
+fn sent(
+    server: &Evaluator,
+    (answer, counters): (EncryptedAnswer, Counters),
+) -> (Vec<u8>, Counters) {
+    (answer.to_bytes(server.params()), counters)
+}
+
+/// Dense matrices and heads.
+impl Multiplier for PreparedWeights {
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError> {
+        let input = Ciphertexts {
+            layout: &self.layout,
+            chunks: self.input_chunks(),
+            list: single(queries)?,
+        };
+        let answer = server.linear(input, self, Some(mask), &mut rng)?;
+        Ok(sent(server, answer))
+    }
+
+    fn memory(&self) -> usize {
+        Self::memory(self)
+    }
+}
+
+impl Multiplier for PreparedCentred {
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError> {
+        let input = Ciphertexts {
+            layout: &self.centre.layout,
+            chunks: self.centre.input_chunks(),
+            list: single(queries)?,
+        };
+        let answer = server.centred(input, self, mask, &mut rng)?;
+        Ok(sent(server, answer))
+    }
+
+    fn memory(&self) -> usize {
+        Self::memory(self)
+    }
+}
+
+/// `u` of row sums. It is encoded when it is used: it belongs to one inference.
+pub(super) struct RowFactors {
+    layout: Layout,
+    u: Wiped,
+}
+
+impl RowFactors {
+    pub(super) fn new(layout: Layout, u: &Matrix<u64>) -> Self {
+        Self {
+            layout,
+            u: Wiped::copy(u),
+        }
+    }
+}
+
+impl Multiplier for RowFactors {
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError> {
+        let input = Ciphertexts {
+            layout: &self.layout,
+            chunks: &Chunks::even(&self.layout, self.u.cols()),
+            list: single(queries)?,
+        };
+        let answer = server.row_sums(input, &self.u, mask, &mut rng)?;
+        Ok(sent(server, answer))
+    }
+
+    fn memory(&self) -> usize {
+        8 * self.u.data().len()
+    }
+}
+
+/// `u` and `v` of scaled rows, encoded when they are used.
+pub(super) struct RowScales {
+    layout: Layout,
+    chunks: Chunks,
+    u: Wiped,
+    v: Wiped,
+}
+
+impl RowScales {
+    pub(super) fn new(layout: Layout, chunks: Chunks, u: &Matrix<u64>, v: &Matrix<u64>) -> Self {
+        Self {
+            layout,
+            chunks,
+            u: Wiped::copy(u),
+            v: Wiped::copy(v),
+        }
+    }
+}
+
+impl Multiplier for RowScales {
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError> {
+        agree("queries of the product", queries.len(), 2)?;
+        let input = |chunks, list| Ciphertexts {
+            layout: &self.layout,
+            chunks,
+            list,
+        };
+        let repeated = Chunks::even(&self.layout, 1);
+        let terms = [
+            (input(&repeated, queries[1]), &*self.u),
+            (input(&self.chunks, queries[0]), &*self.v),
+        ];
+        let answer = server.slotwise(&self.layout, &terms, mask, &mut rng)?;
+        Ok(sent(server, answer))
+    }
+
+    fn memory(&self) -> usize {
+        8 * (self.u.data().len() + self.v.data().len())
+    }
+}

@@ -1,0 +1,92 @@
+//! The seam between products and packings: what a packing has to provide.
+//!
+//! A packing is a way of laying matrices into ciphertexts so that ciphertexts times plaintexts are
+//! products of matrices. Everything above this file (relations, queries, keys, the protocol) is the
+//! same for all packings; everything about cells, chunks and rotations is below. A packing that
+//! joins implements [`Packer`] in a file of its own, adds a variant to [`super::method`], and
+//! proves itself by joining the list in `tests/product.rs`.
+
+use super::query::Form;
+use super::relation::{Relation, Weights};
+use crate::ciphertext::SeededCiphertext;
+use crate::counters::Counters;
+use crate::error::HeError;
+use crate::evaluate::Evaluator;
+use crate::keys::SecretKey;
+use crate::params::Params;
+use primer_ring::matrix::Matrix;
+use rand_core::CryptoRng;
+use std::sync::Arc;
+
+/// A way of laying matrices into ciphertexts. Sizes were checked by the caller.
+pub(super) trait Packer {
+    /// Fails if a product does not fit the parameters, its worst-case noise included.
+    fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError>;
+
+    /// The rotations that a product needs keys for; none, if it does not rotate.
+    fn rotations(&self, params: &Params, relation: &Relation) -> Result<Vec<i32>, HeError>;
+
+    /// Bytes of a query.
+    fn query_len(&self, params: &Params, form: &Form) -> Result<usize, HeError>;
+
+    /// Encrypts a matrix that was arranged for a form, into the bytes of a query.
+    fn encrypt(
+        &self,
+        secret: &SecretKey,
+        form: &Form,
+        matrix: &Matrix<u64>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Vec<u8>, HeError>;
+
+    /// Reads a query.
+    fn read(
+        &self,
+        params: &Params,
+        form: &Form,
+        bytes: &[u8],
+    ) -> Result<Vec<SeededCiphertext>, HeError>;
+
+    /// Encodes weights of a relation.
+    fn prepare(
+        &self,
+        params: &Arc<Params>,
+        relation: &Relation,
+        weights: &Weights<'_>,
+    ) -> Result<Box<dyn Multiplier>, HeError>;
+
+    /// Encodes small weights of a dense relation, within some memory as long as it lasts.
+    fn prepare_within(
+        &self,
+        params: &Arc<Params>,
+        relation: &Relation,
+        weights: &Matrix<i16>,
+        room: &mut usize,
+    ) -> Result<Box<dyn Multiplier>, HeError>;
+
+    /// Bytes of an answer.
+    fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError>;
+
+    /// Decrypts the bytes of an answer.
+    fn decrypt(
+        &self,
+        secret: &SecretKey,
+        relation: &Relation,
+        bytes: &[u8],
+    ) -> Result<Matrix<u64>, HeError>;
+}
+
+/// Weights that are ready to be multiplied with ciphertexts. They are the server's secret and wiped
+/// when dropped.
+pub(super) trait Multiplier: Send + Sync {
+    /// The product with the ciphertexts of each query, masked and circuit-private, as it travels.
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError>;
+
+    /// Bytes in memory.
+    fn memory(&self) -> usize;
+}

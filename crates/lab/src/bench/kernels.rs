@@ -1,0 +1,94 @@
+//! The machine's own figures, the ones that costs are made of.
+
+use anyhow::{Context, Result};
+use primer_model::fold::FloatWeights;
+use primer_model::measure::float_speed;
+use primer_model::synthetic;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What a figure is called, and what it is.
+pub const FIGURES: [(&str, &str); 19] = [
+    ("threads", "threads of each measurement"),
+    ("ntt_8192_us", "transform of length 8192, one prime, us"),
+    ("rotation_ms", "rotation of a ciphertext, ms"),
+    (
+        "product_term_us",
+        "ciphertext times prepared weight, summed, us",
+    ),
+    ("encrypt_us", "encryption of 8192 slots, us"),
+    ("decrypt_us", "decryption of an answer, us"),
+    (
+        "linear_30x768x768_tokens_first_s",
+        "Enc(30x768) W(768x768), tokens-first, s",
+    ),
+    (
+        "linear_30x768x768_features_first_s",
+        "the same, features-first, s",
+    ),
+    (
+        "rotations_tokens_first",
+        "rotations of the tokens-first product",
+    ),
+    (
+        "rotations_features_first",
+        "rotations of the features-first product",
+    ),
+    ("garble_mand_per_s", "garbling of GELU, million AND/s"),
+    ("evaluate_mand_per_s", "evaluation of GELU, million AND/s"),
+    ("gelu_and_gates", "AND gates of a GELU"),
+    ("exp_and_gates", "AND gates of an exponential"),
+    (
+        "softmax_and_gates_per_element",
+        "AND gates of softmax per element, rows of 30",
+    ),
+    (
+        "ot_m_per_s",
+        "oblivious transfers, million/s of both parties' time",
+    ),
+    ("bytes_per_and", "bytes per AND gate"),
+    ("bytes_per_ot", "bytes per oblivious transfer"),
+    ("float_gflops", "float BERT, 30 tokens, GFLOP/s"),
+];
+
+/// Measures the building blocks: one object with all of [`FIGURES`].
+///
+/// # Errors
+/// If one of them does not run on this machine.
+pub fn measure() -> Result<Value> {
+    eprintln!("primer: measuring the homomorphic layer");
+    let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
+    eprintln!("primer: measuring garbling");
+    let garble = primer_garble::measure::measure(Duration::from_secs(4));
+    eprintln!("primer: measuring oblivious transfer");
+    let ot = primer_ot::measure(1 << 21, 3).context("measuring oblivious transfer")?;
+    eprintln!("primer: measuring the float reference");
+    let float = {
+        // Two layers of BERT-base; the vocabulary takes no part in the products.
+        let mut shape = synthetic::bert_shape(2, 768, 12);
+        shape.vocab = 1000;
+        let checkpoint = synthetic::checkpoint(&shape, &[1; 16]);
+        float_speed(&FloatWeights::fold(&shape, &checkpoint), 30, 10)
+    };
+    Ok(json!({
+        "threads": 1,
+        "ntt_8192_us": he.ntt_8192_us,
+        "rotation_ms": he.rotation_ms,
+        "product_term_us": he.product_term_us,
+        "encrypt_us": he.encrypt_us,
+        "decrypt_us": he.decrypt_us,
+        "linear_30x768x768_tokens_first_s": he.linear_30x768x768_tokens_first_s,
+        "linear_30x768x768_features_first_s": he.linear_30x768x768_features_first_s,
+        "rotations_tokens_first": he.rotations_tokens_first,
+        "rotations_features_first": he.rotations_features_first,
+        "garble_mand_per_s": garble.garble_mand_per_s,
+        "evaluate_mand_per_s": garble.evaluate_mand_per_s,
+        "gelu_and_gates": garble.gelu_and_gates,
+        "exp_and_gates": garble.exp_and_gates,
+        "softmax_and_gates_per_element": garble.softmax_and_gates_per_element,
+        "ot_m_per_s": ot.ot_m_per_s,
+        "bytes_per_and": garble.bytes_per_and,
+        "bytes_per_ot": ot.bytes_per_ot,
+        "float_gflops": float.gflops(),
+    }))
+}

@@ -1,0 +1,194 @@
+//! The answers of an evaluation: in the clear on several threads, privately one after the other.
+
+use super::journal::Journal;
+use super::{Engine, Request, Truncation};
+use crate::task::{Example, Task};
+use crate::{Progress, secure};
+use anyhow::{Context, Result};
+use primer::source::Model;
+use primer_comparator_fhe::polynomials::Polynomials;
+use primer_comparator_fhe::watch::{Outside, Watch};
+use primer_model::fixed::{self, OutOfRange};
+use primer_model::float::{self, NoObserver};
+use primer_model::quantise::IntModel;
+use primer_model::text::{Input, TextError, Truncate};
+use primer_plan::graph::Graph;
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// One example's answer.
+pub struct Answer {
+    /// What the engine says.
+    pub logits: Vec<Vec<f64>>,
+    /// What single precision says.
+    pub float: Vec<Vec<f64>>,
+    /// The protocol's integers in the clear, if they are not what is evaluated.
+    pub fixed: Option<Vec<Vec<f64>>>,
+    /// Values that left their range.
+    pub out_of_range: Vec<OutOfRange>,
+    /// The example as tokens.
+    pub input: Input,
+    /// The commit of the program that gave a private answer.
+    pub commit: Option<String>,
+}
+
+/// Everything that an answer is made of.
+pub(super) struct Work<'a> {
+    pub(super) request: &'a Request,
+    pub(super) model: &'a Model,
+    pub(super) prepared: Option<&'a Arc<IntModel>>,
+    pub(super) polynomials: Option<&'a Polynomials>,
+    /// Tokens of an input.
+    pub(super) limit: usize,
+    pub(super) progress: Progress<'a>,
+}
+
+impl Work<'_> {
+    /// Answers in the clear: the engine's, or what a private one is compared with.
+    pub(super) fn in_the_clear(&self, examples: &[Example]) -> Result<Vec<Answer>> {
+        (self.progress)("evaluating", 0, examples.len());
+        let next = AtomicUsize::new(0);
+        let results = Mutex::new(BTreeMap::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.request.threads.min(examples.len()) {
+                scope.spawn(|| {
+                    let mut workspace = fixed::Workspace::default();
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(example) = examples.get(index) else {
+                            return;
+                        };
+                        let answer = self.one(example, &mut workspace);
+                        let failed = answer.is_err();
+                        let mut results = results.lock().expect("workers do not panic");
+                        results.insert(index, answer);
+                        if failed {
+                            // The other workers stop at their next example.
+                            next.store(examples.len(), Ordering::Relaxed);
+                            return;
+                        }
+                        (self.progress)("evaluating", results.len(), examples.len());
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().expect("workers do not panic");
+        results
+            .into_iter()
+            .map(|(index, answer)| answer.with_context(|| format!("example {}", index + 1)))
+            .collect()
+    }
+
+    fn encode(&self, example: &Example) -> Result<Input, TextError> {
+        let truncate = match self.request.task {
+            Task::Squad => Truncate::OnlySecond,
+            _ => Truncate::LongestFirst,
+        };
+        let second = example.second.as_deref();
+        let text = &self.model.text;
+        let input = text.encode_padded(&example.first, second, self.limit, truncate)?;
+        input.fits(&self.model.shape)?;
+        Ok(input)
+    }
+
+    fn one(&self, example: &Example, workspace: &mut fixed::Workspace) -> Result<Answer> {
+        let input = self.encode(example)?;
+        let graph = Graph::bert(&self.model.shape, input.tokens());
+        let float = float::run(&graph, &self.model.weights, &input, &mut NoObserver);
+        let float = reals(&float);
+        let Some(prepared) = self.prepared else {
+            let (logits, out_of_range) = match self.polynomials {
+                None => (float.clone(), Vec::new()),
+                Some(polynomials) => self.by_polynomials(polynomials, &graph, &input),
+            };
+            return Ok(Answer {
+                logits,
+                float,
+                fixed: None,
+                out_of_range,
+                input,
+                commit: None,
+            });
+        };
+        let plan = prepared.plan(input.tokens())?;
+        let mut rng = Prg::from_os();
+        let mut shares = |_, _| modulus::random(&mut rng);
+        let mut truncate = match self.request.truncation {
+            Truncation::Exact => fixed::Truncate::Exact,
+            Truncation::Shares => fixed::Truncate::Shares(&mut shares),
+        };
+        let outcome = fixed::run(&plan, prepared, &input, &mut truncate, workspace);
+        let logits = rows(&outcome.reals[0]);
+        Ok(Answer {
+            fixed: (self.request.engine == Engine::Secure).then(|| logits.clone()),
+            logits,
+            float,
+            out_of_range: outcome.out_of_range,
+            input,
+            commit: None,
+        })
+    }
+
+    /// What the comparator says, and which values left the range of its polynomials.
+    fn by_polynomials(
+        &self,
+        polynomials: &Polynomials,
+        graph: &Graph,
+        input: &Input,
+    ) -> (Vec<Vec<f64>>, Vec<OutOfRange>) {
+        let mut watch = Watch::new(polynomials, input);
+        let weights = &self.model.weights;
+        let outputs = float::run_with(graph, weights, input, polynomials, &mut watch);
+        let outside = |(value, outside): (usize, Outside)| OutOfRange {
+            value: graph.values[value].name.clone(),
+            count: outside.count,
+            worst: outside.worst,
+            limit: outside.limit,
+        };
+        let found = watch.found.into_iter().map(outside).collect();
+        (reals(&outputs), found)
+    }
+
+    /// Replaces the logits by those of the private protocol, length by length.
+    pub(super) fn privately(&self, answers: &mut [Answer], journal: &mut Journal) -> Result<()> {
+        let prepared = self.prepared.expect("prepared for this engine");
+        let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (index, answer) in answers.iter().enumerate() {
+            if !journal.done.contains_key(&index) {
+                let tokens = answer.input.tokens();
+                by_length.entry(tokens).or_default().push(index);
+            }
+        }
+        let left: usize = by_length.values().map(Vec::len).sum();
+        let mut done = answers.len() - left;
+        (self.progress)("private inference", done, answers.len());
+        for indices in by_length.values() {
+            let inputs: Vec<&Input> = indices.iter().map(|i| &answers[*i].input).collect();
+            secure::run(prepared, self.request.scheme, &inputs, |at, reals| {
+                journal.record(indices[at], rows(reals))?;
+                done += 1;
+                (self.progress)("private inference", done, answers.len());
+                Ok(())
+            })?;
+        }
+        for (index, answer) in answers.iter_mut().enumerate() {
+            let private = journal.done.remove(&index);
+            let private = private.context("an example has no private answer")?;
+            answer.logits = private.outputs;
+            answer.commit = Some(private.commit);
+        }
+        Ok(())
+    }
+}
+
+fn reals(outputs: &[Matrix<f32>]) -> Vec<Vec<f64>> {
+    rows(&outputs[0].map(|v| f64::from(*v)))
+}
+
+fn rows(matrix: &Matrix<f64>) -> Vec<Vec<f64>> {
+    (0..matrix.rows()).map(|r| matrix.row(r).to_vec()).collect()
+}

@@ -1,0 +1,237 @@
+//! How right the answers of an evaluation are, and what is told of it.
+
+use super::{Answer, Engine, Evaluation};
+use crate::choice::Choice;
+use crate::provenance::Provenance;
+use crate::task::{self, Example, Gold, Task};
+use anyhow::Result;
+use primer::client::argmax;
+use primer::client::span::{best_span, characters};
+use primer_model::fixed::OutOfRange;
+use primer_model::text::Input;
+use primer_plan::shape::Head;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+/// The text that start and end scores point at.
+fn answer_text(logits: &[Vec<f64>], input: &Input, example: &Example) -> String {
+    let pairs: Vec<(f64, f64)> = logits.iter().map(|row| (row[0], row[1])).collect();
+    let context = example.second.as_deref().unwrap_or_default();
+    best_span(&pairs, &input.second)
+        .map(|span| characters(context, span).to_owned())
+        .unwrap_or_default()
+}
+
+/// What was answered, and how right it is.
+pub struct Scores {
+    predicted: Predicted,
+    /// The part that is right; of answers in a text, that is exactly right.
+    pub accuracy: f64,
+    /// The F1 score.
+    pub f1: f64,
+    /// Of single precision, on the same examples: a sample is easier or harder than the whole.
+    pub accuracy_of_float: f64,
+    /// The part whose answer is that of single precision.
+    pub with_float: f64,
+    /// The part whose answer is that of the protocol's integers in the clear.
+    pub with_fixed: Option<f64>,
+}
+
+enum Predicted {
+    Labels(Vec<usize>),
+    Texts(Vec<String>),
+}
+
+/// The part of answers that two ways to compute have in common.
+fn agreement<T: PartialEq>(ours: &[T], theirs: &[T]) -> f64 {
+    let equal = ours.iter().zip(theirs).filter(|(a, b)| a == b);
+    equal.count() as f64 / ours.len() as f64
+}
+
+impl Scores {
+    pub(super) fn new(task: Task, head: &Head, examples: &[Example], answers: &[Answer]) -> Self {
+        let gold = examples.iter().map(|e| match e.gold {
+            Gold::Label(label) => Some(label),
+            Gold::Answers { .. } => None,
+        });
+        match (gold.collect::<Option<Vec<usize>>>(), head) {
+            (Some(gold), Head::Classify { labels }) => {
+                let positive = task::positive_label(task, labels);
+                let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+                let score = |predicted: &[usize]| {
+                    task::accuracy_and_f1(predicted, &gold, labels.len(), positive)
+                };
+                Self::of(examples, answers, of, score, Predicted::Labels)
+            }
+            _ => {
+                let of = |logits: &[Vec<f64>], answer: &Answer, example: &Example| {
+                    answer_text(logits, &answer.input, example)
+                };
+                let score = |predicted: &[String]| task::exact_and_f1(predicted, examples);
+                Self::of(examples, answers, of, score, Predicted::Texts)
+            }
+        }
+    }
+
+    /// Compares every way to compute the same answers: `of` reads an answer out of logits, `score`
+    /// compares all with the data.
+    fn of<T: PartialEq>(
+        examples: &[Example],
+        answers: &[Answer],
+        of: impl Fn(&[Vec<f64>], &Answer, &Example) -> T,
+        score: impl Fn(&[T]) -> task::Scores,
+        predicted: impl Fn(Vec<T>) -> Predicted,
+    ) -> Self {
+        let all = |logits: fn(&Answer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
+            let pairs = answers.iter().zip(examples);
+            pairs.map(|(a, e)| Some(of(logits(a)?, a, e))).collect()
+        };
+        let ours = all(|a| Some(&a.logits)).unwrap_or_default();
+        let float = all(|a| Some(&a.float)).unwrap_or_default();
+        let fixed = all(|a| a.fixed.as_ref());
+        let scores = score(&ours);
+        Self {
+            accuracy: scores.accuracy,
+            f1: scores.f1,
+            accuracy_of_float: score(&float).accuracy,
+            with_float: agreement(&ours, &float),
+            with_fixed: fixed.map(|fixed| agreement(&ours, &fixed)),
+            predicted: predicted(ours),
+        }
+    }
+}
+
+impl Evaluation {
+    /// Inputs that were cut because they were too long.
+    pub fn truncated(&self) -> usize {
+        self.answers.iter().filter(|a| a.input.removed > 0).count()
+    }
+
+    /// Values that left their range anywhere, with how often and how far.
+    pub fn out_of_range(&self) -> BTreeMap<String, OutOfRange> {
+        worst_by_value(&self.answers)
+    }
+
+    /// As `primer eval --json` prints it.
+    ///
+    /// # Errors
+    /// If a figure has no form in JSON.
+    pub fn to_json(&self) -> Result<Value> {
+        let (request, scores) = (&self.request, &self.scores);
+        let out_of_range = self.out_of_range();
+        let outside = out_of_range.iter().map(|(value, seen)| {
+            json!({
+                "value": value, "elements": seen.count, "worst": seen.worst, "limit": seen.limit,
+            })
+        });
+        let mut object = json!({
+            "task": request.task.name(), "engine": request.engine.name(), "n": self.answers.len(),
+            "accuracy": scores.accuracy, "f1": scores.f1,
+            "accuracy_of_float": scores.accuracy_of_float,
+            "agreement_with_float": scores.with_float,
+            "seconds": self.seconds, "truncated_inputs": self.truncated(),
+            "out_of_range": outside.collect::<Vec<_>>(),
+        });
+        match request.engine {
+            Engine::Float => {}
+            Engine::Fixed => object["truncation"] = json!(request.truncation.name()),
+            Engine::Fhe => object["degrees"] = json!(request.degrees.name()),
+            Engine::Secure => {
+                object["scheme"] = json!(request.scheme.name());
+                object["agreement_with_fixed"] = json!(scores.with_fixed);
+            }
+        }
+        let provenance = serde_json::to_value(Provenance::here())?;
+        object["model"] = json!(self.model);
+        for (name, value) in provenance.as_object().into_iter().flatten() {
+            object[name] = value.clone();
+        }
+        // Answers out of a journal are those of the programs that gave them.
+        let commits = self.answers.iter().flat_map(|a| a.commit.as_deref());
+        let commits: BTreeSet<&str> = commits.collect();
+        if !commits.is_empty() {
+            object["commit"] = json!(Vec::from_iter(commits).join(", "));
+        }
+        Ok(object)
+    }
+
+    /// Writes every prediction, one JSON object a line.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_predictions(&self, out: &mut impl Write) -> std::io::Result<()> {
+        for (index, (example, answer)) in self.examples.iter().zip(&self.answers).enumerate() {
+            let line = match (&self.scores.predicted, &example.gold) {
+                (Predicted::Texts(texts), Gold::Answers { id, .. }) => {
+                    json!({"id": id, "answer": texts[index]})
+                }
+                (Predicted::Labels(labels), _) => {
+                    json!({"index": index, "label": labels[index], "logits": answer.logits[0]})
+                }
+                (Predicted::Texts(_), Gold::Label(_)) => continue,
+            };
+            writeln!(out, "{line}")?;
+        }
+        out.flush()
+    }
+}
+
+fn worst_by_value(answers: &[Answer]) -> BTreeMap<String, OutOfRange> {
+    let mut worst: BTreeMap<String, OutOfRange> = BTreeMap::new();
+    for seen in answers.iter().flat_map(|a| &a.out_of_range) {
+        worst
+            .entry(seen.value.clone())
+            .and_modify(|w| {
+                w.count += seen.count;
+                w.worst = w.worst.max(seen.worst);
+            })
+            .or_insert_with(|| seen.clone());
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_to_compute_is_compared_on_the_same_examples() {
+        let logits = |label: usize| vec![(0..3).map(|i| f64::from(u8::from(i == label))).collect()];
+        // Right, what was answered, float, integers.
+        let cases = [(0, 0, 0, 0), (1, 2, 1, 2), (2, 2, 2, 2), (0, 1, 1, 1)];
+        let example = |&(gold, ..): &(usize, usize, usize, usize)| Example {
+            first: String::new(),
+            second: None,
+            gold: Gold::Label(gold),
+        };
+        let answer = |&(_, ours, float, fixed): &(usize, usize, usize, usize)| Answer {
+            logits: logits(ours),
+            float: logits(float),
+            fixed: Some(logits(fixed)),
+            out_of_range: Vec::new(),
+            input: Input {
+                ids: Vec::new(),
+                types: Vec::new(),
+                length: 0,
+                removed: 0,
+                second: Vec::new(),
+            },
+            commit: None,
+        };
+        let examples: Vec<Example> = cases.iter().map(example).collect();
+        let mut answers: Vec<Answer> = cases.iter().map(answer).collect();
+        let gold = [0, 1, 2, 0];
+        let report = |answers: &[Answer]| {
+            let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+            let score = |predicted: &[usize]| task::accuracy_and_f1(predicted, &gold, 3, 1);
+            Scores::of(&examples, answers, of, score, Predicted::Labels)
+        };
+        let all = report(&answers);
+        assert_eq!((all.accuracy, all.accuracy_of_float), (0.5, 0.75));
+        assert_eq!((all.with_float, all.with_fixed), (0.75, Some(1.0)));
+        assert!(matches!(all.predicted, Predicted::Labels(labels) if labels == [0, 2, 2, 1]));
+        answers[3].fixed = None;
+        assert_eq!(report(&answers).with_fixed, None, "not of a part only");
+    }
+}

@@ -1,0 +1,32 @@
+//! Results one can look at: tables and pictures of what was measured, beside the paper's figures.
+//!
+//! [`records`] reads what `primer bench --json` and `primer eval --json` printed, [`subject`] says
+//! which models, lengths and links of it are shown, [`tables`] and [`figures`] arrange it, [`page`]
+//! puts both into one file that needs no network. [`paper`] holds the figures of the paper.
+//!
+//! Schemes and comparators are nowhere listed here: tables and pictures go through
+//! [`Entrant::all`](crate::bench::Entrant::all), and tests hold that each has a place in every one
+//! of them.
+
+pub mod figures;
+#[cfg(test)]
+mod fixtures;
+pub mod grid;
+pub mod page;
+pub mod paper;
+pub mod records;
+pub mod subject;
+pub mod tables;
+
+pub use records::Records;
+
+/// Each once, in the order of their first appearance.
+fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for one in all {
+        if !seen.contains(&one) {
+            seen.push(one);
+        }
+    }
+    seen
+}

@@ -1,0 +1,118 @@
+//! A report as one HTML file: no script, no network, every picture inside.
+
+use super::{Records, figures, tables};
+use crate::plot::escape;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fff;\
+max-width:60rem;margin:2rem auto;padding:0 1rem}\
+h1{font-size:1.7rem}\
+h2{font-size:1.25rem;margin-top:2.4rem;border-bottom:1px solid #ddd;padding-bottom:.3rem}\
+figure{margin:1.2rem 0}figure svg{max-width:100%;height:auto;border:1px solid #eee}\
+figcaption,.note{color:#555;font-size:.9rem}\
+.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;white-space:nowrap}\
+th,td{padding:.25rem .6rem;border-bottom:1px solid #e4e4e4;text-align:right}\
+th:first-child,td:first-child{text-align:left}\
+th{background:#f6f6f6;white-space:normal;vertical-align:bottom}\
+code{font:.85rem ui-monospace,monospace;background:#f6f6f6;padding:.1rem .3rem;\
+overflow-wrap:anywhere}\
+dt{font-weight:600;margin-top:.6rem}dd{margin:0}";
+
+/// The page.
+pub fn html(records: &Records) -> String {
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Primer: measured</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <h1>Primer, measured</h1>\n\
+         <p>Private BERT inference: what one inference costs and how right it is, beside the \
+         figures of the paper <em>Primer: Fast Private Transformer Inference on Encrypted \
+         Data</em>. Ours: both parties on one machine, one thread and where possible one core \
+         each, TLS between them. The paper's: two machines, four threads a party, 2.3 ms and \
+         100 MB/s between them. A hatched bar or a * is a figure that was not run whole but extrapolated \
+         from a part.</p>\n"
+    );
+    out += "<h2>Pictures</h2>\n";
+    for figure in figures::all(records) {
+        out += &format!(
+            "<figure id=\"{}\">\n{}<figcaption>{}</figcaption>\n</figure>\n",
+            figure.name,
+            figure.svg,
+            escape(&figure.caption)
+        );
+    }
+    for grid in tables::all(records) {
+        // Names of schemes are set in Markdown's quotes.
+        let table = grid.html().replace('`', "");
+        out += &format!("<h2>{}</h2>\n{table}", escape(&grid.title));
+    }
+    out += "<h2>Where the figures come from</h2>\n<dl>\n";
+    for (at, one) in records.provenance().into_iter().enumerate() {
+        out += &format!(
+            "<dt>[{}] <code>{}</code></dt><dd>commit {}; {}</dd>\n",
+            at + 1,
+            escape(&one.command),
+            escape(&one.commit),
+            escape(&one.machine)
+        );
+    }
+    out + "</dl>\n</body>\n</html>\n"
+}
+
+/// The tables as a document.
+pub fn markdown(records: &Records) -> String {
+    let mut out =
+        String::from("# Tables\n\nMade by `primer report` from the results named at the end.\n");
+    for grid in tables::all(records) {
+        out += &format!("\n{}", grid.markdown());
+    }
+    out += "\n## Where the figures come from\n\n";
+    out += "| number | command | commit | machine |\n|---|---|---|---|\n";
+    for (at, one) in records.provenance().into_iter().enumerate() {
+        // A bar in a command would end its cell.
+        let cells = [&one.command, &one.commit, &one.machine].map(|c| c.replace('|', "\\|"));
+        let [command, commit, machine] = cells;
+        out += &format!("| [{}] | `{command}` | {commit} | {machine} |\n", at + 1);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{accuracy, records, table};
+
+    #[test]
+    fn a_page_needs_nothing_from_elsewhere() {
+        let page = super::html(&records(&[
+            table("bert-base", &["fp", "fpc"], false, 40.0),
+            accuracy("sst2", "secure"),
+        ]));
+        for outside in ["src=", "href=", "@import", "url(http", "<script"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert_eq!(
+            page.matches("<figure").count(),
+            page.matches("</figure>").count()
+        );
+        assert!(page.contains("primer bench") && page.contains("commit abc"));
+        assert!(page.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn a_row_says_which_command_it_came_from() {
+        let records = records(&[
+            table("bert-tiny", &["fp"], false, 4.0),
+            table("bert-base", &["fp"], false, 40.0),
+        ]);
+        let text = super::markdown(&records);
+        assert!(!text.contains("docs/results"), "{text}");
+        assert!(text.contains("| bert-tiny | 3, 768, 12 | `fp` | 4.00 |"));
+        for (number, model) in [(1, "bert-tiny"), (2, "bert-base")] {
+            let rows = format!("whole [{number}] |");
+            assert!(text.contains(&rows), "{rows}: {text}");
+            let line = format!("| [{number}] | `primer bench --model {model}` | abc |");
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        let page = super::html(&records);
+        assert!(page.contains("<dt>[2] <code>primer bench --model bert-base</code>"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A basis: the primes whose product is a modulus, with what a polynomial over them needs.
+//!
+//! An integer below `q = q_0·q_1·…` is known by its residues. What has to be told beyond arithmetic
+//! modulo each prime is how one prime goes away: dividing by `q_l` and rounding is, modulo every
+//! other prime, `(x + q_l/2 - r)/q_l` with `r` the residue of `x + q_l/2` modulo `q_l`, so the
+//! table of inverses of each prime modulo each other one belongs to the basis. Modulus switching,
+//! key switching and rescaling are all this division.
+
+use crate::kernel::elementwise;
+use crate::ntt::Ntt;
+use crate::prime::{Prime, Shoup};
+use crate::simd::Simd;
+
+/// Primes of one ring degree, in order. A polynomial with `k` limbs lives modulo the first `k`.
+pub struct Basis {
+    degree: usize,
+    simd: Simd,
+    primes: Vec<Prime>,
+    ntts: Vec<Ntt>,
+    /// `inverses[i][j]`: prime `i` inverted modulo prime `j`.
+    inverses: Vec<Vec<Shoup>>,
+}
+
+impl Basis {
+    /// The basis of some distinct primes, for polynomials of a power-of-two degree.
+    ///
+    /// # Panics
+    /// If a prime has no transform of that degree ([`Ntt::new`]).
+    pub fn new(primes: Vec<Prime>, degree: usize, simd: Simd) -> Self {
+        let inverses = primes.iter().map(|a| {
+            let invert = |b: &Prime| b.shoup(b.invert(a.value() % b.value()));
+            primes
+                .iter()
+                .map(|b| if a == b { Shoup::default() } else { invert(b) })
+                .collect()
+        });
+        Self {
+            degree,
+            simd,
+            inverses: inverses.collect(),
+            ntts: primes.iter().map(|&q| Ntt::new(q, degree, simd)).collect(),
+            primes,
+        }
+    }
+
+    /// The ring degree `N`.
+    pub fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// The instruction set in use.
+    pub fn simd(&self) -> Simd {
+        self.simd
+    }
+
+    /// All primes.
+    pub fn primes(&self) -> &[Prime] {
+        &self.primes
+    }
+
+    /// One prime.
+    pub fn prime(&self, i: usize) -> Prime {
+        self.primes[i]
+    }
+
+    /// The transform of one prime.
+    pub fn ntt(&self, i: usize) -> &Ntt {
+        &self.ntts[i]
+    }
+
+    /// Prime `i` inverted modulo prime `j`, another one.
+    pub fn inverse(&self, i: usize, j: usize) -> Shoup {
+        self.inverses[i][j]
+    }
+
+    /// `log2` of the product of the first `limbs` primes.
+    pub fn modulus_bits(&self, limbs: usize) -> f64 {
+        let primes = self.primes[..limbs].iter();
+        primes.map(|p| f64::from(p.value()).log2()).sum()
+    }
+
+    /// `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the limb
+    /// `rest` modulo the next prime, which is overwritten.
+    pub fn divide_by_last(&self, keep: &mut [u32], rest: &mut [u32]) {
+        let last = keep.len() / self.degree;
+        let half = self.primes[last].value() / 2;
+        elementwise::add_constant(self.simd, self.primes[last], rest, half);
+        for (i, limb) in keep.chunks_exact_mut(self.degree).enumerate() {
+            let inverse = self.inverse(last, i);
+            elementwise::divide_limb(self.simd, self.primes[i], limb, rest, half, inverse);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_rounds_to_the_nearest_integer() {
+        let n = 64;
+        let basis = Basis::new(Prime::largest(3), n, Simd::detect());
+        let q: Vec<u128> = basis.primes().iter().map(|p| p.value().into()).collect();
+        let (kept, last) = (q[0] * q[1], q[2]);
+        let number = |i: usize| (i as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060) % (kept * last);
+        let residues = |q: u128| (0..n).map(move |i| (number(i) % q) as u32);
+        let mut keep: Vec<u32> = residues(q[0]).chain(residues(q[1])).collect();
+        let mut rest: Vec<u32> = residues(last).collect();
+        basis.divide_by_last(&mut keep, &mut rest);
+        for i in 0..n {
+            let want = (number(i) + last / 2) / last;
+            assert_eq!(u128::from(keep[i]), want % q[0]);
+            assert_eq!(u128::from(keep[n + i]), want % q[1]);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The loops in which the time goes, each as a safe function over slices.
+//!
+//! [`aligned`] holds their buffers, [`elementwise`] loops that the compiler vectorises by itself
+//! once it may use AVX2; [`inner`] the sum of products of key switching; [`weighted`] the sum of
+//! products of rotated ciphertexts with weights. Vector forms have portable twins, and tests
+//! compare them.
+
+pub mod aligned;
+pub mod elementwise;
+pub mod inner;
+pub mod weighted;

@@ -1,0 +1,292 @@
+//! Scales from what was observed.
+//!
+//! The float reference is run over a calibration text and the range of every value is recorded.
+//! From these ranges, widened by [`MARGIN`], and from the largest absolute weights, every scale
+//! follows. The rule that ties them together: an accumulator must fill `Z_p` exactly as far as its
+//! stop's ring needs it, `fraction = ring fraction + K - ring bits`, because truncation keeps the
+//! top bits; products are brought to that scale by a shift to the left, and a weight gets no more
+//! fractional bits than leave this shift at zero or more.
+
+mod fit;
+mod observation;
+mod weights;
+
+pub use observation::{Observation, WeightRange};
+
+use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
+use crate::graph::{Graph, Op, Step, StopFunction, ValueId};
+use crate::role::ValueRole;
+use crate::scales::{ACTIVATION_BITS, Scale, Scales};
+use primer_ring::fixed::Format;
+use primer_ring::modulus::K;
+use thiserror::Error;
+
+/// Observed ranges are widened by this factor before scales are chosen.
+pub const MARGIN: f64 = 1.5;
+/// Bits of a centred LayerNorm input. Outliers of a hundred times the typical size are common
+/// there, and its width costs nothing: it only passes through a requantisation.
+const CENTRED_BITS: u32 = 20;
+/// Bits of the results that the client learns.
+const OUTPUT_BITS: u32 = 20;
+/// Ring of a sum of squares.
+const SQUARES_RING: u32 = 22;
+/// Fractional bits of a score, in units of log 2.
+const SCORE_FRACTION: u32 = 5;
+/// Distance from the row maximum at which a probability is certainly zero.
+const MASK_DISTANCE: f64 = 13.0;
+/// Fractional bits of an activation's input and of its output.
+const ACTIVATION_FRACTION: i32 = 8;
+const ACTIVATION_OUTPUT_FRACTION: i32 = 10;
+/// Fractional bits of the tangent's input.
+const TANH_FRACTION: i32 = 10;
+
+/// Why no scales could be chosen.
+#[derive(Debug, Error, PartialEq)]
+pub enum AssignError {
+    /// A range is not finite: the model produces infinities on the calibration text.
+    #[error("{value} is not finite on the calibration text")]
+    NotFinite {
+        /// The value's name.
+        value: String,
+    },
+    /// A range is too wide for the share modulus.
+    #[error("{value} reaches {range:.3e} on the calibration text, too wide for its {bits} bits")]
+    TooWide {
+        /// The value's name.
+        value: String,
+        /// What it reached, with the margin.
+        range: f64,
+        /// The bits there are.
+        bits: u32,
+    },
+}
+
+/// Chooses the scales of a graph.
+///
+/// `observations` has one entry per value, `weights` one per weight.
+///
+/// # Errors
+/// [`AssignError`] if the model's ranges do not fit fixed point.
+///
+/// # Panics
+/// If the slices do not belong to the graph.
+pub fn assign(
+    graph: &Graph,
+    observations: &[Observation],
+    weights: &[WeightRange],
+) -> Result<Scales, AssignError> {
+    assert_eq!(
+        (observations.len(), weights.len()),
+        (graph.values.len(), graph.weights.len())
+    );
+    for (value, seen) in graph.values.iter().zip(observations) {
+        if !(seen.min.is_finite() && seen.max.is_finite()) {
+            return Err(AssignError::NotFinite {
+                value: value.name.clone(),
+            });
+        }
+    }
+    let mut assigner = Assigner {
+        graph,
+        observations,
+        weights,
+        values: vec![None; graph.values.len()],
+        functions: vec![None; graph.steps.len()],
+    };
+    for index in 0..graph.steps.len() {
+        assigner.step(index)?;
+    }
+    let values: Vec<Scale> = assigner
+        .values
+        .into_iter()
+        .map(|s| s.expect("every value feeds or leaves a stop"))
+        .collect();
+    let weights = weights::scales(graph, weights, &values);
+    Ok(Scales {
+        attention: graph.attention,
+        values,
+        weights,
+        functions: assigner.functions,
+    })
+}
+
+struct Assigner<'a> {
+    graph: &'a Graph,
+    observations: &'a [Observation],
+    weights: &'a [WeightRange],
+    values: Vec<Option<Scale>>,
+    functions: Vec<Option<Function>>,
+}
+
+impl Assigner<'_> {
+    fn wide(&self, id: ValueId) -> f64 {
+        MARGIN * self.observations[id.index()].max_abs()
+    }
+
+    /// A sum of squares with its margin; ε joins it before the root.
+    fn wide_squares(&self, id: ValueId) -> f64 {
+        let shape = &self.graph.shape;
+        (self.wide(id) + shape.epsilon * shape.hidden as f64) * MARGIN
+    }
+
+    fn too_wide(&self, id: ValueId, range: f64, bits: u32) -> AssignError {
+        AssignError::TooWide {
+            value: self.graph.value(id).name.clone(),
+            range,
+            bits,
+        }
+    }
+
+    fn fraction(&self, id: ValueId) -> i32 {
+        self.values[id.index()]
+            .expect("steps come in order")
+            .fraction()
+    }
+
+    /// An accumulator that fills its ring: `ring_fraction` of `ring_bits`.
+    fn accumulator(&mut self, id: ValueId, ring_bits: u32, ring_fraction: i32) {
+        let fraction = ring_fraction + (K - ring_bits) as i32;
+        self.values[id.index()] = Some(Scale::Accumulator {
+            fraction,
+            ring_bits,
+        });
+    }
+
+    fn step(&mut self, index: usize) -> Result<(), AssignError> {
+        let Op::Stop {
+            function,
+            input,
+            output,
+        } = self.graph.steps[index].op
+        else {
+            return Ok(());
+        };
+        let scale = match function {
+            StopFunction::Requantise => self.requantise(input, output),
+            StopFunction::Softmax => {
+                let softmax = self.softmax(input)?;
+                self.accumulator(input, softmax.ring_bits, softmax.fraction as i32);
+                self.fit_factors(input);
+                self.leave(index, Function::Softmax(softmax))
+            }
+            StopFunction::Activation => self.activation(index, input)?,
+            StopFunction::InverseRoot => self.inverse_root(index, input)?,
+            StopFunction::Tanh => {
+                let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
+                self.accumulator(input, ring_bits, TANH_FRACTION);
+                self.leave(index, Function::Tanh(Tanh::new(ring_bits, TANH_FRACTION)))
+            }
+        };
+        self.values[output.index()] = Some(scale);
+        Ok(())
+    }
+
+    /// Gives a stop its function, and its result the function's scale.
+    fn leave(&mut self, index: usize, function: Function) -> Scale {
+        let scale = Scale::Fixed {
+            bits: function.output_bits(),
+            fraction: function.output_fraction(),
+        };
+        self.functions[index] = Some(function);
+        scale
+    }
+
+    /// The ring that holds a value with a given number of fractional bits.
+    fn ring_for(&self, id: ValueId, fraction: i32, at_least: u32) -> Result<u32, AssignError> {
+        let range = self.wide(id).max(1.0);
+        let bits = (1 + fraction + range.log2().ceil() as i32) as u32;
+        if bits > 24 {
+            return Err(self.too_wide(id, range, 24));
+        }
+        Ok(bits.max(at_least))
+    }
+
+    fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
+        let range = self.wide(input);
+        let Format { bits, fraction } = if self.graph.value(output).role == ValueRole::Centred {
+            // The sum of squares has to fit Z_p with its margin, one bit kept free.
+            let widest = self.wide_squares(self.squares_of(output)).max(1e-9);
+            let room = ((f64::from(K - 2) - widest.log2()) / 2.0).floor() as i32;
+            let format = Format::fitting(CENTRED_BITS, range);
+            Format {
+                fraction: format.fraction.min(room),
+                ..format
+            }
+        } else if self.graph.outputs.contains(&output) {
+            Format::fitting(OUTPUT_BITS, range)
+        } else {
+            Format::fitting(ACTIVATION_BITS, range)
+        };
+        // One more bit than the value needs: the requantising transfer wants the top bit free.
+        self.accumulator(input, bits + 1, fraction);
+        Scale::Fixed { bits, fraction }
+    }
+
+    /// The sum of the squares of a centred value.
+    fn squares_of(&self, centred: ValueId) -> ValueId {
+        let mut read = self.graph.readers(centred).map(Step::output);
+        read.find(|id| self.graph.value(*id).role == ValueRole::SquareSum)
+            .expect("LayerNorm adds up the squares of what is centred")
+    }
+
+    fn softmax(&self, scores: ValueId) -> Result<Softmax, AssignError> {
+        let seen = self.observations[scores.index()];
+        let extra = (MARGIN - 1.0) * seen.max_abs().max((seen.max - seen.min) / 2.0);
+        let (low, high) = (seen.min - extra, seen.max + extra);
+        // A masked key must end up far below the lowest row maximum.
+        let mask = high - (seen.min_row_max - extra) + MASK_DISTANCE;
+        let span = high - low + mask;
+        let unit = f64::from(1 << SCORE_FRACTION);
+        let ring_bits = ((span * unit + 16.0).log2().ceil() as u32).max(SCORE_FRACTION + 6);
+        if ring_bits > 20 {
+            return Err(self.too_wide(scores, span, 20));
+        }
+        let offset = -(high + low - mask) / 2.0;
+        let units = |v: f64| (v * unit).round() as i64;
+        Ok(Softmax::new(
+            ring_bits,
+            SCORE_FRACTION,
+            units(mask),
+            units(offset),
+        ))
+    }
+
+    fn activation(&mut self, index: usize, input: ValueId) -> Result<Scale, AssignError> {
+        let ring_bits = self.ring_for(input, ACTIVATION_FRACTION, 12)?;
+        self.accumulator(input, ring_bits, ACTIVATION_FRACTION);
+        let function = match self.graph.shape.activation {
+            Activation::Relu => Function::Relu {
+                ring_bits,
+                fraction: ACTIVATION_FRACTION,
+            },
+            gelu => Function::Gelu(Gelu::new(
+                gelu,
+                ring_bits,
+                ACTIVATION_FRACTION,
+                ACTIVATION_OUTPUT_FRACTION,
+            )),
+        };
+        Ok(self.leave(index, function))
+    }
+
+    /// The root of a sum of squares.
+    fn inverse_root(&mut self, index: usize, squares: ValueId) -> Result<Scale, AssignError> {
+        let Op::SquareSum { input: centred, .. } = self.graph.maker(squares).op else {
+            unreachable!("a root is taken of a sum of squares");
+        };
+        let doubled = 2 * self.fraction(centred);
+        // As far up as the margin allows: v·2^fraction < 2^(K-1).
+        let room = f64::from(K - 1) - self.wide_squares(squares).max(1e-9).log2();
+        let fraction = room.floor() as i32;
+        if fraction < doubled {
+            return Err(self.too_wide(squares, self.wide(squares), K));
+        }
+        let ring_fraction = fraction - (K - SQUARES_RING) as i32;
+        self.accumulator(squares, SQUARES_RING, ring_fraction);
+        // With v = integer / 2^ring_fraction the sum of d squares, 1/σ = √d / √v.
+        let width = self.graph.value(centred).cols as f64;
+        let scale = (width * f64::from(ring_fraction).exp2()).sqrt();
+        let root = InverseRoot::new(SQUARES_RING, scale);
+        Ok(self.leave(index, Function::InverseRoot(root)))
+    }
+}

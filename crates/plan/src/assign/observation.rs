@@ -1,0 +1,58 @@
+//! What a calibration saw of values and weights.
+
+/// The range of one value over the calibration text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// Smallest element.
+    pub min: f64,
+    /// Largest element.
+    pub max: f64,
+    /// Smallest maximum of a row.
+    pub min_row_max: f64,
+}
+
+impl Observation {
+    /// Nothing seen yet.
+    pub const EMPTY: Self = Self {
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        min_row_max: f64::INFINITY,
+    };
+
+    /// Takes in one row.
+    pub fn record(&mut self, row: impl IntoIterator<Item = f64>) {
+        let max = self.widen(row);
+        self.min_row_max = self.min_row_max.min(max);
+    }
+
+    /// Takes in a row whose maximum does not count, and returns that maximum.
+    ///
+    /// Comparisons skip what is not a number, so anything that is not finite widens the range to
+    /// infinity, where [`super::assign`] refuses it.
+    pub fn widen(&mut self, row: impl IntoIterator<Item = f64>) -> f64 {
+        let mut max = f64::NEG_INFINITY;
+        for v in row {
+            if v.is_finite() {
+                self.min = self.min.min(v);
+                max = max.max(v);
+            } else {
+                (self.min, max) = (f64::NEG_INFINITY, f64::INFINITY);
+            }
+        }
+        self.max = self.max.max(max);
+        max
+    }
+
+    pub(super) fn max_abs(&self) -> f64 {
+        self.max.abs().max(self.min.abs())
+    }
+}
+
+/// Largest absolute elements of one weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeightRange {
+    /// Of a dense matrix, or of the gains of a diagonal one.
+    pub max_abs: f64,
+    /// Of the means of a diagonal one.
+    pub mean_max_abs: f64,
+}

@@ -1,0 +1,165 @@
+//! Values and weights say what they are, for every head and both attentions.
+
+mod common;
+
+use common::{Seen, shape};
+use primer_plan::graph::{Attention, Graph, Op, StopFunction};
+use primer_plan::role::{LinearMap, ValueRole};
+use primer_plan::shape::{Head, Shape};
+use std::collections::HashSet;
+
+fn shapes() -> Vec<Shape> {
+    let heads = [
+        shape().head,
+        Head::Span,
+        Head::Encoder { pooled: false },
+        Head::Encoder { pooled: true },
+    ];
+    let with = |head| Shape { head, ..shape() };
+    heads.into_iter().map(with).collect()
+}
+
+fn graphs() -> impl Iterator<Item = Graph> {
+    shapes().into_iter().flat_map(|shape| {
+        let one = move |attention| Graph::with_attention(&shape, attention, 8);
+        Attention::ALL.map(one)
+    })
+}
+
+#[test]
+fn roles_fit_the_operations() {
+    for graph in graphs() {
+        let role = |id| graph.value(id).role;
+        for step in &graph.steps {
+            let made = role(step.output());
+            match &step.op {
+                Op::Embed { .. } => assert_eq!(made, ValueRole::Centred),
+                Op::Linear { terms, .. } => {
+                    // Two terms are a residual connection, and a LayerNorm follows.
+                    assert_eq!(terms.len() == 2, made == ValueRole::Centred);
+                    let wanted = match graph.weight(terms[0].weight).map {
+                        LinearMap::Query => ValueRole::Query,
+                        LinearMap::Key => ValueRole::Key,
+                        LinearMap::Value => ValueRole::Value,
+                        LinearMap::AttentionOutput | LinearMap::Output => ValueRole::Centred,
+                        LinearMap::Intermediate => ValueRole::Intermediate,
+                        LinearMap::LastHidden => ValueRole::LastHidden,
+                        LinearMap::Pooler => ValueRole::Pooled,
+                        LinearMap::Classifier | LinearMap::Span => ValueRole::Logits,
+                        LinearMap::Embedding | LinearMap::Scores => panic!("no linear step"),
+                    };
+                    assert_eq!(made, wanted);
+                }
+                Op::Scores { query, key, .. } => {
+                    let all = (role(*query), role(*key), made);
+                    assert_eq!(all, (ValueRole::Query, ValueRole::Key, ValueRole::Scores));
+                }
+                Op::MergedScores { input, .. } => {
+                    assert_eq!((role(*input), made), (ValueRole::Hidden, ValueRole::Scores));
+                }
+                Op::Mix {
+                    probabilities,
+                    value,
+                    ..
+                } => {
+                    let all = (role(*probabilities), role(*value), made);
+                    assert_eq!(
+                        all,
+                        (ValueRole::Probabilities, ValueRole::Value, ValueRole::Mixed)
+                    );
+                }
+                Op::SquareSum { input, .. } => {
+                    assert_eq!(
+                        (role(*input), made),
+                        (ValueRole::Centred, ValueRole::SquareSum)
+                    );
+                }
+                Op::ScaleRows { input, factor, .. } => {
+                    let all = (role(*input), role(*factor), made);
+                    assert_eq!(
+                        all,
+                        (
+                            ValueRole::Centred,
+                            ValueRole::InverseRoot,
+                            ValueRole::Hidden
+                        )
+                    );
+                }
+                Op::Stop {
+                    function, input, ..
+                } => match function {
+                    StopFunction::Requantise => assert_eq!(role(*input), made),
+                    StopFunction::Softmax => {
+                        assert_eq!(
+                            (role(*input), made),
+                            (ValueRole::Scores, ValueRole::Probabilities)
+                        );
+                    }
+                    StopFunction::Activation => {
+                        assert_eq!(
+                            (role(*input), made),
+                            (ValueRole::Intermediate, ValueRole::Intermediate)
+                        );
+                    }
+                    StopFunction::InverseRoot => {
+                        assert_eq!(
+                            (role(*input), made),
+                            (ValueRole::SquareSum, ValueRole::InverseRoot)
+                        );
+                    }
+                    StopFunction::Tanh => {
+                        assert_eq!((role(*input), made), (ValueRole::Pooled, ValueRole::Pooled));
+                    }
+                },
+            }
+        }
+    }
+}
+
+#[test]
+fn no_two_weights_have_the_same_key_or_name() {
+    for graph in graphs() {
+        let keys: HashSet<_> = graph.weights.iter().map(|w| w.key()).collect();
+        let names: HashSet<_> = graph.weights.iter().map(|w| &w.name).collect();
+        assert_eq!(keys.len(), graph.weights.len());
+        assert_eq!(names.len(), graph.weights.len());
+    }
+}
+
+#[test]
+fn edges_lead_back_and_forth() {
+    for graph in graphs() {
+        for step in &graph.steps {
+            assert_eq!(graph.maker(step.output()), step);
+            for input in step.inputs() {
+                assert!(graph.readers(input).any(|reader| reader == step));
+            }
+            if let Op::Stop { input, output, .. } = step.op {
+                assert_eq!(graph.accumulator_of(output), input);
+            }
+        }
+    }
+}
+
+/// Both parties compare fingerprints, and prepared bundles lie in stores: a plan that was made from
+/// the same ranges must keep its bytes.
+#[test]
+fn plans_keep_their_fingerprints() {
+    let found: Vec<String> = shapes()
+        .iter()
+        .flat_map(|shape| Attention::ALL.map(|a| Seen::with_attention(shape, a).plan()))
+        .map(|plan| blake3::Hash::from_bytes(plan.fingerprint()).to_hex()[..16].to_owned())
+        .collect();
+    assert_eq!(found, FINGERPRINTS);
+}
+
+const FINGERPRINTS: [&str; 8] = [
+    "4c76518bfbc7b130",
+    "950606ba74839915",
+    "9da7dfa9132f45b6",
+    "a7610a4c76ed0eec",
+    "3f9a92623d2b43be",
+    "ab998e7f4569683f",
+    "dc1e95e6c8cd14ff",
+    "81e25095e3c90e41",
+];

@@ -1,0 +1,180 @@
+//! The client: has the text, learns the answer.
+//!
+//! Offline, [`ClientSession::prepare`] walks the plan once with masks only and writes a bundle;
+//! online, [`infer`] walks it again with the text and consumes the bundle. Its share of every value
+//! is a mask that it drew, or a linear image of masks, so it is known before there is a text
+//! (`masks`). `prepare` and `online` are these two walks, segment by segment.
+
+mod online;
+mod prepare;
+
+pub(crate) use online::OnlineClient;
+
+use crate::clock::Clock;
+use crate::error::{ProtocolError, Result};
+use crate::masks::Masks;
+use crate::program::Program;
+use crate::scheme::When;
+use crate::seeds::Seeds;
+use crate::session::ClientSession;
+use crate::stored;
+use crate::times::Times;
+use prepare::Preparation;
+use primer_model::text::Input;
+use primer_net::Channel;
+use primer_ring::matrix::Matrix;
+use std::io::{Read, Write};
+use zeroize::Zeroizing;
+
+/// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
+///
+/// ```compile_fail,E0382
+/// use primer_protocol::client::{self, Bundle};
+/// # use primer_protocol::{Program, ProtocolError};
+/// # use primer_model::text::Input;
+/// # use primer_net::Channel;
+///
+/// fn twice(
+///     channel: &mut Channel,
+///     program: &Program,
+///     bundle: Bundle,
+///     input: &Input,
+/// ) -> Result<(), ProtocolError> {
+///     client::infer(channel, program, bundle, input)?;
+///     client::infer(channel, program, bundle, input)?;
+///     Ok(())
+/// }
+/// ```
+pub struct Bundle(Box<dyn Read + Send>);
+
+impl Bundle {
+    /// The bundle that [`ClientSession::prepare`] wrote. Whoever kept it must not give it out
+    /// again.
+    pub fn new(source: impl Read + Send + 'static) -> Self {
+        Self(Box::new(source))
+    }
+}
+
+/// The answer, in the order of the graph's outputs.
+pub struct Answer {
+    /// As integers at the plan's scales; none if only the label is revealed.
+    pub integers: Vec<Matrix<i64>>,
+    /// As real numbers.
+    pub reals: Vec<Matrix<f64>>,
+    /// The position of the largest logit, if only that is revealed.
+    pub label: Option<usize>,
+    /// Seconds of the online phase.
+    pub times: Times,
+}
+
+impl ClientSession {
+    /// Offline: makes the material of one inference together with the server and writes it to
+    /// `sink`, in order.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] of whatever failed; what was written is of no use then, and nor is the
+    /// session.
+    pub fn prepare(
+        &mut self,
+        channel: &mut Channel,
+        sink: &mut (dyn Write + Send),
+    ) -> Result<Times> {
+        self.poison.enter()?;
+        let times = self.prepare_bundle(channel, sink)?;
+        self.poison.leave();
+        Ok(times)
+    }
+
+    fn prepare_bundle(&mut self, channel: &mut Channel, sink: &mut dyn Write) -> Result<Times> {
+        let mut clock = Clock::start();
+        let program = self.program.clone();
+        let seeds = Seeds::new(self.rng.seed());
+        stored::write_header(sink, &program, &seeds)?;
+        if program.scheme().recipe().when == When::Offline {
+            let mut masks = Masks::new(&program, seeds);
+            let mut preparation = Preparation::new(self, &program);
+            for steps in program.segments() {
+                preparation.segment(channel, steps, &mut masks, sink, &mut clock)?;
+            }
+        }
+        sink.flush()?;
+        Ok(clock.times())
+    }
+
+    /// Online with this session, for schemes that prepare their steps online; others need only
+    /// [`infer`].
+    ///
+    /// # Errors
+    /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+    pub fn infer(
+        &mut self,
+        channel: &mut Channel,
+        bundle: Bundle,
+        input: &Input,
+    ) -> Result<Answer> {
+        let program = self.program.clone();
+        if program.scheme().recipe().when == When::Offline {
+            return infer(channel, &program, bundle, input);
+        }
+        self.poison.enter()?;
+        let answer = self.infer_preparing(channel, &program, bundle, input)?;
+        self.poison.leave();
+        Ok(answer)
+    }
+
+    /// Every segment is prepared into memory and run.
+    fn infer_preparing(
+        &mut self,
+        channel: &mut Channel,
+        program: &Program,
+        mut bundle: Bundle,
+        input: &Input,
+    ) -> Result<Answer> {
+        let mut online = begin(channel, program, &mut bundle, input)?;
+        let mut preparation = Preparation::new(self, program);
+        for steps in program.segments() {
+            let mut memory = Zeroizing::new(Vec::new());
+            let (masks, clock) = (&mut online.masks, &mut online.clock);
+            preparation.segment(channel, steps, masks, &mut *memory, clock)?;
+            online.segment(channel, steps, &mut &memory[..])?;
+        }
+        online.finish(channel)
+    }
+}
+
+/// Online: from a padded input to its answer.
+///
+/// # Errors
+/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+pub fn infer(
+    channel: &mut Channel,
+    program: &Program,
+    mut bundle: Bundle,
+    input: &Input,
+) -> Result<Answer> {
+    if program.scheme().recipe().when == When::Online {
+        return Err(ProtocolError::NeedsSession);
+    }
+    let mut online = begin(channel, program, &mut bundle, input)?;
+    for steps in program.segments() {
+        online.segment(channel, steps, &mut *bundle.0)?;
+    }
+    let answer = online.finish(channel);
+    // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does
+    // not wait for it.
+    std::thread::spawn(move || drop(bundle));
+    answer
+}
+
+/// Reads the bundle's header and sends the masked input.
+fn begin<'a>(
+    channel: &mut Channel,
+    program: &'a Program,
+    bundle: &mut Bundle,
+    input: &Input,
+) -> Result<OnlineClient<'a>> {
+    let clock = Clock::start();
+    online::check_input(program.plan().graph(), input)?;
+    let seeds = stored::read_header(&mut *bundle.0, program)?;
+    OnlineClient::send(channel, program, seeds, input, clock)
+}

@@ -1,0 +1,155 @@
+//! The client's part in preparing a segment.
+//!
+//! First all homomorphic exchanges. Masks do not depend on answers, so offline those of the next
+//! exchange leave before the answer of this one is awaited, and the server never waits for the
+//! client. Then the stops whose material is small, then those whose material streams to the bundle
+//! as it comes: in that order a segment can be read back. What is held in memory is one segment's
+//! shares.
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::exchange::Asker;
+use crate::hgs;
+use crate::masks::Masks;
+use crate::program::Program;
+use crate::session::{ClientSession, See};
+use crate::share::Share;
+use crate::stop;
+use crate::stored;
+use crate::work::{StopWork, Work};
+use primer_net::Channel;
+use primer_ot::{CotReceiver, CotSender};
+use primer_ring::prg::Prg;
+use primer_stops::{ClientStop, ClientTools};
+use std::io::Write;
+use std::ops::Range;
+
+/// A session's tools at work on one inference.
+pub(super) struct Preparation<'a> {
+    program: &'a Program,
+    asker: Asker<'a>,
+    labels: &'a mut CotReceiver,
+    transfers: &'a mut CotSender,
+    rng: &'a mut Prg,
+    see: &'a mut See,
+}
+
+impl<'a> Preparation<'a> {
+    pub(super) fn new(session: &'a mut ClientSession, program: &'a Program) -> Self {
+        Self {
+            program,
+            asker: Asker::new(&session.keys),
+            labels: &mut session.labels,
+            transfers: &mut session.transfers,
+            rng: &mut session.rng,
+            see: &mut *session.see,
+        }
+    }
+
+    pub(super) fn segment(
+        &mut self,
+        channel: &mut Channel,
+        steps: &Range<usize>,
+        masks: &mut Masks,
+        sink: &mut dyn Write,
+        clock: &mut Clock,
+    ) -> Result<()> {
+        self.exchanges(channel, steps, masks, sink, clock)?;
+        let program = self.program;
+        for streams in [false, true] {
+            for index in steps.clone() {
+                let Some(work) = program.work(index).stop() else {
+                    continue;
+                };
+                if work.stop.streams() == streams {
+                    let _phase = program.preparing(channel, index);
+                    self.stop(channel, index, work, masks, sink)?;
+                    clock.lap(program.step(index));
+                }
+            }
+        }
+        masks.forget_before(steps.end);
+        Ok(())
+    }
+
+    fn exchanges(
+        &mut self,
+        channel: &mut Channel,
+        steps: &Range<usize>,
+        masks: &mut Masks,
+        sink: &mut dyn Write,
+        clock: &mut Clock,
+    ) -> Result<()> {
+        let program = self.program;
+        let exchanges = program.exchanges_of(steps);
+        let (mut offered, mut answers) = (0, Vec::new());
+        for (at, &(index, _, exchange)) in exchanges.iter().enumerate() {
+            let ahead = exchanges.iter().take(at + 1 + program.ahead());
+            for &(index, _, exchange) in ahead.skip(offered) {
+                let _phase = program.preparing(channel, index);
+                self.asker.offer(channel, exchange, masks, self.rng)?;
+                offered += 1;
+            }
+            let _phase = program.preparing(channel, index);
+            answers.push(self.asker.answer(channel, exchange)?);
+            if exchanges
+                .get(at + 1)
+                .is_none_or(|(next, ..)| *next != index)
+            {
+                self.finish(index, std::mem::take(&mut answers), masks, sink)?;
+            }
+            clock.lap(program.step(index));
+        }
+        Ok(())
+    }
+
+    /// Makes a step's answers into the client's share of its result, or into what is known of it
+    /// offline.
+    fn finish(
+        &self,
+        index: usize,
+        answers: Vec<Share>,
+        masks: &mut Masks,
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        match self.program.work(index) {
+            Work::Linear(linear) => {
+                let share = hgs::client_offline(linear, answers);
+                masks.insert(self.program.step(index).output(), share);
+            }
+            Work::Product(product) => {
+                let graph = self.program.plan().graph();
+                for known in product.client_offline(graph, masks, answers) {
+                    stored::write_share(sink, &known)?;
+                }
+            }
+            Work::Stop(_) => unreachable!("stops have no exchanges"),
+        }
+        Ok(())
+    }
+
+    fn stop(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        StopWork { input, stop }: &StopWork,
+        masks: &mut Masks,
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        let share = stop::client_share(self.program, index, *input, masks, &mut *self.see);
+        let mask = masks.of_stop(&**stop, self.program.step(index).output());
+        let mut tools = ClientTools {
+            channel,
+            labels: self.labels,
+            transfers: self.transfers,
+            rng: self.rng,
+        };
+        Ok(ClientStop::prepare(
+            &**stop,
+            &mut tools,
+            &share,
+            mask.data(),
+            sink,
+        )?)
+    }
+}

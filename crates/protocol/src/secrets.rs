@@ -1,0 +1,184 @@
+//! Products of two secrets, whatever they are made of.
+//!
+//! Two protocols compute them, and this is the one face that the two parties see:
+//!
+//! * [`fhgs`]: both factors are values of the plan;
+//! * [`chgs`]: one factor is the image of the other under weights of the server's.
+//!
+//! Both have the same course. Offline, exchanges that leave the client with the terms that it knows
+//! already; online the server opens its shares against masks, the client sends its share of the
+//! result minus a fresh mask.
+
+use crate::chgs::{self, Merged};
+use crate::client::OnlineClient;
+use crate::error::Result;
+use crate::exchange::Exchange;
+use crate::fhgs::{self, Factors};
+use crate::masks::Masks;
+use crate::scheme::Recipe;
+use crate::seeds::Seeds;
+use crate::server::{Multiplier, OnlineServer, ServerModel};
+use crate::share::Share;
+use crate::work::Kept;
+use primer_net::Channel;
+use primer_plan::graph::{Graph, Step, ValueId};
+use primer_plan::plan::Plan;
+
+/// A product of two secrets.
+pub(crate) enum SecretProduct {
+    /// Of two values.
+    Factors(Factors),
+    /// Of a value with its own image: scores straight from the input of a layer.
+    Merged(Merged),
+}
+
+impl SecretProduct {
+    /// Of a step; none unless it is such a product.
+    pub(crate) fn of(plan: &Plan, recipe: &Recipe, step: &Step) -> Option<Self> {
+        let merged = || Merged::of(plan, step).map(Self::Merged);
+        Factors::of(step, recipe.products)
+            .map(Self::Factors)
+            .or_else(merged)
+    }
+
+    /// The homomorphic exchanges that prepare it.
+    pub(crate) fn exchanges(&self, graph: &Graph, recipe: &Recipe) -> Result<Vec<Exchange>> {
+        match self {
+            Self::Factors(factors) => fhgs::exchanges(graph, recipe, *factors),
+            Self::Merged(merged) => chgs::exchanges(graph, recipe, *merged),
+        }
+    }
+
+    /// What the bundles keep of it.
+    pub(crate) fn kept(&self, graph: &Graph, output: ValueId) -> Kept {
+        match self {
+            Self::Factors(_) => fhgs::kept(graph, output),
+            Self::Merged(_) => chgs::kept(graph, output),
+        }
+    }
+
+    /// The values that the server opens online, in order. Those opened before are not opened again.
+    pub(crate) fn opens(&self) -> Vec<ValueId> {
+        match self {
+            Self::Factors(factors) => factors.opens(),
+            Self::Merged(merged) => vec![merged.input],
+        }
+    }
+
+    /// Residues that the server opens besides: of no value of the plan.
+    pub(crate) fn opens_besides(&self, graph: &Graph) -> Option<usize> {
+        match self {
+            Self::Factors(_) => None,
+            Self::Merged(_) => {
+                let (rows, cols) = chgs::Sizes::of(graph).image();
+                Some(rows * cols)
+            }
+        }
+    }
+
+    /// Offline, the client: what it keeps, from the decrypted answers.
+    pub(crate) fn client_offline(
+        &self,
+        graph: &Graph,
+        masks: &mut Masks,
+        answers: Vec<Share>,
+    ) -> Vec<Share> {
+        match self {
+            Self::Factors(factors) => {
+                let (r, s) = (masks.get(factors.left), masks.get(factors.right));
+                vec![fhgs::client_offline(graph, *factors, (&r, &s), answers)]
+            }
+            Self::Merged(merged) => {
+                let r = masks.get(merged.input);
+                chgs::client_offline(chgs::Sizes::of(graph), &r, answers).into()
+            }
+        }
+    }
+
+    /// Offline, the server: what the client's masks are multiplied with for the exchange number
+    /// `part` of step `index`. `values` are the masks that it will open its shares with or, in the
+    /// paper's form, its shares.
+    pub(crate) fn multiplier<'a>(
+        &self,
+        model: &'a ServerModel,
+        (index, part): (usize, usize),
+        exchange: &Exchange,
+        seeds: &Seeds,
+        values: &dyn Fn(ValueId) -> Share,
+    ) -> Result<Multiplier<'a>> {
+        match self {
+            Self::Factors(factors) => {
+                let graph = model.program().plan().graph();
+                let (u, v) = (values(factors.left), values(factors.right));
+                let made = fhgs::multiplier(graph, *factors, part, (&u, &v), &exchange.product)?;
+                Ok(Multiplier::Fresh(made))
+            }
+            Self::Merged(merged) if part == 0 => {
+                Ok(Multiplier::OfModel(model.encoded(merged.weight)))
+            }
+            Self::Merged(merged) => {
+                let made = chgs::multiplier(model, *merged, index, seeds, &exchange.product)?;
+                Ok(Multiplier::Fresh(made))
+            }
+        }
+    }
+
+    /// Offline, the server: what it keeps.
+    pub(crate) fn server_offline(&self, graph: &Graph, index: usize, seeds: &Seeds) -> Vec<Share> {
+        match self {
+            Self::Factors(_) => vec![],
+            Self::Merged(merged) => vec![chgs::correction(graph, *merged, index, seeds)],
+        }
+    }
+
+    /// Online, the client: hears what is opened, and sends its share of the result anew.
+    pub(crate) fn client_online(
+        &self,
+        channel: &mut Channel,
+        online: &mut OnlineClient<'_>,
+        output: ValueId,
+        known: Vec<Share>,
+    ) -> Result<()> {
+        online.hear_opened(channel, &self.opens())?;
+        match self {
+            Self::Factors(factors) => {
+                fhgs::client_online(channel, online, (*factors, output), one(known))
+            }
+            Self::Merged(merged) => {
+                let known = two(known);
+                chgs::client_online(channel, online, (*merged, output), known)
+            }
+        }
+    }
+
+    /// Online, the server: opens its shares, and gets its share of the result.
+    pub(crate) fn server_online(
+        &self,
+        channel: &mut Channel,
+        online: &mut OnlineServer<'_>,
+        index: usize,
+        kept: Vec<Share>,
+    ) -> Result<Share> {
+        online.open(channel, &self.opens())?;
+        match self {
+            Self::Factors(factors) => fhgs::server_online(channel, online, (*factors, index)),
+            Self::Merged(merged) => {
+                chgs::server_online(channel, online, (*merged, index), &one(kept))
+            }
+        }
+    }
+}
+
+fn one(shares: Vec<Share>) -> Share {
+    let [share] = exactly(shares);
+    share
+}
+
+fn two(shares: Vec<Share>) -> [Share; 2] {
+    exactly(shares)
+}
+
+/// A step's own preparation made these, and reading them back gives as many.
+fn exactly<const N: usize>(shares: Vec<Share>) -> [Share; N] {
+    <[Share; N]>::try_from(shares).unwrap_or_else(|_| unreachable!("as many as were kept"))
+}

@@ -1,0 +1,199 @@
+//! The server's online walk: its shares of the values, from the masked input to the last one.
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::hgs;
+use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING};
+use crate::program::Program;
+use crate::scheme::Reveal;
+use crate::seeds::{Seeds, Use};
+use crate::server::ServerModel;
+use crate::share::Share;
+use crate::stop;
+use crate::stored::{self, Material};
+use crate::times::Times;
+use crate::work::{StopWork, Work};
+use primer_net::Channel;
+use primer_plan::graph::ValueId;
+use primer_ring::matrix::{Matrix, Scratch};
+use primer_ring::modulus::{K, P};
+use primer_stops::{ServerStop, Waiting};
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::ops::Range;
+
+/// One inference under way.
+pub(crate) struct OnlineServer<'a> {
+    pub(crate) model: &'a ServerModel,
+    program: &'a Program,
+    pub(crate) seeds: Seeds,
+    /// The one-hot rows, masked.
+    pub(crate) input: Share,
+    padding: Share,
+    /// The server's share of each value that something still reads.
+    pub(crate) values: HashMap<ValueId, Share>,
+    /// What was opened against its mask.
+    opened: HashSet<ValueId>,
+    /// Stops that were asked for and are not answered yet.
+    waiting: Vec<(ValueId, Box<dyn Waiting>)>,
+    pub(crate) scratch: Scratch,
+    pub(super) clock: Clock,
+}
+
+impl<'a> OnlineServer<'a> {
+    /// Takes the masked input.
+    pub(super) fn receive(
+        channel: &mut Channel,
+        model: &'a ServerModel,
+        seeds: Seeds,
+        mut clock: Clock,
+    ) -> Result<Self> {
+        let program = model.program();
+        let graph = program.plan().graph();
+        let _phase = channel.phase("online/embed");
+        let mut input = Share::zeros(graph.tokens, graph.shape.vocab + graph.shape.types);
+        channel.recv_residues(INPUT, K, P, input.data_mut())?;
+        let mut padding = Share::zeros(1, graph.tokens);
+        channel.recv_residues(PADDING, K, P, padding.data_mut())?;
+        clock.lap(&graph.steps[0]);
+        Ok(Self {
+            model,
+            program,
+            seeds,
+            input,
+            padding,
+            values: HashMap::new(),
+            opened: HashSet::new(),
+            waiting: Vec::new(),
+            scratch: Scratch::default(),
+            clock,
+        })
+    }
+
+    /// The server's share of a value.
+    pub(crate) fn get(&self, id: ValueId) -> &Share {
+        self.values.get(&id).expect("steps come in order")
+    }
+
+    /// Runs the steps of a segment, whose material `source` gives.
+    pub(super) fn segment(
+        &mut self,
+        channel: &mut Channel,
+        steps: &Range<usize>,
+        source: &mut dyn Read,
+    ) -> Result<()> {
+        let mut material = self.load(steps, source)?;
+        for index in steps.clone() {
+            let step = self.program.step(index);
+            let _phase = channel.phase(&format!("online/{}", step.paper.name()));
+            if let Some(share) = self.step(channel, index, &mut material)? {
+                self.values.insert(step.output(), share);
+            }
+            if self.program.settled_after(index) {
+                self.settle(channel)?;
+            }
+            for read in step.inputs() {
+                if self.program.last_uses()[read.index()] == index {
+                    self.values.remove(&read);
+                }
+            }
+            self.clock.lap(step);
+        }
+        Ok(())
+    }
+
+    /// Reads what is stored of a segment, each step on its own time.
+    fn load(&mut self, steps: &Range<usize>, source: &mut dyn Read) -> Result<Material> {
+        let (program, clock) = (self.program, &mut self.clock);
+        let mut material = Material::default();
+        for index in steps.clone() {
+            let step = program.step(index);
+            let kept = program.work(index).kept(program.plan().graph(), step);
+            let shares = stored::read_shares(source, &kept.server)?;
+            material.shares.insert(index, shares);
+            clock.lap(step);
+        }
+        for streams in [false, true] {
+            for index in steps.clone() {
+                if let Some(StopWork { stop, .. }) = program.work(index).stop() {
+                    if stop.streams() == streams {
+                        let bytes = stored::read_bytes(source, stop.stored().server)?;
+                        material.stops.insert(index, bytes);
+                        clock.lap(program.step(index));
+                    }
+                }
+            }
+        }
+        Ok(material)
+    }
+
+    /// Takes the answers to what was asked for.
+    fn settle(&mut self, channel: &mut Channel) -> Result<()> {
+        for (id, waiting) in std::mem::take(&mut self.waiting) {
+            let results = waiting.receive(channel)?;
+            // A stop that tells the client leaves nothing here.
+            if !results.is_empty() {
+                let value = self.program.plan().graph().value(id);
+                let share = Matrix::from_vec(value.rows, value.cols, results);
+                self.values.insert(id, share.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a step; gives the server's share of its result, unless that is still under way.
+    fn step(
+        &mut self,
+        channel: &mut Channel,
+        index: usize,
+        material: &mut Material,
+    ) -> Result<Option<Share>> {
+        let output = self.program.step(index).output();
+        match self.program.work(index) {
+            Work::Linear(linear) => Ok(Some(hgs::server_online(self, linear, (index, output)))),
+            Work::Product(product) => {
+                let kept = material.take_shares(index);
+                Ok(Some(product.server_online(channel, self, index, kept)?))
+            }
+            Work::Stop(StopWork { input, stop }) => {
+                let share = self.values.remove(input).expect("steps come in order");
+                let plan = self.program.plan();
+                let share = stop::server_share(plan, index, *input, share, &self.padding);
+                let stored = material.take_stop(index);
+                let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
+                channel.flush()?;
+                self.waiting.push((output, waiting));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Opens the server's shares of some values against their masks, each once.
+    pub(crate) fn open(&mut self, channel: &mut Channel, values: &[ValueId]) -> Result<()> {
+        for &id in values {
+            if self.opened.insert(id) {
+                let share = self.get(id);
+                let mut difference = share.first_rows(share.rows());
+                let (rows, cols) = (difference.rows(), difference.cols());
+                difference.sub(&self.seeds.share(Use::Value(id), rows, cols));
+                channel.send_residues(OPENED, K, difference.data().iter().copied())?;
+            }
+        }
+        Ok(channel.flush()?)
+    }
+
+    /// Sends the server's share of the outputs, unless only a label is revealed.
+    pub(super) fn finish(mut self, channel: &mut Channel) -> Result<Times> {
+        let graph = self.program.plan().graph();
+        let _phase = channel.phase("online/others");
+        if self.program.reveal() == Reveal::Outputs {
+            for id in &graph.outputs {
+                let share = self.get(*id).data().iter().copied();
+                channel.send_residues(OUTPUT, K, share)?;
+            }
+        }
+        channel.flush()?;
+        self.clock.lap(&graph.steps[graph.steps.len() - 1]);
+        Ok(self.clock.times())
+    }
+}

@@ -1,0 +1,152 @@
+//! By which means a function is computed.
+//!
+//! A scheme names a [`Means`] for each function; a [`StopBuilder`] makes the stop. Nothing else in
+//! the program tells one kind of stop from another.
+
+use crate::error::{Result, StopsError};
+use crate::garbled::Garbled;
+use crate::requantise::Requantise;
+use crate::stop::TwoPartyStop;
+use primer_garble::stop::StopCircuit;
+use primer_plan::function::Function;
+use std::sync::Arc;
+
+/// A kind of stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Means {
+    /// A garbled circuit for each row or element.
+    Garbling,
+    /// One oblivious transfer for each element; requantisation only.
+    Transfers,
+}
+
+impl Means {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Garbling, Self::Transfers];
+
+    /// Its name, for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Garbling => "garbling",
+            Self::Transfers => "transfers",
+        }
+    }
+}
+
+/// What a stop is to compute, on a matrix of ring elements.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The function.
+    pub result: Wanted<'a>,
+    /// Bits of the ring.
+    pub ring_bits: u32,
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Columns of the matrix.
+    pub cols: usize,
+}
+
+/// What becomes of the elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Wanted<'a> {
+    /// They stay what they are.
+    Same,
+    /// A function of the plan.
+    Function(&'a Function),
+    /// The client sees the position of the largest in each row, and nobody anything else.
+    Position,
+}
+
+/// Builds stops; equal circuits are built once.
+#[derive(Default)]
+pub struct StopBuilder {
+    built: Vec<(Function, usize, Arc<StopCircuit>)>,
+}
+
+impl StopBuilder {
+    /// The stop for a task.
+    ///
+    /// # Errors
+    /// [`StopsError::Means`] if the task cannot be done by these means, [`StopsError::Circuit`],
+    /// [`StopsError::Ring`] and [`StopsError::Limit`] if it cannot be done at all.
+    pub fn stop(&mut self, means: Means, task: &Task<'_>) -> Result<Arc<dyn TwoPartyStop>> {
+        let elements = task.rows * task.cols;
+        match (means, task.result) {
+            (Means::Transfers, Wanted::Same) => {
+                Ok(Arc::new(Requantise::new(task.ring_bits, elements)?))
+            }
+            (Means::Garbling, Wanted::Function(function)) => {
+                // Rows for softmax, elements for everything else.
+                let (row, instances) = match function {
+                    Function::Softmax(_) => (task.cols, task.rows),
+                    _ => (1, elements),
+                };
+                let circuit = self.circuit(function, row)?;
+                Ok(Arc::new(Garbled::new(circuit, instances as u64)?))
+            }
+            (Means::Garbling, Wanted::Position) => {
+                let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
+                Ok(Arc::new(Garbled::new(Arc::new(circuit), task.rows as u64)?))
+            }
+            (means, wanted) => Err(StopsError::Means {
+                means: means.name(),
+                what: wanted.name(),
+            }),
+        }
+    }
+
+    fn circuit(&mut self, function: &Function, row: usize) -> Result<Arc<StopCircuit>> {
+        let known = (self.built.iter()).find(|(f, r, _)| f == function && *r == row);
+        if let Some((_, _, circuit)) = known {
+            return Ok(Arc::clone(circuit));
+        }
+        let circuit = Arc::new(StopCircuit::new(function, row)?);
+        (self.built).push((function.clone(), row, Arc::clone(&circuit)));
+        Ok(circuit)
+    }
+}
+
+impl Wanted<'_> {
+    /// Its name, for messages.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Same => "requantisation",
+            Self::Function(_) => "a function",
+            Self::Position => "argmax",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_circuits_are_built_once_and_impossible_tasks_are_refused() {
+        let relu = Function::Relu {
+            ring_bits: 8,
+            fraction: 0,
+        };
+        let mut builder = StopBuilder::default();
+        let task = |result| Task {
+            result,
+            ring_bits: 8,
+            rows: 3,
+            cols: 4,
+        };
+        for _ in 0..2 {
+            let stop = builder.stop(Means::Garbling, &task(Wanted::Function(&relu)));
+            assert_eq!(stop.unwrap().elements(), 12);
+        }
+        assert_eq!(builder.built.len(), 1);
+        let refused = [
+            (Means::Transfers, Wanted::Function(&relu)),
+            (Means::Transfers, Wanted::Position),
+            (Means::Garbling, Wanted::Same),
+        ];
+        for (means, wanted) in refused {
+            let error = builder.stop(means, &task(wanted)).err().unwrap();
+            assert!(matches!(error, StopsError::Means { .. }), "{error}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Requantisation: from a short ring back to Z_p, by one oblivious transfer for each element.
+//!
+//! After truncation the server holds `a` and the client `b` in `Z_2^m` with `v = a + b mod 2^m`
+//! signed, and the plan left a guard bit: `-2^(m-2) <= v < 2^(m-2)`. The server adds `2^(m-2)` to
+//! `a`; then the sum `u = v + 2^(m-2)` lies in `[0, 2^(m-1))`, its top bit is 0, and as integers
+//!
+//! ```text
+//! a + b = u + w·2^m        w = msb(a) OR msb(b)
+//! ```
+//!
+//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: without a wrap `u` would have it too).
+//! So with `α = msb(a)`, `β = msb(b)`, modulo p
+//!
+//! ```text
+//! v - r = (a - 2^(m-2))  +  (b - β·2^m - r)  +  α·(β - 1)·2^m
+//!         server            client: offset      the server's bit times the client's difference
+//! ```
+//!
+//! because `α OR β = β + α·(1 - β)`. The last two terms are one transfer of [`primer_ot::product`]:
+//! `α` is known online, the difference offline, and the offset carries the client's new mask `r`.
+//! Online a bit goes down to the client and 41 bits come back: 5.25 bytes for each element.
+//!
+//! Who learns what: the client sees `α` under a one-time pad; the server gets `v - r`, uniform.
+
+mod client;
+mod server;
+
+use crate::bytes::StoredBytes;
+use crate::error::{Result, StopsError};
+use crate::stop::{Stop, Turn};
+use primer_net::PhaseBytes;
+use primer_ring::modulus::{self, P};
+
+/// Requantisation of some elements of a ring.
+#[derive(Debug, Clone, Copy)]
+pub struct Requantise {
+    ring_bits: u32,
+    elements: usize,
+}
+
+impl Requantise {
+    /// Of `elements` elements of a ring.
+    ///
+    /// # Errors
+    /// [`StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
+    pub fn new(ring_bits: u32, elements: usize) -> Result<Self> {
+        if !(3..=40).contains(&ring_bits) {
+            return Err(StopsError::Ring(ring_bits));
+        }
+        Ok(Self {
+            ring_bits,
+            elements,
+        })
+    }
+}
+
+/// Bytes of residues that are packed together.
+fn packed(values: usize) -> u64 {
+    (values as u64 * u64::from(modulus::K)).div_ceil(8)
+}
+
+impl Stop for Requantise {
+    fn name(&self) -> &'static str {
+        "requantisation"
+    }
+
+    fn elements(&self) -> usize {
+        self.elements
+    }
+
+    fn outputs(&self) -> usize {
+        self.elements
+    }
+
+    fn bytes(&self) -> PhaseBytes {
+        let offline = primer_ot::cost::product_offline(self.elements, P);
+        let online = primer_ot::cost::product_online(self.elements, P);
+        // The client is the sender of the transfers.
+        PhaseBytes {
+            offline_up: offline.from_sender,
+            offline_down: offline.from_receiver,
+            online_up: online.from_sender,
+            online_down: online.from_receiver,
+        }
+    }
+
+    /// The client keeps two residues of each transfer, and its offsets; the server its random
+    /// choices and what they brought.
+    fn stored(&self) -> StoredBytes {
+        let n = self.elements;
+        StoredBytes {
+            client: packed(2 * n) + packed(n),
+            server: (n as u64).div_ceil(8) + packed(n),
+        }
+    }
+
+    fn streams(&self) -> bool {
+        false
+    }
+
+    /// The server extends, the client correlates.
+    fn turns(&self) -> Vec<Turn> {
+        vec![Turn::Down, Turn::Up]
+    }
+}

@@ -1,0 +1,67 @@
+//! The server's side of a requantisation: the receiver of its transfers.
+
+use super::Requantise;
+use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use primer_net::Channel;
+use primer_ot::{Bits, ProductReceiver, ProductWaiting};
+use primer_ring::modulus::{self, P};
+use std::io::{Read, Write};
+use zeroize::Zeroizing;
+
+impl ServerStop for Requantise {
+    fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
+        let ServerTools {
+            channel,
+            transfers,
+            rng,
+            ..
+        } = tools;
+        let products = ProductReceiver::prepare(transfers, channel, *rng, self.elements, P)?;
+        let written = sink.write_all(&products.into_bytes());
+        written.map_err(|source| StopsError::Store {
+            stop: self.name(),
+            source,
+        })
+    }
+
+    fn request(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        shares: &[u64],
+    ) -> Result<Box<dyn Waiting>> {
+        expect_count(self.name(), "shares", self.elements, shares.len())?;
+        let mut bytes = Zeroizing::new(vec![0; self.stored().server as usize]);
+        let read = stored.read_exact(&mut bytes);
+        read.map_err(|error| unusable(self.name(), error))?;
+        let products = ProductReceiver::from_bytes(&bytes, self.elements, P)
+            .map_err(|error| unusable(self.name(), error))?;
+        let m = self.ring_bits;
+        let offset = 1u64 << (m - 2);
+        let shifted = |share: u64| (share + offset) & ((1 << m) - 1);
+        let choices = Bits::from_fn(shares.len(), |i| shifted(shares[i]) >> (m - 1) == 1);
+        let own = shares.iter().map(|&a| modulus::sub(shifted(a), offset));
+        Ok(Box::new(Requested {
+            own: Zeroizing::new(own.collect()),
+            products: products.request(channel, &choices)?,
+        }))
+    }
+}
+
+/// A server that has sent its choices.
+struct Requested {
+    products: ProductWaiting,
+    /// The server's part of the results.
+    own: Zeroizing<Vec<u64>>,
+}
+
+impl Waiting for Requested {
+    fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
+        let products = self.products.receive(channel)?;
+        let results = self.own.iter().zip(products.iter());
+        Ok(results
+            .map(|(&a, &product)| modulus::add(a, product))
+            .collect())
+    }
+}

@@ -1,0 +1,167 @@
+//! The life of a stop.
+//!
+//! ```text
+//!            client                                          server
+//! offline    prepare(shares, masks) -> stored    <------>    prepare() -> stored
+//!                                    ... any time passes ...
+//! online                                         <------     request(stored, shares)
+//!            listen(stored, masks)
+//!            answer()                            ------>
+//!                                                            receive() -> shares modulo p
+//! ```
+//!
+//! The online phase comes in halves. Stops that do not need each other's results are all requested
+//! and listened to before the first is answered: they share one round trip.
+//!
+//! Offline the client knows its shares of what goes in (ring elements) and its shares of what comes
+//! out (masks modulo p); the server knows nothing but the counts. Masks are drawn from a seed, so a
+//! stop may ask for them twice instead of storing them. Each party writes what it must remember to
+//! a sink, exactly [`Stop::stored`] bytes, and reads it back online, once.
+//!
+//! Material that is small is read before it is needed. That of a stop that [streams](Stop::streams)
+//! is not held in memory on the client's side: it is read while the stop runs.
+
+use crate::bytes::StoredBytes;
+use crate::error::Result;
+use primer_net::{Channel, PhaseBytes};
+use primer_ot::{CotReceiver, CotSender};
+use primer_ring::prg::Prg;
+use std::io::{Read, Write};
+
+/// What both parties know about a stop from the plan alone.
+pub trait Stop: Send + Sync {
+    /// Its name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Ring elements that go in.
+    fn elements(&self) -> usize;
+
+    /// Residues modulo p that come out. A stop without any shows its result to the client.
+    fn outputs(&self) -> usize;
+
+    /// What it sends, frame headers included.
+    fn bytes(&self) -> PhaseBytes;
+
+    /// What it leaves in the stores.
+    fn stored(&self) -> StoredBytes;
+
+    /// AND gates that are garbled for it.
+    fn and_gates(&self) -> u64 {
+        0
+    }
+
+    /// Whether the client's material is read while the stop runs, not before.
+    fn streams(&self) -> bool;
+
+    /// Who speaks while it is prepared, message by message; neighbours of one party may be joined.
+    fn turns(&self) -> Vec<Turn>;
+}
+
+/// A message, by its direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// From the client to the server.
+    Up,
+    /// From the server to the client.
+    Down,
+}
+
+/// What the client prepares stops with: what its session has set up with the server.
+pub struct ClientTools<'a> {
+    /// To the server.
+    pub channel: &'a mut Channel,
+    /// The client's labels come from these.
+    pub labels: &'a mut CotReceiver,
+    /// Transfers that the server chooses from.
+    pub transfers: &'a mut CotSender,
+    /// The client's randomness.
+    pub rng: &'a mut Prg,
+}
+
+/// What the server prepares stops with.
+pub struct ServerTools<'a> {
+    /// To the client.
+    pub channel: &'a mut Channel,
+    /// The labels of the client's bits come from these.
+    pub labels: &'a mut CotSender,
+    /// Transfers that the server chooses from.
+    pub transfers: &'a mut CotReceiver,
+    /// The server's randomness.
+    pub rng: &'a mut Prg,
+}
+
+/// The client's part of a stop.
+pub trait ClientStop: Stop {
+    /// Offline: for the client's ring shares and its new shares modulo p. What it must remember
+    /// goes to the sink.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel, the transfers and the sink;
+    /// [`crate::StopsError::Count`] if there are more or fewer shares or masks than the stop has.
+    fn prepare(
+        &self,
+        tools: &mut ClientTools<'_>,
+        shares: &[u64],
+        masks: &[u64],
+        sink: &mut dyn Write,
+    ) -> Result<()>;
+
+    /// Online, first half: takes the server's request. `stored` gives what went to the sink.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel and of material that is not this stop's.
+    fn listen(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        masks: &[u64],
+    ) -> Result<Box<dyn Owing>>;
+}
+
+/// A client that has the server's request and owes the answer.
+pub trait Owing {
+    /// Online, second half: answers the server. Gives what the stop shows to the client: a position
+    /// for each row, or nothing.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel; [`crate::StopsError::Position`] if what is shown
+    /// cannot be true.
+    fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>>;
+}
+
+/// The server's part of a stop.
+pub trait ServerStop: Stop {
+    /// Offline: what it must remember goes to the sink.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel, the transfers and the sink.
+    fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()>;
+
+    /// Online, first half: asks with the server's ring shares. `stored` gives what went to the
+    /// sink.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel and of material that is not this stop's;
+    /// [`crate::StopsError::Count`] if there are more or fewer shares than the stop has.
+    fn request(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        shares: &[u64],
+    ) -> Result<Box<dyn Waiting>>;
+}
+
+/// A server that has asked and waits for the answer.
+pub trait Waiting {
+    /// Online, second half: the server's shares modulo p, none if the stop shows its result to the
+    /// client.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel.
+    fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>>;
+}
+
+/// A stop with both its parts.
+pub trait TwoPartyStop: ClientStop + ServerStop {}
+
+impl<T: ClientStop + ServerStop> TwoPartyStop for T {}

@@ -1,0 +1,404 @@
+//! What every stop must do, whatever it computes and by which means.
+//!
+//! A new kind of stop joins [`cases`] and is then held to all of it: right results, declared bytes,
+//! turns and stored lengths, material that is read back once and to its end, halves that share a
+//! round trip, errors for damage and wrong counts, and messages that tell the server nothing.
+
+use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
+use primer_garble::stop::StopCircuit;
+use primer_net::Transport;
+use primer_plan::function::{
+    Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
+};
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use primer_stops::means::Wanted;
+use primer_stops::{Means, StopBuilder, StopsError, Task, Turn, TwoPartyStop};
+use rand_core::Rng;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What a stop computes on a row.
+type Reference = Box<dyn Fn(&[i64]) -> Vec<i64>>;
+
+/// A task with what it should give.
+struct Case {
+    means: Means,
+    function: Option<Function>,
+    position: bool,
+    ring_bits: u32,
+    /// Bits that the values may have: requantisation needs a guard bit.
+    value_bits: u32,
+    /// Columns.
+    row: usize,
+    reference: Reference,
+}
+
+impl Case {
+    fn function(function: Function, row: usize, reference: Reference) -> Self {
+        Self {
+            means: Means::Garbling,
+            position: false,
+            ring_bits: function.ring_bits(),
+            value_bits: function.ring_bits(),
+            function: Some(function),
+            row,
+            reference,
+        }
+    }
+
+    fn stop(&self, rows: usize) -> Arc<dyn TwoPartyStop> {
+        let result = match &self.function {
+            Some(function) => Wanted::Function(function),
+            None if self.position => Wanted::Position,
+            None => Wanted::Same,
+        };
+        let task = Task {
+            result,
+            ring_bits: self.ring_bits,
+            rows,
+            cols: self.row,
+        };
+        StopBuilder::default().stop(self.means, &task).unwrap()
+    }
+
+    /// Random values of all sizes.
+    fn values(&self, rows: usize, seed: u8) -> Vec<i64> {
+        let mut prg = Prg::new(&[seed; 16]);
+        let m = self.value_bits;
+        let value = |_| (prg.next_u64() as i64) >> (64 - m) >> (prg.next_u32() % m);
+        (0..rows * self.row).map(value).collect()
+    }
+
+    /// The results that a stop must leave, or show.
+    fn expected(&self, values: &[i64]) -> Vec<i64> {
+        values.chunks(self.row).flat_map(&self.reference).collect()
+    }
+}
+
+/// Every kind of stop: by garbling all functions, by transfers the identity.
+fn cases() -> Vec<Case> {
+    let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
+    let root = InverseRoot::new(22, 1.0);
+    let tanh = Tanh::new(16, 10);
+    let relu = Function::Relu {
+        ring_bits: 13,
+        fraction: 0,
+    };
+    let softmax = Softmax::new(15, 5, 0, 0);
+    let mut cases = vec![
+        Case::function(
+            Function::Gelu(gelu.clone()),
+            1,
+            Box::new(move |x| vec![gelu.apply(x[0])]),
+        ),
+        Case::function(relu, 1, Box::new(|x| vec![x[0].max(0)])),
+        Case::function(
+            Function::InverseRoot(root.clone()),
+            1,
+            Box::new(move |x| vec![root.apply(x[0])]),
+        ),
+        Case::function(
+            Function::Tanh(tanh.clone()),
+            1,
+            Box::new(move |x| vec![tanh.apply(x[0])]),
+        ),
+    ];
+    for row in [1, 7, 30] {
+        let softmax = softmax.clone();
+        cases.push(Case::function(
+            Function::Softmax(softmax.clone()),
+            row,
+            Box::new(move |x| {
+                let mut out = vec![0; x.len()];
+                softmax.apply(x, &mut out, &mut SoftmaxScratch::default());
+                out
+            }),
+        ));
+    }
+    for row in [1, 3] {
+        cases.push(Case {
+            means: Means::Garbling,
+            function: None,
+            position: true,
+            ring_bits: 16,
+            value_bits: 16,
+            row,
+            reference: Box::new(|x| {
+                let best = *x.iter().max().unwrap();
+                vec![x.iter().position(|&v| v == best).unwrap() as i64]
+            }),
+        });
+    }
+    for ring_bits in [3, 16, 40] {
+        cases.push(Case {
+            means: Means::Transfers,
+            function: None,
+            position: false,
+            ring_bits,
+            value_bits: ring_bits - 1,
+            row: 4,
+            reference: Box::new(<[i64]>::to_vec),
+        });
+    }
+    cases
+}
+
+/// Every case with some rows, on random shares of its values.
+fn each(rows: usize, mut test: impl FnMut(&Case, &dyn TwoPartyStop, [&[u64]; 2], &[i64])) {
+    for case in cases() {
+        let values = case.values(rows, 3);
+        let (server, client) = share(&values, case.ring_bits, &mut Prg::new(&[77; 16]));
+        let stop = case.stop(rows);
+        assert_eq!(stop.elements(), values.len(), "{}", stop.name());
+        test(&case, &*stop, [&server, &client], &values);
+    }
+}
+
+#[test]
+fn all_means_are_tested() {
+    let tested: HashSet<Means> = cases().iter().map(|case| case.means).collect();
+    assert_eq!(tested.len(), Means::ALL.len());
+}
+
+#[test]
+fn results_bytes_turns_and_stored_lengths_are_as_declared() {
+    for rows in [0, 1, 8, 21] {
+        each(rows, |case, stop, [server, client], values| {
+            let name = stop.name();
+            let got = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]).unwrap();
+            let shown: Vec<i64> = got.shown.iter().map(|p| *p as i64).collect();
+            let expected = case.expected(values);
+            if stop.outputs() > 0 || !case.position {
+                assert_eq!(
+                    (got.results, shown),
+                    (expected, vec![]),
+                    "{name}, {rows} rows"
+                );
+            } else {
+                assert_eq!(
+                    (got.results, shown),
+                    (vec![], expected),
+                    "{name}, {rows} rows"
+                );
+            }
+            assert_eq!(got.bytes, stop.bytes(), "{name}, {rows} rows");
+            assert_eq!(got.stored[0].len() as u64, stop.stored().client, "{name}");
+            assert_eq!(got.stored[1].len() as u64, stop.stored().server, "{name}");
+            assert!(
+                got.rounds.1 <= 1,
+                "{name} takes {} round trips",
+                got.rounds.1
+            );
+        });
+    }
+}
+
+/// Round trips of a preparation: whenever the client hears something after it has spoken.
+#[test]
+fn turns_tell_the_round_trips_of_a_preparation() {
+    each(5, |_, stop, [server, client], _| {
+        let got = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]).unwrap();
+        let (mut spoken, mut rounds) = (false, 0);
+        for turn in stop.turns() {
+            match turn {
+                Turn::Up => spoken = true,
+                Turn::Down => rounds += u64::from(std::mem::take(&mut spoken)),
+            }
+        }
+        assert_eq!(got.rounds.0, rounds, "{}", stop.name());
+    });
+}
+
+#[test]
+fn over_tcp_and_tls() {
+    for transport in [Transport::Tcp, Transport::Tls] {
+        each(3, |case, stop, [server, client], values| {
+            let got = run_stop(transport, stop, (server, client), [&sound; 2]).unwrap();
+            if !case.position {
+                assert_eq!(got.results, case.expected(values), "{}", stop.name());
+            }
+        });
+    }
+}
+
+/// Stops that do not need each other: all requests go out before the first answer comes back.
+#[test]
+fn halves_share_one_round_trip() {
+    let cases = cases();
+    let rows = 2;
+    let stops: Vec<_> = cases.iter().map(|case| case.stop(rows)).collect();
+    let values: Vec<_> = cases.iter().map(|case| case.values(rows, 5)).collect();
+    let mut prg = Prg::new(&[6; 16]);
+    let shares = cases.iter().zip(&values);
+    let shares: Vec<_> = shares
+        .map(|(case, values)| share(values, case.ring_bits, &mut prg))
+        .collect();
+    let masks = |i: usize| vec![i as u64 + 1; stops[i].outputs()];
+    let (rounds, results) = run(
+        Transport::Memory,
+        |p| {
+            let mut bundle = Vec::new();
+            for (i, stop) in stops.iter().enumerate() {
+                let client = stop_client(&**stop);
+                client.prepare(&mut p.client(), &shares[i].1, &masks(i), &mut bundle)?;
+            }
+            p.channel.flush()?;
+            let before = p.channel.meter().report().total().rounds;
+            let mut source = &bundle[..];
+            let mut owing = Vec::new();
+            for (i, stop) in stops.iter().enumerate() {
+                let client = stop_client(&**stop);
+                owing.push(client.listen(p.channel, &mut source, &masks(i))?);
+            }
+            for owing in owing {
+                owing.answer(p.channel)?;
+            }
+            Ok(p.channel.meter().report().total().rounds - before)
+        },
+        |p| {
+            let mut bundle = Vec::new();
+            for stop in &stops {
+                stop_server(&**stop).prepare(&mut p.server(), &mut bundle)?;
+            }
+            let mut source = &bundle[..];
+            let mut waiting = Vec::new();
+            for (i, stop) in stops.iter().enumerate() {
+                let server = stop_server(&**stop);
+                waiting.push(server.request(p.channel, &mut source, &shares[i].0)?);
+            }
+            p.channel.flush()?;
+            let results = waiting.into_iter().map(|w| w.receive(p.channel));
+            results.collect::<Result<Vec<_>, _>>()
+        },
+    )
+    .unwrap();
+    assert!(rounds <= 1, "{rounds} round trips");
+    for (i, results) in results.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
+        let open = |a: &u64| modulus::to_signed(modulus::add(*a, i as u64 + 1));
+        let opened: Vec<i64> = results.iter().map(open).collect();
+        assert_eq!(opened, cases[i].expected(&values[i]), "{}", stops[i].name());
+    }
+}
+
+#[test]
+fn material_that_ends_early_is_an_error_by_name() {
+    fn cut(stored: &mut Vec<u8>) {
+        stored.pop();
+    }
+    fn empty(stored: &mut Vec<u8>) {
+        stored.clear();
+    }
+    let damages: [[Damage<'_>; 2]; 4] = [
+        [&cut, &sound],
+        [&empty, &sound],
+        [&sound, &cut],
+        [&sound, &empty],
+    ];
+    each(3, |_, stop, [server, client], _| {
+        for damage in damages {
+            let error = run_stop(Transport::Memory, stop, (server, client), damage);
+            let error = error.err().expect("cut material cannot be used");
+            let told = matches!(&error, StopsError::Material { stop: s, .. } if *s == stop.name());
+            // The peer of the one that fails only sees it disappear.
+            assert!(told || error.to_string().contains("disappeared"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn wrong_counts_are_errors_before_anything_is_sent() {
+    each(3, |_, stop, [server, client], _| {
+        let name = stop.name();
+        let masks = vec![0; stop.outputs()];
+        let counted = |error: StopsError, what: &str| {
+            let told = matches!(&error, StopsError::Count { what: w, .. } if *w == what);
+            assert!(told, "{name}: {error}");
+        };
+        let prepared = |shares: &[u64], masks: &[u64]| {
+            let client = |p: &mut crate::parties::Party<'_>| {
+                stop_client(stop).prepare(&mut p.client(), shares, masks, &mut Vec::new())
+            };
+            run(Transport::Memory, client, |_| Ok(())).unwrap_err()
+        };
+        counted(prepared(&client[1..], &masks), "shares");
+        counted(
+            prepared(client, &[masks.as_slice(), &[0]].concat()),
+            "masks",
+        );
+        let request = |p: &mut crate::parties::Party<'_>| {
+            let stored = vec![0; stop.stored().server as usize];
+            let wrong = &server[1..];
+            (stop_server(stop).request(p.channel, &mut &stored[..], wrong)).map(|_| ())
+        };
+        let error = run(Transport::Memory, |_| Ok(()), request).unwrap_err();
+        counted(error, "shares");
+    });
+}
+
+/// What the server ends with is its result minus a mask that only the client knows: with another
+/// mask, another share, for the same value and the same shares going in.
+#[test]
+fn what_the_server_gets_depends_on_the_mask_alone() {
+    each(3, |_, stop, [server, client], _| {
+        let share_of = |mask: u64| {
+            let masks = vec![mask; stop.outputs()];
+            let (_, results) = run(
+                Transport::Memory,
+                |p| {
+                    let mut stored = Vec::new();
+                    let part = stop_client(stop);
+                    part.prepare(&mut p.client(), client, &masks, &mut stored)?;
+                    part.listen(p.channel, &mut &stored[..], &masks)?
+                        .answer(p.channel)
+                },
+                |p| {
+                    let mut stored = Vec::new();
+                    let part = stop_server(stop);
+                    part.prepare(&mut p.server(), &mut stored)?;
+                    let waiting = part.request(p.channel, &mut &stored[..], server)?;
+                    p.channel.flush()?;
+                    waiting.receive(p.channel)
+                },
+            )
+            .unwrap();
+            results
+        };
+        let (zero, five) = (share_of(0), share_of(5));
+        for (a, b) in zero.iter().zip(&five) {
+            assert_eq!(*a, modulus::add(*b, 5), "{}", stop.name());
+        }
+    });
+}
+
+/// Nothing that a party stores repeats between two preparations of the same stop.
+#[test]
+fn material_is_fresh_every_time() {
+    each(4, |_, stop, [server, client], _| {
+        let stored = || {
+            let run = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]);
+            run.unwrap().stored
+        };
+        let (first, second) = (stored(), stored());
+        for (a, b) in first.iter().zip(&second) {
+            // Of a constant there is nothing to garble: its rows are zero.
+            let pieces = a.chunks_exact(16).filter(|piece| **piece != [0; 16]);
+            let pieces: HashSet<&[u8]> = pieces.collect();
+            let again = b.chunks_exact(16).filter(|piece| pieces.contains(piece));
+            assert_eq!(again.count(), 0, "{}", stop.name());
+        }
+    });
+}
+
+/// Circuits that are alike are the same circuit, so that a plan's stops share them.
+#[test]
+fn circuits_are_those_of_the_plan() {
+    let relu = Function::Relu {
+        ring_bits: 8,
+        fraction: 0,
+    };
+    let circuit = StopCircuit::new(&relu, 1).unwrap();
+    let case = Case::function(relu, 1, Box::new(|x| vec![x[0].max(0)]));
+    let gates = circuit.circuit().cost().and_gates as u64;
+    assert_eq!(case.stop(10).and_gates(), 10 * gates);
+}

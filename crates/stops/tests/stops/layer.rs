@@ -1,0 +1,132 @@
+//! One layer's worth of stops over loopback, timed.
+//!
+//! `cargo test --release -p primer-stops layer -- --ignored --nocapture --test-threads 1`
+
+use crate::parties::{run, share, stop_client, stop_server};
+use primer_garble::measure::{typical_gelu, typical_softmax};
+use primer_garble::stop::StopCircuit;
+use primer_net::Transport;
+use primer_plan::function::{Activation, Function, Gelu, SoftmaxScratch};
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use primer_stops::{Garbled, Requantise, TwoPartyStop};
+use rand_core::Rng;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// 30 tokens, 3,072 features.
+const ELEMENTS: usize = 30 * 3072;
+const RUNS: usize = 5;
+const SYNC: primer_net::Kind = primer_net::Kind::new(0x7f, "test step");
+
+fn best(times: &[(Duration, Duration)]) -> (f64, f64) {
+    let least = |f: fn(&(Duration, Duration)) -> Duration| times.iter().map(f).min().unwrap();
+    (least(|t| t.0).as_secs_f64(), least(|t| t.1).as_secs_f64())
+}
+
+/// Runs a stop several times over a transport; the best times of offline and online.
+fn timed(
+    transport: Transport,
+    stop: &dyn TwoPartyStop,
+    ring_bits: u32,
+    values: &[i64],
+    want: &[i64],
+) -> (f64, f64) {
+    let mut prg = Prg::new(&[1; 16]);
+    let (server, client) = share(values, ring_bits, &mut prg);
+    let masks: Vec<u64> = (0..stop.outputs())
+        .map(|_| modulus::random(&mut prg))
+        .collect();
+    let (times, ()) = run(
+        transport,
+        |p| {
+            let mut times = Vec::new();
+            let mut stored = Vec::with_capacity(stop.stored().client as usize);
+            for _ in 0..RUNS {
+                stored.clear();
+                let start = Instant::now();
+                stop_client(stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
+                let offline = start.elapsed();
+                // The server is ready to go on.
+                p.channel.recv(SYNC, 1)?;
+                p.channel.send(SYNC, &[1])?;
+                let start = Instant::now();
+                let owing = stop_client(stop).listen(p.channel, &mut &stored[..], &masks)?;
+                owing.answer(p.channel)?;
+                // The server has its results: the end of the stop for both.
+                p.channel.recv(SYNC, 1)?;
+                times.push((offline, start.elapsed()));
+            }
+            Ok(times)
+        },
+        |p| {
+            for _ in 0..RUNS {
+                let mut stored = Vec::new();
+                stop_server(stop).prepare(&mut p.server(), &mut stored)?;
+                p.channel.send(SYNC, &[1])?;
+                p.channel.recv(SYNC, 1)?;
+                let waiting = stop_server(stop).request(p.channel, &mut &stored[..], &server)?;
+                p.channel.flush()?;
+                let results = waiting.receive(p.channel)?;
+                p.channel.send(SYNC, &[1])?;
+                p.channel.flush()?;
+                for ((a, r), y) in results.iter().zip(&masks).zip(want) {
+                    assert_eq!(modulus::to_signed(modulus::add(*a, *r)), *y);
+                }
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    let (offline, online) = best(&times);
+    println!(
+        "{} x {} over {transport:?}: offline {offline:.3} s, online {online:.3} s; {:?}",
+        stop.elements(),
+        stop.name(),
+        stop.bytes()
+    );
+    (offline, online)
+}
+
+#[test]
+#[ignore = "a measurement: 290 MB of garbled circuits, several times over, in release"]
+fn gelu_of_one_layer() {
+    let stop = Garbled::new(Arc::new(typical_gelu()), ELEMENTS as u64).unwrap();
+    let reference = Gelu::new(Activation::GeluErf, 16, 8, 10);
+    let mut prg = Prg::new(&[3; 16]);
+    let values: Vec<i64> = (0..ELEMENTS)
+        .map(|_| i64::from(prg.next_u32() as i16))
+        .collect();
+    let want: Vec<i64> = values.iter().map(|x| reference.apply(*x)).collect();
+    for transport in [Transport::Tcp, Transport::Tls] {
+        let (_, online) = timed(transport, &stop, 16, &values, &want);
+        assert!(online <= 0.35, "online takes {online} s");
+    }
+}
+
+#[test]
+#[ignore = "a measurement, in release"]
+fn softmax_of_one_layer() {
+    // 12 heads, 30 rows of 30.
+    let softmax = typical_softmax();
+    let function = Function::Softmax(softmax.clone());
+    let circuit = StopCircuit::new(&function, 30).unwrap();
+    let stop = Garbled::new(Arc::new(circuit), 12 * 30).unwrap();
+    let mut prg = Prg::new(&[4; 16]);
+    let values: Vec<i64> = (0..12 * 30 * 30)
+        .map(|_| i64::from(prg.next_u32() as i16) >> 5)
+        .collect();
+    let mut want = vec![0; values.len()];
+    for (row, out) in values.chunks(30).zip(want.chunks_mut(30)) {
+        softmax.apply(row, out, &mut SoftmaxScratch::default());
+    }
+    timed(Transport::Tcp, &stop, function.ring_bits(), &values, &want);
+}
+
+#[test]
+#[ignore = "a measurement, in release"]
+fn requantisation_of_one_layer() {
+    let values: Vec<i64> = (0..ELEMENTS as i64).map(|i| i % 16_000 - 8000).collect();
+    let stop = Requantise::new(16, ELEMENTS).unwrap();
+    timed(Transport::Tcp, &stop, 16, &values, &values);
+}

@@ -1,0 +1,186 @@
+//! Two parties with their transfers set up, and one run of a stop between them.
+
+use primer_net::pair::{Transport, run_pair_over, test_options};
+use primer_net::{Channel, PhaseBytes, Traffic};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
+use rand_core::Rng;
+
+/// A party's channel and its ends of the transfers: as sender and as receiver.
+pub(crate) struct Party<'a> {
+    pub(crate) channel: &'a mut Channel,
+    pub(crate) sender: CotSender,
+    pub(crate) receiver: CotReceiver,
+    pub(crate) prg: Prg,
+}
+
+impl Party<'_> {
+    /// What the client prepares with.
+    pub(crate) fn client(&mut self) -> ClientTools<'_> {
+        ClientTools {
+            channel: self.channel,
+            labels: &mut self.receiver,
+            transfers: &mut self.sender,
+            rng: &mut self.prg,
+        }
+    }
+
+    /// What the server prepares with.
+    pub(crate) fn server(&mut self) -> ServerTools<'_> {
+        ServerTools {
+            channel: self.channel,
+            labels: &mut self.sender,
+            transfers: &mut self.receiver,
+            rng: &mut self.prg,
+        }
+    }
+
+    /// What has passed since the last call: sent, received, and round trips.
+    pub(crate) fn passed(&self, before: &mut Traffic) -> (u64, u64, u64) {
+        let now = self.channel.meter().report().total();
+        let passed = (
+            now.bytes_sent - before.bytes_sent,
+            now.bytes_received - before.bytes_received,
+            now.rounds - before.rounds,
+        );
+        *before = now;
+        passed
+    }
+}
+
+fn delta() -> Delta {
+    Delta::random(&mut Prg::from_os())
+}
+
+/// Runs a client and a server whose transfers are set up in both directions.
+pub(crate) fn run<A: Send, B: Send>(
+    transport: Transport,
+    client: impl FnOnce(&mut Party<'_>) -> Result<A> + Send,
+    server: impl FnOnce(&mut Party<'_>) -> Result<B> + Send,
+) -> Result<(A, B)> {
+    let base = BaseOt::Ristretto;
+    run_pair_over(
+        transport,
+        &test_options(),
+        |channel| {
+            let mut prg = Prg::from_os();
+            let receiver = CotReceiver::setup(channel, base, &mut prg)?;
+            let sender = CotSender::setup(channel, base, delta(), &mut prg)?;
+            client(&mut Party {
+                channel,
+                sender,
+                receiver,
+                prg,
+            })
+        },
+        |channel| {
+            let mut prg = Prg::from_os();
+            let sender = CotSender::setup(channel, base, delta(), &mut prg)?;
+            let receiver = CotReceiver::setup(channel, base, &mut prg)?;
+            server(&mut Party {
+                channel,
+                sender,
+                receiver,
+                prg,
+            })
+        },
+    )
+    .map_err(|error: StopsError| error)
+}
+
+/// Random shares in a ring: the server's and the client's.
+pub(crate) fn share(values: &[i64], ring_bits: u32, prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
+    let mask = (1u64 << ring_bits) - 1;
+    values
+        .iter()
+        .map(|&x| {
+            let client = prg.next_u64() & mask;
+            ((x as u64).wrapping_sub(client) & mask, client)
+        })
+        .unzip()
+}
+
+/// What one run of a stop left behind.
+pub(crate) struct Outcome {
+    /// The sum of both parties' results.
+    pub(crate) results: Vec<i64>,
+    /// What the client was shown.
+    pub(crate) shown: Vec<usize>,
+    /// What the client's meter counted.
+    pub(crate) bytes: PhaseBytes,
+    /// Round trips of the preparation and of the run.
+    pub(crate) rounds: (u64, u64),
+    /// The stored material of both.
+    pub(crate) stored: [Vec<u8>; 2],
+}
+
+/// Changes stored material before it is read back.
+pub(crate) type Damage<'a> = &'a (dyn Fn(&mut Vec<u8>) + Sync);
+
+/// Leaves stored material as it is.
+pub(crate) fn sound(_: &mut Vec<u8>) {}
+
+/// Runs a stop on shares, server's first; the client's and the server's stored material pass
+/// through `damage`.
+pub(crate) fn run_stop(
+    transport: Transport,
+    stop: &dyn TwoPartyStop,
+    (server, client): (&[u64], &[u64]),
+    damage: [Damage<'_>; 2],
+) -> Result<Outcome> {
+    let draw = |_| modulus::random(&mut Prg::from_os());
+    let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
+    let ((bytes, rounds, shown, ours), (results, theirs)) = run(
+        transport,
+        |p| {
+            let mut seen = p.channel.meter().report().total();
+            let mut stored = Vec::new();
+            stop_client(stop).prepare(&mut p.client(), client, &masks, &mut stored)?;
+            p.channel.flush()?;
+            let (offline_up, offline_down, preparing) = p.passed(&mut seen);
+            damage[0](&mut stored);
+            let mut source = &stored[..];
+            let owing = stop_client(stop).listen(p.channel, &mut source, &masks)?;
+            assert!(source.is_empty(), "material that was not read");
+            let shown = owing.answer(p.channel)?;
+            let (online_up, online_down, running) = p.passed(&mut seen);
+            let bytes = PhaseBytes {
+                offline_up,
+                offline_down,
+                online_up,
+                online_down,
+            };
+            Ok((bytes, (preparing, running), shown, stored))
+        },
+        |p| {
+            let mut stored = Vec::new();
+            stop_server(stop).prepare(&mut p.server(), &mut stored)?;
+            damage[1](&mut stored);
+            let mut source = &stored[..];
+            let waiting = stop_server(stop).request(p.channel, &mut source, server)?;
+            assert!(source.is_empty(), "material that was not read");
+            p.channel.flush()?;
+            Ok((waiting.receive(p.channel)?, stored))
+        },
+    )?;
+    let open = |(&a, &r): (&u64, &u64)| modulus::to_signed(modulus::add(a, r));
+    Ok(Outcome {
+        results: results.iter().zip(&masks).map(open).collect(),
+        shown,
+        bytes,
+        rounds,
+        stored: [ours, theirs],
+    })
+}
+
+/// The client's part of a stop.
+pub(crate) fn stop_client(stop: &dyn TwoPartyStop) -> &dyn primer_stops::ClientStop {
+    stop
+}
+
+/// The server's part of a stop.
+pub(crate) fn stop_server(stop: &dyn TwoPartyStop) -> &dyn primer_stops::ServerStop {
+    stop
+}
