@@ -27,7 +27,7 @@ pub enum Relation {
         /// Columns of the answer.
         outputs: usize,
     },
-    /// `g_j·x[t][j] - Σ_i h_i·x[t][i]`: a diagonal matrix, less one of rank one. The first `rows`
+    /// `g_j·x[t][j] - Σ_i h_i·x[t][i]`: a diagonal matrix minus one of rank one. The first `rows`
     /// rows of the client's matrix are used.
     Centred {
         /// Rows of the answer.

@@ -80,12 +80,12 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;
     let (server, client) = pair(request, Entrant::Gc, None)?;
-    let foretold = ran.bytes;
-    let foretold = [
-        foretold.offline_up,
-        foretold.offline_down,
-        foretold.online_up,
-        foretold.online_down,
+    let predicted = ran.bytes;
+    let predicted = [
+        predicted.offline_up,
+        predicted.offline_down,
+        predicted.online_up,
+        predicted.online_down,
     ];
     for run in &client.runs {
         let counted = [
@@ -95,9 +95,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             run.online_down,
         ];
         ensure!(
-            counted == foretold,
+            counted == predicted,
             "bytes offline up and down, online up and down: the channel counted {counted:?}, the \
-             circuit foretells {foretold:?}"
+             circuit predicts {predicted:?}"
         );
     }
     let gates = ran.total().and_gates;
