@@ -196,27 +196,25 @@ impl Program {
         &self.0.last_uses
     }
 
-    /// Whether stops that were asked for must be answered right after this step: those that need
-    /// nothing of each other (queries, keys and values) share a round trip.
+    /// Whether what was asked for must be answered right after this step: stops and products that
+    /// need nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.0.settled[index]
     }
 }
 
-/// After which steps no stop may be under way: the next one says something else to the other party,
-/// or reads what is under way, or is another segment's.
+/// After which steps nothing may be under way: the next one reads what is, or is another segment's.
 fn settled(steps: &[Step], works: &[Compiled], segments: &[Range<usize>]) -> Vec<bool> {
     let mut under_way = Vec::new();
     let mut settled = Vec::with_capacity(steps.len());
     for (index, (step, compiled)) in steps.iter().zip(works).enumerate() {
-        let speaks = matches!(compiled.work, Work::Product(_));
         let reads = step.inputs().iter().any(|id| under_way.contains(id));
         let first = segments.iter().any(|segment| segment.start == index);
-        let settle = speaks || reads || first;
+        let settle = reads || first;
         if settle {
             under_way.clear();
         }
-        if compiled.work.stop().is_some() {
+        if !matches!(compiled.work, Work::Linear(_)) {
             under_way.push(step.output());
         }
         if index > 0 {
