@@ -103,7 +103,7 @@ fn a_score_takes_at_most_forty_gates() {
                 let maximum = gates(coarse(m, near), n);
                 // No comparison for the first score.
                 assert_eq!(maximum, (5 * m as usize - 3) * n - 2 * m as usize);
-                for ring in [20, 22, 24] {
+                for ring in [16, 20, 22] {
                     let all = maximum + reciprocal(ring);
                     assert!(all <= 40 * n, "{all} gates for {n} scores of {m} bits");
                 }

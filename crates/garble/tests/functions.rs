@@ -84,9 +84,9 @@ fn reciprocal_on_whole_rings() {
         let function = Function::Reciprocal(reciprocal.clone());
         elementwise(&function, |x| reciprocal.apply(x), whole_ring(m));
     }
-    let reciprocal = Reciprocal::new(24, 1.0);
+    let reciprocal = Reciprocal::new(22, 1.0);
     let mut prg = Prg::new(&[7; 16]);
-    let draw = |_| (prg.next_u64() as i64) >> 40 >> (prg.next_u32() % 24);
+    let draw = |_| (prg.next_u64() as i64) >> 42 >> (prg.next_u32() % 22);
     let values: Vec<i64> = (0..20_000).map(draw).collect();
     let function = Function::Reciprocal(reciprocal.clone());
     elementwise(&function, |x| reciprocal.apply(x), values.into_iter());

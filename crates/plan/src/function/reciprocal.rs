@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The sum of powers is never negative, so all of the ring is used: `v` is the unsigned ring
-//! element. Zero counts as 1; then every power of the row was zero, and so are the products.
+//! element. Zero counts as 1; then every power of the row was zero, and so are the products. Rings
+//! end at 22 bits, where the output has the 32 bits that a value may have.
 //!
 //! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
 //! 2^-9.
@@ -91,7 +92,7 @@ impl Reciprocal {
         self.table.validate(NAME)?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=24).contains(&m)
+            (4..=22).contains(&m)
                 && self.table.input_bits() == TABLE_BITS
                 && self.table.output_bits() == OUTPUT_BITS,
             NAME,
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn impossible_parameters_are_refused() {
         let mut reciprocal = Reciprocal::new(20, 3.0);
-        for bits in [0, 3, 25, u32::MAX] {
+        for bits in [0, 3, 23, u32::MAX] {
             reciprocal.ring_bits = bits;
             assert!(reciprocal.validate().is_err());
         }
