@@ -143,6 +143,15 @@ fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
     matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
 }
 
+/// Replaces every row by a function of it.
+fn each_row(matrix: &mut Matrix<i64>, mut function: impl FnMut(&[i64], &mut [i64])) {
+    let mut out = vec![0; matrix.cols()];
+    for r in 0..matrix.rows() {
+        function(matrix.row(r), &mut out);
+        matrix.row_mut(r).copy_from_slice(&out);
+    }
+}
+
 impl FixedWalk<'_> {
     fn graph(&self) -> &Graph {
         self.plan.graph()
@@ -351,13 +360,13 @@ impl FixedWalk<'_> {
         let mut x = self.values[input.index()]
             .take()
             .expect("steps come in order");
-        if let Some(Function::Softmax(softmax)) = self.plan.function(index) {
+        if let Some(masking) = self.plan.function(index).and_then(Function::masking) {
             let unit = 1i64 << by.shift();
             for r in 0..x.rows() {
                 for (key, v) in x.row_mut(r).iter_mut().enumerate() {
-                    *v += softmax.offset * unit;
+                    *v += masking.offset * unit;
                     if key >= self.input.length {
-                        *v -= softmax.mask * unit;
+                        *v -= masking.mask * unit;
                     }
                 }
             }
@@ -381,12 +390,18 @@ impl FixedWalk<'_> {
             Some(Function::Tanh(tanh)) => {
                 x.data_mut().iter_mut().for_each(|v| *v = tanh.apply(*v));
             }
-            Some(Function::Softmax(softmax)) => {
-                let mut out = vec![0; cols];
-                for r in 0..x.rows() {
-                    softmax.apply(x.row(r), &mut out, &mut self.workspace.softmax);
-                    x.row_mut(r).copy_from_slice(&out);
-                }
+            Some(Function::Lookup(lookup)) => {
+                let table = &lookup.tables[0];
+                x.data_mut().iter_mut().for_each(|v| *v = table.at(*v));
+            }
+            Some(Function::Reciprocal(reciprocal)) => {
+                (x.data_mut().iter_mut()).for_each(|v| *v = reciprocal.apply(*v));
+            }
+            Some(Function::Softmax(softmax)) => each_row(&mut x, |row, out| {
+                softmax.apply(row, out, &mut self.workspace.softmax);
+            }),
+            Some(Function::CoarseMaximum(coarse)) => {
+                each_row(&mut x, |row, out| coarse.apply(row, out));
             }
         }
         debug_assert_eq!(x.data().len(), self.graph().value(output).rows * cols);

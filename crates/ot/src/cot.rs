@@ -35,6 +35,7 @@ use crate::base::{self, BaseOt, Session};
 use crate::bits::Bits;
 use crate::error::{OtError, Result};
 use crate::hash::Hash;
+use crate::onehot::TreeKeys;
 use crate::transpose::{COLUMNS, transpose};
 use primer_net::{Channel, Kind};
 use primer_ring::prg::Prg;
@@ -228,6 +229,11 @@ impl CotSender {
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.position.session)
     }
+
+    /// The keys of this state's trees.
+    pub(crate) fn tree_keys(&self) -> TreeKeys {
+        TreeKeys::new(&self.position.session)
+    }
 }
 
 impl CotReceiver {
@@ -306,5 +312,10 @@ impl CotReceiver {
     /// The hash of this state.
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.position.session)
+    }
+
+    /// The keys of this state's trees.
+    pub(crate) fn tree_keys(&self) -> TreeKeys {
+        TreeKeys::new(&self.position.session)
     }
 }

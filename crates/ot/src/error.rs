@@ -59,6 +59,12 @@ pub enum OtError {
     /// Stored material holds something that is not a residue.
     #[error("stored material: {0}")]
     Stored(#[from] PackError),
+    /// A one-hot vector that cannot be made: our own mistake.
+    #[error("one-hot vectors have indices of 4 to 12 bits in sensible digits, not {bits}")]
+    Index {
+        /// The bits asked for.
+        bits: u32,
+    },
     /// A modulus that messages cannot have: our own mistake.
     #[error("messages live modulo 2 to 2^57, not {modulus}")]
     Modulus {

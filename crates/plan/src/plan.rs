@@ -1,6 +1,6 @@
 //! The plan: a graph with its scales, checked, fingerprinted, the same on both sides.
 
-use crate::function::{Function, FunctionError};
+use crate::function::{Function, FunctionError, in_reach};
 use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
@@ -13,12 +13,6 @@ use thiserror::Error;
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
 const VERSION: u16 = 2;
-
-/// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
-/// weight, the difference of two values and a shift, may have four times as many.)
-const fn in_reach(fraction: i32) -> bool {
-    -64 <= fraction && fraction <= 64
-}
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -387,6 +381,10 @@ impl Plan {
                     fraction,
                 }),
             ) => (*ring_bits, *fraction, *fraction),
+            // A stop leaves one value: one table.
+            (StopFunction::Activation, Some(Function::Lookup(f))) if f.tables.len() == 1 => {
+                (f.index_bits, f.fraction, f.tables[0].output_fraction())
+            }
             (StopFunction::InverseRoot, Some(Function::InverseRoot(f))) => {
                 (f.ring_bits, ring_fraction, f.output_fraction)
             }

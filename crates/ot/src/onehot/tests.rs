@@ -1,0 +1,110 @@
+//! Shares against their definition, for chosen offsets.
+
+use super::receiver::receive_chunk;
+use super::*;
+use crate::base::BaseOt;
+use crate::bits::Bits;
+use crate::cot::{CotReceiver, CotSender, Delta};
+use crate::error::OtError;
+use primer_net::run_pair;
+use primer_ring::prg::Prg;
+use rand_core::Rng;
+
+/// Makes shares for these indices and offsets; checks every entry of every pair of vectors.
+fn check(shape: Shape, indices: &[u16], offsets: &[u16]) {
+    let count = indices.len();
+    assert!(count <= shape.chunk());
+    let choices = |at: usize| {
+        // As transfers are laid out: in a batch, the rows for one bit side by side.
+        let batch = at / (BATCH * shape.transfers());
+        let elements = BATCH.min(count - batch * BATCH);
+        let at = at - batch * BATCH * shape.transfers();
+        offsets[batch * BATCH + at % elements] >> (at / elements) & 1 == 1
+    };
+    let bits = Bits::from_fn(count * shape.transfers(), choices);
+    let (ours, theirs) = run_pair(
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut cot = CotSender::setup(channel, BaseOt::Ristretto, Delta::random(rng), rng)?;
+            let mut all = Vec::new();
+            send(&mut cot, channel, shape, indices, |first, vectors| {
+                assert_eq!(first * shape.vector_bytes(), all.len());
+                all.extend_from_slice(vectors);
+                Ok::<_, OtError>(())
+            })?;
+            Ok(all)
+        },
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+            let mut all = Vec::new();
+            receive_chunk(&mut cot, channel, &shape, &bits, |first, drawn, vectors| {
+                assert_eq!(drawn, &offsets[first..first + drawn.len()]);
+                all.extend_from_slice(vectors);
+                Ok::<_, OtError>(())
+            })?;
+            Ok::<_, OtError>(all)
+        },
+    )
+    .unwrap();
+    let bytes = shape.vector_bytes();
+    assert_eq!((ours.len(), theirs.len()), (count * bytes, count * bytes));
+    for i in 0..count {
+        let sum = (usize::from(indices[i]) + usize::from(offsets[i])) % shape.entries();
+        for place in 0..bytes {
+            let at = i * bytes + place;
+            let expected = u8::from(place == sum / 8) << (sum % 8);
+            assert_eq!(ours[at] ^ theirs[at], expected, "element {i}, byte {place}");
+        }
+    }
+}
+
+fn check_all(shape: Shape) {
+    let n = shape.indices() as u16;
+    let pairs = (0..n).flat_map(|b| (0..n).map(move |u| (b, u)));
+    let (indices, offsets): (Vec<_>, Vec<_>) = pairs.unzip();
+    check(shape, &indices, &offsets);
+}
+
+fn check_some(shape: Shape, count: usize) {
+    let mut rng = Prg::from_os();
+    let mut draw = || (rng.next_u32() as usize % shape.indices()) as u16;
+    let (mut indices, mut offsets): (Vec<_>, Vec<_>) = (0..count).map(|_| (draw(), draw())).unzip();
+    // The corners are among them.
+    let last = (shape.indices() - 1) as u16;
+    indices[..3].copy_from_slice(&[0, last, last]);
+    offsets[..3].copy_from_slice(&[0, last, 0]);
+    check(shape, &indices, &offsets);
+}
+
+#[test]
+fn every_offset_and_index_of_small_vectors() {
+    for bits in [4, 5] {
+        check_all(Shape::new(bits).unwrap());
+        check_all(Shape::with_digits(bits, &[bits]).unwrap());
+        check_all(Shape::with_digits(bits, &[2, bits - 2]).unwrap());
+    }
+    check_all(Shape::carrying(4).unwrap());
+}
+
+#[test]
+fn random_offsets_and_indices_of_all_shapes() {
+    for bits in MIN_BITS..=MAX_BITS {
+        check_some(Shape::new(bits).unwrap(), 203);
+        if bits > MIN_BITS {
+            check_some(Shape::carrying(bits - 1).unwrap(), 77);
+        }
+    }
+    for digits in [&[8][..], &[3, 3, 2], &[1, 7], &[1, 1, 1, 1, 1, 1, 1, 1]] {
+        check_some(Shape::with_digits(8, digits).unwrap(), 100);
+    }
+    check_some(Shape::with_digits(10, &[10]).unwrap(), 9);
+}
+
+#[test]
+fn counts_around_batches() {
+    for count in [3, 7, 8, 9, 63, 64, 65, 127, 129] {
+        check_some(Shape::new(8).unwrap(), count);
+        check_some(Shape::new(6).unwrap(), count);
+    }
+}
