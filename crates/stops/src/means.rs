@@ -5,6 +5,7 @@
 
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
+use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
 use primer_garble::stop::StopCircuit;
@@ -18,17 +19,20 @@ pub enum Means {
     Garbling,
     /// One oblivious transfer for each element; requantisation only.
     Transfers,
+    /// Shares of a unit vector for each element; functions of a short index only.
+    Lookups,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Garbling, Self::Transfers];
+    pub const ALL: [Self; 3] = [Self::Garbling, Self::Transfers, Self::Lookups];
 
     /// Its name, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Garbling => "garbling",
             Self::Transfers => "transfers",
+            Self::Lookups => "look-ups",
         }
     }
 }
@@ -75,11 +79,13 @@ impl StopBuilder {
             (Means::Transfers, Wanted::Same) => {
                 Ok(Arc::new(Requantise::new(task.ring_bits, elements)?))
             }
+            (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
+                Ok(Arc::new(Lookups::new(lookup, elements as u64)?))
+            }
             (Means::Garbling, Wanted::Function(function)) => {
-                // Rows for softmax, elements for everything else.
-                let (row, instances) = match function {
-                    Function::Softmax(_) => (task.cols, task.rows),
-                    _ => (1, elements),
+                let (row, instances) = match function.takes_rows() {
+                    true => (task.cols, task.rows),
+                    false => (1, elements),
                 };
                 let circuit = self.circuit(function, row)?;
                 Ok(Arc::new(Garbled::new(circuit, instances as u64)?))
@@ -143,6 +149,8 @@ mod tests {
             (Means::Transfers, Wanted::Function(&relu)),
             (Means::Transfers, Wanted::Position),
             (Means::Garbling, Wanted::Same),
+            (Means::Lookups, Wanted::Function(&relu)),
+            (Means::Lookups, Wanted::Position),
         ];
         for (means, wanted) in refused {
             let error = builder.stop(means, &task(wanted)).err().unwrap();

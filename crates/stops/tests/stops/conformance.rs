@@ -8,7 +8,8 @@ use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_serv
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
 use primer_plan::function::{
-    Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
+    Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
+    Softmax, SoftmaxScratch, Tanh,
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -76,7 +77,24 @@ impl Case {
     }
 }
 
-/// Every kind of stop: by garbling all functions, by transfers the identity.
+/// Tables on an index: `tables` powers of it, rounded.
+fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
+    let index = (index_bits, 3);
+    let table = |power| LookupTable::tabulate(index, (30, 9), |x| x.powi(power) - 0.5);
+    let tables: Vec<_> = (1..=tables).map(table).collect();
+    let function = Lookup::new(index, edge, tables.clone()).unwrap();
+    Case {
+        means: Means::Lookups,
+        ..Case::function(
+            Function::Lookup(function),
+            1,
+            Box::new(move |x| tables.iter().map(|table| table.at(x[0])).collect()),
+        )
+    }
+}
+
+/// Every kind of stop: by garbling all functions, by transfers the identity, by look-ups any
+/// function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -130,6 +148,35 @@ fn cases() -> Vec<Case> {
             }),
         });
     }
+    let coarse = CoarseMaximum {
+        ring_bits: 7,
+        fraction: -2,
+        near_bits: 2,
+        far: 5,
+        mask: 0,
+        offset: 0,
+    };
+    cases.push(Case::function(
+        Function::CoarseMaximum(coarse.clone()),
+        9,
+        Box::new(move |x| {
+            let mut out = vec![0; x.len()];
+            coarse.apply(x, &mut out);
+            out
+        }),
+    ));
+    let reciprocal = Reciprocal::new(20, 1.0);
+    cases.push(Case::function(
+        Function::Reciprocal(reciprocal.clone()),
+        1,
+        Box::new(move |x| vec![reciprocal.apply(x[0])]),
+    ));
+    cases.extend([
+        lookup(4, [0; 2], 1),
+        lookup(8, [1, 2], 1),
+        lookup(8, [0; 2], 2),
+        lookup(10, [3, 0], 3),
+    ]);
     for ring_bits in [3, 16, 40] {
         cases.push(Case {
             means: Means::Transfers,
