@@ -9,6 +9,7 @@ use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
 use primer_garble::stop::StopCircuit;
+use primer_ot::Variant;
 use primer_plan::function::Function;
 use std::sync::Arc;
 
@@ -64,10 +65,19 @@ pub enum Wanted<'a> {
 /// Builds stops; equal circuits are built once.
 #[derive(Default)]
 pub struct StopBuilder {
+    transfers: Variant,
     built: Vec<(Function, usize, Arc<StopCircuit>)>,
 }
 
 impl StopBuilder {
+    /// For stops on transfers of this variant, in both directions.
+    pub fn over(transfers: Variant) -> Self {
+        Self {
+            transfers,
+            built: Vec::new(),
+        }
+    }
+
     /// The stop for a task.
     ///
     /// # Errors
@@ -75,12 +85,15 @@ impl StopBuilder {
     /// [`StopsError::Ring`] and [`StopsError::Limit`] if it cannot be done at all.
     pub fn stop(&mut self, means: Means, task: &Task<'_>) -> Result<Arc<dyn TwoPartyStop>> {
         let elements = task.rows * task.cols;
+        let transfers = self.transfers;
         match (means, task.result) {
             (Means::Transfers, Wanted::Same) => {
-                Ok(Arc::new(Requantise::new(task.ring_bits, elements)?))
+                let stop = Requantise::new(task.ring_bits, elements)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
-                Ok(Arc::new(Lookups::new(lookup, elements as u64)?))
+                let stop = Lookups::new(lookup, elements as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Function(function)) => {
                 let (row, instances) = match function.takes_rows() {
@@ -88,11 +101,13 @@ impl StopBuilder {
                     false => (1, elements),
                 };
                 let circuit = self.circuit(function, row)?;
-                Ok(Arc::new(Garbled::new(circuit, instances as u64)?))
+                let stop = Garbled::new(circuit, instances as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Position) => {
                 let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
-                Ok(Arc::new(Garbled::new(Arc::new(circuit), task.rows as u64)?))
+                let stop = Garbled::new(Arc::new(circuit), task.rows as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (means, wanted) => Err(StopsError::Means {
                 means: means.name(),

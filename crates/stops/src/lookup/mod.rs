@@ -61,7 +61,8 @@ use crate::stop::{Stop, Turn};
 use primer_garble::stop::StopError as CircuitError;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::{Kind, PhaseBytes};
-use primer_ot::cost::{TransferBytes, extension};
+use primer_ot::Variant;
+use primer_ot::cost::{extension_as, onehot, onehot_rounds};
 use primer_ot::onehot::Shape;
 use primer_plan::function::{Function, Lookup};
 use primer_ring::modulus;
@@ -84,6 +85,7 @@ pub struct Lookups {
     tables: Vec<Numbers>,
     /// The range flag as a table of one bit.
     flag: Option<Columns>,
+    transfers: Variant,
 }
 
 impl Lookups {
@@ -118,7 +120,14 @@ impl Lookups {
                 .map(|table| Numbers::new(table.entries()))
                 .collect(),
             flag,
+            transfers: Variant::default(),
         })
+    }
+
+    /// The same on transfers of another variant.
+    #[must_use]
+    pub fn over(self, transfers: Variant) -> Self {
+        Self { transfers, ..self }
     }
 
     /// Results of an element.
@@ -129,14 +138,6 @@ impl Lookups {
     /// Bytes of all strings.
     fn strings(&self) -> usize {
         self.elements * self.shape.vector_bytes()
-    }
-
-    /// Elements of each chunk of the preparation.
-    fn chunks(&self) -> impl Iterator<Item = usize> + use<> {
-        let (size, elements) = (self.shape.chunk(), self.elements);
-        (0..elements)
-            .step_by(size)
-            .map(move |first| size.min(elements - first))
     }
 
     /// What a party's strings select of all tables, results of an element side by side.
@@ -209,19 +210,13 @@ impl Stop for Lookups {
 
     fn bytes(&self) -> PhaseBytes {
         let (n, results) = (self.elements, self.outputs());
-        let strings = self.chunks().map(|chunk| TransferBytes {
-            from_sender: HEADER_BYTES + (chunk * self.shape.correction_bytes()) as u64,
-            ..extension(chunk * self.shape.transfers())
-        });
         // The client is the sender of these.
-        let (up, down) = strings.fold((0, 0), |(up, down), bytes| {
-            (up + bytes.from_sender, down + bytes.from_receiver)
-        });
+        let strings = onehot(self.transfers, &self.shape, n);
         // Pads are an extension in each direction.
-        let pads = extension(n).from_receiver;
+        let pads = extension_as(self.transfers, n).from_receiver;
         PhaseBytes {
-            offline_up: up + pads,
-            offline_down: down + pads,
+            offline_up: strings.from_sender + pads,
+            offline_down: strings.from_receiver + pads,
             online_up: HEADER_BYTES + packed(2 * results, modulus::K),
             online_down: HEADER_BYTES
                 + packed(n, self.index_bits)
@@ -248,7 +243,8 @@ impl Stop for Lookups {
 
     /// For each chunk of strings the server extends and the client corrects; then both extend.
     fn turns(&self) -> Vec<Turn> {
-        let strings = self.chunks().flat_map(|_| [Turn::Down, Turn::Up]);
-        strings.chain([Turn::Up, Turn::Down]).collect()
+        let mut turns = [Turn::Down, Turn::Up].repeat(onehot_rounds(&self.shape, self.elements));
+        turns.extend([Turn::Up, Turn::Down]);
+        turns
     }
 }

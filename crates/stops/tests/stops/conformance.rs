@@ -4,9 +4,12 @@
 //! turns and stored lengths, material that is read back once and to its end, halves that share a
 //! round trip, errors for damage and wrong counts, and messages that tell the server nothing.
 
-use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
+use crate::parties::{
+    Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server,
+};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
+use primer_ot::Variant;
 use primer_plan::function::{
     Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
     Softmax, SoftmaxScratch, Tanh,
@@ -49,6 +52,10 @@ impl Case {
     }
 
     fn stop(&self, rows: usize) -> Arc<dyn TwoPartyStop> {
+        self.stop_over(Variant::default(), rows)
+    }
+
+    fn stop_over(&self, transfers: Variant, rows: usize) -> Arc<dyn TwoPartyStop> {
         let result = match &self.function {
             Some(function) => Wanted::Function(function),
             None if self.position => Wanted::Position,
@@ -60,7 +67,8 @@ impl Case {
             rows,
             cols: self.row,
         };
-        StopBuilder::default().stop(self.means, &task).unwrap()
+        let mut builder = StopBuilder::over(transfers);
+        builder.stop(self.means, &task).unwrap()
     }
 
     /// Random values of all sizes.
@@ -237,6 +245,23 @@ fn results_bytes_turns_and_stored_lengths_are_as_declared() {
                 "{name} takes {} round trips",
                 got.rounds.1
             );
+        });
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_transfers() {
+    for variant in [Variant::SOFT_4, Variant::SOFT_2.checked()] {
+        each(3, |case, default, [server, client], values| {
+            let stop = case.stop_over(variant, 3);
+            let shares = (server, client);
+            let got = run_stop_over(variant, Transport::Memory, &*stop, shares, [&sound; 2]);
+            let got = got.unwrap();
+            if !case.position {
+                assert_eq!(got.results, case.expected(values), "{}", stop.name());
+            }
+            assert_eq!(got.bytes, stop.bytes(), "{} over {variant:?}", stop.name());
+            assert_ne!(got.bytes.offline(), default.bytes().offline());
         });
     }
 }
