@@ -79,7 +79,14 @@ fn tanh_on_whole_rings() {
 
 #[test]
 fn reciprocal_on_whole_rings() {
-    for (m, scale) in [(4, 1.0), (8, 3.0), (9, 1.0), (13, 0.3), (16, 1.0), (17, 1000.0)] {
+    for (m, scale) in [
+        (4, 1.0),
+        (8, 3.0),
+        (9, 1.0),
+        (13, 0.3),
+        (16, 1.0),
+        (17, 1000.0),
+    ] {
         let reciprocal = Reciprocal::new(m, scale);
         let function = Function::Reciprocal(reciprocal.clone());
         elementwise(&function, |x| reciprocal.apply(x), whole_ring(m));
@@ -104,7 +111,10 @@ fn coarse_maximum_of_rows() {
             for (l, row) in chunk.iter().enumerate() {
                 let mut want = vec![0; row.len()];
                 coarse.apply(row, &mut want);
-                let got = result.outputs.iter().map(|lane| modulus::to_signed(lane[l]));
+                let got = result
+                    .outputs
+                    .iter()
+                    .map(|lane| modulus::to_signed(lane[l]));
                 assert_eq!(got.collect::<Vec<_>>(), want, "{coarse:?} of {row:?}");
             }
         }

@@ -79,7 +79,7 @@ pub fn run(
 ) -> Outcome {
     let graph = plan.graph();
     assert!(
-        graph.shape == *model.shape() && graph.attention == model.scales().attention,
+        graph.shape == *model.shape() && graph.form == model.scales().form,
         "the plan belongs to the model"
     );
     assert_eq!(

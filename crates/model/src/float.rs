@@ -112,8 +112,8 @@ pub fn run_with(
     observer: &mut impl Observer,
 ) -> Vec<Matrix<f32>> {
     assert_eq!(
-        graph.attention,
-        weights.attention(),
+        graph.form,
+        weights.form(),
         "the weights belong to the graph"
     );
     assert_eq!(

@@ -57,10 +57,10 @@ impl IntModel {
     /// # Errors
     /// [`PlanError`] if the scales do not belong to the model.
     pub fn quantise(weights: &FloatWeights, scales: Scales) -> Result<Self, PlanError> {
-        if scales.attention != weights.attention() {
-            return Err(PlanError::Attention {
-                found: scales.attention.name(),
-                expected: weights.attention().name(),
+        if scales.form != weights.form() {
+            return Err(PlanError::Form {
+                found: scales.form.name(),
+                expected: weights.form().name(),
             });
         }
         let plan = Plan::new(&weights.shape, 1, scales)?;

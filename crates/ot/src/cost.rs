@@ -3,7 +3,11 @@
 //! Tests compare these formulas with the meter, so they can be used for sizing.
 
 use crate::base::{BaseOt, mlkem, ristretto};
+use crate::check::{MASKING, PROOF_BYTES};
 use crate::cot::POSITION_BYTES;
+use crate::leaves;
+use crate::onehot::Shape;
+use crate::variant::Variant;
 use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
 
@@ -28,16 +32,37 @@ pub fn setup(base: BaseOt) -> TransferBytes {
     }
 }
 
-/// The payload of an extension by `n`: the position, and 128 columns of `n` bits.
-pub(crate) fn extension_payload(n: usize) -> u64 {
-    POSITION_BYTES as u64 + 128 * (n as u64).div_ceil(8)
+/// The set-up of an extension: the base transfers, and the trees of a variant that has some.
+pub fn setup_as(variant: Variant, base: BaseOt) -> TransferBytes {
+    let mut bytes = setup(base);
+    let trees = leaves::payload(variant) as u64;
+    if trees > 0 {
+        bytes.from_receiver += HEADER_BYTES + trees;
+    }
+    bytes
 }
 
-/// `n` correlated transfers: `16·n` and a constant, one way.
+/// The payload of an extension by `n`: the position, and `n` bits for each tree; if it is checked,
+/// the masking transfers and the proof.
+pub(crate) fn extension_payload(variant: Variant, n: usize) -> u64 {
+    let messages = |n: usize| (variant.trees() * n.div_ceil(8)) as u64;
+    let check = match variant.is_checked() {
+        true => messages(MASKING) + PROOF_BYTES as u64,
+        false => 0,
+    };
+    POSITION_BYTES as u64 + messages(n) + check
+}
+
+/// `n` correlated transfers of the default variant: `16·n` and a constant, one way.
 pub fn extension(n: usize) -> TransferBytes {
+    extension_as(Variant::default(), n)
+}
+
+/// `n` correlated transfers of a variant, one way.
+pub fn extension_as(variant: Variant, n: usize) -> TransferBytes {
     TransferBytes {
         from_sender: 0,
-        from_receiver: HEADER_BYTES + extension_payload(n),
+        from_receiver: HEADER_BYTES + extension_payload(variant, n),
     }
 }
 
@@ -54,12 +79,42 @@ fn correction(n: usize) -> u64 {
     HEADER_BYTES + n.div_ceil(8) as u64
 }
 
-/// `n` products with a known factor, offline: an extension and one residue each.
+/// `n` products with a known factor, offline: an extension of the default variant and one residue
+/// each.
 pub fn product_offline(n: usize, modulus: u64) -> TransferBytes {
+    product_offline_as(Variant::default(), n, modulus)
+}
+
+/// `n` products with a known factor, offline, on transfers of a variant.
+pub fn product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferBytes {
     TransferBytes {
         from_sender: residues(n, modulus),
-        ..extension(n)
+        ..extension_as(variant, n)
     }
+}
+
+/// Shares of `count` one-hot vectors on transfers of a variant: an extension and a message of
+/// corrections for each chunk of elements. The round trips are [`onehot_rounds`].
+pub fn onehot(variant: Variant, shape: &Shape, count: usize) -> TransferBytes {
+    let chunk = |elements: usize| TransferBytes {
+        from_sender: HEADER_BYTES + (elements * shape.correction_bytes()) as u64,
+        ..extension_as(variant, elements * shape.transfers())
+    };
+    let whole = (count / shape.chunk()) as u64;
+    let full = chunk(shape.chunk());
+    let last = match count % shape.chunk() {
+        0 => TransferBytes::default(),
+        rest => chunk(rest),
+    };
+    TransferBytes {
+        from_sender: whole * full.from_sender + last.from_sender,
+        from_receiver: whole * full.from_receiver + last.from_receiver,
+    }
+}
+
+/// Round trips of as many: one for each chunk, begun by the receiver.
+pub fn onehot_rounds(shape: &Shape, count: usize) -> usize {
+    count.div_ceil(shape.chunk())
 }
 
 /// `n` products with a known factor, online: a bit up, one residue down, one round.

@@ -1,43 +1,58 @@
-//! Correlated transfers by extension: IKNP with the free-XOR offset as its secret.
+//! Correlated transfers by extension: SoftSpokenOT with the free-XOR offset as its secret.
 //!
 //! ```text
 //! sender   has Δ (128 bits, lowest bit 1), gets q_j               the label of 0
 //! receiver has choice bits c_j,            gets t_j = q_j ⊕ c_j·Δ  the label of c_j
 //! ```
 //!
-//! **Set-up.** 128 base transfers with the roles reversed: the receiver here gets pairs of seeds
-//! `(k_i0, k_i1)`, the sender, choosing with bit `i` of Δ, gets `k_i = k_i[Δ_i]`.
+//! **Set-up.** 128 base transfers with the roles reversed: the receiver here gets pairs of seeds,
+//! the sender, choosing with the bits of Δ, one of each. Δ is cut into blocks of `k` bits
+//! ([`Variant`]: 1, 2 or 4), and [`crate::leaves`] turns the `k` transfers of a block into `2^k`
+//! seeds `s_x`, of which the sender lacks the one whose index is its block of Δ.
 //!
-//! **Extension**, for `n` transfers, columns `i = 0..128` of `n` bits, `G` the generator [`Prg`]:
+//! **Extension**, for `n` transfers. In each block, with `r_x = G(s_x)` streams of `n` bits
+//! ([`crate::streams`]) and `x_j` bit `j` of the index `x`:
 //!
 //! ```text
-//! receiver   t^i = G(k_i0),  u^i = G(k_i0) ⊕ G(k_i1) ⊕ c        sends u^i: 16 bytes per transfer
-//! sender     q^i = G(k_i) ⊕ Δ_i·u^i  =  t^i ⊕ Δ_i·c
-//! both       transpose: row j of q and t
+//! receiver   t^j = Σ x_j·r_x,   u = c ⊕ Σ r_x           sends u: n bits, 16/k bytes per transfer
+//! sender     q^j = Σ (x ⊕ Δ)_j·r_x ⊕ Δ_j·u  =  t^j ⊕ Δ_j·c
+//! both       transpose the 128 columns of all blocks: row j of q and t
 //! ```
 //!
+//! The sender's sum does not need the stream it lacks: for `x = Δ` every weight is zero. With
+//! `k = 1` this is IKNP, byte for byte. A larger `k` sends less and computes more.
+//!
 //! There is no second message: the rows are the result. The sender learns nothing of `c`, which is
-//! masked in every column by the half of the seeds it does not have; the receiver gets no message
-//! at all. *Rows are not independent keys*: all pairs differ by the same Δ. As wire labels that is
-//! what free XOR wants, and the garbling hash must be correlation robust, which it must be anyway;
-//! for anything else they are hashed first ([`crate::hash`]). The lowest bit of Δ is 1 so that
+//! masked in every block by a stream it does not have; the receiver gets no message at all. *Rows
+//! are not independent keys*: all pairs differ by the same Δ. As wire labels that is what free XOR
+//! wants, and the garbling hash must be correlation robust, which it must be anyway; for anything
+//! else they are hashed first ([`crate::hash`], [`crate::onehot`]). The lowest bit of Δ is 1 so that
 //! labels carry their colour; the base transfer of that bit has a known choice, which costs one of
 //! 128 bits of Δ's entropy, as in every garbler with point-and-permute.
+//!
+//! A receiver that deviates could use different choices in different blocks, and see from what
+//! follows whether it guessed bits of Δ. A [checked](Variant::checked) variant makes it prove that
+//! it did not ([`crate::check`]); the promise of this crate stays the semi-honest one.
 //!
 //! **State.** A state can be extended any number of times; the generators only move forward, so no
 //! mask is ever used twice. Both parties must extend by the same counts in the same order; the
 //! first bytes of the message carry the position and a difference is an error.
 //!
-//! Source: Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the seed compression of Asharov,
-//! Lindell, Schneider, Zohner, CCS 2013.
+//! Sources: Roy, *SoftSpokenOT*, CRYPTO 2022; Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the
+//! seed compression of Asharov, Lindell, Schneider, Zohner, CCS 2013.
 
 use crate::base::{self, BaseOt, Session};
 use crate::bits::Bits;
+use crate::check::{Check, MASKING};
+use crate::engine::WIDE;
 use crate::error::{OtError, Result};
 use crate::hash::Hash;
+use crate::leaves;
 use crate::onehot::TreeKeys;
+use crate::streams::{Correction, Streams};
 use crate::transpose::{COLUMNS, transpose};
-use primer_net::{Channel, Kind};
+use crate::variant::Variant;
+use primer_net::{Channel, Kind, RecvStream, SendStream};
 use primer_ring::prg::Prg;
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -72,84 +87,112 @@ impl Delta {
     }
 }
 
-/// A buffer for the columns of a block, wiped when dropped.
-struct Columns {
-    matrix: Zeroizing<Vec<u8>>,
-    rows: Zeroizing<Vec<u128>>,
-    scratch: Zeroizing<Vec<u8>>,
-}
-
-impl Columns {
-    /// Bytes from one column of `n` bits to the next: whole squares, and one cache line more, since
-    /// columns a power of two apart would all compete for the same few lines when they are read
-    /// side by side.
-    fn stride(n: usize) -> usize {
-        n.div_ceil(128) * 16 + 64
-    }
-
-    /// For blocks of at most `n` transfers.
-    fn new(n: usize) -> Self {
-        let n = n.min(BLOCK);
-        let stride = Self::stride(n);
-        Self {
-            matrix: Zeroizing::new(vec![0; COLUMNS * stride]),
-            rows: Zeroizing::new(vec![0; n]),
-            scratch: Zeroizing::new(vec![0; stride]),
-        }
-    }
-
-    /// Fills column by column with `fill(i, column, scratch)`, where both are `⌈n/8⌉` bytes, and
-    /// transposes.
-    fn block(
-        &mut self,
-        n: usize,
-        mut fill: impl FnMut(usize, &mut [u8], &mut [u8]) -> Result<()>,
-    ) -> Result<&[u128]> {
-        let stride = Self::stride(n);
-        let bytes = n.div_ceil(8);
-        let matrix = &mut self.matrix[..COLUMNS * stride];
-        for (i, column) in matrix.chunks_exact_mut(stride).enumerate() {
-            fill(i, &mut column[..bytes], &mut self.scratch[..bytes])?;
-        }
-        transpose(matrix, stride, &mut self.rows[..n]);
-        Ok(&self.rows[..n])
-    }
-}
-
-/// What both roles keep: the position of the state and the session it belongs to.
-struct Position {
+/// What both roles keep.
+struct State {
+    variant: Variant,
+    streams: Streams,
     session: Session,
     /// Transfers begun so far.
     spent: u64,
 }
 
-impl Position {
-    fn new(session: Session) -> Self {
-        Self { session, spent: 0 }
+impl State {
+    fn new(variant: Variant, leaves: &leaves::Leaves, session: Session) -> Self {
+        Self {
+            variant,
+            streams: Streams::new(variant, leaves),
+            session,
+            spent: 0,
+        }
     }
 
-    fn advance(&mut self, n: usize) -> u64 {
-        let before = self.spent;
+    /// Begins an extension: the position before it, and its check if it has one.
+    fn begin(&mut self, n: usize) -> (u64, Option<Check>) {
+        let position = self.spent;
         self.spent += n as u64;
-        before
+        let checked = self.variant.is_checked();
+        (
+            position,
+            checked.then(|| Check::new(&self.session, position)),
+        )
+    }
+}
+
+/// Room for a block of columns, wiped when dropped.
+struct Block {
+    matrix: Zeroizing<Vec<u8>>,
+    rows: Zeroizing<Vec<u128>>,
+    /// The message of a tree: `⌈n/8⌉` bytes, and zeros up to whole vectors.
+    message: Zeroizing<Vec<u8>>,
+}
+
+impl Block {
+    /// Bytes of `n` bits, in whole vectors of the engine.
+    fn padded(n: usize) -> usize {
+        n.div_ceil(8).next_multiple_of(WIDE)
+    }
+
+    /// Bytes from one column of `n` bits to the next: one cache line more than it takes, since
+    /// columns a power of two apart would all compete for the same few lines when they are read
+    /// side by side.
+    fn stride(n: usize) -> usize {
+        Self::padded(n) + 64
+    }
+
+    /// For blocks of at most `n` transfers, or those that mask a check.
+    fn new(n: usize) -> Self {
+        let n = n.clamp(MASKING, BLOCK);
+        Self {
+            matrix: Zeroizing::new(vec![0; COLUMNS * Self::stride(n)]),
+            rows: Zeroizing::new(vec![0; n]),
+            message: Zeroizing::new(vec![0; Self::padded(n)]),
+        }
+    }
+
+    /// Fills the columns of each tree with `fill(tree, columns, message)`, where the message is
+    /// padded, and returns the rows.
+    fn run(
+        &mut self,
+        state: &mut State,
+        n: usize,
+        mut check: Option<(&mut Check, Option<&[u8]>)>,
+        mut fill: impl FnMut(usize, &mut [u8], &mut [u8], &Streams) -> Result<()>,
+    ) -> Result<&[u128]> {
+        let (stride, bytes) = (Self::stride(n), n.div_ceil(8));
+        let matrix = &mut self.matrix[..COLUMNS * stride];
+        let message = &mut self.message[..Self::padded(n)];
+        message[bytes..].fill(0);
+        let per_tree = state.variant.bits() * stride;
+        for (tree, columns) in matrix.chunks_exact_mut(per_tree).enumerate() {
+            fill(tree, columns, message, &state.streams)?;
+            if let Some((check, _)) = &mut check {
+                check.absorb(&message[..bytes]);
+            }
+        }
+        if let Some((check, choices)) = check {
+            check.add(matrix, stride, bytes, choices);
+        }
+        state.streams.advance(bytes);
+        transpose(matrix, stride, &mut self.rows[..n]);
+        Ok(&self.rows[..n])
     }
 }
 
 /// The sender of an extension.
 pub struct CotSender {
     delta: Delta,
-    columns: Vec<Prg>,
-    position: Position,
+    state: State,
 }
 
 /// The receiver of an extension.
 pub struct CotReceiver {
-    columns: Vec<[Prg; 2]>,
-    position: Position,
+    state: State,
+    /// Where the choices that mask a check come from.
+    masking: Option<Prg>,
 }
 
 impl CotSender {
-    /// Runs the base transfers with an offset, once per session.
+    /// Runs the base transfers with an offset, once per session; the default variant.
     ///
     /// # Errors
     /// [`OtError`] if the channel fails or the peer's messages are not right.
@@ -159,12 +202,26 @@ impl CotSender {
         delta: Delta,
         rng: &mut impl CryptoRng,
     ) -> Result<Self> {
+        Self::setup_as(Variant::default(), channel, base, delta, rng)
+    }
+
+    /// Runs the base transfers with an offset for a given variant.
+    ///
+    /// # Errors
+    /// As [`Self::setup`].
+    pub fn setup_as(
+        variant: Variant,
+        channel: &mut Channel,
+        base: BaseOt,
+        delta: Delta,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self> {
         let choices = Zeroizing::new(delta.0);
         let (seeds, session) = base::receive(channel, rng, base, &choices)?;
+        let leaves = leaves::receive(channel, variant, &seeds, delta.0)?;
         Ok(Self {
             delta,
-            columns: seeds.iter().map(Prg::new).collect(),
-            position: Position::new(session),
+            state: State::new(variant, &leaves, session),
         })
     }
 
@@ -173,44 +230,74 @@ impl CotSender {
         &self.delta
     }
 
+    /// The variant that was set up.
+    pub fn variant(&self) -> Variant {
+        self.state.variant
+    }
+
     /// Transfers spent so far.
     pub fn spent(&self) -> u64 {
-        self.position.spent
+        self.state.spent
     }
 
     /// `n` more transfers: `sink(first, rows)` gets the labels of 0, block by block.
     ///
+    /// Rows of a checked variant must not be used before this has returned well.
+    ///
     /// # Errors
-    /// As [`Self::setup`], and [`OtError::OutOfStep`].
+    /// As [`Self::setup`], [`OtError::OutOfStep`] and [`OtError::Inconsistent`].
     pub fn extend(
         &mut self,
         channel: &mut Channel,
         n: usize,
         mut sink: impl FnMut(usize, &[u128]),
     ) -> Result<()> {
-        let expected = self.position.advance(n);
-        let mut stream = channel.recv_stream(EXTENSION, crate::cost::extension_payload(n))?;
+        let (expected, mut check) = self.state.begin(n);
+        let payload = crate::cost::extension_payload(self.state.variant, n);
+        let mut stream = channel.recv_stream(EXTENSION, payload)?;
         let mut got = [0; POSITION_BYTES];
         stream.get(&mut got)?;
         let got = u64::from_le_bytes(got);
         if got != expected {
             return Err(OtError::OutOfStep { expected, got });
         }
-        let mut block = Columns::new(n);
+        let mut block = Block::new(n);
         for first in (0..n).step_by(BLOCK) {
-            let rows = block.block(BLOCK.min(n - first), |i, q, u| {
-                self.columns[i].fill(q);
-                stream.get(u)?;
-                let mask = ((self.delta.0 >> i & 1) as u8).wrapping_neg();
-                for (q, u) in q.iter_mut().zip(u) {
-                    *q ^= *u & mask;
-                }
-                Ok(())
-            })?;
-            sink(first, rows);
+            let count = BLOCK.min(n - first);
+            sink(
+                first,
+                self.block(&mut stream, &mut block, count, check.as_mut())?,
+            );
         }
-        self.columns.iter_mut().for_each(Prg::align);
+        if let Some(mut check) = check {
+            self.block(&mut stream, &mut block, MASKING, Some(&mut check))?;
+            check.verify(&mut stream, self.delta.0)?;
+        }
+        self.state.streams.align();
         Ok(stream.finish()?)
+    }
+
+    fn block<'a>(
+        &mut self,
+        stream: &mut RecvStream<'_>,
+        block: &'a mut Block,
+        n: usize,
+        check: Option<&mut Check>,
+    ) -> Result<&'a [u128]> {
+        let (delta, stride) = (self.delta.0, Block::stride(n));
+        let bits = self.state.variant.bits();
+        let check = check.map(|check| (check, None));
+        block.run(
+            &mut self.state,
+            n,
+            check,
+            |tree, columns, message, streams| {
+                stream.get(&mut message[..n.div_ceil(8)])?;
+                let correction = Correction::Apply(message, delta >> (bits * tree));
+                streams.columns(tree, columns, stride, correction);
+                Ok(())
+            },
+        )
     }
 
     /// The labels of 0 of `n` transfers at once.
@@ -227,35 +314,55 @@ impl CotSender {
 
     /// The hash of this state.
     pub(crate) fn hash(&self) -> Hash {
-        Hash::new(&self.position.session)
+        Hash::new(&self.state.session)
     }
 
     /// The keys of this state's trees.
     pub(crate) fn tree_keys(&self) -> TreeKeys {
-        TreeKeys::new(&self.position.session)
+        TreeKeys::new(&self.state.session)
     }
 }
 
 impl CotReceiver {
-    /// Runs the base transfers, once per session.
+    /// Runs the base transfers, once per session; the default variant.
     ///
     /// # Errors
     /// [`OtError`] if the channel fails or the peer's messages are not right.
     pub fn setup(channel: &mut Channel, base: BaseOt, rng: &mut impl CryptoRng) -> Result<Self> {
+        Self::setup_as(Variant::default(), channel, base, rng)
+    }
+
+    /// Runs the base transfers for a given variant.
+    ///
+    /// # Errors
+    /// As [`Self::setup`].
+    pub fn setup_as(
+        variant: Variant,
+        channel: &mut Channel,
+        base: BaseOt,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Self> {
         let (pairs, session) = base::send(channel, rng, base)?;
-        let columns = pairs
-            .iter()
-            .map(|[zero, one]| [Prg::new(zero), Prg::new(one)])
-            .collect();
+        let leaves = leaves::send(channel, variant, &pairs)?;
+        let mut seed = || {
+            let mut seed = Zeroizing::new([0; 16]);
+            rng.fill_bytes(&mut *seed);
+            Prg::new(&seed)
+        };
         Ok(Self {
-            columns,
-            position: Position::new(session),
+            state: State::new(variant, &leaves, session),
+            masking: variant.is_checked().then(&mut seed),
         })
+    }
+
+    /// The variant that was set up.
+    pub fn variant(&self) -> Variant {
+        self.state.variant
     }
 
     /// Transfers spent so far.
     pub fn spent(&self) -> u64 {
-        self.position.spent
+        self.state.spent
     }
 
     /// One more transfer per choice: `sink(first, rows)` gets the labels of the choices, block by
@@ -272,25 +379,54 @@ impl CotReceiver {
         mut sink: impl FnMut(usize, &[u128]),
     ) -> Result<()> {
         let n = choices.len();
-        let position = self.position.advance(n);
-        let mut stream = channel.send_stream(EXTENSION, crate::cost::extension_payload(n))?;
+        let (position, mut check) = self.state.begin(n);
+        let payload = crate::cost::extension_payload(self.state.variant, n);
+        let mut stream = channel.send_stream(EXTENSION, payload)?;
         stream.put(&position.to_le_bytes())?;
-        let mut block = Columns::new(n);
+        let mut block = Block::new(n);
         for (index, choices) in choices.bytes().chunks(BLOCK / 8).enumerate() {
             let first = index * BLOCK;
-            let rows = block.block(BLOCK.min(n - first), |i, t, u| {
-                let [zero, one] = &mut self.columns[i];
-                zero.fill(t);
-                one.fill(u);
-                for ((u, t), c) in u.iter_mut().zip(t).zip(choices) {
-                    *u ^= *t ^ c;
-                }
-                Ok(stream.put(u)?)
-            })?;
+            let count = BLOCK.min(n - first);
+            let rows = self.block(&mut stream, &mut block, count, choices, check.as_mut())?;
             sink(first, rows);
         }
-        self.columns.iter_mut().flatten().for_each(Prg::align);
+        if let (Some(mut check), Some(masking)) = (check, &mut self.masking) {
+            let choices = Zeroizing::new(masking.seed());
+            self.block(
+                &mut stream,
+                &mut block,
+                MASKING,
+                &*choices,
+                Some(&mut check),
+            )?;
+            check.prove(&mut stream)?;
+        }
+        self.state.streams.align();
         Ok(stream.finish()?)
+    }
+
+    fn block<'a>(
+        &mut self,
+        stream: &mut SendStream<'_>,
+        block: &'a mut Block,
+        n: usize,
+        choices: &[u8],
+        check: Option<&mut Check>,
+    ) -> Result<&'a [u128]> {
+        let stride = Block::stride(n);
+        let check = check.map(|check| (check, Some(choices)));
+        block.run(
+            &mut self.state,
+            n,
+            check,
+            |tree, columns, message, streams| {
+                let (front, rest) = message.split_at_mut(choices.len());
+                front.copy_from_slice(choices);
+                rest.fill(0);
+                streams.columns(tree, columns, stride, Correction::Make(message));
+                Ok(stream.put(&message[..choices.len()])?)
+            },
+        )
     }
 
     /// The labels of all choices at once.
@@ -311,11 +447,11 @@ impl CotReceiver {
 
     /// The hash of this state.
     pub(crate) fn hash(&self) -> Hash {
-        Hash::new(&self.position.session)
+        Hash::new(&self.state.session)
     }
 
     /// The keys of this state's trees.
     pub(crate) fn tree_keys(&self) -> TreeKeys {
-        TreeKeys::new(&self.position.session)
+        TreeKeys::new(&self.state.session)
     }
 }

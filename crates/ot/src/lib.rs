@@ -21,24 +21,30 @@
 
 pub mod base;
 pub mod bits;
+pub mod check;
+mod clmul;
 pub mod cost;
 pub mod cot;
 mod engine;
 pub mod error;
 pub mod hash;
+pub mod leaves;
 pub mod measure;
 mod offline;
 pub mod onehot;
 pub mod pads;
 pub mod product;
 mod stored;
+pub mod streams;
 pub mod transpose;
 mod transpose_avx2;
+mod variant;
 
 pub use base::BaseOt;
 pub use bits::Bits;
 pub use cot::{CotReceiver, CotSender, Delta};
 pub use error::{OtError, Result};
-pub use measure::{Measurement, measure};
+pub use measure::{Measurement, OneHotMeasurement, measure, measure_onehot};
 pub use pads::{PadReceiver, PadSender};
 pub use product::{ProductAnswering, ProductReceiver, ProductSender, ProductWaiting};
+pub use variant::Variant;

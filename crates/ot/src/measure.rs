@@ -1,12 +1,16 @@
-//! Measuring: transfers per second of processor time, both parties added up.
+//! Measuring: transfers per second of processor time, both parties added up, and what a one-hot
+//! vector takes.
 
 use crate::base::BaseOt;
 use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender, Delta};
-use crate::error::Result;
+use crate::error::{OtError, Result};
+use crate::onehot::{self, Shape};
+use crate::variant::Variant;
 use primer_net::clock::ThreadClock;
 use primer_net::run_pair;
 use primer_ring::prg::Prg;
+use rand_core::Rng;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -21,16 +25,28 @@ pub struct Measurement {
     pub setup_s: f64,
 }
 
-/// Extends by `n` transfers over memory, `runs` times, and reports the best run.
+/// What [`measure_onehot`] found, for each vector, its transfers included.
+#[derive(Debug, Clone, Copy)]
+pub struct OneHotMeasurement {
+    /// Microseconds of the sender's processor time.
+    pub sender_us: f64,
+    /// Microseconds of the receiver's processor time.
+    pub receiver_us: f64,
+    /// Bytes, both directions, framing included, set-up not.
+    pub bytes: f64,
+}
+
+/// Extends by `n` transfers over memory, `runs` times, and reports each party's best run.
 ///
 /// # Errors
-/// [`crate::OtError`] if a party fails, which over memory it does not.
-pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
+/// [`OtError`] if a party fails, which over memory it does not.
+pub fn measure(variant: Variant, n: usize, runs: usize) -> Result<Measurement> {
     let start = Instant::now();
     let (sender, receiver) = run_pair(
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotSender::setup(channel, BaseOt::MlKem, Delta::random(rng), rng)?;
+            let delta = Delta::random(rng);
+            let mut cot = CotSender::setup_as(variant, channel, BaseOt::MlKem, delta, rng)?;
             let setup = start.elapsed();
             let mut best = Duration::MAX;
             for _ in 0..runs {
@@ -44,7 +60,7 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
         },
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotReceiver::setup(channel, BaseOt::MlKem, rng)?;
+            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::MlKem, rng)?;
             let choices = Bits::random(n, rng);
             let before = channel.meter().report();
             let mut best = Duration::MAX;
@@ -57,7 +73,7 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
                 best = best.min(clock.elapsed());
             }
             let traffic = channel.meter().report().since(&before).total();
-            Ok::<_, crate::OtError>((best, traffic.bytes()))
+            Ok::<_, OtError>((best, traffic.bytes()))
         },
     )?;
     let ((sending, setup), (receiving, bytes)) = (sender, receiver);
@@ -68,14 +84,126 @@ pub fn measure(n: usize, runs: usize) -> Result<Measurement> {
     })
 }
 
+/// Makes shares of `count` one-hot vectors over memory, `runs` times, and reports each party's best
+/// run.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_onehot(
+    variant: Variant,
+    shape: Shape,
+    count: usize,
+    runs: usize,
+) -> Result<OneHotMeasurement> {
+    let (sending, (receiving, bytes)) = run_pair(
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let delta = Delta::random(rng);
+            let mut cot = CotSender::setup_as(variant, channel, BaseOt::MlKem, delta, rng)?;
+            let draw = |_| (rng.next_u32() as usize % shape.indices()) as u16;
+            let indices: Vec<u16> = (0..count).map(draw).collect();
+            let mut best = Duration::MAX;
+            for _ in 0..runs {
+                let clock = ThreadClock::start();
+                onehot::send(&mut cot, channel, shape, &indices, |_, vectors| {
+                    black_box(vectors);
+                    Ok::<_, OtError>(())
+                })?;
+                best = best.min(clock.elapsed());
+            }
+            Ok(best)
+        },
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::MlKem, rng)?;
+            let before = channel.meter().report();
+            let mut best = Duration::MAX;
+            for _ in 0..runs {
+                let clock = ThreadClock::start();
+                onehot::receive(
+                    &mut cot,
+                    channel,
+                    shape,
+                    count,
+                    rng,
+                    |_, offsets, vectors| {
+                        black_box((offsets, vectors));
+                        Ok::<_, OtError>(())
+                    },
+                )?;
+                best = best.min(clock.elapsed());
+            }
+            let traffic = channel.meter().report().since(&before).total();
+            Ok::<_, OtError>((best, traffic.bytes()))
+        },
+    )?;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / count as f64;
+    Ok(OneHotMeasurement {
+        sender_us: each(sending),
+        receiver_us: each(receiving),
+        bytes: bytes as f64 / (count * runs) as f64,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn measures_sixteen_bytes_per_transfer() {
-        let found = measure(1 << 18, 2).unwrap();
-        assert!((16.0..16.001).contains(&found.bytes_per_ot));
-        assert!(found.ot_m_per_s > 0.0 && found.setup_s > 0.0);
+    fn measures_the_bytes_of_each_variant() {
+        for (variant, bytes) in [
+            (Variant::IKNP, 16.0),
+            (Variant::SOFT_2, 8.0),
+            (Variant::SOFT_4, 4.0),
+        ] {
+            let found = measure(variant, 1 << 18, 2).unwrap();
+            assert!((bytes..bytes + 0.001).contains(&found.bytes_per_ot));
+            assert!(found.ot_m_per_s > 0.0 && found.setup_s > 0.0);
+        }
+    }
+
+    #[test]
+    fn measures_a_one_hot_vector() {
+        let shape = Shape::new(8).unwrap();
+        let found = measure_onehot(Variant::SOFT_4, shape, 1 << 14, 2).unwrap();
+        assert!((192.0..192.1).contains(&found.bytes), "{}", found.bytes);
+        assert!(found.sender_us > 0.0 && found.receiver_us > 0.0);
+    }
+
+    #[test]
+    #[ignore]
+    fn tmp_soft() {
+        let found = measure(Variant::SOFT_4, 1 << 21, 20).unwrap();
+        println!("{found:?}");
+    }
+    #[test]
+    #[ignore]
+    fn tmp_hot() {
+        let shape = Shape::new(8).unwrap();
+        let found = measure_onehot(Variant::SOFT_4, shape, 1 << 16, 20).unwrap();
+        println!("{found:?}");
+    }
+
+    /// `cargo test --release -p primer-ot measure::tests::figures -- --ignored --nocapture`
+    #[test]
+    #[ignore = "prints figures, takes seconds"]
+    fn figures() {
+        for variant in Variant::ALL {
+            let found = measure(variant, 1 << 21, 10).unwrap();
+            println!(
+                "{variant:?}: {:.1} M/s, {:.3} bytes",
+                found.ot_m_per_s, found.bytes_per_ot
+            );
+        }
+        for digits in [&[8][..], &[4, 4], &[3, 3, 2], &[2, 2, 2, 2], &[1; 8]] {
+            let shape = Shape::with_digits(8, digits).unwrap();
+            let found = measure_onehot(Variant::SOFT_4, shape, 1 << 16, 5).unwrap();
+            println!("256 entries by {digits:?}: {found:.3?}");
+        }
+        for bits in onehot::MIN_BITS..=onehot::MAX_BITS {
+            let shape = Shape::new(bits).unwrap();
+            let found = measure_onehot(Variant::SOFT_4, shape, 1 << 14, 5).unwrap();
+            println!("{} entries: {found:.3?}", shape.entries());
+        }
     }
 }

@@ -32,7 +32,12 @@ impl PairMaterial {
 
     pub(crate) fn from_bytes(bytes: &[u8], n: usize, each: usize, modulus: u64) -> Result<Self> {
         let pairs = n.checked_mul(each);
-        check_length(bytes, pairs.and_then(|pairs| pairs.checked_mul(2)), 0, modulus)?;
+        check_length(
+            bytes,
+            pairs.and_then(|pairs| pairs.checked_mul(2)),
+            0,
+            modulus,
+        )?;
         let mut pairs = Zeroizing::new(vec![[0; 2]; n * each]);
         read(bytes, pairs.as_flattened_mut(), modulus)?;
         Ok(Self { pairs, modulus })

@@ -369,7 +369,10 @@ fn pads_serve_products_and_choices() {
                 let kept = Bits::from_fn(N, |i| choices.get(i));
                 let pads = PadReceiver::prepare(&mut cot, channel, choices, each, P)?;
                 channel.flush()?;
-                Ok((PadReceiver::from_bytes(&pads.into_bytes(), N, each, P)?, kept))
+                Ok((
+                    PadReceiver::from_bytes(&pads.into_bytes(), N, each, P)?,
+                    kept,
+                ))
             },
         )
         .unwrap();

@@ -10,7 +10,7 @@
 //!   sum of squares, reciprocal root, product, requantise.
 //! * **Scores are in units of log 2.** The factor `log2(e)/√d_head` is folded into the query
 //!   weights, so that softmax is a power of two.
-//! * **Queries and keys may be merged** ([`Attention::Merged`]). With `Q = X·A + 1·aᵀ` and
+//! * **Queries and keys may be merged** ([`Form::Merged`]). With `Q = X·A + 1·aᵀ` and
 //!   `K = X·B + 1·bᵀ` for a head, `A`, `B` and the biases folded as above,
 //!
 //!   ```text
@@ -23,7 +23,7 @@
 //!   product. A padded key is a column like any other.
 
 use crate::graph::{
-    Attention, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
+    Form, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
     WeightKind,
 };
 use crate::role::{LinearMap, ValueRole};
@@ -199,9 +199,9 @@ impl Builder {
     fn layer(&mut self, x: ValueId) -> ValueId {
         let n = self.graph.tokens;
         let shape = self.graph.shape.clone();
-        let (scores, value) = match self.graph.attention {
-            Attention::Separate => self.separate_scores(x),
-            Attention::Merged => self.merged_scores(x),
+        let (scores, value) = match self.graph.form {
+            Form::Separate => self.separate_scores(x),
+            Form::Merged => self.merged_scores(x),
         };
         self.paper = PaperStep::Softmax;
         let softmax = StopFunction::Softmax;
@@ -280,21 +280,21 @@ impl Graph {
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
     pub fn bert(shape: &Shape, tokens: usize) -> Self {
-        Self::with_attention(shape, Attention::Separate, tokens)
+        Self::with_form(shape, Form::Separate, tokens)
     }
 
     /// The graph of a BERT over a padded number of tokens.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
-    pub fn with_attention(shape: &Shape, attention: Attention, tokens: usize) -> Self {
+    pub fn with_form(shape: &Shape, form: Form, tokens: usize) -> Self {
         assert!(
             (1..=shape.max_tokens()).contains(&tokens),
             "{tokens} tokens in a BERT"
         );
         let graph = Self {
             shape: shape.clone(),
-            attention,
+            form,
             tokens,
             values: Vec::new(),
             weights: Vec::new(),

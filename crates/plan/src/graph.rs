@@ -92,14 +92,14 @@ impl Weight {
 /// How the scores of a layer are computed from its input; [`crate::bert`] says why both are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Attention {
+pub enum Form {
     /// Queries and keys are projected, requantised and multiplied.
     Separate,
     /// Both projections are one matrix for each head, between the input and itself.
     Merged,
 }
 
-impl Attention {
+impl Form {
     /// Both ways.
     pub const ALL: [Self; 2] = [Self::Separate, Self::Merged];
 
@@ -118,7 +118,7 @@ pub struct Graph {
     /// The model's shape.
     pub shape: Shape,
     /// How scores are computed.
-    pub attention: Attention,
+    pub form: Form,
     /// Tokens of the padded input.
     pub tokens: usize,
     /// Every intermediate value.

@@ -37,9 +37,9 @@ pub enum PlanError {
         /// The model's limit.
         limit: usize,
     },
-    /// Scales of a graph with another attention.
-    #[error("the scales are for {found} attention, the model has {expected}")]
-    Attention {
+    /// Scales of a graph of another form.
+    #[error("the scales are for the {found} form, the model has the {expected} form")]
+    Form {
         /// What the scales are for.
         found: &'static str,
         /// What the model has.
@@ -95,7 +95,7 @@ impl Plan {
             return Err(PlanError::Tokens { tokens, limit });
         }
         let plan = Self {
-            graph: Graph::with_attention(shape, scales.attention, tokens),
+            graph: Graph::with_form(shape, scales.form, tokens),
             scales,
         };
         plan.validate()?;

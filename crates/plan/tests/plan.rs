@@ -5,7 +5,7 @@ mod common;
 
 use common::{Seen, shape};
 use primer_plan::function::{Activation, Function, Gelu};
-use primer_plan::graph::{Attention, Op};
+use primer_plan::graph::{Form, Op};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::ShapeError;
@@ -61,13 +61,13 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
 #[test]
 fn merged_attention_is_another_plan() {
     let [separate, merged] =
-        Attention::ALL.map(|attention| Seen::with_attention(&shape(), attention));
+        Form::ALL.map(|form| Seen::with_form(&shape(), form));
     let (plan, other) = (merged.plan(), separate.plan());
     assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
     assert_ne!(plan.fingerprint(), other.fingerprint());
     // Scales that name the wrong attention do not fit the graph that they name.
     let mut scales = merged.assign().unwrap();
-    scales.attention = Attention::Separate;
+    scales.form = Form::Separate;
     assert!(matches!(
         Plan::new(&shape(), 8, scales),
         Err(PlanError::Count { what: "values", .. })
@@ -76,7 +76,7 @@ fn merged_attention_is_another_plan() {
 
 #[test]
 fn merged_scores_are_checked() {
-    let seen = Seen::with_attention(&shape(), Attention::Merged);
+    let seen = Seen::with_form(&shape(), Form::Merged);
     let step = |op: &Op| matches!(op, Op::MergedScores { .. });
     let found = seen.graph.steps.iter().find(|s| step(&s.op)).unwrap();
     let Op::MergedScores { input, weight, .. } = found.op else {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Seen, shape};
-use primer_plan::graph::{Attention, Graph, Op, StopFunction};
+use primer_plan::graph::{Form, Graph, Op, StopFunction};
 use primer_plan::role::{LinearMap, ValueRole};
 use primer_plan::shape::{Head, Shape};
 use std::collections::HashSet;
@@ -21,8 +21,8 @@ fn shapes() -> Vec<Shape> {
 
 fn graphs() -> impl Iterator<Item = Graph> {
     shapes().into_iter().flat_map(|shape| {
-        let one = move |attention| Graph::with_attention(&shape, attention, 8);
-        Attention::ALL.map(one)
+        let one = move |form| Graph::with_form(&shape, form, 8);
+        Form::ALL.map(one)
     })
 }
 
@@ -147,7 +147,7 @@ fn edges_lead_back_and_forth() {
 fn plans_keep_their_fingerprints() {
     let found: Vec<String> = shapes()
         .iter()
-        .flat_map(|shape| Attention::ALL.map(|a| Seen::with_attention(shape, a).plan()))
+        .flat_map(|shape| Form::ALL.map(|a| Seen::with_form(shape, a).plan()))
         .map(|plan| blake3::Hash::from_bytes(plan.fingerprint()).to_hex()[..16].to_owned())
         .collect();
     assert_eq!(found, FINGERPRINTS);

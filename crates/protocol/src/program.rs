@@ -87,15 +87,15 @@ impl Program {
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
-    /// give to a plan that it was sent; [`ProtocolError::Attention`] if its scores are not the
+    /// give to a plan that it was sent; [`ProtocolError::Form`] if its scores are not the
     /// scheme's; [`ProtocolError::NoLabel`] if there is no label to reveal;
     /// [`ProtocolError::Stops`] if it has a stop that cannot be built; [`ProtocolError::He`] if it
     /// does not fit the homomorphic parameters.
     pub fn received(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
-        let (needed, found) = (scheme.recipe().attention, plan.graph().attention);
+        let (needed, found) = (scheme.recipe().form, plan.graph().form);
         if needed != found {
-            return Err(ProtocolError::Attention {
+            return Err(ProtocolError::Form {
                 scheme: scheme.name(),
                 needed: needed.name(),
                 found: found.name(),
@@ -259,7 +259,7 @@ fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, needs: &KeyNeeds) ->
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
-    use primer_plan::graph::Attention;
+    use primer_plan::graph::Form;
 
     #[test]
     fn plans_beyond_all_measure_are_refused() {
@@ -281,7 +281,7 @@ mod tests {
         );
         (shape.layers, shape.hidden) = (1, 4096);
         assert!(check_sizes(&Graph::bert(&shape, 512)).is_ok());
-        let merged = Graph::with_attention(&shape, Attention::Merged, 512);
+        let merged = Graph::with_form(&shape, Form::Merged, 512);
         let error = check_sizes(&merged).unwrap_err();
         assert_eq!(
             error.to_string(),

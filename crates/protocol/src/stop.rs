@@ -21,13 +21,7 @@ use zeroize::Zeroizing;
 pub(crate) type RingShare = Zeroizing<Vec<u64>>;
 
 /// Adds a party's part of `-C·m` and of the offset to its share of the scores.
-fn mask_scores(
-    plan: &Plan,
-    masking: Masking,
-    input: ValueId,
-    share: &mut Share,
-    padding: &Share,
-) {
+fn mask_scores(plan: &Plan, masking: Masking, input: ValueId, share: &mut Share, padding: &Share) {
     let unit = power(plan.truncation(input).shift());
     let weight = modulus::mul(modulus::from_signed(masking.mask), unit);
     let offset = modulus::mul(modulus::from_signed(masking.offset), unit);

@@ -20,14 +20,8 @@ pub(super) fn circuit(reciprocal: &Reciprocal) -> Circuit {
 pub(super) fn bits(b: &mut Builder, reciprocal: &Reciprocal, v: &[Bit]) -> Vec<Bit> {
     let mut u = v.to_vec();
     let width = u.len();
-    // Zero counts as 1: with no bit set, the lowest one is.
-    let first = 1usize << (width - 1).ilog2();
-    let (low, high) = v.split_at(width - first);
-    let upper = b.any(high);
-    let some = low.iter().fold(upper, |some, &bit| b.or(some, bit));
-    u[0] = b.xor(u[0], !some);
     let mut moves = Vec::new();
-    let mut distance = first;
+    let mut distance = reciprocal.first_distance() as usize;
     while distance > 0 {
         let empty = !b.any(&u[width - distance..]);
         u = b.shift_left_if(empty, &u, distance);

@@ -17,7 +17,7 @@ use primer::PhaseBytes;
 use primer_comparator_gc::{Count, SMALL_TOKENS, client, server, small_shape};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
-use primer_plan::graph::{Attention, PaperStep};
+use primer_plan::graph::{Form, PaperStep};
 use primer_ring::prg::Prg;
 use std::io::{BufReader, Seek};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Instant;
 /// The model that is run.
 fn small() -> Result<(Subject, IntModel)> {
     let subject = Subject::synthetic("small", &small_shape())?;
-    let model = subject.quantise(Attention::Separate)?;
+    let model = subject.quantise(Form::Separate)?;
     Ok((subject, model))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 /// Runs the small shape and extrapolates to the model of the request.
 pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
     eprintln!("primer: {}, scheme gc: counting its gates", subject.name);
-    let whole = Count::of(&subject.plan(Attention::Separate, request.tokens)?)?;
+    let whole = Count::of(&subject.plan(Form::Separate, request.tokens)?)?;
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;
     let (server, client) = pair(request, Entrant::Gc, None)?;

@@ -5,6 +5,7 @@ use primer_lattice::measure::PointShape;
 use primer_model::fold::FloatWeights;
 use primer_model::measure::float_speed;
 use primer_model::synthetic;
+use primer_ot::Variant;
 use primer_ring::measure::clear_gmac_per_s;
 use primer_ring::prg::Prg;
 use serde_json::{Value, json};
@@ -59,6 +60,11 @@ pub const FIGURES: [(&str, &str); 21] = [
     ),
     ("bytes_per_and", "bytes per AND gate"),
     ("bytes_per_ot", "bytes per oblivious transfer"),
+    (
+        "lookup_256_online_ns",
+        "look-up in a table of 256, online, the slower party, ns",
+    ),
+    ("lookup_online_bytes", "bytes per look-up online"),
     ("float_gflops", "float BERT, 30 tokens, GFLOP/s"),
 ];
 
@@ -75,7 +81,10 @@ pub fn measure() -> Result<Value> {
     eprintln!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
     eprintln!("primer: measuring oblivious transfer");
-    let ot = primer_ot::measure(1 << 21, 3).context("measuring oblivious transfer")?;
+    let ot = primer_ot::measure(Variant::default(), 1 << 21, 3)
+        .context("measuring oblivious transfer")?;
+    eprintln!("primer: measuring look-ups");
+    let lookup = primer_stops::measure::measure(1 << 15, 10).context("measuring look-ups")?;
     eprintln!("primer: measuring the float reference");
     let float = {
         // Two layers of BERT-base; the vocabulary takes no part in the products.
@@ -105,6 +114,8 @@ pub fn measure() -> Result<Value> {
         "ot_m_per_s": ot.ot_m_per_s,
         "bytes_per_and": garble.bytes_per_and,
         "bytes_per_ot": ot.bytes_per_ot,
+        "lookup_256_online_ns": lookup.lookup_256_online_ns,
+        "lookup_online_bytes": lookup.lookup_online_bytes,
         "float_gflops": float.gflops(),
     }))
 }

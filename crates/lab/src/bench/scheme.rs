@@ -31,7 +31,7 @@ pub(super) fn measure(
         "primer: {}, {layers} layers, {} tokens, scheme {name}: preparing the model",
         subject.name, request.tokens
     );
-    let model = subject.quantise(scheme.recipe().attention)?;
+    let model = subject.quantise(scheme.recipe().form)?;
     let program = Program::of(&model, scheme, request.tokens, Reveal::Outputs)?;
     let dir = tempfile::tempdir().context("making room for the prepared model")?;
     let path = dir.path().join("model.prepared");

@@ -103,7 +103,7 @@ pub fn assign(
         .collect();
     let weights = weights::scales(graph, weights, &values);
     Ok(Scales {
-        attention: graph.attention,
+        form: graph.form,
         values,
         weights,
         functions: assigner.functions,

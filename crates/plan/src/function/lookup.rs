@@ -214,7 +214,10 @@ mod tests {
                 }
             }
             assert!(worst < bound, "{worst} against {bound}");
-            assert!(worst > 0.5 * bound, "the bound is loose: {worst} against {bound}");
+            assert!(
+                worst > 0.5 * bound,
+                "the bound is loose: {worst} against {bound}"
+            );
         }
     }
 

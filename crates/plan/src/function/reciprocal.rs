@@ -10,8 +10,11 @@
 //! ```
 //!
 //! The sum of powers is never negative, so all of the ring is used: `v` is the unsigned ring
-//! element. Zero counts as 1; then every power of the row was zero, and so are the products. Rings
-//! end at 22 bits, where the output has the 32 bits that a value may have.
+//! element. Rings end at 22 bits, where the output has the 32 bits that a value may have.
+//!
+//! Zero has no reciprocal, and a circuit that finds the leading one by halving moves it by all its
+//! distances. That is what it gives here too, cut to the output's bits. It does not matter: every
+//! power of such a row is zero, and so are the products.
 //!
 //! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
 //! 2^-9.
@@ -69,6 +72,12 @@ impl Reciprocal {
         self.ring_bits - 1
     }
 
+    /// The largest of the distances, powers of two, by which a number moves to its top: together
+    /// they reach at least `H`.
+    pub const fn first_distance(&self) -> u32 {
+        1 << self.steps().ilog2()
+    }
+
     /// Bits of the output: the table's shifted by up to `H`.
     pub const fn output_bits(&self) -> u32 {
         self.table.output_bits() + self.steps()
@@ -77,7 +86,11 @@ impl Reciprocal {
     /// The function on a ring value, signed or not.
     #[inline]
     pub fn apply(&self, v: i64) -> i64 {
-        let v = (v as u64 & ((1 << self.ring_bits) - 1)).max(1);
+        let v = v as u64 & ((1 << self.ring_bits) - 1);
+        if v == 0 {
+            let moved = self.table.at(0) << (2 * self.first_distance() - 1);
+            return moved & ((1 << self.output_bits()) - 1);
+        }
         let h = v.ilog2();
         let fine = self.table.input_bits();
         let index = if fine >= h {
@@ -129,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn ring_elements_are_unsigned_and_zero_counts_as_one() {
+    fn ring_elements_are_unsigned_and_zero_is_no_fault() {
         let reciprocal = Reciprocal::new(20, 3.0);
-        assert_eq!(reciprocal.apply(0), reciprocal.apply(1));
+        assert_eq!(reciprocal.apply(0), 0);
         assert_eq!(reciprocal.apply(-1), reciprocal.apply((1 << 20) - 1));
     }
 

@@ -1,0 +1,124 @@
+//! The consistency check of an extension: one string of choices for all of Δ.
+//!
+//! A receiver that deviates may use other choices `c ⊕ e_b` in block `b` of Δ. Then the sender's
+//! row differs from what the receiver knows by the bits of Δ in that block, and whatever is done
+//! with the row tells whether a guess of them was right. The check of SoftSpokenOT (Roy, CRYPTO
+//! 2022) makes this pay: with a linear hash `h` of columns, of 128 bits,
+//!
+//! ```text
+//! receiver   128 more transfers with random choices, hashed like the others, then thrown away
+//!            x = h(c),  T = all h(t^i)                       sends x and a digest of T: 48 bytes
+//! sender     compares the digest with that of all h(q^i) ⊕ Δ_i·x
+//! ```
+//!
+//! *The hash* is `h(w) = Σ χ_j·w_j` over GF(2^128), `w_j` the 128-bit words of a column. The `χ_j`
+//! of a block of transfers are drawn when its message is complete, from a hash of all messages so
+//! far, so there is no further round and nothing is kept: two different columns, fixed before the
+//! last `χ` that meets a difference, collide with probability `2^-128`.
+//!
+//! *What it gives.* Column `i` of block `b` passes if `T_i ⊕ h(t^i) = Δ_i·(x ⊕ h(c_b))`. If the two
+//! hashes on the right are equal, it always does; if not, for one value of `Δ_i` only. So a receiver
+//! passes with blocks whose choices differ from those of the others only by guessing all bits of Δ
+//! in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of blocks and one
+//! `2^-128` for each attempt to find a message (it can be retried at home, at the price of a hash).
+//! The lowest bit of Δ is known and needs no guess, but the receiver may choose the lowest bits of
+//! its rows anyway. A failure ends the session: nothing is learnt by asking again.
+//!
+//! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
+//! thrown away, and `T` is what the sender computes itself.
+
+use crate::base::Session;
+use crate::clmul::{Product, Sums};
+use crate::error::{OtError, Result};
+use crate::transpose::COLUMNS;
+use primer_net::{RecvStream, SendStream};
+use primer_ring::prg::Prg;
+use zeroize::Zeroizing;
+
+/// Transfers that mask the hash of the choices.
+pub(crate) const MASKING: usize = 128;
+/// Bytes of the proof: a hash of the choices, and a digest.
+pub(crate) const PROOF_BYTES: usize = 16 + 32;
+
+/// One party's hashes of an extension so far.
+pub(crate) struct Check {
+    transcript: blake3::Hasher,
+    columns: Zeroizing<Vec<Product>>,
+    choices: Zeroizing<Product>,
+}
+
+impl Check {
+    pub(crate) fn new(session: &Session, position: u64) -> Self {
+        let mut transcript = blake3::Hasher::new_derive_key("primer ot consistency check v1");
+        transcript.update(session);
+        transcript.update(&position.to_le_bytes());
+        Self {
+            transcript,
+            columns: Zeroizing::new(vec![Product::default(); COLUMNS]),
+            choices: Zeroizing::default(),
+        }
+    }
+
+    /// Takes a part of the receiver's message.
+    pub(crate) fn absorb(&mut self, message: &[u8]) {
+        self.transcript.update(message);
+    }
+
+    /// Hashes a block of columns of `bytes` bytes, `stride` apart, and the choices, if known. The
+    /// message of the block has been absorbed.
+    pub(crate) fn add(
+        &mut self,
+        matrix: &mut [u8],
+        stride: usize,
+        bytes: usize,
+        choices: Option<&[u8]>,
+    ) {
+        let seed = *self.transcript.finalize().as_bytes();
+        let (seed, _) = seed.split_first_chunk().expect("a seed is shorter");
+        let mut challenge = vec![0; 16 * bytes.div_ceil(16)];
+        Prg::new(seed).fill(&mut challenge);
+        let sums = Sums::new(&challenge);
+        for (column, sum) in matrix.chunks_exact_mut(stride).zip(self.columns.iter_mut()) {
+            let column = &mut column[..challenge.len()];
+            // Past the message the parties' columns are not related.
+            column[bytes..].fill(0);
+            sums.add(column, sum);
+        }
+        if let Some(choices) = choices {
+            let mut whole = Zeroizing::new(vec![0; challenge.len()]);
+            whole[..bytes].copy_from_slice(choices);
+            sums.add(&whole, &mut self.choices);
+        }
+    }
+
+    /// The receiver's proof.
+    pub(crate) fn prove(self, stream: &mut SendStream<'_>) -> Result<()> {
+        stream.put(&self.choices.reduce().to_le_bytes())?;
+        Ok(stream.put(self.digest(0, 0).as_bytes())?)
+    }
+
+    /// The sender's check of it.
+    pub(crate) fn verify(self, stream: &mut RecvStream<'_>, delta: u128) -> Result<()> {
+        let (mut choices, mut digest) = ([0; 16], [0; 32]);
+        stream.get(&mut choices)?;
+        stream.get(&mut digest)?;
+        // Compared in constant time.
+        match self.digest(u128::from_le_bytes(choices), delta) == digest {
+            true => Ok(()),
+            false => Err(OtError::Inconsistent),
+        }
+    }
+
+    /// The digest of every column's hash, with `choices` added where `delta` has a bit.
+    fn digest(&self, choices: u128, delta: u128) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_derive_key("primer ot consistency digest v1");
+        for (i, sum) in self.columns.iter().enumerate() {
+            let mask = (delta >> i & 1).wrapping_neg();
+            let hash = Zeroizing::new((sum.reduce() ^ (choices & mask)).to_le_bytes());
+            hasher.update(&*hash);
+        }
+        let digest = hasher.finalize();
+        zeroize::Zeroize::zeroize(&mut hasher);
+        digest
+    }
+}

@@ -1,0 +1,169 @@
+//! The seeds of an extension: from pairs of base transfers to small trees with one leaf missing.
+//!
+//! [`crate::cot`] treats `k` bits of Δ together. For the bits `Δ_b` of block `b` the receiver needs
+//! seeds `s_x` for all `x` of `k` bits, and the sender all but `s_{Δ_b}`. They are the leaves of a
+//! binary tree of depth `k` (Goldreich, Goldwasser, Micali), made with the `k` base transfers of
+//! these bits, in which the sender chose with `Δ_b` among the receiver's pairs `(m_0, m_1)`:
+//!
+//! ```text
+//! top level      the node of bit v is m_{1-v}: the sender has the one off its path
+//! level below    F_v = m_{1-v} ⊕ (sum of the nodes whose last bit is v)    sent for v = 0 and 1
+//!                the sender opens the one for v = 1 - (its bit), knows all its nodes but one
+//! ```
+//!
+//! A base seed serves as a node or as a one-time pad, once; a node is expanded into its children,
+//! once. For `k = 1` there is nothing to send. The sender numbers nodes by `x XOR Δ_b`, so that
+//! what it lacks is at place 0 and nothing but masks depends on Δ; that is also the order in which
+//! it needs the leaves.
+
+use crate::base::{Chosen, Pairs};
+use crate::error::Result;
+use crate::variant::Variant;
+use primer_net::{Channel, Kind};
+use primer_ring::prg::{Prg, Seed};
+use zeroize::{Zeroize, Zeroizing};
+
+const TREES: Kind = Kind::new(0x27, "extension trees");
+
+/// The leaves of all trees, tree by tree.
+pub(crate) type Leaves = Zeroizing<Vec<u128>>;
+
+/// The payload of the message: two sums for each level below the top one.
+pub(crate) fn payload(variant: Variant) -> usize {
+    32 * variant.trees() * (variant.bits() - 1)
+}
+
+/// The two children of a node.
+fn children(node: u128) -> Zeroizing<[u128; 2]> {
+    let mut seed: Seed = node.to_le_bytes();
+    let mut prg = Prg::new(&seed);
+    let both = Zeroizing::new([(); 2].map(|()| {
+        let mut child = prg.seed();
+        let number = u128::from_le_bytes(child);
+        child.zeroize();
+        number
+    }));
+    seed.zeroize();
+    both
+}
+
+/// The extension's receiver: all leaves, from both seeds of each base transfer.
+pub(crate) fn send(channel: &mut Channel, variant: Variant, pairs: &Pairs) -> Result<Leaves> {
+    let mut leaves = Zeroizing::new(Vec::with_capacity(variant.trees() * variant.leaves()));
+    let mut message = Vec::with_capacity(payload(variant));
+    for pairs in pairs.chunks_exact(variant.bits()) {
+        // The highest bit is the top level.
+        let mut levels = pairs.iter().rev().map(|pair| pair.map(u128::from_le_bytes));
+        let [zero, one] = levels.next().expect("a tree has a level");
+        let mut nodes = Zeroizing::new(vec![one, zero]);
+        for [zero, one] in levels {
+            let mut sums = Zeroizing::new([0, 0]);
+            let mut next = Zeroizing::new(Vec::with_capacity(2 * nodes.len()));
+            for node in nodes.iter() {
+                for (sum, child) in sums.iter_mut().zip(*children(*node)) {
+                    *sum ^= child;
+                    next.push(child);
+                }
+            }
+            message.extend_from_slice(&(sums[0] ^ one).to_le_bytes());
+            message.extend_from_slice(&(sums[1] ^ zero).to_le_bytes());
+            nodes = next;
+        }
+        leaves.extend_from_slice(&nodes);
+    }
+    if !message.is_empty() {
+        channel.send(TREES, &message)?;
+        channel.flush()?;
+    }
+    Ok(leaves)
+}
+
+/// The extension's sender: the leaf of `x` at place `x XOR Δ_b`; that at place 0 is not known, and
+/// zero.
+pub(crate) fn receive(
+    channel: &mut Channel,
+    variant: Variant,
+    chosen: &Chosen,
+    delta: u128,
+) -> Result<Leaves> {
+    let mut message = vec![0; payload(variant)];
+    if !message.is_empty() {
+        channel.recv_exact(TREES, &mut message)?;
+    }
+    let (sums, _) = message.as_chunks::<16>();
+    let mut sums = sums.chunks_exact(2);
+    let mut leaves = Zeroizing::new(Vec::with_capacity(variant.trees() * variant.leaves()));
+    for (tree, seeds) in chosen.chunks_exact(variant.bits()).enumerate() {
+        let seeds = seeds.iter().enumerate().rev();
+        let mut levels = seeds.map(|(bit, seed)| {
+            let chosen = delta >> (variant.bits() * tree + bit) & 1;
+            (u128::from_le_bytes(*seed), chosen.wrapping_neg())
+        });
+        let (top, _) = levels.next().expect("a tree has a level");
+        let mut nodes = Zeroizing::new(vec![0, top]);
+        for (pad, chosen) in levels {
+            let mut others = Zeroizing::new(0);
+            let mut next = Zeroizing::new(Vec::with_capacity(2 * nodes.len()));
+            for node in nodes.iter() {
+                let both = children(*node);
+                let change = (both[0] ^ both[1]) & chosen;
+                next.extend([both[0] ^ change, both[1] ^ change]);
+            }
+            for odd in next.iter().skip(3).step_by(2) {
+                *others ^= odd;
+            }
+            let sums = sums.next().expect("as many as were received");
+            let [zero, one] = [sums[0], sums[1]].map(u128::from_le_bytes);
+            // Masked by the seed that was chosen is the sum for the other bit.
+            let other = one ^ ((zero ^ one) & chosen);
+            next[1] = other ^ pad ^ *others;
+            next[0] = 0;
+            nodes = next;
+        }
+        leaves.extend_from_slice(&nodes);
+    }
+    Ok(leaves)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_net::run_pair;
+
+    /// The sender has every leaf but its own, each at its place.
+    #[test]
+    fn all_leaves_but_one() {
+        let mut rng = Prg::new(&[8; 16]);
+        for variant in [Variant::IKNP, Variant::SOFT_2, Variant::SOFT_4] {
+            for _ in 0..10 {
+                let delta = u128::from_le_bytes(rng.seed());
+                let pairs: Pairs =
+                    Zeroizing::new((0..128).map(|_| [rng.seed(), rng.seed()]).collect());
+                let chosen: Chosen = Zeroizing::new(
+                    (0..128)
+                        .map(|i| pairs[i][(delta >> i & 1) as usize])
+                        .collect(),
+                );
+                let (all, known) = run_pair(
+                    |channel| send(channel, variant, &pairs),
+                    |channel| receive(channel, variant, &chosen, delta),
+                )
+                .unwrap();
+                assert_eq!(all.len(), variant.trees() * variant.leaves());
+                let mut distinct = all.to_vec();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), all.len());
+                for tree in 0..variant.trees() {
+                    let secret = (delta >> (variant.bits() * tree)) as usize;
+                    for x in 0..variant.leaves() {
+                        let place = (x ^ secret) % variant.leaves();
+                        let leaf = known[tree * variant.leaves() + place];
+                        let right = leaf == all[tree * variant.leaves() + x];
+                        assert_eq!(right, place != 0, "tree {tree}, leaf {x}");
+                    }
+                }
+            }
+        }
+    }
+}

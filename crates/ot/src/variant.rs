@@ -1,0 +1,74 @@
+//! Which extension a state runs.
+
+use crate::base::COUNT;
+
+/// How correlated transfers are extended: how many bits of Δ are treated together, and whether the
+/// receiver proves that it used one string of choices for all of them.
+///
+/// Bytes for each transfer are `16/k`, ciphers for each transfer `2^k/k` of what `k = 1` takes.
+/// Both parties must run the same variant; if they do not, the first message has the wrong length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    log: u32,
+    checked: bool,
+}
+
+impl Variant {
+    /// Ishai, Kilian, Nissim, Petrank: one bit at a time, 16 bytes for each transfer.
+    pub const IKNP: Self = Self::unchecked(1);
+    /// SoftSpokenOT with two bits at a time, 8 bytes for each transfer.
+    pub const SOFT_2: Self = Self::unchecked(2);
+    /// SoftSpokenOT with four bits at a time, 4 bytes for each transfer.
+    pub const SOFT_4: Self = Self::unchecked(4);
+    /// All of them, the checked ones last.
+    pub const ALL: [Self; 6] = [
+        Self::IKNP,
+        Self::SOFT_2,
+        Self::SOFT_4,
+        Self::IKNP.checked(),
+        Self::SOFT_2.checked(),
+        Self::SOFT_4.checked(),
+    ];
+
+    const fn unchecked(log: u32) -> Self {
+        Self {
+            log,
+            checked: false,
+        }
+    }
+
+    /// The same with the consistency check of [`crate::check`].
+    pub const fn checked(self) -> Self {
+        Self {
+            checked: true,
+            ..self
+        }
+    }
+
+    /// Whether the receiver's choices are checked.
+    pub const fn is_checked(self) -> bool {
+        self.checked
+    }
+
+    /// Bits of Δ that are treated together.
+    pub const fn bits(self) -> usize {
+        self.log as usize
+    }
+
+    /// Leaves of a tree: the values of so many bits.
+    pub(crate) const fn leaves(self) -> usize {
+        1 << self.log
+    }
+
+    /// Trees of a state.
+    pub(crate) const fn trees(self) -> usize {
+        COUNT / self.bits()
+    }
+}
+
+impl Default for Variant {
+    /// What the constructors take that are not told.
+    fn default() -> Self {
+        Self::IKNP
+    }
+}
