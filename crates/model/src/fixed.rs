@@ -241,6 +241,42 @@ impl FixedWalk<'_> {
                     (x.get(r, c) * factor.get(r, 0)) << shift
                 })
             }
+            Op::Rest {
+                scores,
+                reference,
+                output,
+            } => {
+                let rest = self.plan.rest(*scores, *reference, *output);
+                let (s, reference) = (self.get(*scores), self.get(*reference));
+                Matrix::from_fn(s.rows(), s.cols(), |r, c| {
+                    let padded = if c >= self.input.length { rest.mask } else { 0 };
+                    let below = padded + (reference.get(r, c) << rest.unit_bits);
+                    (s.get(r, c) + rest.constant - below) << rest.shift
+                })
+            }
+            Op::RowSum { input, output } => {
+                let shift = self.plan.shift(self.fraction(*input), *output);
+                let x = self.get(*input);
+                Matrix::from_fn(x.rows(), 1, |r, _| x.row(r).iter().sum::<i64>() << shift)
+            }
+            Op::Again { input, output } => {
+                let mut x = self.get(*input).clone();
+                let shift = self.plan.shift(self.fraction(*input), *output);
+                shift_left(&mut x, shift);
+                x
+            }
+            Op::Multiply {
+                left,
+                right,
+                output,
+            } => {
+                let fractions = self.fraction(*left) + self.fraction(*right);
+                let shift = self.plan.shift(fractions, *output);
+                let (x, y) = (self.get(*left), self.get(*right));
+                Matrix::from_fn(x.rows(), x.cols(), |r, c| {
+                    (x.get(r, c) * y.get(r, c)) << shift
+                })
+            }
             Op::Stop {
                 function,
                 input,
@@ -357,9 +393,7 @@ impl FixedWalk<'_> {
         truncate: &mut Truncate<'_>,
     ) -> Matrix<i64> {
         let by = self.plan.truncation(input);
-        let mut x = self.values[input.index()]
-            .take()
-            .expect("steps come in order");
+        let mut x = self.get(input).clone();
         if let Some(masking) = self.plan.function(index).and_then(Function::masking) {
             let unit = 1i64 << by.shift();
             for r in 0..x.rows() {

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl FloatWeights {
-    /// The same model for a graph with the given attention.
+    /// The same model for a graph of the given form.
     ///
     /// # Panics
     /// If queries and keys are wanted from a model that has already lost them.
@@ -33,7 +33,7 @@ impl FloatWeights {
         let mut made: HashMap<WeightKey, Arc<FloatWeight>> =
             keys.zip(self.all().iter().map(Arc::clone)).collect();
         match (self.form(), form) {
-            (Form::Separate, Form::Merged) => {
+            (Form::Separate | Form::LookedUp, Form::Merged) => {
                 for layer in 0..self.shape.layers {
                     let (weight, bias) = merge(&self.shape, layer, &made);
                     let key = |kind| key(layer, LinearMap::Scores, kind);
@@ -41,11 +41,11 @@ impl FloatWeights {
                     made.insert(key(WeightKind::Bias), Arc::new(bias));
                 }
             }
-            (Form::Merged, Form::Separate) => {
+            (Form::Merged, Form::Separate | Form::LookedUp) => {
                 panic!("merged projections cannot be taken apart")
             }
-            (Form::Separate, Form::Separate) | (Form::Merged, Form::Merged) => {
-            }
+            (Form::Merged, Form::Merged)
+            | (Form::Separate | Form::LookedUp, Form::Separate | Form::LookedUp) => {}
         }
         self.rewritten(form, made)
     }

@@ -219,7 +219,7 @@ fn scales_of_another_form_are_refused() {
         .expect("a mismatch");
     assert_eq!(
         error.to_string(),
-        "the scales are for separate form, the model has merged"
+        "the scales are for the separate form, the model has the merged form"
     );
 }
 
@@ -284,11 +284,12 @@ fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64,
     Some((agree / n, right / n, float_right / n))
 }
 
-/// Rounded once, and with shares both ways.
-const RUNS: [(Form, Option<u8>); 3] = [
+/// Rounded once, and with shares in every form.
+const RUNS: [(Form, Option<u8>); 4] = [
     (Form::Separate, None),
     (Form::Separate, Some(5)),
     (Form::Merged, Some(6)),
+    (Form::LookedUp, Some(7)),
 ];
 
 #[test]

@@ -357,10 +357,7 @@ pub(crate) fn client_owes(
 }
 
 /// Online, the server, after it has opened its shares: its own part of the result.
-pub(crate) fn server_part(
-    online: &OnlineServer<'_>,
-    (factors, index): (Factors, usize),
-) -> Share {
+pub(crate) fn server_part(online: &OnlineServer<'_>, (factors, index): (Factors, usize)) -> Share {
     let program = online.model.program();
     let (plan, output) = (program.plan(), program.step(index).output());
     let (x, y) = (online.get(factors.left), online.get(factors.right));

@@ -143,9 +143,7 @@ impl SecretProduct {
     ) -> Result<Share> {
         online.hear_opened(channel, &self.opens())?;
         match self {
-            Self::Factors(factors) => {
-                Ok(fhgs::client_owes(online, (*factors, output), one(known)))
-            }
+            Self::Factors(factors) => Ok(fhgs::client_owes(online, (*factors, output), one(known))),
             Self::Merged(merged) => {
                 let known = two(known);
                 chgs::client_listen(channel, online, (*merged, output), known)

@@ -56,6 +56,12 @@ impl CoarseMaximum {
         self.ring_bits + 1
     }
 
+    /// Where the middle of the range of `v_j` lies, in half steps below zero: it reaches from
+    /// `-(far + 1)` to `2`.
+    pub const fn middle(&self) -> i64 {
+        self.far as i64 - 1
+    }
+
     /// The results of one row of signed ring values.
     ///
     /// # Panics

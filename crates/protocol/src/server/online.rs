@@ -159,12 +159,7 @@ impl<'a> OnlineServer<'a> {
     }
 
     /// Runs a step: its result is there, or is awaited.
-    fn step(
-        &mut self,
-        channel: &mut Channel,
-        index: usize,
-        material: &mut Material,
-    ) -> Result<()> {
+    fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
         let awaited = match self.program.work(index) {
             Work::Linear(linear) => {
