@@ -19,8 +19,13 @@ pub(crate) const TILE_BYTES: usize = TILE / 8;
 pub(crate) type Scratch = [[u8; TILE_BYTES]; COLUMNS];
 
 /// Transposes the tile whose columns begin at `offset`, `stride` bytes apart.
-pub(crate) type Tile =
-    fn(columns: &[u8], stride: usize, offset: usize, scratch: &mut Scratch, rows: &mut [u128; TILE]);
+pub(crate) type Tile = fn(
+    columns: &[u8],
+    stride: usize,
+    offset: usize,
+    scratch: &mut Scratch,
+    rows: &mut [u128; TILE],
+);
 
 /// Turns 128 columns, `stride` bytes apart, into rows.
 ///
