@@ -122,3 +122,97 @@ impl Check {
         digest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer_net::{Kind, run_pair};
+
+    const PROOF: Kind = Kind::new(1, "proof");
+    const BYTES: usize = 40;
+    const STRIDE: usize = 64;
+
+    /// What the sender says to a receiver whose choices in column `i` are those of `choices(i)`, and
+    /// who proves that they are `claimed`, adding `guess` to the hashes of the columns in `guessed`.
+    fn verdict(
+        delta: u128,
+        choices: impl Fn(usize) -> [u8; BYTES] + Sync,
+        claimed: [u8; BYTES],
+        guessed: u128,
+    ) -> Result<()> {
+        let mut t = vec![0; COLUMNS * STRIDE];
+        Prg::new(&[7; 16]).fill(&mut t);
+        let mut q = t.clone();
+        for (i, column) in q.chunks_exact_mut(STRIDE).enumerate() {
+            let mask = ((delta >> i & 1) as u8).wrapping_neg();
+            let pairs = column.iter_mut().zip(choices(i));
+            pairs.for_each(|(q, c)| *q ^= c & mask);
+        }
+        let begin = || {
+            let mut check = Check::new(&[3; 32], 99);
+            check.absorb(b"whatever was sent, both saw the same");
+            check
+        };
+        let run = run_pair(
+            |channel| {
+                let mut check = begin();
+                check.add(&mut t, STRIDE, BYTES, Some(&claimed));
+                // In columns guessed to have a bit of Δ, what that bit would add.
+                for (i, sum) in check.columns.iter_mut().enumerate() {
+                    if guessed >> i & 1 == 1 {
+                        let mut other = begin();
+                        let mut one = vec![0; COLUMNS * STRIDE];
+                        let both = choices(i).into_iter().zip(claimed);
+                        one.iter_mut().zip(both).for_each(|(x, (a, b))| *x = a ^ b);
+                        other.add(&mut one, STRIDE, BYTES, None);
+                        sum.add(&other.columns[0]);
+                    }
+                }
+                let mut stream = channel.send_stream(PROOF, PROOF_BYTES as u64)?;
+                check.prove(&mut stream)
+            },
+            |channel| {
+                let mut check = begin();
+                check.add(&mut q, STRIDE, BYTES, None);
+                let mut stream = channel.recv_stream(PROOF, PROOF_BYTES as u64)?;
+                check.verify(&mut stream, delta)
+            },
+        );
+        run.map(drop)
+    }
+
+    #[test]
+    fn one_string_of_choices_passes() {
+        let mut rng = Prg::new(&[1; 16]);
+        for _ in 0..10 {
+            let mut choices = [0; BYTES];
+            rng.fill(&mut choices);
+            let delta = u128::from_le_bytes(rng.seed());
+            verdict(delta, |_| choices, choices, 0).unwrap();
+            let mut other = choices;
+            other[BYTES - 1] ^= 1;
+            let lie = verdict(delta, |_| choices, other, 0);
+            assert!(matches!(lie, Err(OtError::Inconsistent)));
+        }
+    }
+
+    /// Other choices in some columns pass if and only if all bits of Δ there were guessed.
+    #[test]
+    fn other_choices_pass_with_the_right_guess_only() {
+        let (choices, mut other) = ([0x5a; BYTES], [0x5a; BYTES]);
+        other[13] ^= 0x10;
+        let columns = 12..16;
+        for bits in 0..16u128 {
+            let delta = (0x1234_5678_9abc_def0_1357_9bdf_0246_0001 & !0xf000) | bits << 12;
+            for guess in 0..16u128 {
+                let used = |i| if columns.contains(&i) { other } else { choices };
+                let passed = verdict(delta, used, choices, guess << 12).is_ok();
+                assert_eq!(
+                    passed,
+                    guess == bits,
+                    "Δ has {bits:04b}, guessed {guess:04b}"
+                );
+            }
+        }
+    }
+}

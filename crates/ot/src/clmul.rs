@@ -16,6 +16,14 @@ pub(crate) struct Product {
 }
 
 impl Product {
+    /// Adds another sum.
+    #[cfg(test)]
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.low ^= other.low;
+        self.mixed ^= other.mixed;
+        self.high ^= other.high;
+    }
+
     /// The element of the field.
     pub(crate) fn reduce(&self) -> u128 {
         let middle = self.mixed ^ self.low ^ self.high;

@@ -170,20 +170,6 @@ mod tests {
         assert!(found.sender_us > 0.0 && found.receiver_us > 0.0);
     }
 
-    #[test]
-    #[ignore]
-    fn tmp_soft() {
-        let found = measure(Variant::SOFT_4, 1 << 21, 20).unwrap();
-        println!("{found:?}");
-    }
-    #[test]
-    #[ignore]
-    fn tmp_hot() {
-        let shape = Shape::new(8).unwrap();
-        let found = measure_onehot(Variant::SOFT_4, shape, 1 << 16, 20).unwrap();
-        println!("{found:?}");
-    }
-
     /// `cargo test --release -p primer-ot measure::tests::figures -- --ignored --nocapture`
     #[test]
     #[ignore = "prints figures, takes seconds"]

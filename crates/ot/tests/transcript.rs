@@ -4,6 +4,7 @@
 //! other, or what was proved about the bytes has to be proved again.
 
 use primer_net::Channel;
+use primer_ot::onehot::{self, Shape};
 use primer_ot::*;
 use primer_ring::prg::Prg;
 use std::io::Write;
@@ -71,27 +72,67 @@ fn base_transfers() {
     assert_eq!(run(BaseOt::Ristretto), "68ea84c2a8e0ebbb 05382843ae8282f5");
 }
 
-#[test]
-fn iknp() {
+fn extensions(variant: Variant) -> String {
     let sizes = [1000, 1, 20_000, 0, 128];
-    let run = transcript(
+    transcript(
         |channel, rng| {
             let delta = Delta::random(rng);
-            let mut cot = CotSender::setup(channel, BaseOt::Ristretto, delta, rng)?;
+            let base = BaseOt::Ristretto;
+            let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
             for n in sizes {
                 cot.extend(channel, n, |_, _| ())?;
             }
             Ok(())
         },
         |channel, rng| {
-            let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::Ristretto, rng)?;
             for n in sizes {
                 cot.extend(channel, &Bits::random(n, rng), |_, _| ())?;
             }
             Ok(())
         },
-    );
-    assert_eq!(run, "68ea84c2a8e0ebbb ad427d0be60a536c");
+    )
+}
+
+#[test]
+fn every_variant() {
+    let expected = [
+        "68ea84c2a8e0ebbb ad427d0be60a536c",
+        "68ea84c2a8e0ebbb 0965368516c47dba",
+        "68ea84c2a8e0ebbb b00de08b5c0f5482",
+        "68ea84c2a8e0ebbb d51908eb4a7c3ae3",
+        "68ea84c2a8e0ebbb cc725a437abf8dab",
+        "68ea84c2a8e0ebbb 4fe2ba0599cd1d45",
+    ];
+    assert_eq!(Variant::ALL.map(extensions)[..], expected[..]);
+}
+
+#[test]
+fn one_hot_vectors() {
+    let run = |bits| {
+        let shape = Shape::new(bits).unwrap();
+        transcript(
+            |channel, rng| {
+                let delta = Delta::random(rng);
+                let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
+                let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
+                let indices: Vec<u16> = (0..100).map(|i| i % 16).collect();
+                onehot::send(&mut cot, channel, shape, &indices, |_, _| Ok(()))
+            },
+            |channel, rng| {
+                let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
+                let mut cot = CotReceiver::setup_as(variant, channel, base, rng)?;
+                onehot::receive(&mut cot, channel, shape, 100, rng, |_, _, _| Ok(()))
+            },
+        )
+    };
+    let expected = [
+        "17e1c6c1256dfbb7 17e0cc0ff4585bbd",
+        "9a017c36c7e491f3 2d3aa4f804168c70",
+        "aa96a0da83fcbbc2 a23a8f18a7cb961b",
+        "9000d7054e2a8d56 0529631f16999629",
+    ];
+    assert_eq!([4, 7, 8, 10].map(run), expected);
 }
 
 #[test]

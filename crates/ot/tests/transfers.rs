@@ -34,47 +34,86 @@ const SIZES: [usize; 13] = [
     0, 1, 7, 8, 9, 127, 128, 129, 1000, 16_383, 16_384, 16_385, 50_001,
 ];
 
+fn check_extensions(variant: Variant, base: BaseOt) {
+    let ((delta, zeros, sent), (labels, choices, received)) = run_pair(
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let delta = Delta::random(rng);
+            let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
+            assert_eq!(cot.variant(), variant);
+            let before = channel.meter().report();
+            let zeros = SIZES.map(|n| cot.extend_vec(channel, n).unwrap());
+            assert_eq!(cot.spent(), SIZES.iter().sum::<usize>() as u64);
+            let sent = channel.meter().report().since(&before).total();
+            Ok::<_, OtError>((cot.delta().label(), zeros, sent))
+        },
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut cot = CotReceiver::setup_as(variant, channel, base, rng)?;
+            let choices = SIZES.map(|n| Bits::random(n, rng));
+            let labels = choices
+                .each_ref()
+                .map(|c| cot.extend_vec(channel, c).unwrap());
+            channel.flush()?;
+            Ok((labels, choices, channel.meter().report().total()))
+        },
+    )
+    .unwrap();
+    assert_eq!(delta & 1, 1);
+    for ((zeros, labels), choices) in zeros.iter().zip(&labels).zip(&choices) {
+        check_rows(delta, zeros, choices, labels);
+    }
+    // No row appears twice: fresh streams for every extension.
+    let mut all: Vec<u128> = zeros.iter().flat_map(|z| z.iter().copied()).collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+    let costs = SIZES.map(|n| cost::extension_as(variant, n).from_receiver);
+    let expected: u64 = costs.iter().sum();
+    assert_eq!(sent.bytes_received, expected);
+    assert_eq!(sent.bytes_sent, 0);
+    let setup = cost::setup_as(variant, base);
+    assert_eq!(received.bytes_received, setup.from_sender);
+    assert_eq!(received.bytes_sent, setup.from_receiver + expected);
+}
+
 #[test]
 fn rows_are_labels_over_many_extensions() {
-    for base in [BaseOt::MlKem, BaseOt::Ristretto] {
-        let ((delta, zeros, sent), (labels, choices, received)) = run_pair(
+    for variant in Variant::ALL {
+        check_extensions(variant, BaseOt::Ristretto);
+    }
+    check_extensions(Variant::IKNP, BaseOt::MlKem);
+    check_extensions(Variant::SOFT_4.checked(), BaseOt::MlKem);
+}
+
+/// Whatever the parties' variants are, if they differ, one of them is told at once.
+#[test]
+fn parties_with_different_variants_are_told() {
+    for (i, ours) in Variant::ALL.into_iter().enumerate() {
+        let theirs = Variant::ALL[(i + 1) % Variant::ALL.len()];
+        let (sent, _) = run_parties(
+            connect(Transport::Memory, &test_options()).unwrap(),
             |channel| {
                 let rng = &mut Prg::from_os();
-                let mut cot = CotSender::setup(channel, base, Delta::random(rng), rng)?;
-                let before = channel.meter().report();
-                let zeros = SIZES.map(|n| cot.extend_vec(channel, n).unwrap());
-                assert_eq!(cot.spent(), SIZES.iter().sum::<usize>() as u64);
-                let sent = channel.meter().report().since(&before).total();
-                Ok::<_, OtError>((cot.delta().label(), zeros, sent))
+                let (base, delta) = (BaseOt::Ristretto, Delta::random(rng));
+                let mut cot = CotSender::setup_as(ours, channel, base, delta, rng)?;
+                cot.extend_vec(channel, 100).map(drop)
             },
             |channel| {
                 let rng = &mut Prg::from_os();
-                let mut cot = CotReceiver::setup(channel, base, rng)?;
-                let choices = SIZES.map(|n| Bits::random(n, rng));
-                let labels = choices
-                    .each_ref()
-                    .map(|c| cot.extend_vec(channel, c).unwrap());
-                channel.flush()?;
-                Ok((labels, choices, channel.meter().report().total()))
+                let mut cot = CotReceiver::setup_as(theirs, channel, BaseOt::Ristretto, rng)?;
+                cot.extend_vec(channel, &Bits::random(100, rng)).map(drop)
             },
-        )
-        .unwrap();
-        assert_eq!(delta & 1, 1);
-        for ((zeros, labels), choices) in zeros.iter().zip(&labels).zip(&choices) {
-            check_rows(delta, zeros, choices, labels);
-        }
-        // No row appears twice: fresh streams for every extension.
-        let mut all: Vec<u128> = zeros.iter().flat_map(|z| z.iter().copied()).collect();
-        let count = all.len();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), count);
-        let expected: u64 = SIZES.map(|n| cost::extension(n).from_receiver).iter().sum();
-        assert_eq!(sent.bytes_received, expected);
-        assert_eq!(sent.bytes_sent, 0);
-        let setup = cost::setup(base);
-        assert_eq!(received.bytes_received, setup.from_sender);
-        assert_eq!(received.bytes_sent, setup.from_receiver + expected);
+        );
+        let error = sent.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                OtError::Net(NetError::WrongLength { .. } | NetError::WrongKind { .. })
+            ),
+            "{ours:?} {theirs:?}: {error}"
+        );
     }
 }
 

@@ -108,3 +108,69 @@ fn counts_around_batches() {
         check_some(Shape::new(6).unwrap(), count);
     }
 }
+
+/// How far the bytes are from uniform: with `k` degrees of freedom χ² has mean `k` and variance
+/// `2k`; six deviations are never seen by chance.
+fn looks_uniform(bytes: &[u8]) -> bool {
+    assert!(bytes.len() >= 1 << 16, "enough to tell");
+    let mut counts = [0u32; 256];
+    bytes.iter().for_each(|&b| counts[usize::from(b)] += 1);
+    let mean = bytes.len() as f64 / 256.0;
+    let terms = counts.map(|n| (f64::from(n) - mean).powi(2) / mean);
+    let statistic: f64 = terms.iter().sum();
+    (statistic - 255.0).abs() < 6.0 * 510f64.sqrt()
+}
+
+/// What each party receives, and what it ends with, looks uniform though all indices and all
+/// offsets are the same. The same bytes without their mask do not.
+#[test]
+fn every_view_is_uniform() {
+    let (index, count) = (5u16, 1 << 15);
+    for shape in [Shape::new(4), Shape::new(6), Shape::new(8)].map(Result::unwrap) {
+        let mut unmasked = Vec::new();
+        let mut alone = vec![crate::engine::Wide::ZERO; shape.blocks()];
+        super::lanes::place(&[index; 8], &mut alone);
+        for _ in 0..count / 8 {
+            super::lanes::unload(&shape, &alone, 8, &mut unmasked);
+        }
+        let choices = Bits::from_fn(count * shape.transfers(), |_| false);
+        let (seen_by_sender, seen_by_receiver) = run_pair(
+            |channel| {
+                let rng = &mut Prg::from_os();
+                let delta = Delta::random(rng);
+                let mut cot = CotSender::setup(channel, BaseOt::Ristretto, delta, rng)?;
+                let mut vectors = Vec::new();
+                send(&mut cot, channel, shape, &vec![index; count], |_, some| {
+                    vectors.extend_from_slice(some);
+                    Ok::<_, OtError>(())
+                })?;
+                // The next extension, as it is on the wire.
+                let extension = channel.recv(crate::cot::EXTENSION, 1 << 24)?;
+                Ok((vectors, extension[8..].to_vec()))
+            },
+            |channel| {
+                let rng = &mut Prg::from_os();
+                let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+                cot.extend(channel, &choices, |_, _| ())?;
+                let corrections = channel.recv(CORRECTIONS, 1 << 24)?;
+                cot.extend(channel, &choices, |_, _| ())?;
+                Ok::<_, OtError>(corrections)
+            },
+        )
+        .unwrap();
+        let (vectors, extension) = seen_by_sender;
+        assert!(looks_uniform(&seen_by_receiver), "corrections");
+        assert!(looks_uniform(&extension), "extension");
+        assert!(looks_uniform(&vectors), "the sender's share");
+        assert!(!looks_uniform(&unmasked), "a mask of zero is found");
+        // One byte in eight without its mask is found as well.
+        let mut partly = seen_by_receiver;
+        let bare = unmasked.iter().cycle();
+        partly
+            .iter_mut()
+            .zip(bare)
+            .step_by(8)
+            .for_each(|(byte, bare)| *byte = *bare);
+        assert!(!looks_uniform(&partly), "a mask that is sometimes zero");
+    }
+}

@@ -1,0 +1,118 @@
+//! An extension whose bytes are changed on their way: the check finds every change. (A receiver that
+//! deviates and proves what it did is in the unit tests.)
+
+use primer_net::Channel;
+use primer_ot::*;
+use primer_ring::prg::Prg;
+use std::io::{self, Write};
+
+/// Flips bits of the bytes at some places of a stream.
+struct Flip<W> {
+    inner: W,
+    at: u64,
+    flips: Vec<(u64, u8)>,
+}
+
+impl<W: Write> Write for Flip<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut changed = bytes.to_vec();
+        for (place, bits) in &self.flips {
+            if let Some(i) = place.checked_sub(self.at) {
+                if let Some(byte) = changed.get_mut(i as usize) {
+                    *byte ^= bits;
+                }
+            }
+        }
+        self.inner.write_all(&changed)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+const N: usize = 20_000;
+
+/// What the sender says to an extension in which the receiver's bytes are flipped, counted from the
+/// beginning of the extension's payload.
+fn extend(variant: Variant, delta: u128, flips: &[(u64, u8)]) -> Result<Vec<u128>> {
+    const HEADER: u64 = 8;
+    let before = cost::setup_as(variant, BaseOt::Ristretto).from_receiver + HEADER;
+    let flips = flips
+        .iter()
+        .map(|(at, bits)| (before + at, *bits))
+        .collect();
+    let (sender_in, receiver_out) = io::pipe().unwrap();
+    let (receiver_in, sender_out) = io::pipe().unwrap();
+    let receiver_out = Flip {
+        inner: receiver_out,
+        at: 0,
+        flips,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut channel = Channel::over(receiver_out, receiver_in);
+            let rng = &mut Prg::new(&[2; 16]);
+            let base = BaseOt::Ristretto;
+            let mut cot = CotReceiver::setup_as(variant, &mut channel, base, rng)?;
+            cot.extend(&mut channel, &Bits::random(N, rng), |_, _| ())?;
+            Ok::<_, OtError>(channel.flush()?)
+        });
+        let mut channel = Channel::over(sender_out, sender_in);
+        let (base, delta) = (BaseOt::Ristretto, Delta::from_label(delta));
+        let rng = &mut Prg::new(&[1; 16]);
+        let mut cot = CotSender::setup_as(variant, &mut channel, base, delta, rng)?;
+        cot.extend_vec(&mut channel, N).map(|rows| rows.to_vec())
+    })
+}
+
+/// Where the message of a tree begins in a full block of transfers.
+fn tree(index: u64) -> u64 {
+    8 + index * (1 << 14) / 8
+}
+
+#[test]
+fn a_change_in_one_tree_is_found() {
+    for variant in [Variant::IKNP, Variant::SOFT_2, Variant::SOFT_4] {
+        let honest = extend(variant, u128::MAX, &[]).unwrap();
+        let last = 128 / variant.bits() as u64 - 1;
+        for flip in [(tree(3), 1), (tree(3) + 2047, 0x80), (tree(last) + 5, 4)] {
+            // Without the check nobody notices, and rows are wrong.
+            assert!(extend(variant, u128::MAX, &[flip]).unwrap() != honest);
+            let checked = extend(variant.checked(), u128::MAX, &[flip]);
+            assert!(
+                matches!(checked, Err(OtError::Inconsistent)),
+                "{variant:?} {flip:?}"
+            );
+        }
+        assert!(extend(variant.checked(), u128::MAX, &[]).is_ok());
+    }
+}
+
+#[test]
+fn a_change_in_all_trees_is_found() {
+    // A change in every tree is a change of choice, but the proof is for the old one.
+    let variant = Variant::SOFT_4.checked();
+    let flips: Vec<_> = (0..32).map(|t| (tree(t), 1)).collect();
+    let changed = extend(variant, u128::MAX, &flips);
+    assert!(matches!(changed, Err(OtError::Inconsistent)));
+}
+
+#[test]
+fn a_wrong_proof_is_found() {
+    let variant = Variant::SOFT_4.checked();
+    let payload = cost::extension_as(variant, N).from_receiver - 8;
+    // The digest, the hash of the choices, the masking transfers.
+    for from_end in [1, 32, 33, 48, 49, 49 + 32 * 16 - 1] {
+        let changed = extend(variant, u128::MAX, &[(payload - from_end, 1)]);
+        assert!(matches!(changed, Err(OtError::Inconsistent)), "{from_end}");
+    }
+}
+
+#[test]
+fn a_wrong_position_is_told_before_all_else() {
+    let changed = extend(Variant::SOFT_4.checked(), u128::MAX, &[(0, 1)]);
+    assert!(matches!(changed, Err(OtError::OutOfStep { got: 1, .. })));
+}
