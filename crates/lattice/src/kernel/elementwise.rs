@@ -182,6 +182,24 @@ versions! {
         }
     }
 
+    /// `fractions += x/q` in units of `2^-64`, one prime's part of it: `scaled / prime` for `scaled`
+    /// the residues times a factor, with the prime's reciprocal `⌊2^93/prime⌋` in two halves. Up to
+    /// three units too small.
+    pub fn add_fraction(
+        prime: Prime,
+        fractions: &mut [u64],
+        residues: &[u32],
+        factor: Shoup,
+        reciprocal: [u32; 2]
+    ) {
+        let [low, high] = reciprocal.map(u64::from);
+        for (out, &x) in fractions.iter_mut().zip(residues) {
+            let scaled = u64::from(prime.mul_shoup(x, factor));
+            let part = ((scaled * high) << 3).wrapping_add((scaled * low) >> 29);
+            *out = out.wrapping_add(part);
+        }
+    }
+
     /// Residues of small signed numbers.
     pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {
