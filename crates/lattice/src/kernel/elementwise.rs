@@ -6,9 +6,9 @@ use crate::prime::{Prime, Shoup, reduce_once};
 use crate::simd::{Level, Simd};
 
 macro_rules! versions {
-    ($($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+    ($($(#[$doc:meta])* $seen:vis fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
         $(#[$doc])*
-        pub fn $name(simd: Simd, $($arg: $ty),*) {
+        $seen fn $name(simd: Simd, $($arg: $ty),*) {
             #[inline(always)]
             fn body($($arg: $ty),*) $body
             #[cfg(target_arch = "x86_64")]
@@ -25,6 +25,7 @@ macro_rules! versions {
         }
     )*};
 }
+pub(super) use versions;
 
 versions! {
     /// `a += b`.
