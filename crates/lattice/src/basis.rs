@@ -130,7 +130,7 @@ mod tests {
             let number = |i: usize| match i {
                 0 => 0,
                 1 => whole - 1,
-                _ => (i as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834) % whole,
+                _ => (i as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834) % whole,
             };
             let limbs = q
                 .iter()
