@@ -126,7 +126,7 @@ pub(crate) fn decrypt(
     let mut plain = Zeroizing::new(vec![0; n]);
     for ((out, &x0), &x1) in plain.iter_mut().zip(phase.limb(0)).zip(phase.limb(1)) {
         let (message, rest) = rounding.round(x0, x1);
-        (*out, worst) = (message, worst.max(rest));
+        (*out, worst) = (message, worst.max(rest.unsigned_abs()));
     }
     phase.wipe();
     (plain, worst)
@@ -170,9 +170,9 @@ impl Rounding {
         }
     }
 
-    /// The residue modulo p, and the noise times p.
+    /// The residue modulo p, and the noise times p with its sign.
     #[inline(always)]
-    pub(crate) fn round(&self, x0: u32, x1: u32) -> (u64, u64) {
+    pub(crate) fn round(&self, x0: u32, x1: u32) -> (u64, i64) {
         let ([q0, q1], modulus) = (self.primes, self.modulus);
         // Garner: x = x0 + q0·((x1 - x0)/q0 mod q1).
         let x0_mod = reduce_once(x0, q1.value());
@@ -185,6 +185,6 @@ impl Rounding {
         let m = m + up;
         let rest = rest.wrapping_sub(up * modulus) as i64;
         // m is between 0 and p: p itself stands for zero.
-        (m.min(m.wrapping_sub(P)), rest.unsigned_abs())
+        (m.min(m.wrapping_sub(P)), rest)
     }
 }

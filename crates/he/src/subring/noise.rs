@@ -47,6 +47,8 @@ pub(crate) struct Margins {
     pub(crate) c1_bits: u32,
     /// The most noise of an answer that decrypts: below one half.
     pub(crate) limit: f64,
+    /// The mean square of an answer's noise: that of the flood and of rounding.
+    pub(crate) square: f64,
 }
 
 impl Margins {
@@ -84,7 +86,24 @@ impl Margins {
             c0_bits: c1_bits - 6,
             c1_bits,
             limit: limit(c1_bits),
+            square: {
+                let flood =
+                    flood.terms as f64 / 3.0 * (f64::from(flood.bits).exp2() / room).powi(2);
+                let unit = P as f64 * (-f64::from(c1_bits)).exp2();
+                1.02 * (flood + (secret * unit).powi(2))
+            },
         })
+    }
+
+    /// The largest mean square of so many coefficients' noise that an honest answer has once in
+    /// `2^64`, by Bernstein's inequality: the square of a sum of three uniforms is at most nine times
+    /// its mean, and has a variance of 1.6 times the square of it. Random noise has 1/12, which is
+    /// more from a hundred coefficients on: a wrong key is seen for certain.
+    pub(crate) fn largest_mean_square(&self, coefficients: usize) -> f64 {
+        let (n, bits) = (coefficients as f64, 64.0 * std::f64::consts::LN_2);
+        let linear = 6.0 * bits;
+        let beyond = (linear + (linear * linear + 4.0 * n * 3.2 * bits).sqrt()) / (2.0 * n);
+        self.square * (1.0 + beyond)
     }
 
     /// Bytes of an answer's ciphertext of which so many coefficients of `c0` are sent.

@@ -19,6 +19,9 @@ pub(crate) struct Opener<'a> {
     rounding: Rounding,
     packed: Vec<u64>,
     phase: [Zeroizing<Vec<u32>>; 2],
+    /// Noise of the last answer, in units of `q/p`.
+    #[cfg(test)]
+    pub(crate) noise: Vec<f64>,
 }
 
 impl<'a> Opener<'a> {
@@ -32,6 +35,8 @@ impl<'a> Opener<'a> {
             rounding: Rounding::new(secret.params()),
             packed: vec![0; n],
             phase: std::array::from_fn(|_| Zeroizing::new(vec![0; n])),
+            #[cfg(test)]
+            noise: Vec::new(),
         })
     }
 
@@ -71,13 +76,18 @@ impl<'a> Opener<'a> {
         pack::unpack(first, c0_bits, 1 << c0_bits, out)?;
         self.rounding.lift(c0_bits, out);
         let mut worst = 0;
+        #[cfg(test)]
+        self.noise.clear();
         for (out, &at) in out.iter_mut().zip(sent) {
             let residue = |i: usize| {
                 let prime = params.prime(i);
                 prime.add(self.phase[i][at], prime.reduce60(*out))
             };
             let (message, rest) = self.rounding.round(residue(0), residue(1));
-            (*out, worst) = (message, worst.max(rest));
+            (*out, worst) = (message, worst.max(rest.unsigned_abs()));
+            #[cfg(test)]
+            self.noise
+                .push(rest as f64 / self.rounding.modulus() as f64);
         }
         if worst as f64 > self.margins.limit * self.rounding.modulus() as f64 {
             return Err(HeError::NoiseExhausted { index });
