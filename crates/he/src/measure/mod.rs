@@ -125,7 +125,7 @@ pub fn product(
     };
     let product = Product::new(method, relation)?;
     let (client, mut server) = pair(&product, rng)?;
-    let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 1);
+    let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 6);
     let mut room = if streamed { 0 } else { usize::MAX };
     let start = clock();
     let weights = product.prepare_within(&w, &mut room)?;
