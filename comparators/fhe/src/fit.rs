@@ -169,6 +169,10 @@ fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
     let plain = |f: &dyn Fn(&Samples) -> Chebyshev| Polynomial::Plain(seen.both().map(f));
     match seen.function {
         StopFunction::Requantise => unreachable!("no function to fit"),
+        StopFunction::CoarseMaximum
+        | StopFunction::Power
+        | StopFunction::Reciprocal
+        | StopFunction::Gate => unreachable!("the comparator has whole functions"),
         StopFunction::Softmax => Polynomial::Softmax(Softmax {
             squarings: degrees.squarings,
             heads: (seen.both()).map(|samples| softmax(shape, degrees, samples)),

@@ -183,6 +183,10 @@ impl Functions for Polynomials {
         let value = stop.input.index();
         match stop.function {
             StopFunction::Requantise => {}
+            StopFunction::CoarseMaximum
+            | StopFunction::Power
+            | StopFunction::Reciprocal
+            | StopFunction::Gate => unreachable!("the comparator has whole functions"),
             StopFunction::Softmax => {
                 let Softmax { squarings, heads } = self.softmax(value);
                 for r in 0..x.rows() {

@@ -67,6 +67,10 @@ pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]>
                     let polynomials = polynomials.plain(input.index()).each_ref();
                     into[behind(centred)] = polynomials.map(|p| one(root_gain(p), 0.0));
                 }
+                StopFunction::CoarseMaximum
+                | StopFunction::Power
+                | StopFunction::Reciprocal
+                | StopFunction::Gate => unreachable!("the comparator has whole functions"),
             },
             Op::Scores { query, output, .. } => {
                 let softmax = polynomials.softmax(output.index());

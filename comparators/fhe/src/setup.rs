@@ -35,6 +35,10 @@ impl Polynomials {
             };
             by_value[input.index()] = match function {
                 StopFunction::Requantise => None,
+                StopFunction::CoarseMaximum
+                | StopFunction::Power
+                | StopFunction::Reciprocal
+                | StopFunction::Gate => unreachable!("the comparator has whole functions"),
                 StopFunction::Activation => plain(degrees.activation),
                 StopFunction::InverseRoot => plain(degrees.root),
                 StopFunction::Tanh => plain(degrees.tanh),

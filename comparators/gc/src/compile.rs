@@ -64,7 +64,11 @@ impl Compiler<'_> {
                 bias,
                 output,
             } => self.linear(terms, *bias, *output),
-            Op::MergedScores { .. } => Err(GcError::Merged),
+            Op::MergedScores { .. }
+            | Op::Rest { .. }
+            | Op::RowSum { .. }
+            | Op::Again { .. }
+            | Op::Multiply { .. } => Err(GcError::Form(graph.form.name())),
             Op::Scores { query, key, output } => {
                 let (query, key) = (*query, *key);
                 let terms = graph.shape.head_size();

@@ -25,9 +25,10 @@ pub enum GcError {
     /// A function of the plan has no circuit.
     #[error(transparent)]
     Stop(#[from] StopError),
-    /// The plan merges queries and keys, which has no use where every product costs the same.
-    #[error("a garbled model needs a plan with separate attention, this one has merged attention")]
-    Merged,
+    /// The plan merges queries and keys or takes functions apart, which has no use where every
+    /// product costs the same.
+    #[error("a garbled model needs a plan in the separate form, this one has the {0} form")]
+    Form(&'static str),
     /// The plan asks for more than is ever run here.
     #[error("the plan has {amount} {what}, at most {limit} are garbled")]
     TooLarge {

@@ -95,5 +95,5 @@ fn layers_add_up() {
 fn merged_attention_is_refused() {
     let shape = bert_shape(1, 16, 2);
     let plan = common::merged(&Shape { vocab: 12, ..shape });
-    assert!(matches!(Count::of(&plan), Err(GcError::Merged)));
+    assert!(matches!(Count::of(&plan), Err(GcError::Form("merged"))));
 }

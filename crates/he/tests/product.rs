@@ -67,6 +67,10 @@ fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
             cols: draw(300),
         },
         Relation::ScaledRows { rows, cols: 1 },
+        Relation::Elementwise {
+            rows,
+            cols: draw(300),
+        },
     ];
     for operand in [Operand::Columns, Operand::Rows, Operand::Turned] {
         for heads in [1, 3] {

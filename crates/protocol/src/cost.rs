@@ -164,7 +164,7 @@ impl Count<'_> {
             self.exchange(exchange, part);
         }
         match program.work(index) {
-            Work::Linear(_) => {}
+            Work::Linear(_) | Work::Local(_) => {}
             Work::Product(product) => {
                 for id in product.opens() {
                     if self.opened.insert(id) {

@@ -2,7 +2,7 @@
 //!
 //! **Relation.** The server holds `x̂ = x - r` and `ŷ = y - s`, the client `r` and `s`. They want
 //! shares of `x∘y`, where `∘` is bilinear ([`Factors`]): scores, mixing, row-wise squares, rows
-//! times factors.
+//! times factors, elements times elements.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), Enc(s), unless the server has them
@@ -34,7 +34,7 @@ use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
 use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
-use primer_plan::graph::{Graph, Op, Step, ValueId};
+use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus;
@@ -60,6 +60,8 @@ enum Bilinear {
     Squares,
     /// Each row of the left times the one element of the right.
     ScaleRows,
+    /// Element by element.
+    Multiply,
 }
 
 impl Factors {
@@ -74,9 +76,14 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Embed { .. } | Op::Linear { .. } | Op::MergedScores { .. } | Op::Stop { .. } => {
-                return None;
-            }
+            Op::Multiply { left, right, .. } => (left, right, Bilinear::Multiply),
+            Op::Embed { .. }
+            | Op::Linear { .. }
+            | Op::MergedScores { .. }
+            | Op::Rest { .. }
+            | Op::RowSum { .. }
+            | Op::Again { .. }
+            | Op::Stop { .. } => return None,
         };
         Some(Self {
             left,
@@ -126,6 +133,9 @@ impl Factors {
             Bilinear::ScaleRows => Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, 0))
             }),
+            Bilinear::Multiply => Share::from_fn(x.rows(), x.cols(), |t, c| {
+                modulus::mul(x.get(t, c), y.get(t, c))
+            }),
         }
     }
 }
@@ -139,7 +149,7 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, factors: Factors) -> Res
         width,
     } = Heads::of(graph);
     let (left, right) = (Some(factors.left), Some(factors.right));
-    let cols = graph.value(factors.left).cols;
+    let Value { rows, cols, .. } = *graph.value(factors.left);
     let exchange = |relation: Relation, owners: Vec<_>| -> Result<Exchange> {
         Ok(Exchange::new(Product::new(&method, relation)?, owners))
     };
@@ -163,11 +173,15 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, factors: Factors) -> Res
             exchange(by_head(Operand::Rows, n, n, width), vec![left])?,
         ]),
         Bilinear::Squares => {
-            let relation = Relation::RowSums { rows: n, cols };
+            let relation = Relation::RowSums { rows, cols };
             Ok(vec![exchange(relation, vec![left])?])
         }
         Bilinear::ScaleRows => {
-            let relation = Relation::ScaledRows { rows: n, cols };
+            let relation = Relation::ScaledRows { rows, cols };
+            Ok(vec![exchange(relation, vec![left, right])?])
+        }
+        Bilinear::Multiply => {
+            let relation = Relation::Elementwise { rows, cols };
             Ok(vec![exchange(relation, vec![left, right])?])
         }
     }
@@ -299,8 +313,11 @@ pub(crate) fn multiplier(
         (Bilinear::Mix, _) => Blocks::new(heads, |h| v.columns(h * width, width)),
         (Bilinear::Squares, _) => return Ok(product.prepare(Weights::RowSums(u))?),
         (Bilinear::ScaleRows, _) => {
-            let v = Share::from_fn(n, product.cols(), |t, _| v.get(t, 0));
+            let v = Share::from_fn(product.rows(), product.cols(), |t, _| v.get(t, 0));
             return Ok(product.prepare(Weights::ScaledRows { u, v: &v })?);
+        }
+        (Bilinear::Multiply, _) => {
+            return Ok(product.prepare(Weights::Elementwise { u, v })?);
         }
     };
     Ok(product.prepare(Weights::Heads(&blocks.0))?)

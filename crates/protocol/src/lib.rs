@@ -29,6 +29,7 @@ mod exchange;
 mod fhgs;
 mod hgs;
 mod kinds;
+mod local;
 mod masks;
 mod program;
 pub mod scheme;

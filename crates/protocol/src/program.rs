@@ -214,7 +214,7 @@ fn settled(steps: &[Step], works: &[Compiled], segments: &[Range<usize>]) -> Vec
         if settle {
             under_way.clear();
         }
-        if !matches!(compiled.work, Work::Linear(_)) {
+        if compiled.work.speaks() {
             under_way.push(step.output());
         }
         if index > 0 {

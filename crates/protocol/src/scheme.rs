@@ -10,12 +10,14 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
+//! | `lean` | tokens-first | offline | opened | separate, and functions looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
 
 use primer_he::params::FINGERPRINT_BYTES;
 use primer_he::product::Method;
+use primer_ot::Variant;
 use primer_plan::graph::{Form, StopFunction};
 use primer_stops::Means;
 use serde::{Deserialize, Serialize};
@@ -32,11 +34,13 @@ pub enum Scheme {
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
+    /// Past the paper: functions of short indices are looked up.
+    Lean,
 }
 
 impl Scheme {
     /// All schemes.
-    pub const ALL: [Self; 4] = [Self::Base, Self::F, Self::Fp, Self::Fpc];
+    pub const ALL: [Self; 5] = [Self::Base, Self::F, Self::Fp, Self::Fpc, Self::Lean];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -45,6 +49,7 @@ impl Scheme {
             Self::F => "f",
             Self::Fp => "fp",
             Self::Fpc => "fpc",
+            Self::Lean => "lean",
         }
     }
 
@@ -58,6 +63,7 @@ impl Scheme {
             products: Products::Opened,
             requantise: Means::Transfers,
             functions: Means::Garbling,
+            transfers: Variant::IKNP,
         };
         const F: Recipe = Recipe {
             linear: Packing::FeaturesFirst,
@@ -74,6 +80,11 @@ impl Scheme {
             Self::Fp => FP,
             Self::Fpc => Recipe {
                 form: Form::Merged,
+                ..FP
+            },
+            Self::Lean => Recipe {
+                form: Form::LookedUp,
+                transfers: Variant::SOFT_4,
                 ..FP
             },
         }
@@ -107,8 +118,10 @@ pub struct Recipe {
     pub products: Products,
     /// By which means values are requantised.
     pub requantise: Means,
-    /// By which means functions are computed.
+    /// By which means functions are computed that are more than a look-up.
     pub functions: Means,
+    /// Which transfers stops stand on, in both directions.
+    pub transfers: Variant,
 }
 
 impl Recipe {
@@ -116,10 +129,13 @@ impl Recipe {
     pub const fn means(&self, function: StopFunction) -> Means {
         match function {
             StopFunction::Requantise => self.requantise,
+            StopFunction::Power | StopFunction::Gate => Means::Lookups,
             StopFunction::Softmax
             | StopFunction::Activation
             | StopFunction::InverseRoot
-            | StopFunction::Tanh => self.functions,
+            | StopFunction::Tanh
+            | StopFunction::CoarseMaximum
+            | StopFunction::Reciprocal => self.functions,
         }
     }
 

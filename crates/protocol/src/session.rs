@@ -165,9 +165,11 @@ impl ClientSession {
         }
         let keys = ClientKeys::generate(program.key_needs(), &mut rng);
         keys.publish(&mut rng, |kind, bytes| channel.send(message(kind), bytes))?;
-        let labels = CotReceiver::setup(channel, BaseOt::default(), &mut rng)?;
+        let variant = scheme.recipe().transfers;
+        let base = BaseOt::default();
+        let labels = CotReceiver::setup_as(variant, channel, base, &mut rng)?;
         let delta = Delta::random(&mut rng);
-        let transfers = CotSender::setup(channel, BaseOt::default(), delta, &mut rng)?;
+        let transfers = CotSender::setup_as(variant, channel, base, delta, &mut rng)?;
         Ok(Self {
             program,
             keys,
@@ -259,8 +261,9 @@ impl ServerSession {
             Ok::<_, ProtocolError>(bytes)
         })?;
         let delta = Delta::random(&mut rng);
-        let labels = CotSender::setup(channel, BaseOt::default(), delta, &mut rng)?;
-        let transfers = CotReceiver::setup(channel, BaseOt::default(), &mut rng)?;
+        let (variant, base) = (program.scheme().recipe().transfers, BaseOt::default());
+        let labels = CotSender::setup_as(variant, channel, base, delta, &mut rng)?;
+        let transfers = CotReceiver::setup_as(variant, channel, base, &mut rng)?;
         Ok(Self {
             program,
             keys,

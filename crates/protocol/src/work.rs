@@ -1,8 +1,9 @@
-//! What each step of a plan is to the protocols: linear, a product of two secrets, or a stop.
+//! What each step of a plan is to the protocols: linear, local, a product of two secrets, or a stop.
 
 use crate::error::{ProtocolError, Result};
 use crate::exchange::Exchange;
 use crate::hgs::{self, Linear};
+use crate::local::Local;
 use crate::scheme::{Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(crate) enum Work {
     /// Products with the server's weights.
     Linear(Linear),
+    /// A public map of shares.
+    Local(Local),
     /// A product of two secrets.
     Product(SecretProduct),
     /// An accumulator becomes a value.
@@ -43,7 +46,7 @@ impl Work {
     pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
         match self {
             Self::Product(product) => product.kept(graph, step.output()),
-            Self::Linear(_) | Self::Stop(_) => Kept::default(),
+            Self::Linear(_) | Self::Local(_) | Self::Stop(_) => Kept::default(),
         }
     }
 
@@ -51,7 +54,15 @@ impl Work {
     pub(crate) fn stop(&self) -> Option<&StopWork> {
         match self {
             Self::Stop(work) => Some(work),
-            Self::Linear(_) | Self::Product(_) => None,
+            Self::Linear(_) | Self::Local(_) | Self::Product(_) => None,
+        }
+    }
+
+    /// Whether the parties speak with each other for it, online.
+    pub(crate) fn speaks(&self) -> bool {
+        match self {
+            Self::Linear(_) | Self::Local(_) => false,
+            Self::Product(_) | Self::Stop(_) => true,
         }
     }
 }
@@ -76,7 +87,7 @@ impl<'a> Compiler<'a> {
             plan,
             recipe: scheme.recipe(),
             reveal,
-            stops: StopBuilder::default(),
+            stops: StopBuilder::over(scheme.recipe().transfers),
         }
     }
 
@@ -100,6 +111,12 @@ impl<'a> Compiler<'a> {
                 exchanges,
             });
         }
+        if let Some(local) = Local::of(plan, step) {
+            return Ok(Compiled {
+                work: Work::Local(local),
+                exchanges: Vec::new(),
+            });
+        }
         if let Some(product) = SecretProduct::of(plan, recipe, step) {
             return Ok(Compiled {
                 exchanges: product.exchanges(plan.graph(), recipe)?,
@@ -120,7 +137,7 @@ impl<'a> Compiler<'a> {
             output,
         } = plan.graph().steps[index].op
         else {
-            unreachable!("a step is linear, a product or a stop");
+            unreachable!("a step is linear, local, a product or a stop");
         };
         let shown = plan.graph().outputs.contains(&output);
         let (means, result) = match plan.function(index) {

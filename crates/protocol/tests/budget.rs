@@ -28,7 +28,12 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
                 StopFunction::Softmax => seen[id] = range(0.0, 1.0),
                 StopFunction::InverseRoot => seen[id] = range(0.1, 2.0),
                 StopFunction::Tanh => seen[id] = range(-1.0, 1.0),
-                StopFunction::Requantise | StopFunction::Activation => {}
+                StopFunction::Power | StopFunction::Reciprocal | StopFunction::Gate => {
+                    seen[id] = range(0.0, 1.0);
+                }
+                StopFunction::Requantise
+                | StopFunction::Activation
+                | StopFunction::CoarseMaximum => {}
             },
             _ => {}
         }

@@ -122,12 +122,20 @@ fn operation(step: &Step) -> &'static str {
         Op::Mix { .. } => "probability x value",
         Op::SquareSum { .. } => "sum of squares",
         Op::ScaleRows { .. } => "rows x factor",
+        Op::Rest { .. } => "score - reference",
+        Op::RowSum { .. } => "sum of a row",
+        Op::Again { .. } => "the same",
+        Op::Multiply { .. } => "element x element",
         Op::Stop { function, .. } => match function {
             StopFunction::Requantise => "requantise",
             StopFunction::Softmax => "softmax",
             StopFunction::Activation => "activation",
             StopFunction::InverseRoot => "1 / root",
             StopFunction::Tanh => "tanh",
+            StopFunction::CoarseMaximum => "coarse maximum",
+            StopFunction::Power => "power of two",
+            StopFunction::Reciprocal => "reciprocal",
+            StopFunction::Gate => "gate",
         },
     }
 }

@@ -111,16 +111,17 @@ impl Multiplier for RowFactors {
     }
 }
 
-/// `u` and `v` of scaled rows, encoded when they are used.
-pub(super) struct RowScales {
+/// `u` and `v` of scaled rows and of products of elements, encoded when they are used.
+pub(super) struct SlotFactors {
     layout: Layout,
-    chunks: Chunks,
+    /// Of the first and of the second query.
+    chunks: [Chunks; 2],
     u: Wiped,
     v: Wiped,
 }
 
-impl RowScales {
-    pub(super) fn new(layout: Layout, chunks: Chunks, u: &Matrix<u64>, v: &Matrix<u64>) -> Self {
+impl SlotFactors {
+    pub(super) fn new(layout: Layout, chunks: [Chunks; 2], [u, v]: [&Matrix<u64>; 2]) -> Self {
         Self {
             layout,
             chunks,
@@ -130,7 +131,7 @@ impl RowScales {
     }
 }
 
-impl Multiplier for RowScales {
+impl Multiplier for SlotFactors {
     fn answer(
         &self,
         server: &mut Evaluator,
@@ -139,16 +140,12 @@ impl Multiplier for RowScales {
         mut rng: &mut dyn CryptoRng,
     ) -> Result<(Vec<u8>, Counters), HeError> {
         agree("queries of the product", queries.len(), 2)?;
-        let input = |chunks, list| Ciphertexts {
+        let input = |which: usize| Ciphertexts {
             layout: &self.layout,
-            chunks,
-            list,
+            chunks: &self.chunks[which],
+            list: queries[which],
         };
-        let repeated = Chunks::even(&self.layout, 1);
-        let terms = [
-            (input(&repeated, queries[1]), &*self.u),
-            (input(&self.chunks, queries[0]), &*self.v),
-        ];
+        let terms = [(input(1), &*self.u), (input(0), &*self.v)];
         let answer = server.slotwise(&self.layout, &terms, mask, &mut rng)?;
         Ok(sent(server, answer))
     }

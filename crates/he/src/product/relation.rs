@@ -73,6 +73,13 @@ pub enum Relation {
         /// Columns of `x` and of the answer.
         cols: usize,
     },
+    /// `y[t][j]·u[t][j] + x[t][j]·v[t][j]`: two matrices of the client's, `x` and `y`.
+    Elementwise {
+        /// Rows of all matrices.
+        rows: usize,
+        /// Columns of all matrices.
+        cols: usize,
+    },
 }
 
 /// How the `X_h` of all heads lie in the client's matrix.
@@ -118,6 +125,13 @@ pub enum Weights<'a> {
         /// `v`, what the client's matrix is multiplied with.
         v: &'a Matrix<u64>,
     },
+    /// `u` and `v` of [`Relation::Elementwise`].
+    Elementwise {
+        /// `u`, what the client's second matrix is multiplied with.
+        u: &'a Matrix<u64>,
+        /// `v`, what its first one is multiplied with.
+        v: &'a Matrix<u64>,
+    },
 }
 
 impl Relation {
@@ -127,6 +141,7 @@ impl Relation {
             Self::Dense { rows, outputs, .. } => (rows, outputs),
             Self::Centred { rows, cols }
             | Self::Residual { rows, cols, .. }
+            | Self::Elementwise { rows, cols }
             | Self::ScaledRows { rows, cols } => (rows, cols),
             Self::Heads {
                 heads,
@@ -164,6 +179,7 @@ impl Relation {
             Self::ScaledRows { rows, cols } => {
                 vec![Form::Rows { rows, cols }, Form::Repeated { rows }]
             }
+            Self::Elementwise { rows, cols } => vec![Form::Rows { rows, cols }; 2],
         }
     }
 
@@ -200,6 +216,7 @@ impl Relation {
             }
             Self::Centred { cols, .. }
             | Self::RowSums { cols, .. }
+            | Self::Elementwise { cols, .. }
             | Self::ScaledRows { cols, .. } => in_range("number of columns", cols, MAX_COLS),
         }
     }
@@ -241,7 +258,8 @@ impl Relation {
                 blocks.try_for_each(|block| check_size(block, inputs, outputs))
             }
             (Self::RowSums { rows, cols }, Weights::RowSums(u)) => check_size(u, rows, cols),
-            (Self::ScaledRows { rows, cols }, Weights::ScaledRows { u, v }) => {
+            (Self::ScaledRows { rows, cols }, Weights::ScaledRows { u, v })
+            | (Self::Elementwise { rows, cols }, Weights::Elementwise { u, v }) => {
                 check_size(u, rows, cols)?;
                 check_size(v, rows, cols)
             }
@@ -279,6 +297,7 @@ impl Weights<'_> {
             Self::Heads(_) => "a product of heads",
             Self::RowSums(_) => "row sums",
             Self::ScaledRows { .. } => "scaled rows",
+            Self::Elementwise { .. } => "a product of elements",
         }
     }
 }
@@ -314,6 +333,9 @@ impl fmt::Display for Relation {
             }
             Self::RowSums { rows, cols } => write!(f, "row sums {rows}×{cols}"),
             Self::ScaledRows { rows, cols } => write!(f, "scaled rows {rows}×{cols}"),
+            Self::Elementwise { rows, cols } => {
+                write!(f, "a product of elements {rows}×{cols}")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! have the same one. Columns are cut evenly into ciphertexts; where there are heads, a head is
 //! never cut unless it is wider than a cell.
 
-use super::multipliers::{RowFactors, RowScales};
+use super::multipliers::{RowFactors, SlotFactors};
 use super::packer::{Multiplier, Packer};
 use super::query::Form;
 use super::relation::{Relation, Weights};
@@ -100,7 +100,7 @@ impl Packer for SlotPacker {
             Relation::RowSums { cols, .. } => {
                 check_row_sums(params, &layout, Chunks::even(&layout, cols).len())
             }
-            Relation::ScaledRows { .. } => check_slotwise(params, 2),
+            Relation::ScaledRows { .. } | Relation::Elementwise { .. } => check_slotwise(params, 2),
             Relation::Residual { .. } => Err(HeError::Unsupported {
                 relation: relation.to_string(),
             }),
@@ -115,7 +115,7 @@ impl Packer for SlotPacker {
             | Relation::Heads { .. }
             | Relation::Centred { .. } => layout.rotations(),
             Relation::RowSums { .. } => doublings(&layout).collect(),
-            Relation::ScaledRows { .. } => Vec::new(),
+            Relation::ScaledRows { .. } | Relation::Elementwise { .. } => Vec::new(),
         })
     }
 
@@ -175,7 +175,13 @@ impl Packer for SlotPacker {
                 });
             }
             Weights::RowSums(u) => Box::new(RowFactors::new(layout, u)),
-            Weights::ScaledRows { u, v } => Box::new(RowScales::new(layout, chunks, u, v)),
+            Weights::ScaledRows { u, v } => {
+                let repeated = Chunks::even(&layout, 1);
+                Box::new(SlotFactors::new(layout, [chunks, repeated], [u, v]))
+            }
+            Weights::Elementwise { u, v } => {
+                Box::new(SlotFactors::new(layout, [chunks.clone(), chunks], [u, v]))
+            }
         })
     }
 

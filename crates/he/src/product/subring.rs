@@ -67,7 +67,9 @@ impl SubringPacker {
                 outputs,
                 ..
             } => Plan::Heads(HeadShape::choose(params, rows, (heads, inputs, outputs))),
-            Relation::RowSums { rows, cols } | Relation::ScaledRows { rows, cols } => {
+            Relation::RowSums { rows, cols }
+            | Relation::ScaledRows { rows, cols }
+            | Relation::Elementwise { rows, cols } => {
                 Plan::Slots(SlotShape::new(params, rows, cols))
             }
         }
@@ -360,8 +362,8 @@ impl Packer for SubringPacker {
                 Product::Heads(HeadWeights::new(params, shape, blocks))
             }
             (Weights::RowSums(u), Plan::Slots(shape)) => Product::RowSums(shape, Wiped::copy(u)),
-            (Weights::ScaledRows { u, v }, Plan::Slots(shape)) => {
-                Product::ScaledRows(shape, [Wiped::copy(u), Wiped::copy(v)])
+            (Weights::ScaledRows { u, v } | Weights::Elementwise { u, v }, Plan::Slots(shape)) => {
+                Product::Slots(shape, [Wiped::copy(u), Wiped::copy(v)])
             }
             _ => unreachable!("weights were compared with the relation"),
         };
@@ -468,7 +470,8 @@ enum Product {
     Dense(DenseWeights),
     Heads(HeadWeights),
     RowSums(SlotShape, Wiped),
-    ScaledRows(SlotShape, [Wiped; 2]),
+    /// Of scaled rows and of products of elements.
+    Slots(SlotShape, [Wiped; 2]),
 }
 
 /// Weights, and what an answer made with them says about itself.
@@ -502,10 +505,10 @@ impl Multiplier for SubringWeights {
                 counted(1)?;
                 shape.row_sums(public, work, queries[0], u, mask, rng, &mut out)?
             }
-            Product::ScaledRows(shape, [u, v]) => {
+            Product::Slots(shape, [u, v]) => {
                 counted(2)?;
                 let queries = [queries[0], queries[1]];
-                shape.scaled_rows(public, work, queries, [u, v], mask, rng, &mut out)?
+                shape.products(public, work, queries, [u, v], mask, rng, &mut out)?
             }
         };
         debug_assert_eq!(out.len(), self.len);
@@ -517,7 +520,7 @@ impl Multiplier for SubringWeights {
             Product::Dense(weights) => weights.memory(),
             Product::Heads(weights) => weights.memory(),
             Product::RowSums(_, u) => 8 * u.data().len(),
-            Product::ScaledRows(_, [u, v]) => 8 * (u.data().len() + v.data().len()),
+            Product::Slots(_, [u, v]) => 8 * (u.data().len() + v.data().len()),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! * Row sums: the server adds up chunks, the client adds up the slots of a row. It may learn the sum
 //!   alone, so the masks of a row's slots are uniform but for their sum.
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
+//! * Products of elements: two matrices.
 
 use super::finish::finish;
 use super::noise::Margins;
@@ -143,25 +144,34 @@ impl SlotShape {
         })
     }
 
-    /// The server: a repeated column times `u` plus a matrix times `v`.
+    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
-    pub(crate) fn scaled_rows(
+    pub(crate) fn products(
         &self,
         public: &PublicKey,
         work: &mut Workspace,
-        [matrix, column]: [&[SeededCiphertext]; 2],
+        [matrix, other]: [&[SeededCiphertext]; 2],
         [u, v]: [&Matrix<u64>; 2],
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
         out: &mut Vec<u8>,
     ) -> Result<Counters, HeError> {
         agree("ciphertexts of the query", matrix.len(), self.count())?;
-        agree("ciphertexts of the column", column.len(), self.lanes.runs())?;
+        // A column has one ciphertext for all chunks of a run.
+        let each = if other.len() == self.count() {
+            1
+        } else {
+            self.chunks()
+        };
+        agree(
+            "ciphertexts of the factor",
+            each * other.len(),
+            self.count(),
+        )?;
         for index in 0..self.count() {
-            let repeated = &column[index / self.chunks()];
-            let terms = [(repeated, index, u), (&matrix[index], index, v)];
+            let terms = [(&other[index / each], index, u), (&matrix[index], index, v)];
             let mut slots = noise_mask(&public.params, rng);
             self.each_slot(index, |row, column, slot| {
                 slots[slot] = mask.get(row, column)
@@ -170,7 +180,7 @@ impl SlotShape {
         }
         Ok(Counters {
             products: 2 * self.count(),
-            inputs: matrix.len() + column.len(),
+            inputs: matrix.len() + other.len(),
             answers: self.count(),
             ..Counters::default()
         })

@@ -122,6 +122,7 @@ pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
             Operand::Turned => (inputs, heads * rows),
         }],
         Relation::ScaledRows { rows, cols } => vec![(rows, cols), (rows, 1)],
+        Relation::Elementwise { rows, cols } => vec![(rows, cols); 2],
         Relation::Residual {
             rows, inputs, cols, ..
         } => vec![(rows, inputs), (rows, cols)],
@@ -142,7 +143,9 @@ pub(crate) fn weight_sizes(relation: &Relation) -> Vec<(usize, usize)> {
             ..
         } => vec![(inputs, outputs); heads],
         Relation::RowSums { rows, cols } => vec![(rows, cols)],
-        Relation::ScaledRows { rows, cols } => vec![(rows, cols); 2],
+        Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
+            vec![(rows, cols); 2]
+        }
         Relation::Residual { inputs, cols, .. } => vec![(inputs, cols), (1, cols), (1, cols)],
     }
 }
@@ -162,6 +165,10 @@ pub(crate) fn weights<'a>(relation: &Relation, matrices: &'a [Matrix<u64>]) -> W
         },
         Relation::RowSums { .. } => Weights::RowSums(&matrices[0]),
         Relation::ScaledRows { .. } => Weights::ScaledRows {
+            u: &matrices[0],
+            v: &matrices[1],
+        },
+        Relation::Elementwise { .. } => Weights::Elementwise {
             u: &matrices[0],
             v: &matrices[1],
         },
@@ -212,6 +219,10 @@ pub(crate) fn schoolbook(
         Relation::RowSums { cols, .. } => sum(cols, &|i| (x[0].get(t, i), w[0].get(t, i))),
         Relation::ScaledRows { .. } => modulus::add(
             modulus::mul(x[1].get(t, 0), w[0].get(t, j)),
+            modulus::mul(x[0].get(t, j), w[1].get(t, j)),
+        ),
+        Relation::Elementwise { .. } => modulus::add(
+            modulus::mul(x[1].get(t, j), w[0].get(t, j)),
             modulus::mul(x[0].get(t, j), w[1].get(t, j)),
         ),
     }

@@ -139,7 +139,7 @@ impl<'a> OnlineClient<'a> {
     ) -> Result<()> {
         let output = self.program.step(index).output();
         let owed = match self.program.work(index) {
-            Work::Linear(_) => return Ok(()),
+            Work::Linear(_) | Work::Local(_) => return Ok(()),
             Work::Product(product) => {
                 let known = material.take_shares(index);
                 Owed::Share(product.client_listen(channel, self, output, known)?)

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::exchange::Asker;
 use crate::hgs;
+use crate::local::Party;
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::session::{ClientSession, See};
@@ -56,6 +57,13 @@ impl<'a> Preparation<'a> {
     ) -> Result<()> {
         self.exchanges(channel, steps, masks, sink, clock)?;
         let program = self.program;
+        for index in steps.clone() {
+            if let Work::Local(local) = program.work(index) {
+                let padding = masks.padding();
+                let share = local.apply(Party::Client, |id| masks.get(id), &padding);
+                masks.insert(program.step(index).output(), share);
+            }
+        }
         for streams in [false, true] {
             for index in steps.clone() {
                 let Some(work) = program.work(index).stop() else {
@@ -123,7 +131,7 @@ impl<'a> Preparation<'a> {
                     stored::write_share(sink, &known)?;
                 }
             }
-            Work::Stop(_) => unreachable!("stops have no exchanges"),
+            Work::Local(_) | Work::Stop(_) => unreachable!("only products have exchanges"),
         }
         Ok(())
     }

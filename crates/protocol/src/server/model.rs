@@ -75,7 +75,7 @@ impl ServerModel {
                     let scaling = Scaling::Dense(0);
                     this.encode(&exchanges[0], merged.weight, scaling, &mut room)?;
                 }
-                Work::Product(SecretProduct::Factors(_)) | Work::Stop(_) => {}
+                Work::Product(SecretProduct::Factors(_)) | Work::Local(_) | Work::Stop(_) => {}
             }
         }
         Ok(this)

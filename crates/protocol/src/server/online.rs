@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::hgs;
 use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
+use crate::local::Party;
 use crate::program::Program;
 use crate::scheme::Reveal;
 use crate::seeds::{Seeds, Use};
@@ -164,6 +165,11 @@ impl<'a> OnlineServer<'a> {
         let awaited = match self.program.work(index) {
             Work::Linear(linear) => {
                 let share = hgs::server_online(self, linear, (index, output));
+                self.values.insert(output, share);
+                return Ok(());
+            }
+            Work::Local(local) => {
+                let share = local.apply(Party::Server, |id| self.get(id), &self.padding);
                 self.values.insert(output, share);
                 return Ok(());
             }

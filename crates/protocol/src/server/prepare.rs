@@ -149,7 +149,7 @@ impl<'a> Preparation<'a> {
             Work::Product(product) => {
                 product.multiplier(self.model, (index, part), exchange, seeds, values)?
             }
-            Work::Stop(_) => unreachable!("stops have no exchanges"),
+            Work::Local(_) | Work::Stop(_) => unreachable!("only products have exchanges"),
         };
         (self.answerer).answer(exchange, &multiplier, &mask, self.rng)
     }

@@ -1,0 +1,104 @@
+//! Steps that each party does alone: linear maps with public coefficients, on its own share.
+//!
+//! Both parties apply the same map to their shares; constants are added by the server. Nothing is
+//! said and nothing is kept: the client's share of the result is known offline, because those of
+//! what goes in are.
+
+use crate::share::{Share, power};
+use primer_plan::graph::{Op, Step, ValueId};
+use primer_plan::plan::{Plan, Rest};
+use primer_ring::modulus;
+use std::ops::Deref;
+
+/// A map that needs nobody else.
+pub(crate) enum Local {
+    /// Scores minus what they are measured against, padded keys far below.
+    Rest {
+        scores: ValueId,
+        reference: ValueId,
+        rest: Rest,
+    },
+    /// The sum of every row, shifted.
+    RowSum { input: ValueId, shift: u32 },
+    /// The same, shifted.
+    Again { input: ValueId, shift: u32 },
+}
+
+/// Who applies a map: constants are added once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Party {
+    Client,
+    Server,
+}
+
+impl Local {
+    /// Of a step; none unless it is local.
+    pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
+        let shift = |input: ValueId, output| plan.shift(plan.scale(input).fraction(), output);
+        match step.op {
+            Op::Rest {
+                scores,
+                reference,
+                output,
+            } => Some(Self::Rest {
+                scores,
+                reference,
+                rest: plan.rest(scores, reference, output),
+            }),
+            Op::RowSum { input, output } => Some(Self::RowSum {
+                input,
+                shift: shift(input, output),
+            }),
+            Op::Again { input, output } => Some(Self::Again {
+                input,
+                shift: shift(input, output),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A party's share of the result, from its shares of the values and of the padding.
+    pub(crate) fn apply<S: Deref<Target = Share>>(
+        &self,
+        party: Party,
+        mut get: impl FnMut(ValueId) -> S,
+        padding: &Share,
+    ) -> Share {
+        match self {
+            Self::Rest {
+                scores,
+                reference,
+                rest,
+            } => {
+                let (scores, reference) = (get(*scores), get(*reference));
+                let constant = match party {
+                    Party::Client => 0,
+                    Party::Server => modulus::from_signed(rest.constant),
+                };
+                let (mask, unit) = (modulus::from_signed(rest.mask), power(rest.unit_bits));
+                let mut share = Share::from_fn(scores.rows(), scores.cols(), |r, c| {
+                    let padded = modulus::mul(mask, padding.get(0, c));
+                    let below = modulus::mul(unit, reference.get(r, c));
+                    let score = modulus::add(scores.get(r, c), constant);
+                    modulus::sub(score, modulus::add(padded, below))
+                });
+                share.shift(rest.shift);
+                share
+            }
+            Self::RowSum { input, shift } => {
+                let input = get(*input);
+                let mut share = Share::from_fn(input.rows(), 1, |r, _| {
+                    input.row(r).iter().fold(0, |sum, v| modulus::add(sum, *v))
+                });
+                share.shift(*shift);
+                share
+            }
+            Self::Again { input, shift } => {
+                let input = get(*input);
+                let mut share = input.first_rows(input.rows());
+                share.shift(*shift);
+                share
+            }
+        }
+    }
+}
