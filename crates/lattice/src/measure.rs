@@ -4,7 +4,7 @@ use crate::kernel::points::{PointSums, PointTerms, PointWeights, Points, multipl
 use crate::prime::Prime;
 use crate::simd::Simd;
 use primer_ring::gemm::{self, Layout};
-use primer_ring::measure::best;
+use primer_ring::measure::best_by;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
@@ -56,11 +56,12 @@ impl PointShape {
         (weights, data, PointSums::zeros(points, rows))
     }
 
-    /// Billions of multiply-adds a second, one thread, best of some repetitions.
-    pub fn gmac_per_s(self, repetitions: usize, rng: &mut Prg) -> f64 {
+    /// Billions of multiply-adds a second, one thread, best of some repetitions by a clock that
+    /// counts seconds: of the wall, or of the processor on a busy machine.
+    pub fn gmac_per_s(self, clock: &impl Fn() -> f64, repetitions: usize, rng: &mut Prg) -> f64 {
         let (weights, terms, mut sums) = self.random(rng);
         let simd = Simd::detect();
-        let seconds = best(repetitions, || {
+        let seconds = best_by(clock, repetitions, || {
             multiply(simd, &weights, &terms, &mut sums, false);
         });
         self.multiply_adds() as f64 / seconds / 1e9
@@ -68,7 +69,7 @@ impl PointShape {
 
     /// The same of double-precision `gemm` on matrices of the same shape, one for each point: what
     /// the sums would cost if no number had to be exact.
-    pub fn double_gmac_per_s(self, repetitions: usize) -> f64 {
+    pub fn double_gmac_per_s(self, clock: &impl Fn() -> f64, repetitions: usize) -> f64 {
         let Self {
             points,
             rows,
@@ -78,7 +79,7 @@ impl PointShape {
         let weights = vec![1.5; count * rows * terms];
         let data = vec![2.5; count * terms * columns];
         let mut out = vec![0.0; count * rows * columns];
-        let seconds = best(repetitions, || {
+        let seconds = best_by(clock, repetitions, || {
             for f in 0..count {
                 gemm::f64(
                     &weights[f * rows * terms..][..rows * terms],

@@ -72,10 +72,11 @@ fn terms_without_rotations(slots: &[u64], rng: &mut Prg) {
             ))
         },
     );
+    let clock = primer_ring::measure::wall(Instant::now());
     let (mut ours, mut doubles) = (0f64, 0f64);
     for _ in 0..10 {
-        ours = ours.max(shape.gmac_per_s(20, rng));
-        doubles = doubles.max(shape.double_gmac_per_s(20));
+        ours = ours.max(shape.gmac_per_s(&clock, 20, rng));
+        doubles = doubles.max(shape.double_gmac_per_s(&clock, 20));
     }
     println!(
         "matrix products at points, double-precision gemm: ours {ours:.1}, theirs {doubles:.1} \

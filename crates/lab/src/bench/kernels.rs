@@ -6,10 +6,10 @@ use primer_model::fold::FloatWeights;
 use primer_model::measure::float_speed;
 use primer_model::synthetic;
 use primer_ot::Variant;
-use primer_ring::measure::clear_gmac_per_s;
+use primer_ring::measure::{clear_gmac_per_s, wall};
 use primer_ring::prg::Prg;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a figure is called, and what it is.
 pub const FIGURES: [(&str, &str); 21] = [
@@ -76,7 +76,7 @@ pub fn measure() -> Result<Value> {
     eprintln!("primer: measuring the homomorphic layer");
     let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
     let mut rng = Prg::from_os();
-    let lean = PointShape::dense().gmac_per_s(100, &mut rng);
+    let lean = PointShape::dense().gmac_per_s(&wall(Instant::now()), 100, &mut rng);
     let clear = clear_gmac_per_s((30, 768, 768), 100, &mut rng);
     eprintln!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
