@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     whole.extend_from_slice(blake3::hash(bytes).as_bytes());
     if let Ok(model) = IntModel::from_bytes(&whole) {
         let plan = model.plan(1);
-        assert!(plan.is_ok_and(|p| p.graph().attention == model.scales().attention));
+        assert!(plan.is_ok_and(|p| p.graph().form == model.scales().form));
         let again = IntModel::from_bytes(&model.to_bytes());
         assert!(again.is_ok_and(|m| m.weights() == model.weights()));
     }

@@ -8,7 +8,7 @@ use common::{check, classifier, input, model, tiny};
 use primer_comparator_gc::{Count, GcError, SMALL_TOKENS, small_shape};
 use primer_model::synthetic::bert_shape;
 use primer_plan::function::Activation;
-use primer_plan::graph::{Attention, PaperStep};
+use primer_plan::graph::{Form, PaperStep};
 use primer_plan::shape::{Head, Shape};
 
 #[test]
@@ -74,7 +74,7 @@ fn layers_add_up() {
     let of = |layers| {
         let shape = Shape { layers, ..tiny() };
         let mut scales = model(&shape).scales().clone();
-        scales.attention = Attention::Separate;
+        scales.form = Form::Separate;
         let plan = primer_plan::plan::Plan::new(&shape, 2, scales).unwrap();
         Count::of(&plan).unwrap()
     };

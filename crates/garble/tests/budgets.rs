@@ -3,7 +3,9 @@
 use primer_garble::circuit::{Circuit, LANES};
 use primer_garble::measure::measure;
 use primer_garble::stop::StopCircuit;
-use primer_plan::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
+use primer_plan::function::{
+    Activation, CoarseMaximum, Function, Gelu, InverseRoot, Reciprocal, Softmax, Tanh,
+};
 use std::time::Duration;
 
 fn stop(function: Function, row: usize) -> StopCircuit {
@@ -36,6 +38,10 @@ fn counts_of_the_page() {
         298
     );
     assert_eq!(gates(Function::Tanh(Tanh::new(16, 10)), 1), 208);
+    assert_eq!(gates(coarse(6, 2), 30), 798);
+    assert_eq!(gates(coarse(7, 2), 30), 946);
+    let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
+    assert_eq!([16, 20, 22].map(reciprocal), [0, 0, 251]);
     assert_eq!(
         StopCircuit::argmax(16, 2)
             .unwrap()
@@ -74,6 +80,37 @@ fn softmax_stays_within_its_budget() {
             );
             if n == 30 {
                 assert!(count <= 280 * n);
+            }
+        }
+    }
+}
+
+fn coarse(ring_bits: u32, near_bits: u32) -> Function {
+    Function::CoarseMaximum(CoarseMaximum {
+        ring_bits,
+        fraction: -2,
+        near_bits,
+        far: (1 << near_bits) + 1,
+        mask: 0,
+        offset: 0,
+    })
+}
+
+/// What is left of softmax where powers are looked up: the maximum of a row with its distances, and
+/// the reciprocal of its sum.
+#[test]
+fn a_score_takes_at_most_forty_gates() {
+    let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
+    for m in [6, 7] {
+        for near in [2, 3] {
+            for n in [30, 32, 64, 128, 512] {
+                let maximum = gates(coarse(m, near), n);
+                // No comparison for the first score.
+                assert_eq!(maximum, (5 * m as usize - 3) * n - 2 * m as usize);
+                for ring in [16, 20, 22] {
+                    let all = maximum + reciprocal(ring);
+                    assert!(all <= 40 * n, "{all} gates for {n} scores of {m} bits");
+                }
             }
         }
     }

@@ -6,7 +6,8 @@ use common::{clear, words};
 use primer_garble::clear::CLEAR_LANES;
 use primer_garble::stop::{StopCircuit, StopError};
 use primer_plan::function::{
-    Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
+    Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
+    Softmax, SoftmaxScratch, Tanh,
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -74,6 +75,77 @@ fn tanh_on_whole_rings() {
             whole_ring(m),
         );
     }
+}
+
+#[test]
+fn reciprocal_on_whole_rings() {
+    for (m, scale) in [
+        (4, 1.0),
+        (8, 3.0),
+        (9, 1.0),
+        (13, 0.3),
+        (16, 1.0),
+        (17, 1000.0),
+    ] {
+        let reciprocal = Reciprocal::new(m, scale);
+        let function = Function::Reciprocal(reciprocal.clone());
+        elementwise(&function, |x| reciprocal.apply(x), whole_ring(m));
+    }
+    let reciprocal = Reciprocal::new(22, 1.0);
+    let mut prg = Prg::new(&[7; 16]);
+    let draw = |_| (prg.next_u64() as i64) >> 42 >> (prg.next_u32() % 22);
+    let values: Vec<i64> = (0..20_000).map(draw).collect();
+    let function = Function::Reciprocal(reciprocal.clone());
+    elementwise(&function, |x| reciprocal.apply(x), values.into_iter());
+}
+
+/// All pairs of a small ring, and random rows of the ones in use, with far and padded scores.
+#[test]
+fn coarse_maximum_of_rows() {
+    let check = |coarse: &CoarseMaximum, rows: &[Vec<i64>]| {
+        let stop = StopCircuit::new(&Function::CoarseMaximum(coarse.clone()), rows[0].len());
+        let stop = stop.unwrap();
+        let mut prg = Prg::new(&[6; 16]);
+        for chunk in rows.chunks(CLEAR_LANES) {
+            let result = clear(&stop, chunk, &mut prg);
+            for (l, row) in chunk.iter().enumerate() {
+                let mut want = vec![0; row.len()];
+                coarse.apply(row, &mut want);
+                let got = result
+                    .outputs
+                    .iter()
+                    .map(|lane| modulus::to_signed(lane[l]));
+                assert_eq!(got.collect::<Vec<_>>(), want, "{coarse:?} of {row:?}");
+            }
+        }
+    };
+    let coarse = |ring_bits, near_bits, far| CoarseMaximum {
+        ring_bits,
+        fraction: -2,
+        near_bits,
+        far,
+        mask: 0,
+        offset: 0,
+    };
+    let pairs = whole_ring(4).flat_map(|a| whole_ring(4).map(move |b| vec![a, b]));
+    let pairs: Vec<_> = pairs.collect();
+    for (near, far) in [(1, 2), (1, 5), (2, 4), (2, 8), (3, 8)] {
+        check(&coarse(4, near, far), &pairs);
+    }
+    let mut prg = Prg::new(&[8; 16]);
+    for (m, near, far) in [(6, 2, 5), (7, 2, 5), (7, 3, 9), (8, 3, 8)] {
+        for n in [1, 2, 30, 128] {
+            check(&coarse(m, near, far), &random_rows(m, n, 128, &mut prg));
+        }
+    }
+}
+
+#[test]
+fn functions_without_a_circuit_are_refused_by_name() {
+    let table = LookupTable::tabulate((8, 3), (18, 10), f64::tanh);
+    let lookup = Function::Lookup(Lookup::new((8, 3), [0; 2], vec![table]).unwrap());
+    let error = StopCircuit::new(&lookup, 1).unwrap_err();
+    assert_eq!(error, StopError::NoCircuit("look-up"));
 }
 
 #[test]

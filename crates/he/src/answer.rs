@@ -21,7 +21,7 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{ANSWER_LIMBS, FLOOD_LIMBS, Params};
 use primer_lattice::poly::{Coefficients, Poly, Values};
-use primer_lattice::sample;
+use primer_lattice::sample::{self, Flood};
 use primer_ring::modulus::P;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -52,7 +52,8 @@ pub(crate) fn finish(
     public.add_zero(&mut c0, &mut c1, rng);
     params.add_plaintext(limbs, mask, c0.data_mut());
     let primes: Vec<_> = (0..limbs).map(|i| params.prime(i)).collect();
-    sample::add_flood(&primes, rng, params.degree(), c0.data_mut());
+    let count = params.degree();
+    sample::add_flood(Flood::SLOTS, &primes, rng, count, c0.data_mut());
     c0.drop_to(params.basis(), ANSWER_LIMBS);
     c1.drop_to(params.basis(), ANSWER_LIMBS);
     Answer { halves: [c0, c1] }

@@ -1,4 +1,4 @@
-//! Centred products: a diagonal matrix less one of rank one, as on the residual path of LayerNorm.
+//! Centred products: a diagonal matrix minus one of rank one, as on the residual path of LayerNorm.
 //!
 //! `g_j·x[t][j] - Σ_i h_i·x[t][i]`. The centring term is the same for every output feature, so it
 //! is a matrix product with the outputs of one chunk only, added to all; the diagonal is a product

@@ -8,6 +8,7 @@ use crate::error::{HeError, agree};
 use crate::keys::{self, SecretKey};
 use crate::params::{ANSWER_LIMBS, Params};
 use primer_lattice::poly::{Coefficients, Poly, Values};
+use primer_lattice::prime::{Prime, Shoup, reduce_once};
 use primer_ring::modulus::P;
 use primer_ring::prg::{Prg, Seed};
 use rand_core::CryptoRng;
@@ -110,10 +111,6 @@ impl Ciphertext {
 }
 
 /// Decrypts two limbs; gives the coefficients and the largest noise times p.
-///
-/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. The quotient by a reciprocal is
-/// right or one too small, and the exact remainder settles it; what is left of it is the noise
-/// times p.
 pub(crate) fn decrypt(
     secret: &SecretKey,
     ct: &[Poly<Coefficients>; 2],
@@ -124,27 +121,70 @@ pub(crate) fn decrypt(
     phase.mul_assign(params.basis(), secret.values());
     let mut phase = phase.into_coefficients(params.basis());
     phase.add_assign(params.basis(), &ct[0]);
-    let (q0, q1) = (params.prime(0), params.prime(1));
-    let modulus = u64::from(q0.value()) * u64::from(q1.value());
-    let reciprocal = ((u128::from(P) << 64) / u128::from(modulus)) as u64;
-    let inverse = params.basis().inverse(0, 1);
+    let rounding = Rounding::new(params);
     let mut worst = 0;
     let mut plain = Zeroizing::new(vec![0; n]);
     for ((out, &x0), &x1) in plain.iter_mut().zip(phase.limb(0)).zip(phase.limb(1)) {
+        let (message, rest) = rounding.round(x0, x1);
+        (*out, worst) = (message, worst.max(rest.unsigned_abs()));
+    }
+    phase.wipe();
+    (plain, worst)
+}
+
+/// The last step of a decryption: from the first two primes, whose product is `q` here, to p.
+///
+/// `x = c0 + c1·s` is a 60-bit number, and `m` is `p·x/q` rounded. The quotient by a reciprocal is
+/// right or one too small, and the exact remainder settles it; what is left of it is the noise
+/// times p.
+pub(crate) struct Rounding {
+    primes: [Prime; 2],
+    modulus: u64,
+    /// `⌊2^64·p/q⌋`.
+    reciprocal: u64,
+    /// The first prime inverted modulo the second.
+    inverse: Shoup,
+}
+
+impl Rounding {
+    pub(crate) fn new(params: &Params) -> Self {
+        let primes = [params.prime(0), params.prime(1)];
+        let modulus = u64::from(primes[0].value()) * u64::from(primes[1].value());
+        Self {
+            primes,
+            modulus,
+            reciprocal: ((u128::from(P) << 64) / u128::from(modulus)) as u64,
+            inverse: params.basis().inverse(0, 1),
+        }
+    }
+
+    /// The product of both primes.
+    pub(crate) fn modulus(&self) -> u64 {
+        self.modulus
+    }
+
+    /// Numbers modulo `2^bits` as the same fractions of `q`, rounded down.
+    pub(crate) fn lift(&self, bits: u32, numbers: &mut [u64]) {
+        for x in numbers {
+            *x = ((u128::from(*x) * u128::from(self.modulus)) >> bits) as u64;
+        }
+    }
+
+    /// The residue modulo p, and the noise times p with its sign.
+    #[inline(always)]
+    pub(crate) fn round(&self, x0: u32, x1: u32) -> (u64, i64) {
+        let ([q0, q1], modulus) = (self.primes, self.modulus);
         // Garner: x = x0 + q0·((x1 - x0)/q0 mod q1).
-        let x0_mod = primer_lattice::prime::reduce_once(x0, q1.value());
-        let step = q1.mul_shoup(q1.sub(x1, x0_mod), inverse);
+        let x0_mod = reduce_once(x0, q1.value());
+        let step = q1.mul_shoup(q1.sub(x1, x0_mod), self.inverse);
         let x = u64::from(x0) + u64::from(q0.value()) * u64::from(step);
-        let m = ((u128::from(x) * u128::from(reciprocal)) >> 64) as u64;
+        let m = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         // Between 0 and 2q, which is below 2^61.
         let rest = P.wrapping_mul(x).wrapping_sub(m.wrapping_mul(modulus));
         let up = u64::from(rest > modulus / 2) + u64::from(rest > modulus + modulus / 2);
         let m = m + up;
         let rest = rest.wrapping_sub(up * modulus) as i64;
         // m is between 0 and p: p itself stands for zero.
-        *out = m.min(m.wrapping_sub(P));
-        worst = worst.max(rest.unsigned_abs());
+        (m.min(m.wrapping_sub(P)), rest)
     }
-    phase.wipe();
-    (plain, worst)
 }

@@ -20,6 +20,7 @@
 //! * `slots`: vectors modulo p as plaintexts. `keys`, `ciphertext`, `switch`: the scheme.
 //! * `packing`: matrices in slots, features-first and tokens-first. `evaluate`, `slotwise`,
 //!   `centred`: products.
+//! * `subring`: products without rotations, on parameters without a key-switching prime.
 //! * `answer`: fresh zero, mask and flooding, on every answer. `noise`, `budget`: bounds, and how
 //!   much of them is used. `wire`: bytes. `counters`: what a product took.
 //!
@@ -48,6 +49,7 @@ pub mod params;
 pub mod product;
 mod slots;
 mod slotwise;
+mod subring;
 mod switch;
 #[cfg(test)]
 mod tests;

@@ -64,7 +64,7 @@ pub(crate) fn answer(params: &Params, noise: f64) -> f64 {
     flooded * (-bits).exp2() + rounding(params) * (1.0 + 2f64.powi(-28))
 }
 
-/// Largest noise that decrypts at a modulus: `q/2p`, less a unit.
+/// Largest noise that decrypts at a modulus: `q/2p` minus a unit.
 pub(crate) fn capacity(params: &Params, limbs: usize) -> f64 {
     (params.modulus_bits(limbs) - 1.0).exp2() / P as f64 - 1.0
 }

@@ -26,6 +26,7 @@ use primer_lattice::ntt::Ntt;
 use primer_lattice::prime::{Prime, Shoup};
 use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
+use rand_core::CryptoRng;
 use std::sync::{Arc, LazyLock};
 use zeroize::Zeroizing;
 
@@ -44,9 +45,10 @@ pub const FINGERPRINT_BYTES: usize = 16;
 
 /// A parameter set with its tables.
 pub struct Params {
-    /// Data primes, then the key-switching prime.
+    /// Data primes, then the key-switching prime, if there is one.
     basis: Basis,
     data: usize,
+    rotating: bool,
     slots: Slots,
     fingerprint: [u8; FINGERPRINT_BYTES],
     /// `-p^-1` modulo each prime.
@@ -70,11 +72,24 @@ impl Params {
         Self::with_simd(degree, data, Simd::detect())
     }
 
+    /// A set for products without rotations: there is no key-switching prime, and the data primes
+    /// alone are held against the security table.
+    ///
+    /// # Errors
+    /// As [`Params::new`].
+    pub fn without_rotations(degree: usize, data: usize) -> Result<Arc<Self>, HeError> {
+        Self::build(degree, data, false, Simd::detect())
+    }
+
     /// The same on a chosen instruction set: tests compare them.
     ///
     /// # Errors
     /// As [`Params::new`].
     pub(crate) fn with_simd(degree: usize, data: usize, simd: Simd) -> Result<Arc<Self>, HeError> {
+        Self::build(degree, data, true, simd)
+    }
+
+    fn build(degree: usize, data: usize, rotating: bool, simd: Simd) -> Result<Arc<Self>, HeError> {
         let limit = SECURITY_TABLE
             .iter()
             .find(|entry| entry.0 == degree)
@@ -87,8 +102,9 @@ impl Params {
                 max: MAX_DATA_PRIMES,
             });
         }
-        let basis = Basis::new(Prime::largest(data + 1), degree, simd);
-        let (primes, bits) = (basis.primes(), basis.modulus_bits(data + 1));
+        let all = data + usize::from(rotating);
+        let basis = Basis::new(Prime::largest(all), degree, simd);
+        let (primes, bits) = (basis.primes(), basis.modulus_bits(all));
         if bits > f64::from(limit) {
             return Err(HeError::Insecure {
                 degree,
@@ -100,7 +116,11 @@ impl Params {
             .iter()
             .map(|q| q.shoup(q.neg(q.invert(q.reduce(P)))))
             .collect();
-        let mut hash = blake3::Hasher::new_derive_key("primer homomorphic parameters 1");
+        let mut hash = blake3::Hasher::new_derive_key(if rotating {
+            "primer homomorphic parameters 1"
+        } else {
+            "primer homomorphic parameters without rotations 1"
+        });
         hash.update(&(degree as u64).to_le_bytes());
         hash.update(&P.to_le_bytes());
         for q in primes {
@@ -110,6 +130,7 @@ impl Params {
         fingerprint.copy_from_slice(&hash.finalize().as_bytes()[..FINGERPRINT_BYTES]);
         Ok(Arc::new(Self {
             data,
+            rotating,
             slots: Slots::new(degree),
             fingerprint,
             plain_inverse,
@@ -132,14 +153,23 @@ impl Params {
         self.data
     }
 
-    /// Limbs with the key-switching prime, which is the last.
-    pub fn all_primes(&self) -> usize {
-        self.data + 1
+    /// Whether there is a key-switching prime.
+    pub fn rotates(&self) -> bool {
+        self.rotating
     }
 
-    /// Limbs at which answers are flooded.
+    /// Limbs with the key-switching prime, which is the last.
+    pub fn all_primes(&self) -> usize {
+        self.data + usize::from(self.rotating)
+    }
+
+    /// Limbs at which answers are flooded: all of them, unless a product has to be divided first.
     pub fn flood_limbs(&self) -> usize {
-        FLOOD_LIMBS.min(self.data)
+        if self.rotating {
+            FLOOD_LIMBS.min(self.data)
+        } else {
+            self.data
+        }
     }
 
     /// The primes with their transforms: what polynomials are over.
@@ -177,22 +207,53 @@ impl Params {
         self.basis.modulus_bits(limbs)
     }
 
-    /// Adds `round(q·m/p)` to limbs of coefficients, `q` being the product of the first `limbs`
-    /// primes: a plaintext scaled to a ciphertext.
+    /// Adds `round(q·m/p)` to limbs of as many coefficients as there are, `q` being the product of
+    /// the first `limbs` primes: a plaintext scaled to a ciphertext.
     ///
     /// With `r` the residue of `q·m` modulo p of least absolute value, `q·m/p` rounds to
     /// `(q·m - r)/p`, which is `-r/p` modulo each prime. Rounding the scaled plaintext, rather
     /// than scaling by a rounded factor, keeps wrap-around modulo p free of noise.
     pub(crate) fn add_plaintext(&self, limbs: usize, plain: &[u64], out: &mut [u32]) {
-        let q_mod_p = self.basis.primes()[..limbs]
-            .iter()
-            .fold(1, |acc, q| modulus::mul(acc, q.value().into()));
-        let rest: Zeroizing<Vec<i64>> = plain
-            .iter()
-            .map(|&m| modulus::to_signed(modulus::mul(q_mod_p, m)))
-            .collect::<Vec<_>>()
-            .into();
-        for (i, out) in out.chunks_exact_mut(self.degree()).take(limbs).enumerate() {
+        let q = self.modulus_mod_p(limbs);
+        self.add_scaled(limbs, plain, out, |m| {
+            modulus::to_signed(modulus::mul(q, m))
+        });
+    }
+
+    /// The same, rounded up or down at random: up with the probability that makes the mean of the
+    /// rounding zero, whatever the plaintext is.
+    pub(crate) fn add_dithered(
+        &self,
+        limbs: usize,
+        plain: &[u64],
+        rng: &mut impl CryptoRng,
+        out: &mut [u32],
+    ) {
+        let q = self.modulus_mod_p(limbs);
+        self.add_scaled(limbs, plain, out, |m| {
+            let rest = modulus::mul(q, m);
+            let coin = ((u128::from(rng.next_u64()) * u128::from(P)) >> 64) as u64;
+            // All ones if the coin, uniform below p, is below the rest.
+            let up = (coin.wrapping_sub(rest) as i64) >> 63;
+            rest as i64 - (P as i64 & up)
+        });
+    }
+
+    fn modulus_mod_p(&self, limbs: usize) -> u64 {
+        let primes = self.basis.primes()[..limbs].iter();
+        primes.fold(1, |acc, q| modulus::mul(acc, q.value().into()))
+    }
+
+    /// Adds `(q·m - r)/p` for each `m`, given what to take as `r`, which is `q·m` modulo p.
+    fn add_scaled(
+        &self,
+        limbs: usize,
+        plain: &[u64],
+        out: &mut [u32],
+        rest: impl FnMut(u64) -> i64,
+    ) {
+        let rest: Zeroizing<Vec<i64>> = plain.iter().copied().map(rest).collect::<Vec<_>>().into();
+        for (i, out) in out.chunks_exact_mut(plain.len()).take(limbs).enumerate() {
             let factor = self.plain_inverse[i];
             elementwise::add_lift(self.simd(), self.prime(i), out, &rest, factor);
         }

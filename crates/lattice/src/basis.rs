@@ -79,6 +79,30 @@ impl Basis {
         primes.map(|p| f64::from(p.value()).log2()).sum()
     }
 
+    /// `x/q` modulo 1 in units of `2^-64`, for `x` given by limbs of `fractions.len()` coefficients
+    /// each: which point of the circle a residue is, whatever the modulus. Up to three units for
+    /// each prime too small.
+    ///
+    /// By the Chinese remainder theorem `x/q` is the sum of `(x_i·(q/q_i)^-1 mod q_i)/q_i`, up to an
+    /// integer.
+    ///
+    /// # Panics
+    /// If there are more limbs than primes.
+    pub fn fractions(&self, limbs: &[u32], fractions: &mut [u64]) {
+        let count = limbs.len() / fractions.len();
+        assert!(count <= self.primes.len() && limbs.len() == count * fractions.len());
+        fractions.fill(0);
+        for (i, limb) in limbs.chunks_exact(fractions.len()).enumerate() {
+            let prime = self.primes[i];
+            let others = (0..count).filter(|&j| j != i);
+            let factor = others.fold(1, |f, j| prime.mul(f, self.inverses[j][i].value));
+            let reciprocal = (1u128 << 93) / u128::from(prime.value());
+            let halves = [reciprocal as u32, (reciprocal >> 32) as u32];
+            let factor = prime.shoup(factor);
+            elementwise::add_fraction(self.simd, prime, fractions, limb, factor, halves);
+        }
+    }
+
     /// `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the limb
     /// `rest` modulo the next prime, which is overwritten.
     pub fn divide_by_last(&self, keep: &mut [u32], rest: &mut [u32]) {
@@ -95,6 +119,36 @@ impl Basis {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fractions_are_quotients_by_the_modulus() {
+        let n = 64;
+        for simd in Simd::available() {
+            let basis = Basis::new(Prime::largest(4), n, simd);
+            let q: Vec<u128> = basis.primes().iter().map(|p| p.value().into()).collect();
+            let whole: u128 = q.iter().product();
+            let number = |i: usize| match i {
+                0 => 0,
+                1 => whole - 1,
+                _ => (i as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834) % whole,
+            };
+            let limbs = q
+                .iter()
+                .flat_map(|q| (0..n).map(move |i| (number(i) % q) as u32));
+            let limbs: Vec<u32> = limbs.collect();
+            let mut got = vec![7; n];
+            basis.fractions(&limbs, &mut got);
+            for (i, &got) in got.iter().enumerate() {
+                // 56 bits at a time: the modulus has 120.
+                let (high, rest) = ((number(i) << 8) / whole, (number(i) << 8) % whole);
+                let low = (rest as f64 / whole as f64 * 56f64.exp2()) as u128;
+                let want = ((high << 56) + low) as u64;
+                let short = want.wrapping_sub(got) as i64;
+                // The reference is rounded to 53 bits itself.
+                assert!((-16..=28).contains(&short), "{simd:?} {i}: {short}");
+            }
+        }
+    }
 
     #[test]
     fn division_rounds_to_the_nearest_integer() {

@@ -10,13 +10,36 @@ use zeroize::Zeroizing;
 
 /// Bound of an error coefficient: a centred binomial of 42 coins, standard deviation 3.24.
 pub const ERROR_BOUND: u32 = 21;
-/// Flooding noise lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
+/// Flooding noise of slot packings lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
 pub const FLOOD_BITS: u32 = 77;
-/// Uniform integers whose sum is one coefficient of flooding noise. A sum of several has a smooth
-/// density, so that the distances of many coefficients add like lengths and not like numbers.
+/// Uniform integers whose sum is one coefficient of it.
 pub const FLOOD_TERMS: usize = 8;
 /// Each of them is uniform in `[-2^FLOOD_TERM_BITS, 2^FLOOD_TERM_BITS)`.
 pub const FLOOD_TERM_BITS: u32 = FLOOD_BITS - FLOOD_TERMS.trailing_zeros();
+
+/// A distribution of flooding noise: the sum of some uniform integers. A sum of several has a
+/// smooth density, so that the distances of many coefficients add like lengths and not like
+/// numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flood {
+    /// How many integers.
+    pub terms: usize,
+    /// Each is uniform in `[-2^bits, 2^bits)`; from 64 to 120 bits.
+    pub bits: u32,
+}
+
+impl Flood {
+    /// What slot packings flood with.
+    pub const SLOTS: Self = Self {
+        terms: FLOOD_TERMS,
+        bits: FLOOD_TERM_BITS,
+    };
+
+    /// No coefficient is larger than this.
+    pub fn bound(self) -> f64 {
+        self.terms as f64 * f64::from(self.bits).exp2()
+    }
+}
 
 /// Words drawn at once.
 const WORDS: usize = 512;
@@ -72,26 +95,36 @@ pub fn error(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     out
 }
 
-/// Adds flooding noise to limbs of coefficients: for each, the sum of [`FLOOD_TERMS`] uniform
-/// integers, less its centre.
-pub fn add_flood(primes: &[Prime], rng: &mut impl CryptoRng, degree: usize, limbs: &mut [u32]) {
-    assert_eq!(limbs.len(), degree * primes.len());
+/// Adds flooding noise to limbs of `count` coefficients each.
+///
+/// # Panics
+/// If the limbs have another length, or the sums would not fit 128 bits.
+pub fn add_flood(
+    flood: Flood,
+    primes: &[Prime],
+    rng: &mut impl CryptoRng,
+    count: usize,
+    limbs: &mut [u32],
+) {
+    let Flood { terms, bits } = flood;
+    assert_eq!(limbs.len(), count * primes.len());
+    assert!((64..=120).contains(&bits) && (1..=64).contains(&terms));
     const LIMB: u128 = (1 << 30) - 1;
     // Of each pair of words, the first gives 64 bits and the second what is missing.
-    const TOP: u64 = (1 << (FLOOD_TERM_BITS + 1 - 64)) - 1;
-    let mut sums = Zeroizing::new(vec![0u128; degree]);
-    each_word(rng, 2 * FLOOD_TERMS * degree, |i, x| {
-        let (mask, shift) = if i % 2 == 0 { (u64::MAX, 0) } else { (TOP, 64) };
-        sums[i / (2 * FLOOD_TERMS)] += u128::from(x & mask) << shift;
+    let top = (1u64 << (bits + 1 - 64)) - 1;
+    let mut sums = Zeroizing::new(vec![0u128; count]);
+    each_word(rng, 2 * terms * count, |i, x| {
+        let (mask, shift) = if i % 2 == 0 { (u64::MAX, 0) } else { (top, 64) };
+        sums[i / (2 * terms)] += u128::from(x & mask) << shift;
     });
-    for (prime, limb) in primes.iter().zip(limbs.chunks_exact_mut(degree)) {
+    for (prime, limb) in primes.iter().zip(limbs.chunks_exact_mut(count)) {
         let unit = u64::from(prime.reduce60(1 << 30));
         let unit2 = u64::from(prime.mul(unit as u32, unit as u32));
-        let centre = prime.mul(prime.reduce60(1 << (FLOOD_BITS - 30)), unit as u32);
+        let centre = prime.mul(prime.pow(2, bits.into()), prime.reduce(terms as u64));
         for (x, &sum) in limb.iter_mut().zip(sums.iter()) {
             let (low, middle) = ((sum & LIMB) as u64, ((sum >> 30) & LIMB) as u64);
-            let high = (sum >> 60) as u64;
-            // Below 2^30 + 2^60 + 2^48.
+            let high = u64::from(prime.reduce((sum >> 60) as u64));
+            // Below 2^30 + 2^60 + 2^60.
             let value = prime.reduce(low + middle * unit + high * unit2);
             *x = prime.add(*x, prime.sub(value, centre));
         }
@@ -141,7 +174,13 @@ mod tests {
         let total = q[0] * q[1] * q[2];
         let n = 4000;
         let mut limbs = vec![0; 3 * n];
-        add_flood(&primes, &mut Prg::new(&[6; 16]), n, &mut limbs);
+        add_flood(
+            Flood::SLOTS,
+            &primes,
+            &mut Prg::new(&[6; 16]),
+            n,
+            &mut limbs,
+        );
         let (mut mean, mut square) = (0.0, 0.0);
         let unit = f64::from(FLOOD_TERM_BITS).exp2();
         for j in 0..n {

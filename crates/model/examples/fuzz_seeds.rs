@@ -7,7 +7,7 @@
 use primer_model::quantise::IntModel;
 use primer_plan::assign::{Observation, WeightRange, assign};
 use primer_plan::function::Activation;
-use primer_plan::graph::{Attention, Graph};
+use primer_plan::graph::{Form, Graph};
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use std::path::Path;
@@ -22,21 +22,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "classify",
             Activation::GeluErf,
             Head::Classify { labels },
-            Attention::Separate,
+            Form::Separate,
         ),
-        ("span", Activation::Relu, Head::Span, Attention::Merged),
+        ("span", Activation::Relu, Head::Span, Form::Merged),
         (
             "encoder",
             Activation::GeluTanh,
             Head::Encoder { pooled: true },
-            Attention::Separate,
+            Form::Separate,
         ),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for part in ["config", "plan", "prepared"] {
         std::fs::create_dir_all(corpus.join(part))?;
     }
-    for (name, activation, head, attention) in models {
+    for (name, activation, head, form) in models {
         let architecture = match head {
             Head::Classify { .. } => "BertForSequenceClassification",
             Head::Span => "BertForQuestionAnswering",
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             epsilon: 1e-12,
             head,
         };
-        let graph = Graph::with_attention(&shape, attention, 1);
+        let graph = Graph::with_form(&shape, form, 1);
         let mut seen = Observation::EMPTY;
         seen.record([0.5, 4.0]);
         let range = WeightRange {
@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(corpus.join("plan").join(name), plan.encode())?;
         let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
         let weights = primer_model::fold::FloatWeights::fold(&shape, &checkpoint);
-        let weights = weights.with_attention(attention);
+        let weights = weights.with_form(form);
         let bytes = IntModel::quantise(&weights, scales)?.to_bytes();
         let content = &bytes[..bytes.len() - CHECKSUM];
         std::fs::write(corpus.join("prepared").join(name), content)?;

@@ -79,7 +79,7 @@ pub fn run(
 ) -> Outcome {
     let graph = plan.graph();
     assert!(
-        graph.shape == *model.shape() && graph.attention == model.scales().attention,
+        graph.shape == *model.shape() && graph.form == model.scales().form,
         "the plan belongs to the model"
     );
     assert_eq!(
@@ -141,6 +141,15 @@ fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
 
 fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
     matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
+}
+
+/// Replaces every row by a function of it.
+fn each_row(matrix: &mut Matrix<i64>, mut function: impl FnMut(&[i64], &mut [i64])) {
+    let mut out = vec![0; matrix.cols()];
+    for r in 0..matrix.rows() {
+        function(matrix.row(r), &mut out);
+        matrix.row_mut(r).copy_from_slice(&out);
+    }
 }
 
 impl FixedWalk<'_> {
@@ -230,6 +239,42 @@ impl FixedWalk<'_> {
                 let (x, factor) = (self.get(*input), self.get(*factor));
                 Matrix::from_fn(x.rows(), x.cols(), |r, c| {
                     (x.get(r, c) * factor.get(r, 0)) << shift
+                })
+            }
+            Op::Rest {
+                scores,
+                reference,
+                output,
+            } => {
+                let rest = self.plan.rest(*scores, *reference, *output);
+                let (s, reference) = (self.get(*scores), self.get(*reference));
+                Matrix::from_fn(s.rows(), s.cols(), |r, c| {
+                    let padded = if c >= self.input.length { rest.mask } else { 0 };
+                    let below = padded + (reference.get(r, c) << rest.unit_bits);
+                    (s.get(r, c) + rest.constant - below) << rest.shift
+                })
+            }
+            Op::RowSum { input, output } => {
+                let shift = self.plan.shift(self.fraction(*input), *output);
+                let x = self.get(*input);
+                Matrix::from_fn(x.rows(), 1, |r, _| x.row(r).iter().sum::<i64>() << shift)
+            }
+            Op::Again { input, output } => {
+                let mut x = self.get(*input).clone();
+                let shift = self.plan.shift(self.fraction(*input), *output);
+                shift_left(&mut x, shift);
+                x
+            }
+            Op::Multiply {
+                left,
+                right,
+                output,
+            } => {
+                let fractions = self.fraction(*left) + self.fraction(*right);
+                let shift = self.plan.shift(fractions, *output);
+                let (x, y) = (self.get(*left), self.get(*right));
+                Matrix::from_fn(x.rows(), x.cols(), |r, c| {
+                    (x.get(r, c) * y.get(r, c)) << shift
                 })
             }
             Op::Stop {
@@ -348,16 +393,14 @@ impl FixedWalk<'_> {
         truncate: &mut Truncate<'_>,
     ) -> Matrix<i64> {
         let by = self.plan.truncation(input);
-        let mut x = self.values[input.index()]
-            .take()
-            .expect("steps come in order");
-        if let Some(Function::Softmax(softmax)) = self.plan.function(index) {
+        let mut x = self.get(input).clone();
+        if let Some(masking) = self.plan.function(index).and_then(Function::masking) {
             let unit = 1i64 << by.shift();
             for r in 0..x.rows() {
                 for (key, v) in x.row_mut(r).iter_mut().enumerate() {
-                    *v += softmax.offset * unit;
+                    *v += masking.offset * unit;
                     if key >= self.input.length {
-                        *v -= softmax.mask * unit;
+                        *v -= masking.mask * unit;
                     }
                 }
             }
@@ -381,12 +424,18 @@ impl FixedWalk<'_> {
             Some(Function::Tanh(tanh)) => {
                 x.data_mut().iter_mut().for_each(|v| *v = tanh.apply(*v));
             }
-            Some(Function::Softmax(softmax)) => {
-                let mut out = vec![0; cols];
-                for r in 0..x.rows() {
-                    softmax.apply(x.row(r), &mut out, &mut self.workspace.softmax);
-                    x.row_mut(r).copy_from_slice(&out);
-                }
+            Some(Function::Lookup(lookup)) => {
+                let table = &lookup.tables[0];
+                x.data_mut().iter_mut().for_each(|v| *v = table.at(*v));
+            }
+            Some(Function::Reciprocal(reciprocal)) => {
+                (x.data_mut().iter_mut()).for_each(|v| *v = reciprocal.apply(*v));
+            }
+            Some(Function::Softmax(softmax)) => each_row(&mut x, |row, out| {
+                softmax.apply(row, out, &mut self.workspace.softmax);
+            }),
+            Some(Function::CoarseMaximum(coarse)) => {
+                each_row(&mut x, |row, out| coarse.apply(row, out));
             }
         }
         debug_assert_eq!(x.data().len(), self.graph().value(output).rows * cols);

@@ -73,9 +73,26 @@ impl Functions for Exact {
                     .for_each(|v| *v = (*v / width + epsilon).sqrt().recip());
             }
             StopFunction::Tanh => x.data_mut().iter_mut().for_each(|v| *v = v.tanh()),
+            StopFunction::CoarseMaximum => {
+                for r in 0..x.rows() {
+                    let row = x.row_mut(r);
+                    let keys = row[..stop.length].iter().copied();
+                    row.fill(keys.fold(f32::NEG_INFINITY, f32::max));
+                }
+            }
+            StopFunction::Power => x.data_mut().iter_mut().for_each(|v| *v = v.exp2()),
+            StopFunction::Reciprocal => x.data_mut().iter_mut().for_each(|v| *v = v.recip()),
+            StopFunction::Gate => {
+                let f = activation(stop.shape.activation);
+                let gate = |x: f32| if x == 0.0 { 0.5 } else { f(x) / x };
+                x.data_mut().iter_mut().for_each(|v| *v = gate(*v));
+            }
         }
     }
 }
+
+/// The exponent of a padded key: its power is zero.
+const PADDED: f32 = -200.0;
 
 /// An activation as a function of one number.
 pub fn activation(activation: Activation) -> fn(f32) -> f32 {
@@ -112,8 +129,8 @@ pub fn run_with(
     observer: &mut impl Observer,
 ) -> Vec<Matrix<f32>> {
     assert_eq!(
-        graph.attention,
-        weights.attention(),
+        graph.form,
+        weights.form(),
         "the weights belong to the graph"
     );
     assert_eq!(
@@ -260,6 +277,26 @@ impl FloatWalk<'_> {
                 }
                 out
             }
+            Op::Rest {
+                scores, reference, ..
+            } => {
+                let (scores, reference) = (self.get(*scores), self.get(*reference));
+                Matrix::from_fn(scores.rows(), scores.cols(), |r, c| {
+                    match c < self.input.length {
+                        true => scores.get(r, c) - reference.get(r, c),
+                        false => PADDED,
+                    }
+                })
+            }
+            Op::RowSum { input, .. } => {
+                let x = self.get(*input);
+                Matrix::from_fn(x.rows(), 1, |r, _| x.row(r).iter().sum())
+            }
+            Op::Again { input, .. } => self.get(*input).clone(),
+            Op::Multiply { left, right, .. } => {
+                let (x, y) = (self.get(*left), self.get(*right));
+                Matrix::from_fn(x.rows(), x.cols(), |r, c| x.get(r, c) * y.get(r, c))
+            }
             Op::Stop {
                 function, input, ..
             } => self.stop(*function, *input, functions),
@@ -316,10 +353,7 @@ impl FloatWalk<'_> {
         input: ValueId,
         functions: &impl Functions,
     ) -> Matrix<f32> {
-        // A stop is the only reader of its accumulator, which can be reused.
-        let mut x = self.values[input.index()]
-            .take()
-            .expect("steps come in order");
+        let mut x = self.get(input).clone();
         let stop = StopPoint {
             function,
             input,

@@ -12,7 +12,7 @@
 //! Biases are summed in double precision: they are few, and errors in them are systematic.
 
 use crate::load::tensors::Checkpoint;
-use primer_plan::graph::{Attention, Graph, Weight, WeightKind};
+use primer_plan::graph::{Form, Graph, Weight, WeightKind};
 use primer_plan::role::{LinearMap, WeightKey};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
@@ -40,7 +40,7 @@ pub enum FloatWeight {
 pub struct FloatWeights {
     /// The model's shape.
     pub shape: Shape,
-    attention: Attention,
+    form: Form,
     digest: Digest,
     weights: Vec<Arc<FloatWeight>>,
 }
@@ -60,8 +60,8 @@ impl FloatWeights {
     }
 
     /// How the graph that they belong to computes scores.
-    pub const fn attention(&self) -> Attention {
-        self.attention
+    pub const fn form(&self) -> Form {
+        self.form
     }
 
     /// The graph that they belong to, over a number of tokens.
@@ -69,19 +69,19 @@ impl FloatWeights {
     /// # Panics
     /// If the model does not take that many tokens.
     pub fn graph(&self, tokens: usize) -> Graph {
-        Graph::with_attention(&self.shape, self.attention, tokens)
+        Graph::with_form(&self.shape, self.form, tokens)
     }
 
     /// The same model with some weights replaced, for a graph with another attention.
     pub(crate) fn rewritten(
         &self,
-        attention: Attention,
+        form: Form,
         mut made: HashMap<WeightKey, Arc<FloatWeight>>,
     ) -> Self {
-        let graph = Graph::with_attention(&self.shape, attention, 1);
+        let graph = Graph::with_form(&self.shape, form, 1);
         Self {
             shape: self.shape.clone(),
-            attention,
+            form,
             digest: self.digest,
             weights: in_order(&graph, |key| made.remove(&key)),
         }
@@ -107,7 +107,7 @@ impl FloatWeights {
         let weights = in_order(&graph, |key| folder.made.remove(&key).map(Arc::new));
         Self {
             shape: shape.clone(),
-            attention: graph.attention,
+            form: graph.form,
             digest: digest(&weights),
             weights,
         }

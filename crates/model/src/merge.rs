@@ -1,4 +1,4 @@
-//! Queries and keys merged: the weights of a graph with [`Attention::Merged`].
+//! Queries and keys merged: the weights of a graph with [`Form::Merged`].
 //!
 //! `primer_plan::bert` derives the relation. On the folded weights of a head, `A` and `a` of the
 //! queries, `B` and `b` of the keys:
@@ -13,7 +13,7 @@
 //! copied.
 
 use crate::fold::{FloatWeight, FloatWeights};
-use primer_plan::graph::{Attention, WeightKind};
+use primer_plan::graph::{Form, WeightKind};
 use primer_plan::role::{LinearMap, WeightKey};
 use primer_plan::shape::Shape;
 use primer_ring::gemm::{self, Layout};
@@ -22,18 +22,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl FloatWeights {
-    /// The same model for a graph with the given attention.
+    /// The same model for a graph of the given form.
     ///
     /// # Panics
     /// If queries and keys are wanted from a model that has already lost them.
     #[must_use]
-    pub fn with_attention(&self, attention: Attention) -> Self {
+    pub fn with_form(&self, form: Form) -> Self {
         let graph = self.graph(1);
         let keys = graph.weights.iter().map(|w| w.key());
         let mut made: HashMap<WeightKey, Arc<FloatWeight>> =
             keys.zip(self.all().iter().map(Arc::clone)).collect();
-        match (self.attention(), attention) {
-            (Attention::Separate, Attention::Merged) => {
+        match (self.form(), form) {
+            (Form::Separate | Form::LookedUp, Form::Merged) => {
                 for layer in 0..self.shape.layers {
                     let (weight, bias) = merge(&self.shape, layer, &made);
                     let key = |kind| key(layer, LinearMap::Scores, kind);
@@ -41,13 +41,13 @@ impl FloatWeights {
                     made.insert(key(WeightKind::Bias), Arc::new(bias));
                 }
             }
-            (Attention::Merged, Attention::Separate) => {
+            (Form::Merged, Form::Separate | Form::LookedUp) => {
                 panic!("merged projections cannot be taken apart")
             }
-            (Attention::Separate, Attention::Separate) | (Attention::Merged, Attention::Merged) => {
-            }
+            (Form::Merged, Form::Merged)
+            | (Form::Separate | Form::LookedUp, Form::Separate | Form::LookedUp) => {}
         }
-        self.rewritten(attention, made)
+        self.rewritten(form, made)
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! "PRIMERPM"  8 bytes
 //! version     u32, little-endian
-//! header      u32 length, then shape, scales (which name the attention they were made for) and the
+//! header      u32 length, then shape, scales (which name the form they were made for) and the
 //!             digest of the float weights (postcard)
 //! weights     in the graph's order: i16 for dense and diagonal ones, i64 for biases, little-endian
 //! checksum    32 bytes, BLAKE3 of everything before it
@@ -156,7 +156,7 @@ impl IntModel {
             return Err(PreparedError::Header);
         }
         header.shape.validate()?;
-        let graph = Graph::with_attention(&header.shape, header.scales.attention, 1);
+        let graph = Graph::with_form(&header.shape, header.scales.form, 1);
         let expected = header_end + graph.weights.iter().map(encoded_len).sum::<usize>() + CHECKSUM;
         if bytes.len() != expected {
             return Err(cut(expected));

@@ -13,7 +13,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
 use primer_model::text::{Input, TextEncoder};
-use primer_plan::graph::Attention;
+use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -25,12 +25,12 @@ fn calibration() -> String {
 }
 
 fn prepare(dir: &Path) -> (FloatWeights, TextEncoder, IntModel) {
-    prepare_with(dir, Attention::Separate)
+    prepare_with(dir, Form::Separate)
 }
 
-fn prepare_with(dir: &Path, attention: Attention) -> (FloatWeights, TextEncoder, IntModel) {
+fn prepare_with(dir: &Path, form: Form) -> (FloatWeights, TextEncoder, IntModel) {
     let (weights, text) = load_folded(dir);
-    let weights = weights.with_attention(attention);
+    let weights = weights.with_form(form);
     let scales = calibrate(&weights, &text, &calibration(), |_, _| ()).unwrap();
     let model = IntModel::quantise(&weights, scales).unwrap();
     (weights, text, model)
@@ -81,9 +81,9 @@ fn difference(weights: &FloatWeights, input: &Input, outcome: &Outcome) -> f64 {
 #[test]
 fn close_to_float_on_every_kind_of_model() {
     let models = RANDOM_MODELS.into_iter();
-    for (name, attention) in models.flat_map(|m| Attention::ALL.map(|a| (m, a))) {
+    for (name, form) in models.flat_map(|m| Form::ALL.map(|a| (m, a))) {
         let dir = random_model(name);
-        let (weights, text, model) = prepare_with(dir.path(), attention);
+        let (weights, text, model) = prepare_with(dir.path(), form);
         for line in lines(&fixtures().join(name).join("golden.jsonl")) {
             for padded in [0, 5] {
                 let mut input = golden_input(&text, &line, 96);
@@ -115,13 +115,13 @@ fn one_token_alone() {
 
 #[test]
 fn the_demo_model_keeps_its_labels() {
-    for attention in Attention::ALL {
-        keeps_its_labels(attention);
+    for form in Form::ALL {
+        keeps_its_labels(form);
     }
 }
 
-fn keeps_its_labels(attention: Attention) {
-    let (weights, text, model) = prepare_with(&root().join("models/sst2-demo"), attention);
+fn keeps_its_labels(form: Form) {
+    let (weights, text, model) = prepare_with(&root().join("models/sst2-demo"), form);
     let mut clear = 0;
     for line in lines(&fixtures().join("sst2-demo.golden.jsonl")) {
         let mut input = golden_input(&text, &line, 128);
@@ -143,8 +143,8 @@ fn keeps_its_labels(attention: Attention) {
 
 #[test]
 fn padding_is_invisible_to_the_result() {
-    for attention in Attention::ALL {
-        let (_, text, model) = prepare_with(&root().join("models/sst2-demo"), attention);
+    for form in Form::ALL {
+        let (_, text, model) = prepare_with(&root().join("models/sst2-demo"), form);
         let line = &lines(&fixtures().join("sst2-demo.golden.jsonl"))[0];
         let mut input = golden_input(&text, line, 128);
         let bare = run(&model, &input, None).integers;
@@ -172,14 +172,14 @@ fn a_value_out_of_range_is_reported() {
 
 #[test]
 fn prepared_models_come_back_the_same() {
-    for attention in Attention::ALL {
-        comes_back_the_same(attention);
+    for form in Form::ALL {
+        comes_back_the_same(form);
     }
 }
 
-fn comes_back_the_same(attention: Attention) {
+fn comes_back_the_same(form: Form) {
     let dir = random_model("random-encoder");
-    let (_, text, model) = prepare_with(dir.path(), attention);
+    let (_, text, model) = prepare_with(dir.path(), form);
     let path = dir.path().join("prepared");
     model.save(&path).unwrap();
     let back = IntModel::open(&path).unwrap();
@@ -209,17 +209,17 @@ fn comes_back_the_same(attention: Attention) {
 }
 
 #[test]
-fn scales_of_another_attention_are_refused() {
+fn scales_of_another_form_are_refused() {
     let dir = random_model("random-qa");
     let (weights, text) = load_folded(dir.path());
     let scales = calibrate(&weights, &text, "a good film", |_, _| ()).unwrap();
-    let merged = weights.with_attention(Attention::Merged);
+    let merged = weights.with_form(Form::Merged);
     let error = IntModel::quantise(&merged, scales)
         .err()
         .expect("a mismatch");
     assert_eq!(
         error.to_string(),
-        "the scales are for separate attention, the model has merged"
+        "the scales are for the separate form, the model has the merged form"
     );
 }
 
@@ -258,11 +258,11 @@ fn plans_agree_on_both_sides_or_are_refused() {
 }
 
 /// Agreement with float on a whole data set. Returns the parts of labels that agree and are right.
-fn whole_data_set(dir: &Path, attention: Attention, seed: Option<u8>) -> Option<(f64, f64, f64)> {
+fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64, f64)> {
     let data = shared("data/sst2/dev.tsv")?;
     // Float is always that of the model as it came.
     let (weights, _) = load_folded(dir);
-    let (_, text, model) = prepare_with(dir, attention);
+    let (_, text, model) = prepare_with(dir, form);
     let data = std::fs::read_to_string(data).unwrap();
     let (mut n, mut agree, mut right, mut float_right) = (0.0, 0.0, 0.0, 0.0);
     for line in data.lines().skip(1) {
@@ -284,22 +284,23 @@ fn whole_data_set(dir: &Path, attention: Attention, seed: Option<u8>) -> Option<
     Some((agree / n, right / n, float_right / n))
 }
 
-/// Rounded once, and with shares both ways.
-const RUNS: [(Attention, Option<u8>); 3] = [
-    (Attention::Separate, None),
-    (Attention::Separate, Some(5)),
-    (Attention::Merged, Some(6)),
+/// Rounded once, and with shares in every form.
+const RUNS: [(Form, Option<u8>); 4] = [
+    (Form::Separate, None),
+    (Form::Separate, Some(5)),
+    (Form::Merged, Some(6)),
+    (Form::LookedUp, Some(7)),
 ];
 
 #[test]
 fn the_demo_model_on_all_of_sst2_where_it_is() {
-    for (attention, seed) in RUNS {
+    for (form, seed) in RUNS {
         let dir = root().join("models/sst2-demo");
-        let Some((agree, right, float)) = whole_data_set(&dir, attention, seed) else {
+        let Some((agree, right, float)) = whole_data_set(&dir, form, seed) else {
             return;
         };
         eprintln!(
-            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
+            "{form:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
              float {float:.4}"
         );
         assert!(agree >= 0.99 && right >= float - 0.005);
@@ -312,12 +313,12 @@ fn minilm_on_all_of_sst2() {
     let Some(dir) = shared("models/minilm-sst2") else {
         return;
     };
-    for (attention, seed) in RUNS {
-        let Some((agree, right, float)) = whole_data_set(&dir, attention, seed) else {
+    for (form, seed) in RUNS {
+        let Some((agree, right, float)) = whole_data_set(&dir, form, seed) else {
             return;
         };
         eprintln!(
-            "{attention:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
+            "{form:?}, seed {seed:?}: agreement {agree:.4}, accuracy {right:.4}, \
              float {float:.4}"
         );
         assert!(agree >= 0.99 && right >= float - 0.005);

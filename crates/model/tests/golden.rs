@@ -7,7 +7,7 @@ use common::{RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers,
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::text::{Input, TextEncoder};
-use primer_plan::graph::Attention;
+use primer_plan::graph::Form;
 use primer_ring::matrix::Matrix;
 use serde_json::Value;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn merged_models_match_hugging_face() {
     let demo = load_folded(&root().join("models/sst2-demo"));
     let demo = (demo, fixtures().join("sst2-demo.golden.jsonl"));
     for ((weights, text), golden) in random.into_iter().chain([demo]) {
-        let merged = weights.with_attention(Attention::Merged);
+        let merged = weights.with_form(Form::Merged);
         assert_eq!(merged.digest(), weights.digest());
         let worst = worst(&merged, &text, &golden);
         assert!(worst < TOLERANCE, "{}: {worst}", golden.display());

@@ -12,7 +12,8 @@
 //!
 //! proved there for a random permutation π. The key is public and derived from the session, so that
 //! work against one session is of no use against another; the tweak is the position of the transfer
-//! in its session and never repeats. The garbling hash, which may use the same Δ, has other keys:
+//! in its session, and the number of the pad where a transfer has several, and never repeats. The
+//! garbling hash, which may use the same Δ, has other keys:
 //! two independent permutations.
 
 use aes::Aes128Enc;
@@ -40,11 +41,11 @@ impl Hash {
     }
 
     /// Replaces row `j` by its hash under tweak `first + j`.
-    pub fn hash_rows(&self, first: u64, rows: &mut [u128]) {
+    pub fn hash_rows(&self, first: u128, rows: &mut [u128]) {
         let mut inner = Zeroizing::new([0u8; 16 * BATCH]);
         let mut outer = Zeroizing::new([0u8; 16 * BATCH]);
         for (index, rows) in rows.chunks_mut(BATCH).enumerate() {
-            let tweak = u128::from(first) + (index * BATCH) as u128;
+            let tweak = first + (index * BATCH) as u128;
             let bytes = 16 * rows.len();
             for (block, row) in inner.chunks_exact_mut(16).zip(rows.iter()) {
                 block.copy_from_slice(&row.to_le_bytes());
@@ -89,7 +90,7 @@ pub(crate) fn residue(hash: u128, modulus: u64) -> u64 {
 /// Hashes a copy of some rows, each with `offset` added, into residues.
 pub(crate) fn residues(
     hash: &Hash,
-    first: u64,
+    first: u128,
     rows: &[u128],
     offset: u128,
     modulus: u64,
@@ -102,7 +103,7 @@ pub(crate) fn residues(
         for (w, row) in work.iter_mut().zip(rows) {
             *w = row ^ offset;
         }
-        hash.hash_rows(first + start as u64, work);
+        hash.hash_rows(first + start as u128, work);
         for (j, &h) in work.iter().enumerate() {
             each(start + j, residue(h, modulus));
         }
@@ -149,7 +150,7 @@ mod tests {
         }
 
         #[test]
-        fn batches_do_not_matter(n in 0usize..1500, first in 0u64..1 << 40) {
+        fn batches_do_not_matter(n in 0usize..1500, first in 0u128..1 << 70) {
             let hash = Hash::new(&[0; 32]);
             let rows: Vec<u128> = (0..n as u128).map(|i| i << 70 ^ i).collect();
             let mut whole: Vec<u128> = rows.iter().map(|r| r ^ 77).collect();

@@ -13,7 +13,7 @@
 //!    labels.
 //! 3. [`product`]: from rows, by hashing ([`hash`]), transfers that are prepared offline with
 //!    random choices and corrected online, when the real choice is known, at a bit up and a few
-//!    bytes down.
+//!    bytes down. [`pads`] are their counterpart: choices known offline, messages online.
 //!
 //! Roles are separate from parties: each extension has a sender and a receiver, and one connection
 //! can carry one in each direction. Costs are in [`cost`] and tested against the meter; security
@@ -32,6 +32,7 @@ pub mod leaves;
 pub mod measure;
 mod offline;
 pub mod onehot;
+pub mod pads;
 pub mod product;
 mod stored;
 pub mod streams;
@@ -44,5 +45,6 @@ pub use bits::Bits;
 pub use cot::{CotReceiver, CotSender, Delta};
 pub use error::{OtError, Result};
 pub use measure::{Measurement, OneHotMeasurement, measure, measure_onehot};
+pub use pads::{PadReceiver, PadSender};
 pub use product::{ProductAnswering, ProductReceiver, ProductSender, ProductWaiting};
 pub use variant::Variant;

@@ -1,4 +1,7 @@
-//! Random transfers of residues: what [`crate::product`] starts from.
+//! Random transfers of residues: what [`crate::product`] and [`crate::pads`] start from.
+//!
+//! A transfer may carry several residues. Then its row is hashed once for each, under tweaks of
+//! their own: the position in the lower half, the number of the residue in the upper.
 
 use crate::bits::Bits;
 use crate::cost::width;
@@ -7,7 +10,6 @@ use crate::error::{OtError, Result, expect_count};
 use crate::hash::residues;
 use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::Channel;
-use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 /// Checks that residues of this modulus can be packed; their width.
@@ -37,46 +39,56 @@ pub(crate) fn check_values(
     }
 }
 
-/// `n` pairs of uniform residues.
+/// The tweak of a transfer's residue.
+fn tweak(position: u64, residue: usize) -> u128 {
+    (residue as u128) << 64 | u128::from(position)
+}
+
+/// `n` transfers of `each` pairs of uniform residues.
 pub(crate) fn send(
     cot: &mut CotSender,
     channel: &mut Channel,
     n: usize,
+    each: usize,
     modulus: u64,
 ) -> Result<PairMaterial> {
     check_modulus(modulus)?;
     let hash = cot.hash();
-    let tweak = cot.spent();
+    let spent = cot.spent();
     let delta = Zeroizing::new(cot.delta().label());
-    let mut pairs = Zeroizing::new(vec![[0; 2]; n]);
+    let mut pairs = Zeroizing::new(vec![[0; 2]; n * each]);
     cot.extend(channel, n, |first, rows| {
-        let tweak = tweak + first as u64;
-        for (message, offset) in [0, *delta].into_iter().enumerate() {
-            residues(&hash, tweak, rows, offset, modulus, |j, pad| {
-                pairs[first + j][message] = pad;
-            });
+        for residue in 0..each {
+            let tweak = tweak(spent + first as u64, residue);
+            for (message, offset) in [0, *delta].into_iter().enumerate() {
+                residues(&hash, tweak, rows, offset, modulus, |j, pad| {
+                    pairs[(first + j) * each + residue][message] = pad;
+                });
+            }
         }
     })?;
     Ok(PairMaterial { pairs, modulus })
 }
 
-/// `n` random choices and the residue of each pair that they choose.
+/// A transfer for each choice: of `each` pairs the residues that it chooses.
 pub(crate) fn receive(
     cot: &mut CotReceiver,
     channel: &mut Channel,
-    rng: &mut impl CryptoRng,
-    n: usize,
+    choices: Bits,
+    each: usize,
     modulus: u64,
 ) -> Result<ChoiceMaterial> {
     check_modulus(modulus)?;
     let hash = cot.hash();
-    let tweak = cot.spent();
-    let choices = Bits::random(n, rng);
-    let mut values = Zeroizing::new(vec![0; n]);
+    let spent = cot.spent();
+    let mut values = Zeroizing::new(vec![0; choices.len() * each]);
     cot.extend(channel, &choices, |first, rows| {
-        residues(&hash, tweak + first as u64, rows, 0, modulus, |j, pad| {
-            values[first + j] = pad;
-        });
+        for residue in 0..each {
+            let tweak = tweak(spent + first as u64, residue);
+            residues(&hash, tweak, rows, 0, modulus, |j, pad| {
+                values[(first + j) * each + residue] = pad;
+            });
+        }
     })?;
     Ok(ChoiceMaterial {
         choices,

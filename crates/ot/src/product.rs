@@ -76,7 +76,7 @@ impl ProductSender {
         let width = check_modulus(modulus)?;
         let n = differences.len();
         check_values("differences", n, differences, modulus)?;
-        let mut material = offline::send(cot, channel, n, modulus)?;
+        let mut material = offline::send(cot, channel, n, 1, modulus)?;
         let correlation = material
             .pairs
             .iter_mut()
@@ -112,7 +112,7 @@ impl ProductSender {
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
     /// if the bytes are not that; [`crate::OtError::Modulus`].
     pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
-        PairMaterial::from_bytes(bytes, n, modulus).map(Self)
+        PairMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
     /// Online: takes the corrections and answers with the offsets added, which are residues.
@@ -178,7 +178,7 @@ impl ProductReceiver {
         modulus: u64,
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
-        let mut material = offline::receive(cot, channel, rng, n, modulus)?;
+        let mut material = offline::receive(cot, channel, Bits::random(n, rng), 1, modulus)?;
         let mut correlation = vec![0; n];
         channel.recv_residues(CORRELATION, width, modulus, &mut correlation)?;
         let values = material.values.iter_mut();
@@ -210,7 +210,7 @@ impl ProductReceiver {
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
     /// if the bytes are not that; [`crate::OtError::Modulus`].
     pub fn from_bytes(bytes: &[u8], n: usize, modulus: u64) -> Result<Self> {
-        ChoiceMaterial::from_bytes(bytes, n, modulus).map(Self)
+        ChoiceMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
     /// Online, first half: sends the corrections for the real choices.

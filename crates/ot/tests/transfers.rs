@@ -378,3 +378,55 @@ proptest! {
         }
     }
 }
+
+/// Choices known offline, numbers online: both forms, with one and with several pads a transfer.
+#[test]
+fn pads_serve_products_and_choices() {
+    const N: usize = 1000;
+    for each in [1, 3] {
+        let number = |i: usize, salt: u64| (i as u64 * 0x1_2345_6789 + salt) % P;
+        let ((sent, shares, taken), (pads, choices)) = run_pair(
+            |channel| {
+                let mut cot = sender(channel)?;
+                // Another use before it, so that positions do not start at zero.
+                cot.extend_vec(channel, 5)?;
+                let before = channel.meter().report();
+                let pads = PadSender::prepare(&mut cot, channel, N, each, P)?;
+                let traffic = channel.meter().report().since(&before).total();
+                assert_eq!(traffic.bytes_received, cost::extension(N).from_receiver);
+                assert_eq!(traffic.bytes_sent, 0);
+                let pads = PadSender::from_bytes(&pads.into_bytes(), N, each, P)?;
+                let products = (0..N * each).map(|i| pads.product(i, number(i, 5)));
+                let (sent, shares): (Vec<_>, Vec<_>) = products.unzip();
+                let taken = (0..N * each).map(|i| pads.choice(i, [number(i, 7), number(i, 8)]));
+                Ok::<_, OtError>((sent, shares, taken.collect::<Vec<_>>()))
+            },
+            |channel| {
+                let mut cot = receiver(channel)?;
+                cot.extend_vec(channel, &Bits::from_fn(5, |_| true))?;
+                let choices = Bits::random(N, &mut Prg::from_os());
+                let kept = Bits::from_fn(N, |i| choices.get(i));
+                let pads = PadReceiver::prepare(&mut cot, channel, choices, each, P)?;
+                channel.flush()?;
+                Ok((
+                    PadReceiver::from_bytes(&pads.into_bytes(), N, each, P)?,
+                    kept,
+                ))
+            },
+        )
+        .unwrap();
+        for i in 0..N * each {
+            let chosen = choices.get(i / each);
+            assert_eq!(pads.mask(i), u64::from(chosen).wrapping_neg());
+            let product = (shares[i] + pads.product(i, sent[i])) % P;
+            assert_eq!(product, u64::from(chosen) * number(i, 5));
+            let wanted = number(i, if chosen { 8 } else { 7 });
+            assert_eq!(pads.choice(i, taken[i]), wanted);
+        }
+        // Pads of one row differ: no message repeats although numbers could.
+        let mut all = sent.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), sent.len());
+    }
+}

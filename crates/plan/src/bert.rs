@@ -10,7 +10,7 @@
 //!   sum of squares, reciprocal root, product, requantise.
 //! * **Scores are in units of log 2.** The factor `log2(e)/√d_head` is folded into the query
 //!   weights, so that softmax is a power of two.
-//! * **Queries and keys may be merged** ([`Attention::Merged`]). With `Q = X·A + 1·aᵀ` and
+//! * **Queries and keys may be merged** ([`Form::Merged`]). With `Q = X·A + 1·aᵀ` and
 //!   `K = X·B + 1·bᵀ` for a head, `A`, `B` and the biases folded as above,
 //!
 //!   ```text
@@ -21,9 +21,21 @@
 //!   added to a whole row: they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with `W = A·Bᵀ` and
 //!   `u = B·a`: one step with one rounding instead of two projections, two requantisations and a
 //!   product. A padded key is a column like any other.
+//! * **Functions may be looked up** ([`Form::LookedUp`]). A look-up is cheap for an index of eight
+//!   or nine bits, whatever the function, so functions are taken apart until only such indices are
+//!   left. Softmax becomes, for a row `s`,
+//!
+//!   ```text
+//!   o_j = a number near max(s)         a coarse maximum; far below the maximum, near s_j instead
+//!   e_j = 2^(s_j - o_j)                looked up; zero where s_j is far below the maximum
+//!   p_j = e_j · (1 / Σ e_j)            one reciprocal a row
+//!   ```
+//!
+//!   and an activation `x·g(x)`, with `g` looked up at a coarse `x` and the product exact: `g` is
+//!   flat where `x` is large, so a coarse `x` does little harm.
 
 use crate::graph::{
-    Attention, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
+    Form, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
     WeightKind,
 };
 use crate::role::{LinearMap, ValueRole};
@@ -196,16 +208,71 @@ impl Builder {
         self.value("scores", ValueRole::Scores, heads * n, n)
     }
 
+    /// Probabilities, from a coarse maximum and looked-up powers.
+    fn looked_up_softmax(&mut self, scores: ValueId) -> ValueId {
+        let (rows, cols) = (self.rows(scores), self.cols(scores));
+        let coarse = StopFunction::CoarseMaximum;
+        let reference = self.stop("references", ValueRole::Reference, coarse, scores);
+        let exponents = self.value("exponents", ValueRole::Exponents, rows, cols);
+        self.push(Op::Rest {
+            scores,
+            reference,
+            output: exponents,
+        });
+        let powers = self.stop("powers", ValueRole::Powers, StopFunction::Power, exponents);
+        let total = self.value("totals", ValueRole::Total, rows, 1);
+        self.push(Op::RowSum {
+            input: powers,
+            output: total,
+        });
+        let function = StopFunction::Reciprocal;
+        let factor = self.stop("reciprocals", ValueRole::Reciprocal, function, total);
+        let scaled = "probabilities.scaled";
+        let scaled = self.value(scaled, ValueRole::Probabilities, rows, cols);
+        self.push(Op::ScaleRows {
+            input: powers,
+            factor,
+            output: scaled,
+        });
+        self.requantise("probabilities", scaled)
+    }
+
+    /// The activation as a product with a looked-up gate.
+    fn looked_up_activation(&mut self, inner: ValueId) -> ValueId {
+        let (rows, cols) = (self.rows(inner), self.cols(inner));
+        let index = self.value("gate.index", ValueRole::Gate, rows, cols);
+        self.push(Op::Again {
+            input: inner,
+            output: index,
+        });
+        let left = self.requantise("intermediate.input", inner);
+        let right = self.stop("gate", ValueRole::Gate, StopFunction::Gate, index);
+        let gated = "intermediate.gated";
+        let gated = self.value(gated, ValueRole::Intermediate, rows, cols);
+        self.push(Op::Multiply {
+            left,
+            right,
+            output: gated,
+        });
+        self.requantise("intermediate", gated)
+    }
+
     fn layer(&mut self, x: ValueId) -> ValueId {
         let n = self.graph.tokens;
         let shape = self.graph.shape.clone();
-        let (scores, value) = match self.graph.attention {
-            Attention::Separate => self.separate_scores(x),
-            Attention::Merged => self.merged_scores(x),
+        let form = self.graph.form;
+        let (scores, value) = match form {
+            Form::Separate | Form::LookedUp => self.separate_scores(x),
+            Form::Merged => self.merged_scores(x),
         };
         self.paper = PaperStep::Softmax;
-        let softmax = StopFunction::Softmax;
-        let probabilities = self.stop("probabilities", ValueRole::Probabilities, softmax, scores);
+        let probabilities = match form {
+            Form::Separate | Form::Merged => {
+                let (role, softmax) = (ValueRole::Probabilities, StopFunction::Softmax);
+                self.stop("probabilities", role, softmax, scores)
+            }
+            Form::LookedUp => self.looked_up_softmax(scores),
+        };
         self.paper = PaperStep::AttentionValue;
         let mixed = self.value("attention.sum", ValueRole::Mixed, n, shape.hidden);
         self.push(Op::Mix {
@@ -221,7 +288,12 @@ impl Builder {
         let x = self.norm("attention_norm", sum);
         let (map, role) = (LinearMap::Intermediate, ValueRole::Intermediate);
         let inner = self.linear(map, role, x, (n, shape.ffn), None);
-        let active = self.stop("intermediate", role, StopFunction::Activation, inner);
+        let active = match form {
+            Form::Separate | Form::Merged => {
+                self.stop("intermediate", role, StopFunction::Activation, inner)
+            }
+            Form::LookedUp => self.looked_up_activation(inner),
+        };
         let map = LinearMap::Output;
         let sum = self.linear(map, ValueRole::Centred, active, narrow, Some(x));
         self.norm("output_norm", sum)
@@ -280,21 +352,21 @@ impl Graph {
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
     pub fn bert(shape: &Shape, tokens: usize) -> Self {
-        Self::with_attention(shape, Attention::Separate, tokens)
+        Self::with_form(shape, Form::Separate, tokens)
     }
 
     /// The graph of a BERT over a padded number of tokens.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
-    pub fn with_attention(shape: &Shape, attention: Attention, tokens: usize) -> Self {
+    pub fn with_form(shape: &Shape, form: Form, tokens: usize) -> Self {
         assert!(
             (1..=shape.max_tokens()).contains(&tokens),
             "{tokens} tokens in a BERT"
         );
         let graph = Self {
             shape: shape.clone(),
-            attention,
+            form,
             tokens,
             values: Vec::new(),
             weights: Vec::new(),

@@ -47,7 +47,8 @@ impl Counts {
                 let input = graph.value(*input);
                 self.secret_products += (input.rows * input.cols) as u64;
             }
-            Op::ScaleRows { .. } => self.secret_products += size,
+            Op::ScaleRows { .. } | Op::Multiply { .. } => self.secret_products += size,
+            Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } => {}
             Op::Stop { function, .. } => {
                 *self.stop_elements.entry(*function).or_default() += size;
                 self.stops += 1;
@@ -80,7 +81,7 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::function::Activation;
-    use crate::graph::Attention;
+    use crate::graph::Form;
     use crate::shape::{Head, Shape};
 
     fn bert_base() -> Shape {
@@ -125,8 +126,8 @@ mod tests {
 
     #[test]
     fn merging_trades_requantisations_for_weight_products() {
-        let [separate, merged] =
-            Attention::ALL.map(|a| Graph::with_attention(&bert_base(), a, 30).counts());
+        let [separate, merged] = [Form::Separate, Form::Merged]
+            .map(|form| Graph::with_form(&bert_base(), form, 30).counts());
         // Queries and keys of twelve layers are gone, and with them two stops per layer.
         let requantised = |c: &Counts| c.stop_elements[&StopFunction::Requantise];
         assert_eq!(
@@ -160,8 +161,8 @@ mod tests {
 
     #[test]
     fn every_value_is_made_once_and_before_it_is_read() {
-        for (tokens, attention) in [1, 30].into_iter().zip(Attention::ALL) {
-            let graph = Graph::with_attention(&bert_base(), attention, tokens);
+        for (tokens, form) in [1, 30, 4].into_iter().zip(Form::ALL) {
+            let graph = Graph::with_form(&bert_base(), form, tokens);
             let mut made = vec![false; graph.values.len()];
             for step in &graph.steps {
                 assert!(step.inputs().iter().all(|v| made[v.index()]));

@@ -89,25 +89,28 @@ impl Weight {
     }
 }
 
-/// How the scores of a layer are computed from its input; [`crate::bert`] says why both are exact.
+/// Which of the graphs that compute the same: [`crate::bert`] says why all of them are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Attention {
+pub enum Form {
     /// Queries and keys are projected, requantised and multiplied.
     Separate,
     /// Both projections are one matrix for each head, between the input and itself.
     Merged,
+    /// As the first, with softmax and the activation made of functions of short indices.
+    LookedUp,
 }
 
-impl Attention {
-    /// Both ways.
-    pub const ALL: [Self; 2] = [Self::Separate, Self::Merged];
+impl Form {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Separate, Self::Merged, Self::LookedUp];
 
     /// The name in the program's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Separate => "separate",
             Self::Merged => "merged",
+            Self::LookedUp => "looked-up",
         }
     }
 }
@@ -117,8 +120,8 @@ impl Attention {
 pub struct Graph {
     /// The model's shape.
     pub shape: Shape,
-    /// How scores are computed.
-    pub attention: Attention,
+    /// Which graph it is of those that compute the same.
+    pub form: Form,
     /// Tokens of the padded input.
     pub tokens: usize,
     /// Every intermediate value.

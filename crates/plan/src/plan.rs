@@ -1,6 +1,6 @@
 //! The plan: a graph with its scales, checked, fingerprinted, the same on both sides.
 
-use crate::function::{Function, FunctionError};
+use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
@@ -13,12 +13,6 @@ use thiserror::Error;
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
 const VERSION: u16 = 2;
-
-/// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
-/// weight, the difference of two values and a shift, may have four times as many.)
-const fn in_reach(fraction: i32) -> bool {
-    -64 <= fraction && fraction <= 64
-}
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -43,9 +37,9 @@ pub enum PlanError {
         /// The model's limit.
         limit: usize,
     },
-    /// Scales of a graph with another attention.
-    #[error("the scales are for {found} attention, the model has {expected}")]
-    Attention {
+    /// Scales of a graph of another form.
+    #[error("the scales are for the {found} form, the model has the {expected} form")]
+    Form {
         /// What the scales are for.
         found: &'static str,
         /// What the model has.
@@ -72,6 +66,20 @@ pub enum PlanError {
         /// The contradiction.
         reason: String,
     },
+}
+
+/// `2^shift · (scores + constant - mask·padding - 2^unit_bits·reference)`, at the scale of the
+/// scores but for the shift: see [`Op::Rest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rest {
+    /// A unit of the reference, in bits.
+    pub unit_bits: u32,
+    /// Subtracted from the scores of padded keys.
+    pub mask: i64,
+    /// Added to every score: what centres the scores in their ring, and then the exponents.
+    pub constant: i64,
+    /// Bits to the left, to the scale of the exponents.
+    pub shift: u32,
 }
 
 /// A model compiled for a number of tokens.
@@ -101,7 +109,7 @@ impl Plan {
             return Err(PlanError::Tokens { tokens, limit });
         }
         let plan = Self {
-            graph: Graph::with_attention(shape, scales.attention, tokens),
+            graph: Graph::with_form(shape, scales.form, tokens),
             scales,
         };
         plan.validate()?;
@@ -161,6 +169,31 @@ impl Plan {
     /// Fractional bits of the first product of merged scores, to which their bias is added.
     pub fn merged_fraction(&self, input: ValueId, weight: WeightId) -> i32 {
         self.scale(input).fraction() + self.weight_scale(weight).fraction()
+    }
+
+    /// How exponents are what is left of scores.
+    ///
+    /// # Panics
+    /// If the values are not those of an [`Op::Rest`].
+    pub fn rest(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Rest {
+        let coarse = self.coarse(reference);
+        let coarse = coarse.expect("a checked plan has a coarse maximum before what is left");
+        let unit_bits = self.truncation(scores).shift();
+        Rest {
+            unit_bits,
+            mask: coarse.mask << unit_bits,
+            constant: (coarse.offset << unit_bits) + (coarse.middle() << (unit_bits - 1)),
+            shift: self.shift(self.scale(scores).fraction(), output),
+        }
+    }
+
+    fn coarse(&self, reference: ValueId) -> Option<&CoarseMaximum> {
+        let mut steps = self.graph.steps.iter();
+        let index = steps.position(|step| step.output() == reference)?;
+        match self.function(index) {
+            Some(Function::CoarseMaximum(coarse)) => Some(coarse),
+            _ => None,
+        }
     }
 
     /// LayerNorm's ε, once for each feature, at the scale of a sum of squares.
@@ -332,12 +365,37 @@ impl Plan {
             } => shift(read(*probabilities)? + read(*value)?)?,
             Op::SquareSum { input, .. } => shift(2 * read(*input)?)?,
             Op::ScaleRows { input, factor, .. } => shift(read(*input)? + read(*factor)?)?,
+            Op::Rest {
+                scores, reference, ..
+            } => {
+                shift(self.scale(*scores).fraction())?;
+                self.validate_rest(*reference, output)?;
+            }
+            Op::RowSum { input, .. } => shift(read(*input)?)?,
+            Op::Again { input, .. } => shift(self.scale(*input).fraction())?,
+            Op::Multiply { left, right, .. } => shift(read(*left)? + read(*right)?)?,
         }
         if self.scale(output).truncation().is_none() {
             return Err(self.conflict(output, "it is not an accumulator with a usable ring"));
         }
         if function.is_some() {
             return Err(self.conflict(output, "a linear step has no function"));
+        }
+        Ok(())
+    }
+
+    /// What is left of scores must fit the ring of the exponents, whatever the scores are.
+    fn validate_rest(&self, reference: ValueId, output: ValueId) -> Result<(), PlanError> {
+        let (Some(coarse), Some(ring_fraction), Some(by)) = (
+            self.coarse(reference),
+            self.scale(output).ring_fraction(),
+            self.scale(output).truncation(),
+        ) else {
+            return Err(self.conflict(output, "it is not what is left of scores"));
+        };
+        let range = f64::from(coarse.far + 3) * exp2(-coarse.fraction);
+        if range > exp2(by.ring_bits() as i32 - ring_fraction) {
+            return Err(self.conflict(output, "its ring is too short for what is left of scores"));
         }
         Ok(())
     }
@@ -387,6 +445,18 @@ impl Plan {
                     fraction,
                 }),
             ) => (*ring_bits, *fraction, *fraction),
+            // A stop leaves one value: one table.
+            (StopFunction::Power | StopFunction::Gate, Some(Function::Lookup(f)))
+                if f.tables.len() == 1 =>
+            {
+                (f.index_bits, f.fraction, f.tables[0].output_fraction())
+            }
+            (StopFunction::CoarseMaximum, Some(Function::CoarseMaximum(f))) => {
+                (f.ring_bits, f.fraction, f.fraction)
+            }
+            (StopFunction::Reciprocal, Some(Function::Reciprocal(f))) => {
+                (f.ring_bits, ring_fraction, f.output_fraction)
+            }
             (StopFunction::InverseRoot, Some(Function::InverseRoot(f))) => {
                 (f.ring_bits, ring_fraction, f.output_fraction)
             }

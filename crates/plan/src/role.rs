@@ -27,12 +27,24 @@ pub enum ValueRole {
     Value,
     /// For every head and token, a score for each key.
     Scores,
+    /// What each score is measured against: a number near the maximum of its row.
+    Reference,
+    /// Scores minus what they are measured against.
+    Exponents,
+    /// Two to the power of the exponents: probabilities but for a factor of each row.
+    Powers,
+    /// The sum of a row of powers.
+    Total,
+    /// The reciprocal of such a sum.
+    Reciprocal,
     /// For every head and token, a probability for each key.
     Probabilities,
     /// Values mixed by the probabilities, all heads side by side.
     Mixed,
     /// The wide layer between two narrow ones, before or after its activation.
     Intermediate,
+    /// What the activation multiplies the wide layer with, or the index that it is looked up with.
+    Gate,
     /// The first token's summary, before or after its tangent.
     Pooled,
     /// The scores of labels, or those of where an answer starts and ends.

@@ -1,7 +1,7 @@
 //! The numbers of a plan: how every value and weight is written as integers.
 
 use crate::function::Function;
-use crate::graph::Attention;
+use crate::graph::Form;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use primer_ring::truncate::Truncation;
@@ -99,11 +99,11 @@ pub const ACTIVATION_BITS: u32 = 15;
 
 /// Scales of all values and weights, and the functions of the stops that have one.
 ///
-/// They depend on the model and on how its attention is computed, not on the number of tokens.
+/// They depend on the model and on the form of its graph, not on the number of tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scales {
-    /// The attention of the graph that they belong to.
-    pub attention: Attention,
+    /// The form of the graph that they belong to.
+    pub form: Form,
     /// One per value of the graph.
     pub values: Vec<Scale>,
     /// One per weight of the graph.

@@ -107,6 +107,40 @@ pub enum Op {
         /// The accumulator.
         output: ValueId,
     },
+    /// Scores minus what they are measured against, padded keys far below: the exponents of softmax.
+    /// They are an accumulator of their own, a constant added so that their range is centred
+    /// ([`crate::plan::Plan::centre`]).
+    Rest {
+        /// The accumulator of the scores.
+        scores: ValueId,
+        /// For every score, the coarse number that is subtracted from it.
+        reference: ValueId,
+        /// The accumulator.
+        output: ValueId,
+    },
+    /// The sum of every row.
+    RowSum {
+        /// The fixed value.
+        input: ValueId,
+        /// The accumulator, one column.
+        output: ValueId,
+    },
+    /// An accumulator at another scale, for a stop with another ring.
+    Again {
+        /// The accumulator.
+        input: ValueId,
+        /// The same, shifted.
+        output: ValueId,
+    },
+    /// The product of two values, element by element.
+    Multiply {
+        /// A fixed value.
+        left: ValueId,
+        /// Another one of the same size.
+        right: ValueId,
+        /// The accumulator.
+        output: ValueId,
+    },
     /// The sum of the squares of every row.
     SquareSum {
         /// A centred value.
@@ -148,16 +182,28 @@ pub enum StopFunction {
     InverseRoot,
     /// The pooler's tangent.
     Tanh,
+    /// What the scores of a row are measured against: their maximum, coarsely.
+    CoarseMaximum,
+    /// Two to the power of an exponent.
+    Power,
+    /// The reciprocal of a row's sum.
+    Reciprocal,
+    /// What the activation multiplies its input with.
+    Gate,
 }
 
 impl StopFunction {
     /// All stop functions.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Requantise,
         Self::Softmax,
         Self::Activation,
         Self::InverseRoot,
         Self::Tanh,
+        Self::CoarseMaximum,
+        Self::Power,
+        Self::Reciprocal,
+        Self::Gate,
     ];
 
     /// The name in the program's output.
@@ -168,6 +214,10 @@ impl StopFunction {
             Self::Activation => "activation",
             Self::InverseRoot => "inverse_root",
             Self::Tanh => "tanh",
+            Self::CoarseMaximum => "coarse_maximum",
+            Self::Power => "power",
+            Self::Reciprocal => "reciprocal",
+            Self::Gate => "gate",
         }
     }
 }
@@ -194,6 +244,10 @@ impl Step {
             | Op::Mix { output, .. }
             | Op::SquareSum { output, .. }
             | Op::ScaleRows { output, .. }
+            | Op::Rest { output, .. }
+            | Op::RowSum { output, .. }
+            | Op::Again { output, .. }
+            | Op::Multiply { output, .. }
             | Op::Stop { output, .. } => output,
         }
     }
@@ -210,7 +264,13 @@ impl Step {
                 ..
             } => vec![*probabilities, *value],
             Op::ScaleRows { input, factor, .. } => vec![*input, *factor],
-            Op::MergedScores { input, .. }
+            Op::Rest {
+                scores, reference, ..
+            } => vec![*scores, *reference],
+            Op::Multiply { left, right, .. } => vec![*left, *right],
+            Op::RowSum { input, .. }
+            | Op::Again { input, .. }
+            | Op::MergedScores { input, .. }
             | Op::SquareSum { input, .. }
             | Op::Stop { input, .. } => vec![*input],
         }

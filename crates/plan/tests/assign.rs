@@ -6,7 +6,7 @@ mod common;
 use common::{Seen, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, WeightRange};
 use primer_plan::function::Function;
-use primer_plan::graph::{Attention, Op, StopFunction};
+use primer_plan::graph::{Form, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_ring::fixed::Format;
@@ -38,7 +38,7 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
             Some(Function::Gelu(f)) => f.fraction,
             Some(Function::Tanh(f)) => f.fraction,
             Some(Function::InverseRoot(_)) => kept,
-            Some(Function::Relu { .. }) => panic!("the model has no ReLU"),
+            Some(other) => panic!("the model has no {other:?}"),
         };
         assert_eq!(kept, expected, "{}", plan.graph().value(input).name);
         if function == StopFunction::Requantise {
@@ -102,7 +102,7 @@ fn a_merged_input_gives_up_bits_for_its_matrix() {
     // the point.
     let mut given_up = Vec::new();
     for reached in [5.0, 50.0, 100.0, 3_000.0] {
-        let mut seen = Seen::with_attention(&shape(), Attention::Merged);
+        let mut seen = Seen::with_form(&shape(), Form::Merged);
         seen.set("layer1.scores", range(-reached, reached));
         let plan = seen.plan();
         let mut steps = plan.graph().steps.iter().filter(|s| s.layer == Some(1));

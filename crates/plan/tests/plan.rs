@@ -5,7 +5,7 @@ mod common;
 
 use common::{Seen, shape};
 use primer_plan::function::{Activation, Function, Gelu};
-use primer_plan::graph::{Attention, Op};
+use primer_plan::graph::{Form, Op};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::ShapeError;
@@ -59,24 +59,62 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
 }
 
 #[test]
-fn merged_attention_is_another_plan() {
-    let [separate, merged] =
-        Attention::ALL.map(|attention| Seen::with_attention(&shape(), attention));
-    let (plan, other) = (merged.plan(), separate.plan());
-    assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
-    assert_ne!(plan.fingerprint(), other.fingerprint());
-    // Scales that name the wrong attention do not fit the graph that they name.
-    let mut scales = merged.assign().unwrap();
-    scales.attention = Attention::Separate;
-    assert!(matches!(
-        Plan::new(&shape(), 8, scales),
-        Err(PlanError::Count { what: "values", .. })
-    ));
+fn another_form_is_another_plan() {
+    let separate = Seen::with_form(&shape(), Form::Separate);
+    for form in [Form::Merged, Form::LookedUp] {
+        let seen = Seen::with_form(&shape(), form);
+        let (plan, other) = (seen.plan(), separate.plan());
+        assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
+        assert_ne!(plan.fingerprint(), other.fingerprint());
+        // Scales that name the wrong form do not fit the graph that they name.
+        let mut scales = seen.assign().unwrap();
+        scales.form = Form::Separate;
+        assert!(matches!(
+            Plan::new(&shape(), 8, scales),
+            Err(PlanError::Count { what: "values", .. })
+        ));
+    }
+}
+
+/// What is left of scores must fit the ring of the exponents, and be left of a coarse maximum.
+#[test]
+fn what_is_left_of_scores_is_checked() {
+    let seen = Seen::with_form(&shape(), Form::LookedUp);
+    let rests = |op: &Op| matches!(op, Op::Rest { .. });
+    let at = seen.graph.steps.iter().position(|s| rests(&s.op)).unwrap();
+    let Op::Rest {
+        reference, output, ..
+    } = seen.graph.steps[at].op
+    else {
+        unreachable!();
+    };
+    let made = |s: &primer_plan::graph::Step| s.output() == reference;
+    let maker = seen.graph.steps.iter().position(made).unwrap();
+    let refused = |change: &dyn Fn(&mut Scales)| {
+        let mut scales = seen.assign().unwrap();
+        change(&mut scales);
+        Plan::new(&shape(), 8, scales).unwrap_err().to_string()
+    };
+    let error = refused(&|s| {
+        let Some(Function::CoarseMaximum(coarse)) = &mut s.functions[maker] else {
+            unreachable!();
+        };
+        coarse.far += 8;
+    });
+    assert!(error.contains("too short for what is left"), "{error}");
+    let error = refused(&|s| {
+        if let Scale::Accumulator { fraction, .. } = &mut s.values[output.index()] {
+            *fraction -= 20;
+        }
+    });
+    assert!(error.contains("a product is off by"), "{error}");
+    let error = refused(&|s| s.functions[maker] = None);
+    assert!(error.contains("another function"), "{error}");
 }
 
 #[test]
 fn merged_scores_are_checked() {
-    let seen = Seen::with_attention(&shape(), Attention::Merged);
+    let seen = Seen::with_form(&shape(), Form::Merged);
     let step = |op: &Op| matches!(op, Op::MergedScores { .. });
     let found = seen.graph.steps.iter().find(|s| step(&s.op)).unwrap();
     let Op::MergedScores { input, weight, .. } = found.op else {

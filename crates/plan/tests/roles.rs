@@ -1,9 +1,9 @@
-//! Values and weights say what they are, for every head and both attentions.
+//! Values and weights say what they are, for every head and form.
 
 mod common;
 
 use common::{Seen, shape};
-use primer_plan::graph::{Attention, Graph, Op, StopFunction};
+use primer_plan::graph::{Form, Graph, Op, StopFunction};
 use primer_plan::role::{LinearMap, ValueRole};
 use primer_plan::shape::{Head, Shape};
 use std::collections::HashSet;
@@ -21,8 +21,8 @@ fn shapes() -> Vec<Shape> {
 
 fn graphs() -> impl Iterator<Item = Graph> {
     shapes().into_iter().flat_map(|shape| {
-        let one = move |attention| Graph::with_attention(&shape, attention, 8);
-        Attention::ALL.map(one)
+        let one = move |form| Graph::with_form(&shape, form, 8);
+        Form::ALL.map(one)
     })
 }
 
@@ -75,15 +75,35 @@ fn roles_fit_the_operations() {
                     );
                 }
                 Op::ScaleRows { input, factor, .. } => {
-                    let all = (role(*input), role(*factor), made);
-                    assert_eq!(
-                        all,
-                        (
-                            ValueRole::Centred,
-                            ValueRole::InverseRoot,
-                            ValueRole::Hidden
-                        )
+                    let wanted = match role(*factor) {
+                        ValueRole::InverseRoot => (ValueRole::Centred, ValueRole::Hidden),
+                        ValueRole::Reciprocal => (ValueRole::Powers, ValueRole::Probabilities),
+                        other => panic!("a factor that is {other:?}"),
+                    };
+                    assert_eq!((role(*input), made), wanted);
+                }
+                Op::Rest {
+                    scores, reference, ..
+                } => {
+                    let all = (role(*scores), role(*reference), made);
+                    let wanted = (
+                        ValueRole::Scores,
+                        ValueRole::Reference,
+                        ValueRole::Exponents,
                     );
+                    assert_eq!(all, wanted);
+                }
+                Op::RowSum { input, .. } => {
+                    assert_eq!((role(*input), made), (ValueRole::Powers, ValueRole::Total));
+                }
+                Op::Again { input, .. } => {
+                    let wanted = (ValueRole::Intermediate, ValueRole::Gate);
+                    assert_eq!((role(*input), made), wanted);
+                }
+                Op::Multiply { left, right, .. } => {
+                    let all = (role(*left), role(*right), made);
+                    let wide = ValueRole::Intermediate;
+                    assert_eq!(all, (wide, ValueRole::Gate, wide));
                 }
                 Op::Stop {
                     function, input, ..
@@ -109,6 +129,21 @@ fn roles_fit_the_operations() {
                     }
                     StopFunction::Tanh => {
                         assert_eq!((role(*input), made), (ValueRole::Pooled, ValueRole::Pooled));
+                    }
+                    StopFunction::CoarseMaximum => {
+                        let wanted = (ValueRole::Scores, ValueRole::Reference);
+                        assert_eq!((role(*input), made), wanted);
+                    }
+                    StopFunction::Power => {
+                        let wanted = (ValueRole::Exponents, ValueRole::Powers);
+                        assert_eq!((role(*input), made), wanted);
+                    }
+                    StopFunction::Reciprocal => {
+                        let wanted = (ValueRole::Total, ValueRole::Reciprocal);
+                        assert_eq!((role(*input), made), wanted);
+                    }
+                    StopFunction::Gate => {
+                        assert_eq!((role(*input), made), (ValueRole::Gate, ValueRole::Gate));
                     }
                 },
             }
@@ -147,19 +182,23 @@ fn edges_lead_back_and_forth() {
 fn plans_keep_their_fingerprints() {
     let found: Vec<String> = shapes()
         .iter()
-        .flat_map(|shape| Attention::ALL.map(|a| Seen::with_attention(shape, a).plan()))
+        .flat_map(|shape| Form::ALL.map(|a| Seen::with_form(shape, a).plan()))
         .map(|plan| blake3::Hash::from_bytes(plan.fingerprint()).to_hex()[..16].to_owned())
         .collect();
     assert_eq!(found, FINGERPRINTS);
 }
 
-const FINGERPRINTS: [&str; 8] = [
+const FINGERPRINTS: [&str; 12] = [
     "4c76518bfbc7b130",
     "950606ba74839915",
+    "00e4f617453affbc",
     "9da7dfa9132f45b6",
     "a7610a4c76ed0eec",
+    "1c2614d50c2001ed",
     "3f9a92623d2b43be",
     "ab998e7f4569683f",
+    "7385818361ba4030",
     "dc1e95e6c8cd14ff",
     "81e25095e3c90e41",
+    "c8e3c974a44c0f80",
 ];

@@ -7,7 +7,7 @@ use primer_model::load::{LoadError, LoadedModel, ModelFiles};
 use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
 use primer_model::text::{Input, TextEncoder};
-use primer_plan::graph::Attention;
+use primer_plan::graph::Form;
 use primer_plan::plan::PlanError;
 use primer_plan::shape::Shape;
 use std::borrow::Cow;
@@ -59,15 +59,15 @@ pub enum SourceError {
     },
     /// That file was made for another kind of scheme.
     #[error(
-        "{} was prepared with {found} attention, this scheme has {wanted} attention",
+        "{} was prepared in the {found} form, this scheme has the {wanted} form",
         .path.display()
     )]
-    OtherAttention {
+    OtherForm {
         /// The file.
         path: PathBuf,
-        /// The attention of its scales.
+        /// The form of its scales.
         found: &'static str,
-        /// The attention of the scheme.
+        /// The form of the scheme.
         wanted: &'static str,
     },
     /// The calibration text cannot be read.
@@ -176,7 +176,7 @@ impl Model {
             .map_err(|cause| self.uncalibrated(cause))
     }
 
-    /// The model in integers, for graphs with an attention: read from a prepared file, or
+    /// The model in integers, for graphs of a form: read from a prepared file, or
     /// calibrated now, which says how many inputs of how many are done.
     ///
     /// # Errors
@@ -186,20 +186,20 @@ impl Model {
         &self,
         prepared: Option<&Path>,
         calibration: Option<&Path>,
-        attention: Attention,
+        form: Form,
         progress: impl Fn(usize, usize),
     ) -> Result<IntModel, SourceError> {
         if let Some(path) = prepared {
-            return self.open_prepared(path, attention);
+            return self.open_prepared(path, form);
         }
         let text = calibration_text(calibration)?;
-        let weights = self.weights.with_attention(attention);
+        let weights = self.weights.with_form(form);
         let scales = calibrate(&weights, &self.text, &text, progress);
         let scales = scales.map_err(|cause| self.uncalibrated(cause))?;
         Ok(IntModel::quantise(&weights, scales)?)
     }
 
-    fn open_prepared(&self, path: &Path, attention: Attention) -> Result<IntModel, SourceError> {
+    fn open_prepared(&self, path: &Path, form: Form) -> Result<IntModel, SourceError> {
         let path = path.to_owned();
         let model = match IntModel::open(&path) {
             Ok(model) => model,
@@ -209,11 +209,11 @@ impl Model {
             let name = self.name.clone();
             return Err(SourceError::OtherModel { path, name });
         }
-        if model.scales().attention != attention {
-            return Err(SourceError::OtherAttention {
+        if model.scales().form != form {
+            return Err(SourceError::OtherForm {
                 path,
-                found: model.scales().attention.name(),
-                wanted: attention.name(),
+                found: model.scales().form.name(),
+                wanted: form.name(),
             });
         }
         Ok(model)

@@ -44,7 +44,7 @@ fn main() {
         .expect("a scheme");
     let shape = synthetic::bert_shape(layers, 768, 12);
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[3; 16]));
-    let weights = weights.with_attention(scheme.recipe().attention);
+    let weights = weights.with_form(scheme.recipe().form);
     let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).expect("twelve words");
     let scales = calibrate(&weights, &text, TEXT, |_, _| ()).expect("a synthetic model");
     let model = Arc::new(IntModel::quantise(&weights, scales).expect("a synthetic model"));

@@ -35,7 +35,7 @@
 use crate::client::OnlineClient;
 use crate::error::Result;
 use crate::exchange::Exchange;
-use crate::kinds::{OPENED, RESHARED};
+use crate::kinds::OPENED;
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
@@ -45,7 +45,7 @@ use primer_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
-use primer_ring::matrix::{Matrix, Scratch, product_mod, product_residues};
+use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod, product_residues};
 use primer_ring::modulus::{self, K, P};
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl Sizes {
         let mut scratch = Scratch::default();
         let mut fresh = Share::zeros(d, 2 * self.heads * n);
         for h in 0..self.heads {
-            let turned = weight.columns(h * d, d).transpose();
+            let turned = Packed::new(&weight.columns(h * d, d).transpose());
             let image = Share::from(product_mod(v, &turned, &mut scratch));
             for r in 0..d {
                 let row = fresh.row_mut(r);
@@ -263,13 +263,14 @@ fn correct(sizes: Sizes, s: &Share, v: &Share, parts: &Share) -> Share {
     correction
 }
 
-/// Online, the client, after what the server opened of `x`: the rest of it, and its answer.
-pub(crate) fn client_online(
+/// Online, the client, after what the server opened of `x`: hears the rest of it. Gives its share
+/// minus the mask.
+pub(crate) fn client_listen(
     channel: &mut Channel,
     online: &mut OnlineClient<'_>,
     (merged, output): (Merged, ValueId),
     [constant, image]: [Share; 2],
-) -> Result<()> {
+) -> Result<Share> {
     let sizes = Sizes::of(online.program.plan().graph());
     let material = ClientMerged {
         input: online.masks.get(merged.input),
@@ -281,13 +282,12 @@ pub(crate) fn client_online(
     let mut opened = Share::zeros(rows, cols);
     channel.recv_residues(OPENED, K, P, opened.data_mut())?;
     let opened = (online.opened(merged.input), &opened);
-    let share = material.reshare(sizes, opened, merged.shift);
-    channel.send_residues(RESHARED, K, share.data().iter().copied())?;
-    Ok(channel.flush()?)
+    Ok(material.reshare(sizes, opened, merged.shift))
 }
 
-/// Online, the server, after it has opened its share of `x`: its share of the result.
-pub(crate) fn server_online(
+/// Online, the server, after it has opened its share of `x`: opens its share of `y`. Gives its own
+/// part of the result.
+pub(crate) fn server_request(
     channel: &mut Channel,
     online: &mut OnlineServer<'_>,
     (merged, index): (Merged, usize),
@@ -296,7 +296,7 @@ pub(crate) fn server_online(
     let model = online.model;
     let sizes = Sizes::of(model.program().plan().graph());
     let x = online.get(merged.input).first_rows(sizes.tokens);
-    let product = product_mod(&x, model.dense(merged.weight), &mut online.scratch);
+    let product = product_mod(&x, model.packed(merged.weight), &mut online.scratch);
     let mut y = Share::from(product);
     let bias = model.bias(merged.bias);
     for t in 0..y.rows() {
@@ -317,9 +317,6 @@ pub(crate) fn server_online(
     let mut sum = sizes.scores(&y, &x);
     sum.add(correction);
     sum.shift(merged.shift);
-    let mut reshared = Share::zeros(sum.rows(), sum.cols());
-    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
-    sum.add(&reshared);
     Ok(sum)
 }
 

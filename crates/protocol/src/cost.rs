@@ -131,7 +131,7 @@ struct Count<'a> {
     offered: HashSet<(Owner, Query)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
-    /// Whether the client has requests of stops that it has not answered yet.
+    /// Whether the client has requests that it has not answered yet.
     owes: bool,
     /// Whether the client has said something since it last heard something, online.
     spoken: bool,
@@ -176,7 +176,7 @@ impl Count<'_> {
                 }
                 let output = program.step(index).output();
                 part.bytes.online_up += residues(self.size(output));
-                self.turn(Turn::Up, part);
+                self.owes = true;
             }
             Work::Stop(work) => {
                 part.bytes += work.stop.bytes();

@@ -50,9 +50,9 @@ pub enum ProtocolError {
         /// What was asked for.
         wanted: String,
     },
-    /// A plan whose scores are not the scheme's.
-    #[error("scheme {scheme} needs a plan with {needed} attention, this one has {found} attention")]
-    Attention {
+    /// A plan whose form is not the scheme's.
+    #[error("scheme {scheme} needs a plan in the {needed} form, this one has the {found} form")]
+    Form {
         /// The scheme.
         scheme: &'static str,
         /// What its plans have.

@@ -28,18 +28,16 @@
 use crate::client::OnlineClient;
 use crate::error::Result;
 use crate::exchange::Exchange;
-use crate::kinds::RESHARED;
 use crate::scheme::{Products, Recipe};
 use crate::seeds::Use;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
 use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
-use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
-use primer_ring::modulus::{self, K, P};
+use primer_ring::modulus;
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -334,13 +332,12 @@ impl Drop for Blocks {
     }
 }
 
-/// Online, the client, after what the server opened: sends its share minus the mask.
-pub(crate) fn client_online(
-    channel: &mut Channel,
+/// Online, the client, after what the server opened: its share minus the mask.
+pub(crate) fn client_owes(
     online: &mut OnlineClient<'_>,
     (factors, output): (Factors, ValueId),
     constant: Share,
-) -> Result<()> {
+) -> Share {
     let plan = online.program.plan();
     let product = ClientProduct {
         left: online.masks.get(factors.left),
@@ -356,17 +353,11 @@ pub(crate) fn client_online(
         }
     };
     let heads = plan.graph().shape.heads;
-    let share = product.reshare(factors, heads, opened, factors.shift(plan, output));
-    channel.send_residues(RESHARED, K, share.data().iter().copied())?;
-    Ok(channel.flush()?)
+    product.reshare(factors, heads, opened, factors.shift(plan, output))
 }
 
-/// Online, the server, after it has opened its shares: its share of the result.
-pub(crate) fn server_online(
-    channel: &mut Channel,
-    online: &mut OnlineServer<'_>,
-    (factors, index): (Factors, usize),
-) -> Result<Share> {
+/// Online, the server, after it has opened its shares: its own part of the result.
+pub(crate) fn server_part(online: &OnlineServer<'_>, (factors, index): (Factors, usize)) -> Share {
     let program = online.model.program();
     let (plan, output) = (program.plan(), program.step(index).output());
     let (x, y) = (online.get(factors.left), online.get(factors.right));
@@ -379,10 +370,7 @@ pub(crate) fn server_online(
         let sums = sum.data_mut().iter_mut();
         sums.for_each(|v| *v = modulus::add(*v, epsilon));
     }
-    let mut reshared = Share::zeros(sum.rows(), sum.cols());
-    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
-    sum.add(&reshared);
-    Ok(sum)
+    sum
 }
 
 #[cfg(test)]

@@ -87,15 +87,15 @@ impl Program {
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
-    /// give to a plan that it was sent; [`ProtocolError::Attention`] if its scores are not the
+    /// give to a plan that it was sent; [`ProtocolError::Form`] if its scores are not the
     /// scheme's; [`ProtocolError::NoLabel`] if there is no label to reveal;
     /// [`ProtocolError::Stops`] if it has a stop that cannot be built; [`ProtocolError::He`] if it
     /// does not fit the homomorphic parameters.
     pub fn received(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
-        let (needed, found) = (scheme.recipe().attention, plan.graph().attention);
+        let (needed, found) = (scheme.recipe().form, plan.graph().form);
         if needed != found {
-            return Err(ProtocolError::Attention {
+            return Err(ProtocolError::Form {
                 scheme: scheme.name(),
                 needed: needed.name(),
                 found: found.name(),
@@ -196,27 +196,25 @@ impl Program {
         &self.0.last_uses
     }
 
-    /// Whether stops that were asked for must be answered right after this step: those that need
-    /// nothing of each other (queries, keys and values) share a round trip.
+    /// Whether what was asked for must be answered right after this step: stops and products that
+    /// need nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.0.settled[index]
     }
 }
 
-/// After which steps no stop may be under way: the next one says something else to the other party,
-/// or reads what is under way, or is another segment's.
+/// After which steps nothing may be under way: the next one reads what is, or is another segment's.
 fn settled(steps: &[Step], works: &[Compiled], segments: &[Range<usize>]) -> Vec<bool> {
     let mut under_way = Vec::new();
     let mut settled = Vec::with_capacity(steps.len());
     for (index, (step, compiled)) in steps.iter().zip(works).enumerate() {
-        let speaks = matches!(compiled.work, Work::Product(_));
         let reads = step.inputs().iter().any(|id| under_way.contains(id));
         let first = segments.iter().any(|segment| segment.start == index);
-        let settle = speaks || reads || first;
+        let settle = reads || first;
         if settle {
             under_way.clear();
         }
-        if compiled.work.stop().is_some() {
+        if !matches!(compiled.work, Work::Linear(_)) {
             under_way.push(step.output());
         }
         if index > 0 {
@@ -261,7 +259,7 @@ fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, needs: &KeyNeeds) ->
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
-    use primer_plan::graph::Attention;
+    use primer_plan::graph::Form;
 
     #[test]
     fn plans_beyond_all_measure_are_refused() {
@@ -283,7 +281,7 @@ mod tests {
         );
         (shape.layers, shape.hidden) = (1, 4096);
         assert!(check_sizes(&Graph::bert(&shape, 512)).is_ok());
-        let merged = Graph::with_attention(&shape, Attention::Merged, 512);
+        let merged = Graph::with_form(&shape, Form::Merged, 512);
         let error = check_sizes(&merged).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -16,7 +16,7 @@
 
 use primer_he::params::FINGERPRINT_BYTES;
 use primer_he::product::Method;
-use primer_plan::graph::{Attention, StopFunction};
+use primer_plan::graph::{Form, StopFunction};
 use primer_stops::Means;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ impl Scheme {
     /// What it is made of.
     pub const fn recipe(self) -> Recipe {
         const FP: Recipe = Recipe {
-            attention: Attention::Separate,
+            form: Form::Separate,
             when: When::Offline,
             linear: Packing::TokensFirst,
             secrets: Packing::TokensFirst,
@@ -73,7 +73,7 @@ impl Scheme {
             Self::F => F,
             Self::Fp => FP,
             Self::Fpc => Recipe {
-                attention: Attention::Merged,
+                form: Form::Merged,
                 ..FP
             },
         }
@@ -96,7 +96,7 @@ impl std::str::FromStr for Scheme {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     /// How the plans that it compiles compute scores.
-    pub attention: Attention,
+    pub form: Form,
     /// When steps are prepared.
     pub when: When,
     /// How products with the server's weights are packed; parameters come with the packing.

@@ -7,7 +7,8 @@
 //!
 //! Both have the same course. Offline, exchanges that leave the client with the terms that it knows
 //! already; online the server opens its shares against masks, the client sends its share of the
-//! result minus a fresh mask.
+//! result minus a fresh mask. The online part comes in halves, as that of stops does: products and
+//! stops that need nothing of each other share a round trip.
 
 use crate::chgs::{self, Merged};
 use crate::client::OnlineClient;
@@ -131,28 +132,28 @@ impl SecretProduct {
         }
     }
 
-    /// Online, the client: hears what is opened, and sends its share of the result anew.
-    pub(crate) fn client_online(
+    /// Online, the client, first half: hears what is opened. Gives what it owes the server: its
+    /// share of the result minus the mask.
+    pub(crate) fn client_listen(
         &self,
         channel: &mut Channel,
         online: &mut OnlineClient<'_>,
         output: ValueId,
         known: Vec<Share>,
-    ) -> Result<()> {
+    ) -> Result<Share> {
         online.hear_opened(channel, &self.opens())?;
         match self {
-            Self::Factors(factors) => {
-                fhgs::client_online(channel, online, (*factors, output), one(known))
-            }
+            Self::Factors(factors) => Ok(fhgs::client_owes(online, (*factors, output), one(known))),
             Self::Merged(merged) => {
                 let known = two(known);
-                chgs::client_online(channel, online, (*merged, output), known)
+                chgs::client_listen(channel, online, (*merged, output), known)
             }
         }
     }
 
-    /// Online, the server: opens its shares, and gets its share of the result.
-    pub(crate) fn server_online(
+    /// Online, the server, first half: opens its shares. Gives its own part of the result; what the
+    /// client owes is added to it.
+    pub(crate) fn server_request(
         &self,
         channel: &mut Channel,
         online: &mut OnlineServer<'_>,
@@ -161,9 +162,9 @@ impl SecretProduct {
     ) -> Result<Share> {
         online.open(channel, &self.opens())?;
         match self {
-            Self::Factors(factors) => fhgs::server_online(channel, online, (*factors, index)),
+            Self::Factors(factors) => Ok(fhgs::server_part(online, (*factors, index))),
             Self::Merged(merged) => {
-                chgs::server_online(channel, online, (*merged, index), &one(kept))
+                chgs::server_request(channel, online, (*merged, index), &one(kept))
             }
         }
     }

@@ -10,7 +10,7 @@
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::share::{Share, power};
-use primer_plan::function::{Function, Softmax};
+use primer_plan::function::{Function, Masking};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::Plan;
 use primer_ring::matrix::Matrix;
@@ -20,18 +20,11 @@ use zeroize::Zeroizing;
 /// A party's share of what goes into a stop, in the stop's ring.
 pub(crate) type RingShare = Zeroizing<Vec<u64>>;
 
-/// Adds a party's part of `-C·m` to its share of the scores, and the public `offset`.
-fn mask_scores(
-    plan: &Plan,
-    softmax: &Softmax,
-    input: ValueId,
-    share: &mut Share,
-    padding: &Share,
-    offset: i64,
-) {
+/// Adds a party's part of `-C·m` and of the offset to its share of the scores.
+fn mask_scores(plan: &Plan, masking: Masking, input: ValueId, share: &mut Share, padding: &Share) {
     let unit = power(plan.truncation(input).shift());
-    let weight = modulus::mul(modulus::from_signed(softmax.mask), unit);
-    let offset = modulus::mul(modulus::from_signed(offset), unit);
+    let weight = modulus::mul(modulus::from_signed(masking.mask), unit);
+    let offset = modulus::mul(modulus::from_signed(masking.offset), unit);
     for r in 0..share.rows() {
         for (v, pad) in share.row_mut(r).iter_mut().zip(padding.data()) {
             *v = modulus::add(*v, modulus::sub(offset, modulus::mul(weight, *pad)));
@@ -49,8 +42,13 @@ pub(crate) fn client_share(
 ) -> RingShare {
     let plan = program.plan();
     let mut share = masks.get(input).first_rows(plan.graph().value(input).rows);
-    if let Some(Function::Softmax(softmax)) = plan.function(index) {
-        mask_scores(plan, softmax, input, &mut share, &masks.padding(), 0);
+    if let Some(masking) = plan.function(index).and_then(Function::masking) {
+        // The offset is public: one party adds it.
+        let masking = Masking {
+            offset: 0,
+            ..masking
+        };
+        mask_scores(plan, masking, input, &mut share, &masks.padding());
     }
     see(input, &share);
     let by = plan.truncation(input);
@@ -65,8 +63,8 @@ pub(crate) fn server_share(
     mut share: Share,
     padding: &Share,
 ) -> RingShare {
-    if let Some(Function::Softmax(softmax)) = plan.function(index) {
-        mask_scores(plan, softmax, input, &mut share, padding, softmax.offset);
+    if let Some(masking) = plan.function(index).and_then(Function::masking) {
+        mask_scores(plan, masking, input, &mut share, padding);
     }
     let by = plan.truncation(input);
     Zeroizing::new(share.data().iter().map(|v| by.server(*v)).collect())

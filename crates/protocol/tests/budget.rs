@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// A plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
-    let graph = Graph::with_attention(shape, scheme.recipe().attention, tokens);
+    let graph = Graph::with_form(shape, scheme.recipe().form, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
     for step in &graph.steps {
         let id = step.output().index();

@@ -136,17 +136,17 @@ fn the_embedded_model_in_every_scheme_and_with_more_tokens() {
 
 /// The scheme says which plans it compiles, and others are refused by name.
 #[test]
-fn a_plan_with_another_attention_is_refused() {
+fn a_plan_in_another_form_is_refused() {
     for (scheme, other, message) in [
         (
             Scheme::Fpc,
             Scheme::Fp,
-            "scheme fpc needs a plan with merged attention, this one has separate attention",
+            "scheme fpc needs a plan in the merged form, this one has the separate form",
         ),
         (
             Scheme::Base,
             Scheme::Fpc,
-            "scheme base needs a plan with separate attention, this one has merged attention",
+            "scheme base needs a plan in the separate form, this one has the merged form",
         ),
     ] {
         let model = tiny_for(other);

@@ -31,7 +31,7 @@ fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
 }
 
 /// Kind and length of every message in its order on the wire, and the traffic of every phase on
-/// both ends; and bytes and round trips are those that the program foretells.
+/// both ends; and bytes and round trips are those that the program predicts.
 #[test]
 fn two_texts_of_one_bucket_send_the_same_messages() {
     // A short text and a full one, padded to the same length.
@@ -44,14 +44,14 @@ fn two_texts_of_one_bucket_send_the_same_messages() {
         assert_eq!(logs, other_logs, "{}", scheme.name());
         assert_eq!(reports, other_reports, "{}", scheme.name());
         assert_ne!(answer, other_answer);
-        foretold(scheme, &reports[0]);
+        predicted(scheme, &reports[0]);
     }
     // The log does tell what is not hidden: the length.
     let lengths = [&first, &words(3, 2, 0)].map(|input| observe(input, Scheme::Fp).0);
     assert_ne!(lengths[0], lengths[1]);
 }
 
-fn foretold(scheme: Scheme, report: &Report) {
+fn predicted(scheme: Scheme, report: &Report) {
     let program = program(&tiny_for(scheme), 2, scheme, Reveal::Outputs);
     let parts = cost::parts(&program).total();
     let cost = parts.bytes;

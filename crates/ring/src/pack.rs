@@ -48,17 +48,17 @@ pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Ve
         "packable widths are 1 to 57 bits"
     );
     out.reserve(packed_len(values.len(), width).expect("values in memory can be counted"));
-    let mut acc = 0u128;
+    let mut acc = 0u64;
     let mut bits = 0;
     for v in values {
         debug_assert!(v >> width == 0, "a packed value fits its width");
-        acc |= u128::from(v) << bits;
+        acc |= v << bits;
         bits += width;
-        // Fewer than 64 bits are held between values, and 57 more always fit.
         if bits >= 64 {
-            out.extend_from_slice(&(acc as u64).to_le_bytes());
-            acc >>= 64;
+            out.extend_from_slice(&acc.to_le_bytes());
             bits -= 64;
+            // What of the value did not fit: fewer bits than it has.
+            acc = v >> (width - bits);
         }
     }
     out.extend_from_slice(&acc.to_le_bytes()[..bits.div_ceil(8) as usize]);

@@ -17,6 +17,8 @@
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
+//! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
+//! * [`flags`]: whether any looked-up value came near the end of its range.
 //!
 //! What moves between offline and online is *material*: bytes that a party keeps secret, reads back
 //! once and wipes, so that no label, table or mask is used twice. Both parties know all counts from
@@ -28,14 +30,19 @@
 
 mod bytes;
 mod error;
+pub mod flags;
 pub mod garbled;
+pub mod lookup;
 pub mod means;
+pub mod measure;
 pub mod requantise;
 pub mod stop;
 
 pub use bytes::StoredBytes;
 pub use error::{Result, StopsError};
+pub use flags::FlagShares;
 pub use garbled::Garbled;
+pub use lookup::Lookups;
 pub use means::{Means, StopBuilder, Task};
 pub use requantise::Requantise;
 pub use stop::{

@@ -5,9 +5,11 @@
 
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
+use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
 use primer_garble::stop::StopCircuit;
+use primer_ot::Variant;
 use primer_plan::function::Function;
 use std::sync::Arc;
 
@@ -18,17 +20,20 @@ pub enum Means {
     Garbling,
     /// One oblivious transfer for each element; requantisation only.
     Transfers,
+    /// Shares of a unit vector for each element; functions of a short index only.
+    Lookups,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Garbling, Self::Transfers];
+    pub const ALL: [Self; 3] = [Self::Garbling, Self::Transfers, Self::Lookups];
 
     /// Its name, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Garbling => "garbling",
             Self::Transfers => "transfers",
+            Self::Lookups => "look-ups",
         }
     }
 }
@@ -60,10 +65,19 @@ pub enum Wanted<'a> {
 /// Builds stops; equal circuits are built once.
 #[derive(Default)]
 pub struct StopBuilder {
+    transfers: Variant,
     built: Vec<(Function, usize, Arc<StopCircuit>)>,
 }
 
 impl StopBuilder {
+    /// For stops on transfers of this variant, in both directions.
+    pub fn over(transfers: Variant) -> Self {
+        Self {
+            transfers,
+            built: Vec::new(),
+        }
+    }
+
     /// The stop for a task.
     ///
     /// # Errors
@@ -71,22 +85,29 @@ impl StopBuilder {
     /// [`StopsError::Ring`] and [`StopsError::Limit`] if it cannot be done at all.
     pub fn stop(&mut self, means: Means, task: &Task<'_>) -> Result<Arc<dyn TwoPartyStop>> {
         let elements = task.rows * task.cols;
+        let transfers = self.transfers;
         match (means, task.result) {
             (Means::Transfers, Wanted::Same) => {
-                Ok(Arc::new(Requantise::new(task.ring_bits, elements)?))
+                let stop = Requantise::new(task.ring_bits, elements)?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
+            (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
+                let stop = Lookups::new(lookup, elements as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Function(function)) => {
-                // Rows for softmax, elements for everything else.
-                let (row, instances) = match function {
-                    Function::Softmax(_) => (task.cols, task.rows),
-                    _ => (1, elements),
+                let (row, instances) = match function.takes_rows() {
+                    true => (task.cols, task.rows),
+                    false => (1, elements),
                 };
                 let circuit = self.circuit(function, row)?;
-                Ok(Arc::new(Garbled::new(circuit, instances as u64)?))
+                let stop = Garbled::new(circuit, instances as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Position) => {
                 let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
-                Ok(Arc::new(Garbled::new(Arc::new(circuit), task.rows as u64)?))
+                let stop = Garbled::new(Arc::new(circuit), task.rows as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
             }
             (means, wanted) => Err(StopsError::Means {
                 means: means.name(),
@@ -143,6 +164,8 @@ mod tests {
             (Means::Transfers, Wanted::Function(&relu)),
             (Means::Transfers, Wanted::Position),
             (Means::Garbling, Wanted::Same),
+            (Means::Lookups, Wanted::Function(&relu)),
+            (Means::Lookups, Wanted::Position),
         ];
         for (means, wanted) in refused {
             let error = builder.stop(means, &task(wanted)).err().unwrap();

@@ -23,6 +23,7 @@
 
 use crate::bytes::StoredBytes;
 use crate::error::Result;
+use crate::flags::FlagShares;
 use primer_net::{Channel, PhaseBytes};
 use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
@@ -38,6 +39,11 @@ pub trait Stop: Send + Sync {
 
     /// Residues modulo p that come out. A stop without any shows its result to the client.
     fn outputs(&self) -> usize;
+
+    /// Range flags that it raises or not: one for each element, or none at all.
+    fn flags(&self) -> usize {
+        0
+    }
 
     /// What it sends, frame headers included.
     fn bytes(&self) -> PhaseBytes;
@@ -120,6 +126,12 @@ pub trait ClientStop: Stop {
 
 /// A client that has the server's request and owes the answer.
 pub trait Owing {
+    /// The client's shares of the stop's range flags, [`Stop::flags`] of them, for the first who
+    /// asks.
+    fn flags(&mut self) -> FlagShares {
+        FlagShares::default()
+    }
+
     /// Online, second half: answers the server. Gives what the stop shows to the client: a position
     /// for each row, or nothing.
     ///
@@ -153,6 +165,12 @@ pub trait ServerStop: Stop {
 
 /// A server that has asked and waits for the answer.
 pub trait Waiting {
+    /// The server's shares of the stop's range flags, [`Stop::flags`] of them, for the first who
+    /// asks.
+    fn flags(&mut self) -> FlagShares {
+        FlagShares::default()
+    }
+
     /// Online, second half: the server's shares modulo p, none if the stop shows its result to the
     /// client.
     ///

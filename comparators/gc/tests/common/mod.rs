@@ -11,7 +11,7 @@ use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
-use primer_plan::graph::Attention;
+use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
@@ -40,10 +40,10 @@ pub fn classifier() -> Shape {
     }
 }
 
-fn quantised(shape: &Shape, attention: Attention) -> IntModel {
+fn quantised(shape: &Shape, form: Form) -> IntModel {
     // Wide enough for the calibration text, whose positions the model has to have.
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
-    let weights = weights.with_attention(attention);
+    let weights = weights.with_form(form);
     let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).unwrap();
     let scales = calibrate(&weights, &text, TEXT, |_, _| ()).unwrap();
     IntModel::quantise(&weights, scales).unwrap()
@@ -51,12 +51,12 @@ fn quantised(shape: &Shape, attention: Attention) -> IntModel {
 
 /// A model with random weights.
 pub fn model(shape: &Shape) -> Arc<IntModel> {
-    Arc::new(quantised(shape, Attention::Separate))
+    Arc::new(quantised(shape, Form::Separate))
 }
 
 /// A plan without queries and keys.
 pub fn merged(shape: &Shape) -> Plan {
-    quantised(shape, Attention::Merged).plan(2).unwrap()
+    quantised(shape, Form::Merged).plan(2).unwrap()
 }
 
 /// An input of which the first `length` tokens are not padding.

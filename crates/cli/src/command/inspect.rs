@@ -43,7 +43,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
     let prepared = model.prepare(
         args.model.prepared.as_deref(),
         args.model.calibration.as_deref(),
-        args.model.scheme.recipe().attention,
+        args.model.scheme.recipe().form,
         |done, total| stages.tell("calibrating", done, total),
     )?;
     let tokens = (args.tokens as usize).min(model.max_tokens());

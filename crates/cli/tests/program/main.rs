@@ -10,4 +10,5 @@ mod hostile;
 mod many;
 mod measure;
 mod process;
+mod schemes;
 mod service;

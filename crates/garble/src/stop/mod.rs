@@ -8,12 +8,14 @@
 //! Where everything stays in one garbled circuit there are no shares: [`in_bits`] builds the same
 //! functions from bits to bits.
 //!
-//! An *instance* is what one circuit computes: one element for GELU, ReLU, tanh and the root, one
-//! whole row for softmax and argmax.
+//! An *instance* is what one circuit computes: one element for GELU, ReLU, tanh, the root and the
+//! reciprocal, one whole row for softmax, the coarse maximum and argmax.
 
 mod argmax;
+mod coarse;
 mod gelu;
 mod inverse_root;
+mod reciprocal;
 mod softmax;
 mod tanh;
 
@@ -41,6 +43,9 @@ pub enum StopError {
         /// The row length asked for.
         row: usize,
     },
+    /// The function is not computed by such a circuit.
+    #[error("there is no such circuit for {0}")]
+    NoCircuit(&'static str),
     /// A ring of this size cannot be used.
     #[error("a stop takes rings of 2 to 24 bits, not {0}")]
     Ring(u32),
@@ -57,7 +62,7 @@ pub struct StopCircuit {
 
 impl StopCircuit {
     /// The stop of a plan's function. `row` is the number of elements that one instance takes
-    /// together: the row length of a softmax, 1 for everything else.
+    /// together: the row length of a softmax or of a coarse maximum, 1 for everything else.
     ///
     /// # Errors
     /// [`StopError`] if the function or the row length is not usable.
@@ -69,6 +74,9 @@ impl StopCircuit {
             Function::InverseRoot(f) => inverse_root::circuit(f),
             Function::Tanh(f) => tanh::circuit(f),
             Function::Softmax(f) => softmax::circuit(f, row),
+            Function::CoarseMaximum(f) => coarse::circuit(f, row),
+            Function::Reciprocal(f) => reciprocal::circuit(f),
+            Function::Lookup(_) => return Err(StopError::NoCircuit(name)),
         };
         Ok(Self {
             name,
@@ -129,8 +137,9 @@ impl StopCircuit {
 /// projections behind.
 ///
 /// `row` holds the signed ring values of one instance, [`Function::ring_bits`] bits each. The
-/// results are signed numbers of [`Function::output_bits`] bits, except those of softmax and of the
-/// reciprocal root: these are never negative and come without their sign, with one bit fewer.
+/// results are signed numbers of [`Function::output_bits`] bits, except those of softmax, of the
+/// reciprocal and of the reciprocal root: these are never negative and come without their sign,
+/// with one bit fewer.
 ///
 /// # Errors
 /// [`StopError`] if the function or the row length is not usable.
@@ -142,7 +151,7 @@ pub fn in_bits(
     function: &Function,
     row: Vec<Vec<Bit>>,
 ) -> Result<Vec<Vec<Bit>>, StopError> {
-    check_row(function, row.len())?;
+    let name = check_row(function, row.len())?;
     let bits = function.ring_bits() as usize;
     assert!(
         row.iter().all(|x| x.len() == bits),
@@ -158,6 +167,10 @@ pub fn in_bits(
             softmax::probabilities(builder, f, row, |_, p| all.push(p));
             all
         }
+        Function::Reciprocal(f) => vec![reciprocal::bits(builder, f, &row[0])],
+        Function::CoarseMaximum(_) | Function::Lookup(_) => {
+            return Err(StopError::NoCircuit(name));
+        }
     })
 }
 
@@ -169,11 +182,17 @@ fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError>
         Function::Relu { .. } => "ReLU",
         Function::InverseRoot(_) => "the reciprocal square root",
         Function::Tanh(_) => "tanh",
-        Function::Softmax(f) if row == 0 || row > f.max_row().min(MAX_ROW) => {
-            return Err(StopError::Row(row));
-        }
-        Function::Softmax(_) => return Ok("softmax"),
+        Function::Lookup(_) => "look-up",
+        Function::Reciprocal(_) => "the reciprocal",
+        Function::Softmax(_) => "softmax",
+        Function::CoarseMaximum(_) => "the coarse maximum",
     };
+    if function.takes_rows() {
+        return match row {
+            1..=MAX_ROW => Ok(name),
+            _ => Err(StopError::Row(row)),
+        };
+    }
     if row == 1 {
         return Ok(name);
     }

@@ -24,6 +24,7 @@ use crate::packing::encode::{Coefficients, Encoder};
 use crate::packing::matrix::{Ciphertexts, EncryptedAnswer, mask};
 use crate::packing::weights::PreparedWeights;
 use crate::params::Params;
+use crate::subring;
 use crate::switch::Digits;
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::poly::{Poly, Values};
@@ -57,6 +58,8 @@ pub(crate) struct Workspace {
     encoder: Option<(Encoder, Coefficients)>,
     /// Their values modulo one prime.
     numbers: Aligned,
+    /// For products without rotations.
+    pub(crate) subring: subring::Workspace,
 }
 
 impl Evaluator {

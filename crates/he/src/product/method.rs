@@ -2,10 +2,11 @@
 
 use super::packer::Packer;
 use super::slotted::SlotPacker;
+use super::subring::SubringPacker;
 use crate::params::Params;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// How products are computed: what a scheme's recipe names. Cheap to copy.
 #[derive(Clone)]
@@ -22,7 +23,23 @@ enum Packing {
     TokensFirst,
     /// A ciphertext holds one token of a model of so many features.
     FeaturesFirst { width: usize },
+    /// Weights in a subring, for weights of some size: no rotations.
+    Subring { size: WeightSize },
 }
+
+/// How large weights may be. It is public: noise is bounded, and flooded, for all weights of this
+/// size, and others are refused when they are prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WeightSize {
+    /// Columns have this length at most, as the root of the mean of their squares: a column is all
+    /// weights of one output, and its length the root of the sum of their squares.
+    Columns(u64),
+    /// Any residues modulo p.
+    Residues,
+}
+
+/// Four primes hide columns of this length through the life of a client of BERT-base.
+const NARROW: u64 = 1 << 14;
 
 impl Method {
     /// One ciphertext for some features of all tokens, with [`Params::products`]: few ciphertexts,
@@ -43,6 +60,21 @@ impl Method {
         }
     }
 
+    /// Weights in a subring and no rotations, with four primes for columns of up to 2^14 and five
+    /// beyond: no keys but a public one, and products as matrix products modulo small primes.
+    /// Products of two secrets need [`WeightSize::Residues`].
+    pub fn subring(size: WeightSize) -> Self {
+        static SETS: LazyLock<[Arc<Params>; 2]> = LazyLock::new(|| {
+            let set = |primes| Params::without_rotations(8192, primes);
+            [4, 5].map(|primes| set(primes).expect("the set is within the table"))
+        });
+        let wide = usize::from(!matches!(size, WeightSize::Columns(..=NARROW)));
+        Self {
+            params: SETS[wide].clone(),
+            packing: Packing::Subring { size },
+        }
+    }
+
     /// The same packing with other parameters.
     #[must_use]
     pub fn with_params(self, params: Arc<Params>) -> Self {
@@ -59,6 +91,7 @@ impl Method {
         match self.packing {
             Packing::TokensFirst => Box::new(SlotPacker::TokensFirst),
             Packing::FeaturesFirst { width } => Box::new(SlotPacker::FeaturesFirst { width }),
+            Packing::Subring { size } => Box::new(SubringPacker { size }),
         }
     }
 }

@@ -68,16 +68,20 @@ mod packer;
 mod query;
 mod relation;
 mod slotted;
+mod subring;
 
 pub use keys::{ClientKeys, KeyKind, KeyNeeds, ServerKeys, SetNeeds};
-pub use method::Method;
+pub use method::{Method, WeightSize};
 pub use query::{Query, Received};
 pub use relation::{Operand, Relation, Weights};
+
+pub use crate::subring::noise::INFERENCES;
 
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use packer::Multiplier;
 use primer_ring::matrix::Matrix;
+use query::Form;
 use rand_core::CryptoRng;
 use std::fmt;
 
@@ -107,7 +111,7 @@ impl Product {
         relation.check()?;
         let (params, packer) = (method.params(), method.packer());
         packer.check(params, &relation)?;
-        let forms = relation.forms().into_iter();
+        let forms = packer.forms(params, &relation).into_iter();
         Ok(Self {
             method: method.clone(),
             relation,
@@ -117,6 +121,48 @@ impl Product {
             rotations: packer.rotations(params, &relation)?,
             answer_len: packer.answer_len(params, &relation)?,
         })
+    }
+
+    /// The same product with a residual's term in its answer: `A·W + g⊙x - ⟨h, x⟩`, for a value `x`
+    /// that `shared` encrypts for another product. That message serves both.
+    ///
+    /// # Errors
+    /// If the product is not dense, the packing cannot add such a term, or the query does not fit.
+    pub fn with_residual(&self, shared: &Query) -> Result<Self, HeError> {
+        let unsupported = || HeError::Unsupported {
+            relation: format!("{} with the residual {shared:?}", self.relation),
+        };
+        let (relation, form) = (self.relation, *shared.form());
+        let (
+            Relation::Dense {
+                rows,
+                inputs,
+                outputs,
+            },
+            Form::Blocks { block, .. },
+        ) = (relation, form)
+        else {
+            return Err(unsupported());
+        };
+        let residual = Relation::Residual {
+            rows,
+            inputs,
+            cols: outputs,
+            block,
+        };
+        let product = Self::new(&self.method, residual)?;
+        match product.queries.get(1) {
+            Some(query) if query == shared => Ok(product),
+            _ => Err(unsupported()),
+        }
+    }
+
+    /// A bound of the squared statistical distance between what a client sees of one run of this
+    /// product and something that does not depend on the weights. Squares add up over products and
+    /// inferences ([`check_lifetime`]). None for slot packings, whose bound is one for each answer.
+    pub fn squared_distance(&self) -> Option<f64> {
+        let packer = self.method.packer();
+        packer.squared_distance(self.method.params(), &self.relation)
     }
 
     /// What it computes.
@@ -193,7 +239,33 @@ impl Product {
         };
         relation::check_size(weights, inputs, outputs)?;
         let (params, packer) = (self.method.params(), self.method.packer());
-        Ok(self.encoded(packer.prepare_within(params, &self.relation, weights, room)?))
+        let made = packer.prepare_within(params, &self.relation, weights, None, room)?;
+        Ok(self.encoded(made))
+    }
+
+    /// The same for a product with a residual's term, of the given gains and means.
+    ///
+    /// # Errors
+    /// If the product has no such term or has other sizes.
+    pub fn prepare_residual_within(
+        &self,
+        weights: &Matrix<i16>,
+        (gain, mean): (&[u64], &[u64]),
+        room: &mut usize,
+    ) -> Result<EncodedWeights, HeError> {
+        let Relation::Residual { inputs, cols, .. } = self.relation else {
+            return Err(HeError::OtherProduct {
+                what: "the weights",
+                found: "a product with a residual".into(),
+                wanted: self.relation.to_string(),
+            });
+        };
+        relation::check_size(weights, inputs, cols)?;
+        relation::check_centred(gain, mean, cols)?;
+        let (params, packer) = (self.method.params(), self.method.packer());
+        let residual = Some((gain, mean));
+        let made = packer.prepare_within(params, &self.relation, weights, residual, room)?;
+        Ok(self.encoded(made))
     }
 
     fn encoded(&self, multiplier: Box<dyn Multiplier>) -> EncodedWeights {
@@ -258,6 +330,17 @@ impl Product {
         let packer = self.method.packer();
         packer.decrypt(secret, &self.relation, answer)
     }
+}
+
+/// Refuses an inference of which [`INFERENCES`] together would tell more about the weights than a
+/// statistical distance of `2^-40`: `products` are all products of one inference, each as often as
+/// it is run. Those whose packing bounds single answers only are left out.
+///
+/// # Errors
+/// [`HeError::Distance`] with the distance reached and allowed.
+pub fn check_lifetime<'a>(products: impl IntoIterator<Item = &'a Product>) -> Result<(), HeError> {
+    let squares = products.into_iter().filter_map(Product::squared_distance);
+    crate::subring::noise::check_lifetime(squares.sum())
 }
 
 impl fmt::Debug for Product {

@@ -20,6 +20,18 @@ use std::sync::Arc;
 
 /// A way of laying matrices into ciphertexts. Sizes were checked by the caller.
 pub(super) trait Packer {
+    /// The client's matrices, in order, each as it is read.
+    fn forms(&self, _params: &Params, relation: &Relation) -> Vec<Form> {
+        relation.forms()
+    }
+
+    /// A bound of the squared statistical distance between the answer to one run of a product and
+    /// one that does not depend on the weights; such bounds add up. None, where a packing has a
+    /// bound for single answers only.
+    fn squared_distance(&self, _params: &Params, _relation: &Relation) -> Option<f64> {
+        None
+    }
+
     /// Fails if a product does not fit the parameters, its worst-case noise included.
     fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError>;
 
@@ -54,12 +66,14 @@ pub(super) trait Packer {
         weights: &Weights<'_>,
     ) -> Result<Box<dyn Multiplier>, HeError>;
 
-    /// Encodes small weights of a dense relation, within some memory as long as it lasts.
+    /// Encodes small weights of a dense relation, within some memory as long as it lasts; with
+    /// gains and means, if it has a residual's term.
     fn prepare_within(
         &self,
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Matrix<i16>,
+        residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
     ) -> Result<Box<dyn Multiplier>, HeError>;
 

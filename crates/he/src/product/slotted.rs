@@ -41,11 +41,14 @@ impl SlotPacker {
     /// Where the entries of a query lie.
     fn query(&self, params: &Params, form: &Form) -> Result<(Layout, Chunks), HeError> {
         let rows = match *form {
-            Form::Rows { rows, .. } | Form::Heads { rows, .. } | Form::Repeated { rows } => rows,
+            Form::Rows { rows, .. }
+            | Form::Blocks { rows, .. }
+            | Form::Heads { rows, .. }
+            | Form::Repeated { rows } => rows,
         };
         let layout = self.layout(params, rows)?;
         let chunks = match *form {
-            Form::Rows { cols, .. } => Chunks::even(&layout, cols),
+            Form::Rows { cols, .. } | Form::Blocks { cols, .. } => Chunks::even(&layout, cols),
             Form::Heads {
                 heads,
                 inputs,
@@ -98,15 +101,19 @@ impl Packer for SlotPacker {
                 check_row_sums(params, &layout, Chunks::even(&layout, cols).len())
             }
             Relation::ScaledRows { .. } => check_slotwise(params, 2),
+            Relation::Residual { .. } => Err(HeError::Unsupported {
+                relation: relation.to_string(),
+            }),
         }
     }
 
     fn rotations(&self, params: &Params, relation: &Relation) -> Result<Vec<i32>, HeError> {
         let layout = self.layout(params, relation.size().0)?;
         Ok(match relation {
-            Relation::Dense { .. } | Relation::Heads { .. } | Relation::Centred { .. } => {
-                layout.rotations()
-            }
+            Relation::Dense { .. }
+            | Relation::Residual { .. }
+            | Relation::Heads { .. }
+            | Relation::Centred { .. } => layout.rotations(),
             Relation::RowSums { .. } => doublings(&layout).collect(),
             Relation::ScaledRows { .. } => Vec::new(),
         })
@@ -162,6 +169,11 @@ impl Packer for SlotPacker {
                 Box::new(PreparedCentred::new(params, &layout, gain, mean)?)
             }
             Weights::Heads(blocks) => Box::new(PreparedWeights::blocks(params, &layout, blocks)?),
+            Weights::Residual { .. } => {
+                return Err(HeError::Unsupported {
+                    relation: relation.to_string(),
+                });
+            }
             Weights::RowSums(u) => Box::new(RowFactors::new(layout, u)),
             Weights::ScaledRows { u, v } => Box::new(RowScales::new(layout, chunks, u, v)),
         })
@@ -172,6 +184,7 @@ impl Packer for SlotPacker {
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Matrix<i16>,
+        _residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
     ) -> Result<Box<dyn Multiplier>, HeError> {
         let layout = self.layout(params, relation.size().0)?;

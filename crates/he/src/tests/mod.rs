@@ -4,6 +4,7 @@
 mod privacy;
 mod products;
 mod slotwise;
+mod subring;
 mod wire;
 
 use crate::evaluate::Evaluator;

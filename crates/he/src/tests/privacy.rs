@@ -9,7 +9,7 @@ use primer_lattice::sample::{FLOOD_TERM_BITS, FLOOD_TERMS};
 use primer_ring::matrix::Matrix;
 
 /// Largest distance between the empirical distributions of two samples (Kolmogorov, Smirnov).
-fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
+pub(super) fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);
     let (mut i, mut worst) = (0, 0.0f64);

@@ -11,6 +11,8 @@
 //! | Galois keys | `4 + k·(4 + 16 + L·(L+1)·l)` for `k` rotations |
 //! | encrypted matrix | `17 + c·(16 + L·l)` for `c` ciphertexts |
 //! | answer | `17 + c·4·l` |
+//! | query without rotations | `17 + c·(16 + L·l)` |
+//! | answer without rotations | 17, and for each ciphertext `⌈N·b1/8⌉ + ⌈s·b0/8⌉`, `s` coefficients sent |
 //!
 //! A receiver knows the length of every message before it allocates anything: matrices from the
 //! layout it expects, key sets from their count, which it checks against a limit and the bytes at
@@ -18,6 +20,12 @@
 
 mod keys;
 mod matrices;
+mod subring;
+
+pub(crate) use subring::{
+    Described, answer_len, ciphertext_len, query_len, read_answer, read_query, start_answer,
+    write_query,
+};
 
 use crate::error::HeError;
 use crate::keys::{GaloisKeys, PublicKey};
@@ -42,6 +50,8 @@ enum Kind {
     GaloisKeys = 2,
     Matrix = 3,
     Answer = 4,
+    BlockQuery = 5,
+    BlockAnswer = 6,
 }
 
 /// Bytes for people to compare.

@@ -17,7 +17,7 @@ use primer::PhaseBytes;
 use primer_comparator_gc::{Count, SMALL_TOKENS, client, server, small_shape};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
-use primer_plan::graph::{Attention, PaperStep};
+use primer_plan::graph::{Form, PaperStep};
 use primer_ring::prg::Prg;
 use std::io::{BufReader, Seek};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Instant;
 /// The model that is run.
 fn small() -> Result<(Subject, IntModel)> {
     let subject = Subject::synthetic("small", &small_shape())?;
-    let model = subject.quantise(Attention::Separate)?;
+    let model = subject.quantise(Form::Separate)?;
     Ok((subject, model))
 }
 
@@ -76,16 +76,16 @@ pub(super) fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 /// Runs the small shape and extrapolates to the model of the request.
 pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
     eprintln!("primer: {}, scheme gc: counting its gates", subject.name);
-    let whole = Count::of(&subject.plan(Attention::Separate, request.tokens)?)?;
+    let whole = Count::of(&subject.plan(Form::Separate, request.tokens)?)?;
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;
     let (server, client) = pair(request, Entrant::Gc, None)?;
-    let foretold = ran.bytes;
-    let foretold = [
-        foretold.offline_up,
-        foretold.offline_down,
-        foretold.online_up,
-        foretold.online_down,
+    let predicted = ran.bytes;
+    let predicted = [
+        predicted.offline_up,
+        predicted.offline_down,
+        predicted.online_up,
+        predicted.online_down,
     ];
     for run in &client.runs {
         let counted = [
@@ -95,9 +95,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
             run.online_down,
         ];
         ensure!(
-            counted == foretold,
+            counted == predicted,
             "bytes offline up and down, online up and down: the channel counted {counted:?}, the \
-             circuit foretells {foretold:?}"
+             circuit predicts {predicted:?}"
         );
     }
     let gates = ran.total().and_gates;

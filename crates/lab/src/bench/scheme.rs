@@ -2,7 +2,7 @@
 //!
 //! Where layers were left out, their seconds, bytes, round trips and gates are those of the layers
 //! that were run; the embedding and the head are counted once. Bytes and round trips that the
-//! channel counted must be those that the program foretells. Of several runs the middle one counts,
+//! channel counted must be those that the program predicts. Of several runs the middle one counts,
 //! by the seconds of both phases: all seconds of a row are those of one run.
 //!
 //! Keys are the same for any number of layers. The seconds of the model are not, and cannot be told
@@ -31,7 +31,7 @@ pub(super) fn measure(
         "primer: {}, {layers} layers, {} tokens, scheme {name}: preparing the model",
         subject.name, request.tokens
     );
-    let model = subject.quantise(scheme.recipe().attention)?;
+    let model = subject.quantise(scheme.recipe().form)?;
     let program = Program::of(&model, scheme, request.tokens, Reveal::Outputs)?;
     let dir = tempfile::tempdir().context("making room for the prepared model")?;
     let path = dir.path().join("model.prepared");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_are_not_foretold_are_refused() {
+    fn counts_that_are_not_predicted_are_refused() {
         assert!(check_counts(&parts(), &[run(1.0, 1.0)]).is_ok());
         let mut other = run(1.0, 1.0);
         other.rounds_online = 8;

@@ -9,7 +9,7 @@ use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_model::text::TextEncoder;
-use primer_plan::graph::Attention;
+use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::Shape;
@@ -54,14 +54,14 @@ impl Subject {
     }
 
     /// Its integers, with scales from the calibration text.
-    pub(super) fn quantise(&self, attention: Attention) -> Result<IntModel> {
-        let weights = &self.weights.with_attention(attention);
+    pub(super) fn quantise(&self, form: Form) -> Result<IntModel> {
+        let weights = &self.weights.with_form(form);
         Ok(IntModel::quantise(weights, self.scales(weights)?)?)
     }
 
     /// Its plan, without any weight.
-    pub(super) fn plan(&self, attention: Attention, tokens: usize) -> Result<Plan> {
-        let weights = &self.weights.with_attention(attention);
+    pub(super) fn plan(&self, form: Form, tokens: usize) -> Result<Plan> {
+        let weights = &self.weights.with_form(form);
         Ok(Plan::new(&weights.shape, tokens, self.scales(weights)?)?)
     }
 

@@ -100,7 +100,7 @@ pub fn evaluate(request: Request, progress: Progress<'_>) -> Result<Evaluation> 
         Engine::Fixed | Engine::Secure => Some(Arc::new(model.prepare(
             request.prepared.as_deref(),
             request.calibration.as_deref(),
-            request.scheme.recipe().attention,
+            request.scheme.recipe().form,
             |done, total| progress("calibrating", done, total),
         )?)),
     };

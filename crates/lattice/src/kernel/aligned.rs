@@ -1,5 +1,7 @@
 //! Buffers that start on a cache line, so that blocks of sixteen numbers are whole lines.
 
+use zeroize::optimization_barrier;
+
 /// Numbers of a cache line.
 const LINE: usize = 16;
 
@@ -35,6 +37,13 @@ impl Aligned {
         &self.data[self.start()..][..len]
     }
 
+    /// Overwrites everything with zeros, for secrets that are about to be dropped.
+    pub fn wipe(&mut self) {
+        self.data.fill(0);
+        // Number by number, as `zeroize` does it, would take several times as long.
+        optimization_barrier(self.data.as_slice());
+    }
+
     fn start(&self) -> usize {
         // The contract of `align_offset` allows it to give up; no alignment is then the answer.
         match self.data.as_ptr().align_offset(4 * LINE) {
@@ -56,5 +65,8 @@ mod tests {
         assert_eq!(buffer.sized(100)[99], 7);
         assert_eq!(buffer.sized(1000).len(), 1000);
         assert_eq!(buffer.get(1000).as_ptr().align_offset(64), 0);
+        buffer.sized(1000).fill(7);
+        buffer.wipe();
+        assert_eq!(buffer.get(1000), [0; 1000]);
     }
 }

@@ -6,9 +6,9 @@ use crate::prime::{Prime, Shoup, reduce_once};
 use crate::simd::{Level, Simd};
 
 macro_rules! versions {
-    ($($(#[$doc:meta])* pub fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
+    ($($(#[$doc:meta])* $seen:vis fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {$(
         $(#[$doc])*
-        pub fn $name(simd: Simd, $($arg: $ty),*) {
+        $seen fn $name(simd: Simd, $($arg: $ty),*) {
             #[inline(always)]
             fn body($($arg: $ty),*) $body
             #[cfg(target_arch = "x86_64")]
@@ -25,6 +25,7 @@ macro_rules! versions {
         }
     )*};
 }
+pub(super) use versions;
 
 versions! {
     /// `a += b`.
@@ -59,6 +60,16 @@ versions! {
     pub fn mul_add(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32]) {
         for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
             *o = prime.add(*o, prime.mul(x, y));
+        }
+    }
+
+    /// `out += a · b` for factors each of which belongs to `run` consecutive numbers.
+    pub fn mul_add_runs(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32], run: usize) {
+        for ((out, a), &factor) in out.chunks_exact_mut(run).zip(a.chunks_exact(run)).zip(b) {
+            let factor = prime.shoup(factor);
+            for (o, &x) in out.iter_mut().zip(a) {
+                *o = prime.add(*o, prime.mul_shoup(x, factor));
+            }
         }
     }
 
@@ -182,6 +193,24 @@ versions! {
         }
     }
 
+    /// `fractions += x/q` in units of `2^-64`, one prime's part of it: `scaled / prime` for `scaled`
+    /// the residues times a factor, with the prime's reciprocal `⌊2^93/prime⌋` in two halves. Up to
+    /// three units too small.
+    pub fn add_fraction(
+        prime: Prime,
+        fractions: &mut [u64],
+        residues: &[u32],
+        factor: Shoup,
+        reciprocal: [u32; 2]
+    ) {
+        let [low, high] = reciprocal.map(u64::from);
+        for (out, &x) in fractions.iter_mut().zip(residues) {
+            let scaled = u64::from(prime.mul_shoup(x, factor));
+            let part = ((scaled * high) << 3).wrapping_add((scaled * low) >> 29);
+            *out = out.wrapping_add(part);
+        }
+    }
+
     /// Residues of small signed numbers.
     pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {
@@ -214,6 +243,23 @@ mod tests {
                         .sum();
                     assert_eq!(u128::from(got), sum % u128::from(prime.value()), "{simd:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_multiplied_with_their_factor() {
+        let prime = Prime::largest(1)[0];
+        let draw = |i: u32| i.wrapping_mul(0x9e37_79b9) % prime.value();
+        let a: Vec<u32> = (0..64).map(draw).collect();
+        let factors: Vec<u32> = (100..108).map(draw).collect();
+        for simd in Simd::available() {
+            let mut out: Vec<u32> = (200..264).map(draw).collect();
+            let before = out.clone();
+            mul_add_runs(simd, prime, &mut out, &a, &factors, 8);
+            for (i, &got) in out.iter().enumerate() {
+                let product = prime.mul(a[i], factors[i / 8]);
+                assert_eq!(got, prime.add(before[i], product), "{simd:?}");
             }
         }
     }

@@ -8,6 +8,7 @@
 //! fractional bits than leave this shift at zero or more.
 
 mod fit;
+mod lookups;
 mod observation;
 mod weights;
 
@@ -103,11 +104,18 @@ pub fn assign(
         .collect();
     let weights = weights::scales(graph, weights, &values);
     Ok(Scales {
-        attention: graph.attention,
+        form: graph.form,
         values,
         weights,
         functions: assigner.functions,
     })
+}
+
+/// The range of scores, and what is subtracted from those of padded keys.
+struct ScoreSpan {
+    low: f64,
+    high: f64,
+    mask: f64,
 }
 
 struct Assigner<'a> {
@@ -171,6 +179,15 @@ impl Assigner<'_> {
             }
             StopFunction::Activation => self.activation(index, input)?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
+            StopFunction::CoarseMaximum => {
+                let coarse = self.coarse_maximum(input)?;
+                self.accumulator(input, coarse.ring_bits, coarse.fraction);
+                self.fit_factors(input);
+                self.leave(index, Function::CoarseMaximum(coarse))
+            }
+            StopFunction::Power => self.power(index, input),
+            StopFunction::Reciprocal => self.reciprocal(index, input),
+            StopFunction::Gate => self.gate(index, input)?,
             StopFunction::Tanh => {
                 let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
                 self.accumulator(input, ring_bits, TANH_FRACTION);
@@ -212,6 +229,8 @@ impl Assigner<'_> {
                 fraction: format.fraction.min(room),
                 ..format
             }
+        } else if self.graph.value(output).role == ValueRole::Probabilities {
+            lookups::PROBABILITY
         } else if self.graph.outputs.contains(&output) {
             Format::fitting(OUTPUT_BITS, range)
         } else {
@@ -229,12 +248,18 @@ impl Assigner<'_> {
             .expect("LayerNorm adds up the squares of what is centred")
     }
 
-    fn softmax(&self, scores: ValueId) -> Result<Softmax, AssignError> {
+    /// The range of scores with its margin. A masked key must end up so far below the lowest row
+    /// maximum.
+    fn score_span(&self, scores: ValueId, below: f64) -> ScoreSpan {
         let seen = self.observations[scores.index()];
         let extra = (MARGIN - 1.0) * seen.max_abs().max((seen.max - seen.min) / 2.0);
         let (low, high) = (seen.min - extra, seen.max + extra);
-        // A masked key must end up far below the lowest row maximum.
-        let mask = high - (seen.min_row_max - extra) + MASK_DISTANCE;
+        let mask = high - (seen.min_row_max - extra) + below;
+        ScoreSpan { low, high, mask }
+    }
+
+    fn softmax(&self, scores: ValueId) -> Result<Softmax, AssignError> {
+        let ScoreSpan { low, high, mask } = self.score_span(scores, MASK_DISTANCE);
         let span = high - low + mask;
         let unit = f64::from(1 << SCORE_FRACTION);
         let ring_bits = ((span * unit + 16.0).log2().ceil() as u32).max(SCORE_FRACTION + 6);

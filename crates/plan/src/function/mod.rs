@@ -11,19 +11,27 @@
 //! * a garbled bit leaves the circuit as an arithmetic share with any public weight, so sums and
 //!   differences of outputs need no adder.
 //!
+//! The exception is a [`Lookup`], which needs no circuit: any function of a short index.
+//!
 //! Inputs are signed values of a ring `Z_2^m` (`ring_bits`) with `fraction` fractional bits, as
 //! truncation leaves them; outputs are integers with the function's `output_fraction`. Tables are
 //! part of the plan and travel with it: both parties evaluate the same integers even where their
 //! mathematical libraries would round differently.
 
+mod coarse;
 mod gelu;
 mod inverse_root;
+mod lookup;
+mod reciprocal;
 mod softmax;
 mod table;
 mod tanh;
 
+pub use coarse::CoarseMaximum;
 pub use gelu::{Activation, Gelu};
 pub use inverse_root::InverseRoot;
+pub use lookup::{Lookup, LookupTable};
+pub use reciprocal::Reciprocal;
 pub use softmax::{Softmax, SoftmaxScratch};
 pub use table::Table;
 pub use tanh::Tanh;
@@ -54,6 +62,21 @@ impl FunctionError {
     }
 }
 
+/// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
+/// weight, the difference of two values and a shift, may have four times as many.)
+pub(crate) const fn in_reach(fraction: i32) -> bool {
+    -64 <= fraction && fraction <= 64
+}
+
+/// What is added to scores before a function of whole rows, in units of its ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Masking {
+    /// Subtracted from the scores of padded keys.
+    pub mask: i64,
+    /// Added to every score.
+    pub offset: i64,
+}
+
 /// One of the functions, as a stop of the plan uses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Function {
@@ -72,6 +95,12 @@ pub enum Function {
     InverseRoot(InverseRoot),
     /// Hyperbolic tangent, element by element.
     Tanh(Tanh),
+    /// Tables on a short index, element by element.
+    Lookup(Lookup),
+    /// The coarse maximum of whole rows.
+    CoarseMaximum(CoarseMaximum),
+    /// Reciprocal, element by element.
+    Reciprocal(Reciprocal),
 }
 
 impl Function {
@@ -83,10 +112,28 @@ impl Function {
             Self::Softmax(f) => f.ring_bits,
             Self::InverseRoot(f) => f.ring_bits,
             Self::Tanh(f) => f.ring_bits,
+            Self::Lookup(f) => f.index_bits,
+            Self::CoarseMaximum(f) => f.ring_bits,
+            Self::Reciprocal(f) => f.ring_bits,
         }
     }
 
-    /// Fractional bits of its output.
+    /// Whether it takes whole rows, not single elements.
+    pub const fn takes_rows(&self) -> bool {
+        matches!(self, Self::Softmax(_) | Self::CoarseMaximum(_))
+    }
+
+    /// What is added to the scores in front of it, if it takes scores.
+    pub const fn masking(&self) -> Option<Masking> {
+        let (mask, offset) = match self {
+            Self::Softmax(f) => (f.mask, f.offset),
+            Self::CoarseMaximum(f) => (f.mask, f.offset),
+            _ => return None,
+        };
+        Some(Masking { mask, offset })
+    }
+
+    /// Fractional bits of its output; of the first, if a look-up has several tables.
     pub fn output_fraction(&self) -> i32 {
         match self {
             Self::Gelu(f) => f.output_fraction,
@@ -94,10 +141,13 @@ impl Function {
             Self::Softmax(f) => f.output_fraction(),
             Self::InverseRoot(f) => f.output_fraction,
             Self::Tanh(f) => f.output_fraction(),
+            Self::Lookup(f) => f.tables[0].output_fraction(),
+            Self::CoarseMaximum(f) => f.fraction,
+            Self::Reciprocal(f) => f.output_fraction,
         }
     }
 
-    /// Bits of its output with the sign.
+    /// Bits of its output with the sign; of the first, if a look-up has several tables.
     pub fn output_bits(&self) -> u32 {
         match self {
             Self::Gelu(f) => f.ring_bits + (f.output_fraction - f.fraction) as u32,
@@ -105,6 +155,9 @@ impl Function {
             Self::Softmax(f) => f.exp.output_bits() + 1,
             Self::InverseRoot(f) => f.output_bits() + 1,
             Self::Tanh(f) => f.table.output_bits() + 1,
+            Self::Lookup(f) => f.tables[0].output_bits(),
+            Self::CoarseMaximum(f) => f.output_bits(),
+            Self::Reciprocal(f) => f.output_bits() + 1,
         }
     }
 
@@ -123,6 +176,9 @@ impl Function {
             Self::Softmax(f) => f.validate(),
             Self::InverseRoot(f) => f.validate(),
             Self::Tanh(f) => f.validate(),
+            Self::Lookup(f) => f.validate(),
+            Self::CoarseMaximum(f) => f.validate(),
+            Self::Reciprocal(f) => f.validate(),
         }
     }
 }

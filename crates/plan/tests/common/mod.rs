@@ -3,7 +3,7 @@
 
 use primer_plan::assign::{AssignError, Observation, WeightRange, assign};
 use primer_plan::function::Activation;
-use primer_plan::graph::{Attention, Graph, ValueId};
+use primer_plan::graph::{Form, Graph, ValueId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
@@ -34,11 +34,11 @@ pub struct Seen {
 
 impl Seen {
     pub fn plausible(shape: &Shape) -> Self {
-        Self::with_attention(shape, Attention::Separate)
+        Self::with_form(shape, Form::Separate)
     }
 
-    pub fn with_attention(shape: &Shape, attention: Attention) -> Self {
-        let graph = Graph::with_attention(shape, attention, 1);
+    pub fn with_form(shape: &Shape, form: Form) -> Self {
+        let graph = Graph::with_form(shape, form, 1);
         let values = graph
             .values
             .iter()

@@ -43,13 +43,13 @@ impl Programs {
 mod tests {
     use super::*;
     use crate::source::Model;
-    use primer_plan::graph::Attention;
+    use primer_plan::graph::Form;
     use primer_protocol::{Reveal, Scheme};
 
     #[test]
     fn the_program_that_was_not_used_for_the_longest_time_goes() {
         let model = Model::load(None).unwrap();
-        let model = (model.prepare(None, None, Attention::Separate, |_, _| ())).unwrap();
+        let model = (model.prepare(None, None, Form::Separate, |_, _| ())).unwrap();
         let program = |tokens| Program::of(&model, Scheme::Fp, tokens, Reveal::Outputs).unwrap();
         let all: Vec<Program> = (1..=KEPT + 1).map(program).collect();
         let mut programs = Programs::default();

@@ -153,7 +153,7 @@ impl Server {
         let integers = model.prepare(
             options.prepared.as_deref(),
             options.calibration.as_deref(),
-            options.scheme.recipe().attention,
+            options.scheme.recipe().form,
             progress,
         )?;
         let tokenizer = model.tokenizer.encode();

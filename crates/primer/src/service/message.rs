@@ -387,7 +387,7 @@ impl Reply {
     }
 }
 
-/// Tells the server that the client's half is spent, or that it is not to be had.
+/// Tells the server that the client's half is spent, or that there is none.
 ///
 /// # Errors
 /// If the channel fails.

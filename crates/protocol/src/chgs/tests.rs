@@ -11,7 +11,7 @@ const SIZES: Sizes = Sizes {
 };
 const SHIFT: u32 = 4;
 
-fn less(a: &Share, b: &Share) -> Share {
+fn minus(a: &Share, b: &Share) -> Share {
     let mut out = a.first_rows(a.rows());
     out.sub(b);
     out
@@ -34,7 +34,7 @@ impl Weights {
 
     /// `x·W`.
     fn image(&self, x: &Share) -> Share {
-        product_mod(x, &self.weight, &mut Scratch::default()).into()
+        product_mod(x, &Packed::new(&self.weight), &mut Scratch::default()).into()
     }
 
     /// `x·W + u`.
@@ -102,9 +102,9 @@ fn run(model: &Weights, x: &Share, drawn: &Drawn) -> Views {
     let answers = vec![copy(&image), copy(&parts)];
     let [constant, known] = client_offline(SIZES, &drawn.r, answers);
 
-    let x_hat = less(x, &drawn.r);
-    let y_hat = less(&model.biased(&x_hat), &drawn.s);
-    let (e, d) = (less(&x_hat, &drawn.v), less(&y_hat, &drawn.u));
+    let x_hat = minus(x, &drawn.r);
+    let y_hat = minus(&model.biased(&x_hat), &drawn.s);
+    let (e, d) = (minus(&x_hat, &drawn.v), minus(&y_hat, &drawn.u));
     let client = ClientMerged {
         input: Arc::clone(&drawn.r),
         image: known,

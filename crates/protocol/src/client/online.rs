@@ -3,7 +3,7 @@
 use crate::client::Answer;
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
-use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING};
+use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::Reveal;
@@ -23,14 +23,22 @@ use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::ops::Range;
 
+/// What the client owes the server.
+enum Owed {
+    /// The answer of a stop.
+    Stop(Box<dyn Owing>),
+    /// Its share of a product, minus the mask.
+    Share(Share),
+}
+
 /// One inference under way.
 pub(crate) struct OnlineClient<'a> {
     pub(crate) program: &'a Program,
     pub(crate) masks: Masks,
     /// What the server opened.
     opened: HashMap<ValueId, Share>,
-    /// Stops that the server has asked for and that are not answered yet.
-    owing: Vec<Box<dyn Owing>>,
+    /// What the server has asked for and that is not answered yet.
+    owed: Vec<Owed>,
     label: Option<usize>,
     pub(super) clock: Clock,
 }
@@ -55,7 +63,7 @@ impl<'a> OnlineClient<'a> {
             program,
             masks,
             opened: HashMap::new(),
-            owing: Vec::new(),
+            owed: Vec::new(),
             label: None,
             clock,
         })
@@ -108,11 +116,18 @@ impl<'a> OnlineClient<'a> {
 
     /// Answers what the server has asked for.
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
-        for owing in self.owing.drain(..) {
-            let shown = owing.answer(channel)?;
-            self.label = shown.first().copied().or(self.label);
+        for owed in self.owed.drain(..) {
+            match owed {
+                Owed::Stop(stop) => {
+                    let shown = stop.answer(channel)?;
+                    self.label = shown.first().copied().or(self.label);
+                }
+                Owed::Share(share) => {
+                    channel.send_residues(RESHARED, K, share.data().iter().copied())?;
+                }
+            }
         }
-        Ok(())
+        Ok(channel.flush()?)
     }
 
     fn step(
@@ -123,24 +138,24 @@ impl<'a> OnlineClient<'a> {
         source: &mut dyn Read,
     ) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(_) => Ok(()),
+        let owed = match self.program.work(index) {
+            Work::Linear(_) => return Ok(()),
             Work::Product(product) => {
                 let known = material.take_shares(index);
-                product.client_online(channel, self, output, known)
+                Owed::Share(product.client_listen(channel, self, output, known)?)
             }
             Work::Stop(StopWork { stop, .. }) => {
                 let mask = self.masks.of_stop(&**stop, output);
-                let owing = if stop.streams() {
+                Owed::Stop(if stop.streams() {
                     ClientStop::listen(&**stop, channel, source, mask.data())?
                 } else {
                     let stored = material.take_stop(index);
                     ClientStop::listen(&**stop, channel, &mut &stored[..], mask.data())?
-                };
-                self.owing.push(owing);
-                Ok(())
+                })
             }
-        }
+        };
+        self.owed.push(owed);
+        Ok(())
     }
 
     /// Takes what the server opens of some values, each once.

@@ -57,19 +57,19 @@ fn the_shares_add_up_to_the_product() {
             (x, y)
         };
         let ((x, y), (r, s), (u, v)) = (draw(&mut rng), draw(&mut rng), draw(&mut rng));
-        let less = |a: &Share, b: &Share| {
+        let minus = |a: &Share, b: &Share| {
             let mut out = a.first_rows(a.rows());
             out.sub(b);
             out
         };
-        let (x_hat, y_hat) = (less(&x, &r), less(&y, &s));
+        let (x_hat, y_hat) = (minus(&x, &r), minus(&y, &s));
         let mut material = product(graph, step, factors, Share::random, &mut rng);
         (material.left, material.right) = (Arc::clone(&r), Arc::clone(&s));
         material.constant = factors.product(heads, &r, &s);
         material.constant.add(&factors.product(heads, &u, &s));
         material.constant.add(&factors.product(heads, &r, &v));
         let mask = Arc::clone(&material.mask);
-        let (d, e) = (less(&x_hat, &u), less(&y_hat, &v));
+        let (d, e) = (minus(&x_hat, &u), minus(&y_hat, &v));
         let mut sum = material.reshare(factors, heads, Some((&d, &e)), 0);
         sum.add(&factors.product(heads, &x_hat, &y_hat));
         sum.add(&mask);

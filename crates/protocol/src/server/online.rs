@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::hgs;
-use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING};
+use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use crate::program::Program;
 use crate::scheme::Reveal;
 use crate::seeds::{Seeds, Use};
@@ -22,6 +22,14 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 
+/// What the client has been asked for.
+enum Awaited {
+    /// The answer of a stop.
+    Stop(Box<dyn Waiting>),
+    /// The client's part of a product, which is added to the server's.
+    Share(Share),
+}
+
 /// One inference under way.
 pub(crate) struct OnlineServer<'a> {
     pub(crate) model: &'a ServerModel,
@@ -34,8 +42,8 @@ pub(crate) struct OnlineServer<'a> {
     pub(crate) values: HashMap<ValueId, Share>,
     /// What was opened against its mask.
     opened: HashSet<ValueId>,
-    /// Stops that were asked for and are not answered yet.
-    waiting: Vec<(ValueId, Box<dyn Waiting>)>,
+    /// What was asked for and is not answered yet.
+    awaited: Vec<(ValueId, Awaited)>,
     pub(crate) scratch: Scratch,
     pub(super) clock: Clock,
 }
@@ -64,7 +72,7 @@ impl<'a> OnlineServer<'a> {
             padding,
             values: HashMap::new(),
             opened: HashSet::new(),
-            waiting: Vec::new(),
+            awaited: Vec::new(),
             scratch: Scratch::default(),
             clock,
         })
@@ -86,9 +94,7 @@ impl<'a> OnlineServer<'a> {
         for index in steps.clone() {
             let step = self.program.step(index);
             let _phase = channel.phase(&format!("online/{}", step.paper.name()));
-            if let Some(share) = self.step(channel, index, &mut material)? {
-                self.values.insert(step.output(), share);
-            }
+            self.step(channel, index, &mut material)?;
             if self.program.settled_after(index) {
                 self.settle(channel)?;
             }
@@ -129,43 +135,54 @@ impl<'a> OnlineServer<'a> {
 
     /// Takes the answers to what was asked for.
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
-        for (id, waiting) in std::mem::take(&mut self.waiting) {
-            let results = waiting.receive(channel)?;
-            // A stop that tells the client leaves nothing here.
-            if !results.is_empty() {
-                let value = self.program.plan().graph().value(id);
-                let share = Matrix::from_vec(value.rows, value.cols, results);
-                self.values.insert(id, share.into());
-            }
+        for (id, awaited) in std::mem::take(&mut self.awaited) {
+            let share = match awaited {
+                Awaited::Stop(waiting) => {
+                    let results = waiting.receive(channel)?;
+                    // A stop that tells the client leaves nothing here.
+                    if results.is_empty() {
+                        continue;
+                    }
+                    let value = self.program.plan().graph().value(id);
+                    Matrix::from_vec(value.rows, value.cols, results).into()
+                }
+                Awaited::Share(mut part) => {
+                    let mut reshared = Share::zeros(part.rows(), part.cols());
+                    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
+                    part.add(&reshared);
+                    part
+                }
+            };
+            self.values.insert(id, share);
         }
         Ok(())
     }
 
-    /// Runs a step; gives the server's share of its result, unless that is still under way.
-    fn step(
-        &mut self,
-        channel: &mut Channel,
-        index: usize,
-        material: &mut Material,
-    ) -> Result<Option<Share>> {
+    /// Runs a step: its result is there, or is awaited.
+    fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(linear) => Ok(Some(hgs::server_online(self, linear, (index, output)))),
+        let awaited = match self.program.work(index) {
+            Work::Linear(linear) => {
+                let share = hgs::server_online(self, linear, (index, output));
+                self.values.insert(output, share);
+                return Ok(());
+            }
             Work::Product(product) => {
                 let kept = material.take_shares(index);
-                Ok(Some(product.server_online(channel, self, index, kept)?))
+                Awaited::Share(product.server_request(channel, self, index, kept)?)
             }
             Work::Stop(StopWork { input, stop }) => {
-                let share = self.values.remove(input).expect("steps come in order");
                 let plan = self.program.plan();
+                let share = self.get(*input).first_rows(plan.graph().value(*input).rows);
                 let share = stop::server_share(plan, index, *input, share, &self.padding);
                 let stored = material.take_stop(index);
                 let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
                 channel.flush()?;
-                self.waiting.push((output, waiting));
-                Ok(None)
+                Awaited::Stop(waiting)
             }
-        }
+        };
+        self.awaited.push((output, awaited));
+        Ok(())
     }
 
     /// Opens the server's shares of some values against their masks, each once.

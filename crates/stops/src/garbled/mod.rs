@@ -23,6 +23,8 @@ use primer_garble::circuit::{LANES, Party};
 use primer_garble::stop::StopCircuit;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::{Kind, PhaseBytes};
+use primer_ot::Variant;
+use primer_ot::cost::extension_as;
 use primer_ring::pack::packed_len;
 use primer_ring::prg::SEED_BYTES;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ const CHUNK_BITS: usize = 1 << 20;
 pub struct Garbled {
     circuit: Arc<StopCircuit>,
     instances: usize,
+    transfers: Variant,
 }
 
 impl Garbled {
@@ -73,8 +76,17 @@ impl Garbled {
                 });
             }
         }
-        let instances = instances as usize;
-        Ok(Self { circuit, instances })
+        Ok(Self {
+            circuit,
+            instances: instances as usize,
+            transfers: Variant::default(),
+        })
+    }
+
+    /// The same on transfers of another variant.
+    #[must_use]
+    pub fn over(self, transfers: Variant) -> Self {
+        Self { transfers, ..self }
     }
 
     /// The circuit of one instance.
@@ -119,7 +131,7 @@ impl Stop for Garbled {
 
     fn bytes(&self) -> PhaseBytes {
         let bits = self.inputs(Party::Evaluator);
-        let transfers = |n: usize| primer_ot::cost::extension(n * bits).from_receiver;
+        let transfers = |n: usize| extension_as(self.transfers, n * bits).from_receiver;
         let labels = self.instances * self.inputs(Party::Garbler) * LABEL_BYTES;
         let width = self.circuit.circuit().modulus().width();
         let results = packed_len(self.outputs(), width);

@@ -29,6 +29,8 @@ use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::stop::{Stop, Turn};
 use primer_net::PhaseBytes;
+use primer_ot::Variant;
+use primer_ot::cost::{product_offline_as, product_online};
 use primer_ring::modulus::{self, P};
 
 /// Requantisation of some elements of a ring.
@@ -36,6 +38,7 @@ use primer_ring::modulus::{self, P};
 pub struct Requantise {
     ring_bits: u32,
     elements: usize,
+    transfers: Variant,
 }
 
 impl Requantise {
@@ -50,7 +53,14 @@ impl Requantise {
         Ok(Self {
             ring_bits,
             elements,
+            transfers: Variant::default(),
         })
+    }
+
+    /// The same on transfers of another variant.
+    #[must_use]
+    pub fn over(self, transfers: Variant) -> Self {
+        Self { transfers, ..self }
     }
 }
 
@@ -73,8 +83,8 @@ impl Stop for Requantise {
     }
 
     fn bytes(&self) -> PhaseBytes {
-        let offline = primer_ot::cost::product_offline(self.elements, P);
-        let online = primer_ot::cost::product_online(self.elements, P);
+        let offline = product_offline_as(self.transfers, self.elements, P);
+        let online = product_online(self.elements, P);
         // The client is the sender of the transfers.
         PhaseBytes {
             offline_up: offline.from_sender,

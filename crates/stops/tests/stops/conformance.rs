@@ -4,11 +4,15 @@
 //! turns and stored lengths, material that is read back once and to its end, halves that share a
 //! round trip, errors for damage and wrong counts, and messages that tell the server nothing.
 
-use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
+use crate::parties::{
+    Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server,
+};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
+use primer_ot::Variant;
 use primer_plan::function::{
-    Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
+    Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
+    Softmax, SoftmaxScratch, Tanh,
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -48,6 +52,10 @@ impl Case {
     }
 
     fn stop(&self, rows: usize) -> Arc<dyn TwoPartyStop> {
+        self.stop_over(Variant::default(), rows)
+    }
+
+    fn stop_over(&self, transfers: Variant, rows: usize) -> Arc<dyn TwoPartyStop> {
         let result = match &self.function {
             Some(function) => Wanted::Function(function),
             None if self.position => Wanted::Position,
@@ -59,7 +67,8 @@ impl Case {
             rows,
             cols: self.row,
         };
-        StopBuilder::default().stop(self.means, &task).unwrap()
+        let mut builder = StopBuilder::over(transfers);
+        builder.stop(self.means, &task).unwrap()
     }
 
     /// Random values of all sizes.
@@ -76,7 +85,24 @@ impl Case {
     }
 }
 
-/// Every kind of stop: by garbling all functions, by transfers the identity.
+/// Tables on an index: `tables` powers of it, rounded.
+fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
+    let index = (index_bits, 3);
+    let table = |power| LookupTable::tabulate(index, (30, 9), |x| x.powi(power) - 0.5);
+    let tables: Vec<_> = (1..=tables).map(table).collect();
+    let function = Lookup::new(index, edge, tables.clone()).unwrap();
+    Case {
+        means: Means::Lookups,
+        ..Case::function(
+            Function::Lookup(function),
+            1,
+            Box::new(move |x| tables.iter().map(|table| table.at(x[0])).collect()),
+        )
+    }
+}
+
+/// Every kind of stop: by garbling all functions, by transfers the identity, by look-ups any
+/// function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -130,6 +156,35 @@ fn cases() -> Vec<Case> {
             }),
         });
     }
+    let coarse = CoarseMaximum {
+        ring_bits: 7,
+        fraction: -2,
+        near_bits: 2,
+        far: 5,
+        mask: 0,
+        offset: 0,
+    };
+    cases.push(Case::function(
+        Function::CoarseMaximum(coarse.clone()),
+        9,
+        Box::new(move |x| {
+            let mut out = vec![0; x.len()];
+            coarse.apply(x, &mut out);
+            out
+        }),
+    ));
+    let reciprocal = Reciprocal::new(20, 1.0);
+    cases.push(Case::function(
+        Function::Reciprocal(reciprocal.clone()),
+        1,
+        Box::new(move |x| vec![reciprocal.apply(x[0])]),
+    ));
+    cases.extend([
+        lookup(4, [0; 2], 1),
+        lookup(8, [1, 2], 1),
+        lookup(8, [0; 2], 2),
+        lookup(10, [3, 0], 3),
+    ]);
     for ring_bits in [3, 16, 40] {
         cases.push(Case {
             means: Means::Transfers,
@@ -190,6 +245,23 @@ fn results_bytes_turns_and_stored_lengths_are_as_declared() {
                 "{name} takes {} round trips",
                 got.rounds.1
             );
+        });
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_transfers() {
+    for variant in [Variant::SOFT_4, Variant::SOFT_2.checked()] {
+        each(3, |case, default, [server, client], values| {
+            let stop = case.stop_over(variant, 3);
+            let shares = (server, client);
+            let got = run_stop_over(variant, Transport::Memory, &*stop, shares, [&sound; 2]);
+            let got = got.unwrap();
+            if !case.position {
+                assert_eq!(got.results, case.expected(values), "{}", stop.name());
+            }
+            assert_eq!(got.bytes, stop.bytes(), "{} over {variant:?}", stop.name());
+            assert_ne!(got.bytes.offline(), default.bytes().offline());
         });
     }
 }

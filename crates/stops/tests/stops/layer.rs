@@ -2,14 +2,15 @@
 //!
 //! `cargo test --release -p primer-stops layer -- --ignored --nocapture --test-threads 1`
 
-use crate::parties::{run, share, stop_client, stop_server};
+use crate::parties::{run_over, share, stop_client, stop_server};
 use primer_garble::measure::{typical_gelu, typical_softmax};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
+use primer_ot::Variant;
 use primer_plan::function::{Activation, Function, Gelu, SoftmaxScratch};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use primer_stops::{Garbled, Requantise, TwoPartyStop};
+use primer_stops::{Garbled, Lookups, Requantise, Stop, TwoPartyStop, measure};
 use rand_core::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,12 +33,25 @@ fn timed(
     values: &[i64],
     want: &[i64],
 ) -> (f64, f64) {
+    timed_over(Variant::default(), transport, stop, ring_bits, values, want)
+}
+
+/// As [`timed`], with transfers of a variant.
+fn timed_over(
+    variant: Variant,
+    transport: Transport,
+    stop: &dyn TwoPartyStop,
+    ring_bits: u32,
+    values: &[i64],
+    want: &[i64],
+) -> (f64, f64) {
     let mut prg = Prg::new(&[1; 16]);
     let (server, client) = share(values, ring_bits, &mut prg);
     let masks: Vec<u64> = (0..stop.outputs())
         .map(|_| modulus::random(&mut prg))
         .collect();
-    let (times, ()) = run(
+    let (times, ()) = run_over(
+        variant,
         transport,
         |p| {
             let mut times = Vec::new();
@@ -129,4 +143,37 @@ fn requantisation_of_one_layer() {
     let values: Vec<i64> = (0..ELEMENTS as i64).map(|i| i % 16_000 - 8000).collect();
     let stop = Requantise::new(16, ELEMENTS).unwrap();
     timed(Transport::Tcp, &stop, 16, &values, &values);
+}
+
+/// The same layer by gates and by look-ups, in turn, over TLS.
+#[test]
+#[ignore = "a measurement: 290 MB of garbled circuits, several times over, in release"]
+fn look_ups_of_one_layer() {
+    let variant = Variant::SOFT_4;
+    let table = measure::typical_gelu();
+    let lookups = Lookups::new(&table, ELEMENTS as u64).unwrap().over(variant);
+    let garbled = Garbled::new(Arc::new(typical_gelu()), ELEMENTS as u64).unwrap();
+    let reference = Gelu::new(Activation::GeluErf, 16, 8, 10);
+    let mut prg = Prg::new(&[3; 16]);
+    let fine: Vec<i64> = (0..ELEMENTS)
+        .map(|_| i64::from(prg.next_u32() as i16))
+        .collect();
+    let coarse: Vec<i64> = fine.iter().map(|x| x >> 8).collect();
+    let by_gates: Vec<i64> = fine.iter().map(|x| reference.apply(*x)).collect();
+    let by_table: Vec<i64> = coarse.iter().map(|x| table.tables[0].at(*x)).collect();
+    let gates = timed(Transport::Tls, &garbled, 16, &fine, &by_gates);
+    let looked_up = timed_over(variant, Transport::Tls, &lookups, 8, &coarse, &by_table);
+    let (old, new) = (garbled.bytes(), lookups.bytes());
+    println!(
+        "times faster: offline {:.1}, online {:.1}; times fewer bytes: offline {:.1}, online {:.1}; \
+         stored by the client: {} and {}",
+        gates.0 / looked_up.0,
+        gates.1 / looked_up.1,
+        old.offline() as f64 / new.offline() as f64,
+        old.online() as f64 / new.online() as f64,
+        garbled.stored().client,
+        lookups.stored().client,
+    );
+    assert!(old.offline() >= 8 * new.offline() && old.online() >= 8 * new.online());
+    assert!(gates.1 >= 5.0 * looked_up.1, "online");
 }

@@ -4,5 +4,8 @@ mod conformance;
 mod faults;
 mod garbled;
 mod layer;
+mod lookup;
+mod lookup_faults;
+mod lookup_views;
 mod parties;
 mod requantise;

@@ -2,7 +2,7 @@
 
 use primer_net::pair::{Transport, run_pair_over, test_options};
 use primer_net::{Channel, PhaseBytes, Traffic};
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Variant};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
@@ -60,14 +60,24 @@ pub(crate) fn run<A: Send, B: Send>(
     client: impl FnOnce(&mut Party<'_>) -> Result<A> + Send,
     server: impl FnOnce(&mut Party<'_>) -> Result<B> + Send,
 ) -> Result<(A, B)> {
+    run_over(Variant::default(), transport, client, server)
+}
+
+/// As [`run`], with transfers of a variant.
+pub(crate) fn run_over<A: Send, B: Send>(
+    variant: Variant,
+    transport: Transport,
+    client: impl FnOnce(&mut Party<'_>) -> Result<A> + Send,
+    server: impl FnOnce(&mut Party<'_>) -> Result<B> + Send,
+) -> Result<(A, B)> {
     let base = BaseOt::Ristretto;
     run_pair_over(
         transport,
         &test_options(),
         |channel| {
             let mut prg = Prg::from_os();
-            let receiver = CotReceiver::setup(channel, base, &mut prg)?;
-            let sender = CotSender::setup(channel, base, delta(), &mut prg)?;
+            let receiver = CotReceiver::setup_as(variant, channel, base, &mut prg)?;
+            let sender = CotSender::setup_as(variant, channel, base, delta(), &mut prg)?;
             client(&mut Party {
                 channel,
                 sender,
@@ -77,8 +87,8 @@ pub(crate) fn run<A: Send, B: Send>(
         },
         |channel| {
             let mut prg = Prg::from_os();
-            let sender = CotSender::setup(channel, base, delta(), &mut prg)?;
-            let receiver = CotReceiver::setup(channel, base, &mut prg)?;
+            let sender = CotSender::setup_as(variant, channel, base, delta(), &mut prg)?;
+            let receiver = CotReceiver::setup_as(variant, channel, base, &mut prg)?;
             server(&mut Party {
                 channel,
                 sender,
@@ -127,12 +137,24 @@ pub(crate) fn sound(_: &mut Vec<u8>) {}
 pub(crate) fn run_stop(
     transport: Transport,
     stop: &dyn TwoPartyStop,
+    shares: (&[u64], &[u64]),
+    damage: [Damage<'_>; 2],
+) -> Result<Outcome> {
+    run_stop_over(Variant::default(), transport, stop, shares, damage)
+}
+
+/// As [`run_stop`], with transfers of a variant.
+pub(crate) fn run_stop_over(
+    variant: Variant,
+    transport: Transport,
+    stop: &dyn TwoPartyStop,
     (server, client): (&[u64], &[u64]),
     damage: [Damage<'_>; 2],
 ) -> Result<Outcome> {
     let draw = |_| modulus::random(&mut Prg::from_os());
     let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
-    let ((bytes, rounds, shown, ours), (results, theirs)) = run(
+    let ((bytes, rounds, shown, ours), (results, theirs)) = run_over(
+        variant,
         transport,
         |p| {
             let mut seen = p.channel.meter().report().total();

@@ -1,0 +1,534 @@
+//! The packing without rotations: which of the ways of [`crate::subring`] a relation takes.
+//!
+//! Dense products and the residual's term go by coefficients, heads by slots of the subring, row
+//! sums and scaled rows by slots of the ring. A query is cut as its product wants it, so the block
+//! of a dense query is part of its form: products that cut a matrix in the same way share it.
+
+use super::method::WeightSize;
+use super::packer::{Multiplier, Packer};
+use super::query::{Form, Wiped};
+use super::relation::{Relation, Weights};
+use crate::ciphertext::SeededCiphertext;
+use crate::counters::Counters;
+use crate::error::{HeError, agree};
+use crate::evaluate::Evaluator;
+use crate::keys::SecretKey;
+use crate::params::Params;
+use crate::subring::dense::DenseWeights;
+use crate::subring::heads::{HeadShape, HeadWeights};
+use crate::subring::noise::{Hidden, Margins};
+use crate::subring::open::Opener;
+use crate::subring::query;
+use crate::subring::residual::Centring;
+use crate::subring::shape::{Blocks, Lanes};
+use crate::subring::slots::SlotShape;
+use crate::wire::{self, Described};
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus::{self, P};
+use rand_core::CryptoRng;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The packing, for weights of some size.
+pub(super) struct SubringPacker {
+    pub(super) size: WeightSize,
+}
+
+/// How a relation is laid out.
+enum Plan {
+    /// By coefficients; the features of a residual's ciphertext, if there is one.
+    Blocks(Blocks, Option<usize>),
+    Heads(HeadShape),
+    Slots(SlotShape),
+}
+
+impl SubringPacker {
+    fn plan(&self, params: &Params, relation: &Relation) -> Plan {
+        match *relation {
+            Relation::Dense {
+                rows,
+                inputs,
+                outputs,
+            } => Plan::Blocks(Blocks::choose(params, rows, inputs, outputs), None),
+            Relation::Residual {
+                rows,
+                inputs,
+                cols,
+                block,
+            } => Plan::Blocks(Blocks::choose(params, rows, inputs, cols), Some(block)),
+            Relation::Centred { rows, cols } => {
+                let blocks = Blocks::choose(params, rows, cols, cols);
+                Plan::Blocks(blocks, Some(blocks.stride))
+            }
+            Relation::Heads {
+                heads,
+                rows,
+                inputs,
+                outputs,
+                ..
+            } => Plan::Heads(HeadShape::choose(params, rows, (heads, inputs, outputs))),
+            Relation::RowSums { rows, cols } | Relation::ScaledRows { rows, cols } => {
+                Plan::Slots(SlotShape::new(params, rows, cols))
+            }
+        }
+    }
+
+    /// What flooding has to hide.
+    fn hidden(&self, params: &Params, relation: &Relation) -> Hidden {
+        let (rows, cols) = relation.size();
+        match self.plan(params, relation) {
+            Plan::Blocks(blocks, _) => {
+                let inputs = match *relation {
+                    Relation::Dense { inputs, .. } => inputs,
+                    Relation::Residual { inputs, cols, .. } => inputs + cols,
+                    _ => cols,
+                };
+                // Noise of all inputs times the weights of all outputs of a block.
+                let energy = blocks.width as f64 * self.size.column_energy(inputs);
+                Hidden::new(params, rows * cols, energy)
+            }
+            Plan::Heads(shape) => {
+                let sent = shape.answers() * shape.sent(0).len();
+                Hidden::new(params, sent, shape.energy())
+            }
+            Plan::Slots(shape) => {
+                let (answers, products) = match relation {
+                    Relation::RowSums { .. } => (shape.lanes.runs(), shape.chunks()),
+                    _ => (shape.count(), 2),
+                };
+                let energy = shape.energy(params, products);
+                Hidden::new(params, answers * params.degree(), energy)
+            }
+        }
+    }
+
+    fn describe_query(&self, params: &Params, form: &Form) -> Described {
+        match *form {
+            Form::Blocks { rows, cols, block } => {
+                let count = Lanes::new(params, rows).runs() * cols.div_ceil(block);
+                Described {
+                    form: 0,
+                    numbers: [rows, cols, block, count],
+                }
+            }
+            Form::Heads {
+                heads,
+                rows,
+                inputs,
+                outputs,
+                ..
+            } => {
+                let shape = HeadShape::choose(params, rows, (heads, inputs, outputs));
+                let [together, replicas] = shape.numbers();
+                let cut = together << 16 | replicas;
+                Described {
+                    form: 1,
+                    numbers: [rows, heads * inputs, cut, shape.queries()],
+                }
+            }
+            Form::Rows { rows, cols } => Described {
+                form: 2,
+                numbers: [rows, cols, 0, SlotShape::new(params, rows, cols).count()],
+            },
+            Form::Repeated { rows } => Described {
+                form: 3,
+                numbers: [rows, 1, 0, Lanes::new(params, rows).runs()],
+            },
+        }
+    }
+
+    /// What an answer says about itself, and its length.
+    fn describe_answer(
+        &self,
+        params: &Params,
+        relation: &Relation,
+    ) -> Result<(Described, usize), HeError> {
+        let margins = Margins::of(params)?;
+        let len = |sent: usize| margins.answer_len(params.degree(), sent);
+        let (rows, cols) = relation.size();
+        let (form, cut, lengths): (_, _, Vec<usize>) = match self.plan(params, relation) {
+            Plan::Blocks(blocks, _) => {
+                let runs = 0..blocks.lanes.runs();
+                let lengths = runs.flat_map(|run| {
+                    let rows = blocks.lanes.of_run(run).len();
+                    let answers = 0..blocks.answers();
+                    answers.map(move |a| len(rows * blocks.outputs_of(a).len()))
+                });
+                (0, blocks.stride, lengths.collect())
+            }
+            Plan::Heads(shape) => {
+                let runs = shape.lanes.runs();
+                let lengths = (0..runs).flat_map(|run| {
+                    let one = len(shape.lanes.of_run(run).len() * shape.lanes.points());
+                    std::iter::repeat_n(one, shape.answers() / runs)
+                });
+                let [together, replicas] = shape.numbers();
+                (1, together << 16 | replicas, lengths.collect())
+            }
+            Plan::Slots(shape) => {
+                let answers = match relation {
+                    Relation::RowSums { .. } => shape.lanes.runs(),
+                    _ => shape.count(),
+                };
+                (2, 0, vec![len(params.degree()); answers])
+            }
+        };
+        let described = Described {
+            form,
+            numbers: [rows, cols, cut, lengths.len()],
+        };
+        Ok((described, wire::answer_len(lengths.iter().sum())))
+    }
+
+    /// Fails if weights are larger than the method admits.
+    fn check_size(&self, columns: usize, inputs: usize, squares: f64) -> Result<(), HeError> {
+        let most = columns as f64 * self.size.column_energy(inputs);
+        if squares <= most {
+            return Ok(());
+        }
+        let column = |energy: f64| (energy / columns as f64).log2() / 2.0;
+        Err(HeError::WeightSize {
+            column_bits: column(squares),
+            admitted_bits: column(most),
+        })
+    }
+
+    fn multiplier(
+        &self,
+        params: &Arc<Params>,
+        relation: &Relation,
+        weights: Product,
+    ) -> Result<Box<dyn Multiplier>, HeError> {
+        let (described, len) = self.describe_answer(params, relation)?;
+        Ok(Box::new(SubringWeights {
+            described,
+            len,
+            weights,
+        }))
+    }
+}
+
+/// Squares of all entries of a matrix with a diagonal and a term of rank one.
+fn centred_squares(gain: &[u64], mean: &[u64]) -> f64 {
+    let signed = |x: u64| modulus::to_signed(x) as f64;
+    let means: f64 = mean.iter().map(|&h| signed(h).powi(2)).sum();
+    let diagonal = gain.iter().zip(mean).map(|(&g, &h)| {
+        let (g, h) = (signed(g), signed(h));
+        (g - h).powi(2) - h.powi(2)
+    });
+    gain.len() as f64 * means + diagonal.sum::<f64>()
+}
+
+fn squares<T: Copy + Default + Into<i64>>(matrix: &Matrix<T>) -> f64 {
+    let square = |&x: &T| (x.into() as f64).powi(2);
+    matrix.data().iter().map(square).sum()
+}
+
+impl Packer for SubringPacker {
+    fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError> {
+        if let Plan::Blocks(blocks, Some(block)) = self.plan(params, relation) {
+            // A residual's ciphertext has room for as many features as the answer's stride.
+            crate::packing::layout::in_range("features of a ciphertext", block, blocks.stride)?;
+        }
+        self.hidden(params, relation).check(params)
+    }
+
+    fn squared_distance(&self, params: &Params, relation: &Relation) -> Option<f64> {
+        let margins = Margins::of(params).ok()?;
+        Some(self.hidden(params, relation).squared_distance(&margins))
+    }
+
+    fn forms(&self, params: &Params, relation: &Relation) -> Vec<Form> {
+        let (rows, cols) = relation.size();
+        match (relation, self.plan(params, relation)) {
+            (Relation::Centred { .. }, Plan::Blocks(_, Some(block))) => {
+                vec![Form::Blocks { rows, cols, block }]
+            }
+            (_, Plan::Blocks(blocks, residual)) => {
+                let dense = Form::Blocks {
+                    rows,
+                    cols: blocks.inputs,
+                    block: blocks.stride,
+                };
+                let residual = residual.map(|block| Form::Blocks { rows, cols, block });
+                std::iter::once(dense).chain(residual).collect()
+            }
+            _ => relation.forms(),
+        }
+    }
+
+    fn rotations(&self, _: &Params, _: &Relation) -> Result<Vec<i32>, HeError> {
+        Ok(Vec::new())
+    }
+
+    fn query_len(&self, params: &Params, form: &Form) -> Result<usize, HeError> {
+        let [.., count] = self.describe_query(params, form).numbers;
+        Ok(wire::query_len(params, count))
+    }
+
+    fn encrypt(
+        &self,
+        secret: &SecretKey,
+        form: &Form,
+        matrix: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<Vec<u8>, HeError> {
+        let (params, rng) = (secret.params(), &mut rng);
+        let described = self.describe_query(params, form);
+        let [.., count] = described.numbers;
+        let ciphertexts = match *form {
+            Form::Blocks { rows, cols, block } => {
+                let lanes = Lanes::new(params, rows);
+                let terms = cols.div_ceil(block);
+                query::encrypt(secret, count, rng, |index, plain| {
+                    let first = index % terms * block;
+                    for (t, row) in lanes.of_run(index / terms).enumerate() {
+                        let features = &matrix.row(row)[first..cols.min(first + block)];
+                        for (i, &x) in features.iter().enumerate() {
+                            plain[lanes.at(t, i)] = x;
+                        }
+                    }
+                })
+            }
+            Form::Heads {
+                heads,
+                rows,
+                inputs,
+                outputs,
+                ..
+            } => HeadShape::choose(params, rows, (heads, inputs, outputs))
+                .encrypt(secret, matrix, rng),
+            Form::Rows { rows, cols } => {
+                SlotShape::new(params, rows, cols).encrypt(secret, matrix, rng)
+            }
+            Form::Repeated { rows } => {
+                SlotShape::new(params, rows, 1).encrypt_repeated(secret, matrix.data(), rng)
+            }
+        };
+        Ok(wire::write_query(params, &described, &ciphertexts))
+    }
+
+    fn read(
+        &self,
+        params: &Params,
+        form: &Form,
+        bytes: &[u8],
+    ) -> Result<Vec<SeededCiphertext>, HeError> {
+        wire::read_query(params, &self.describe_query(params, form), bytes)
+    }
+
+    fn prepare(
+        &self,
+        params: &Arc<Params>,
+        relation: &Relation,
+        weights: &Weights<'_>,
+    ) -> Result<Box<dyn Multiplier>, HeError> {
+        let signed = |w: &Matrix<u64>| {
+            let mut signed = Matrix::zeros(w.rows(), w.cols());
+            let entries = signed.data_mut().iter_mut().zip(w.data());
+            entries.for_each(|(to, &x)| *to = modulus::to_signed(x));
+            signed
+        };
+        let made = match (*weights, self.plan(params, relation)) {
+            (Weights::Dense(w), Plan::Blocks(blocks, _)) => {
+                let w = Signed(signed(w));
+                self.check_size(w.0.cols(), w.0.rows(), squares(&w.0))?;
+                let entry = |r, c| w.0.get(r, c);
+                Product::Dense(DenseWeights::kept(params, blocks, entry, None))
+            }
+            (
+                Weights::Residual {
+                    weights,
+                    gain,
+                    mean,
+                },
+                Plan::Blocks(blocks, Some(block)),
+            ) => {
+                let w = Signed(signed(weights));
+                let both = squares(&w.0) + centred_squares(gain, mean);
+                self.check_size(w.0.cols(), w.0.rows() + w.0.cols(), both)?;
+                let residual = Centring::new(params, &blocks, block, gain, mean);
+                let entry = |r, c| w.0.get(r, c);
+                Product::Dense(DenseWeights::kept(params, blocks, entry, Some(residual)))
+            }
+            (Weights::Centred { gain, mean }, Plan::Blocks(blocks, Some(block))) => {
+                self.check_size(gain.len(), gain.len(), centred_squares(gain, mean))?;
+                let residual = Centring::new(params, &blocks, block, gain, mean);
+                Product::Dense(DenseWeights::centred(params, blocks, residual))
+            }
+            (Weights::Heads(blocks), Plan::Heads(shape)) => {
+                Product::Heads(HeadWeights::new(params, shape, blocks))
+            }
+            (Weights::RowSums(u), Plan::Slots(shape)) => Product::RowSums(shape, Wiped::copy(u)),
+            (Weights::ScaledRows { u, v }, Plan::Slots(shape)) => {
+                Product::ScaledRows(shape, [Wiped::copy(u), Wiped::copy(v)])
+            }
+            _ => unreachable!("weights were compared with the relation"),
+        };
+        self.multiplier(params, relation, made)
+    }
+
+    fn prepare_within(
+        &self,
+        params: &Arc<Params>,
+        relation: &Relation,
+        weights: &Matrix<i16>,
+        residual: Option<(&[u64], &[u64])>,
+        room: &mut usize,
+    ) -> Result<Box<dyn Multiplier>, HeError> {
+        let Plan::Blocks(blocks, block) = self.plan(params, relation) else {
+            unreachable!("dense products are cut into blocks")
+        };
+        let mut inputs = weights.rows();
+        let mut all = squares(weights);
+        let residual = residual.zip(block).map(|((gain, mean), block)| {
+            inputs += gain.len();
+            all += centred_squares(gain, mean);
+            Centring::new(params, &blocks, block, gain, mean)
+        });
+        self.check_size(weights.cols(), inputs, all)?;
+        let bytes = DenseWeights::kept_bytes(params, &blocks)
+            + residual.as_ref().map_or(0, Centring::memory);
+        let made = if bytes <= *room {
+            *room -= bytes;
+            let entry = |r, c| i64::from(weights.get(r, c));
+            DenseWeights::kept(params, blocks, entry, residual)
+        } else {
+            DenseWeights::streamed(params, blocks, weights.clone(), residual)
+        };
+        self.multiplier(params, relation, Product::Dense(made))
+    }
+
+    fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError> {
+        Ok(self.describe_answer(params, relation)?.1)
+    }
+
+    fn decrypt(
+        &self,
+        secret: &SecretKey,
+        relation: &Relation,
+        bytes: &[u8],
+    ) -> Result<Matrix<u64>, HeError> {
+        let params = secret.params();
+        let (described, len) = self.describe_answer(params, relation)?;
+        let bytes = wire::read_answer(params, &described, bytes, len)?;
+        let margins = Margins::of(params)?;
+        let one = |sent: usize| margins.answer_len(params.degree(), sent);
+        match (relation, self.plan(params, relation)) {
+            (_, Plan::Blocks(blocks, _)) => open_blocks(secret, &blocks, bytes, one),
+            (_, Plan::Heads(shape)) => shape.decrypt(secret, bytes, one),
+            (Relation::RowSums { .. }, Plan::Slots(shape)) => {
+                shape.decrypt_sums(secret, bytes, one(params.degree()))
+            }
+            (_, Plan::Slots(shape)) => shape.decrypt(secret, bytes, one(params.degree())),
+        }
+    }
+}
+
+/// Opens the answers of a product by coefficients.
+fn open_blocks(
+    secret: &SecretKey,
+    blocks: &Blocks,
+    bytes: &[u8],
+    len: impl Fn(usize) -> usize,
+) -> Result<Matrix<u64>, HeError> {
+    let mut opener = Opener::new(secret)?;
+    let mut out = Matrix::zeros(blocks.lanes.rows(), blocks.outputs);
+    let mut plain = Zeroizing::new(vec![0; secret.params().degree()]);
+    let mut rest = bytes;
+    for index in 0..blocks.lanes.runs() * blocks.answers() {
+        let (run, answer) = (index / blocks.answers(), index % blocks.answers());
+        let sent = blocks.sent(run, answer);
+        let (now, later) = rest.split_at(len(sent.len()));
+        rest = later;
+        let plain = &mut plain[..sent.len()];
+        opener.open(now, &sent, index, plain)?;
+        let rows = blocks.lanes.of_run(run);
+        let columns = plain.chunks_exact(rows.len());
+        for (column, output) in columns.zip(blocks.outputs_of(answer)) {
+            for (row, &x) in rows.clone().zip(column) {
+                out.row_mut(row)[output] = x;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// Signed weights, wiped when dropped.
+struct Signed(Matrix<i64>);
+
+impl Drop for Signed {
+    fn drop(&mut self) {
+        zeroize::Zeroize::zeroize(self.0.data_mut());
+    }
+}
+
+/// Weights of one relation.
+enum Product {
+    Dense(DenseWeights),
+    Heads(HeadWeights),
+    RowSums(SlotShape, Wiped),
+    ScaledRows(SlotShape, [Wiped; 2]),
+}
+
+/// Weights, and what an answer made with them says about itself.
+struct SubringWeights {
+    described: Described,
+    len: usize,
+    weights: Product,
+}
+
+impl Multiplier for SubringWeights {
+    fn answer(
+        &self,
+        server: &mut Evaluator,
+        queries: &[&[SeededCiphertext]],
+        mask: &Matrix<u64>,
+        mut rng: &mut dyn CryptoRng,
+    ) -> Result<(Vec<u8>, Counters), HeError> {
+        let mut out = wire::start_answer(&server.params, &self.described, self.len);
+        let (public, work) = (&server.public, &mut server.work.subring);
+        let rng = &mut rng;
+        let counted = |wanted| agree("queries of the product", queries.len(), wanted);
+        let counters = match &self.weights {
+            Product::Dense(weights) => {
+                weights.answer(public, work, queries, mask, rng, &mut out)?
+            }
+            Product::Heads(weights) => {
+                counted(1)?;
+                weights.answer(public, work, queries[0], mask, rng, &mut out)?
+            }
+            Product::RowSums(shape, u) => {
+                counted(1)?;
+                shape.row_sums(public, work, queries[0], u, mask, rng, &mut out)?
+            }
+            Product::ScaledRows(shape, [u, v]) => {
+                counted(2)?;
+                let queries = [queries[0], queries[1]];
+                shape.scaled_rows(public, work, queries, [u, v], mask, rng, &mut out)?
+            }
+        };
+        debug_assert_eq!(out.len(), self.len);
+        Ok((out, counters))
+    }
+
+    fn memory(&self) -> usize {
+        match &self.weights {
+            Product::Dense(weights) => weights.memory(),
+            Product::Heads(weights) => weights.memory(),
+            Product::RowSums(_, u) => 8 * u.data().len(),
+            Product::ScaledRows(_, [u, v]) => 8 * (u.data().len() + v.data().len()),
+        }
+    }
+}
+
+impl WeightSize {
+    /// The mean square of a column's length, at most.
+    fn column_energy(self, inputs: usize) -> f64 {
+        match self {
+            Self::Columns(length) => (length as f64).powi(2),
+            // Two entries of a diagonal term may fall together.
+            Self::Residues => (inputs + 3) as f64 * (P as f64 / 2.0).powi(2),
+        }
+    }
+}

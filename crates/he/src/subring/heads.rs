@@ -1,0 +1,393 @@
+//! Products of heads in slots of the subring: weights of all 41 bits, many heads in a ciphertext.
+//!
+//! Modulo p, a polynomial in `Y` is `F` numbers, its values at the roots of `Y^F + 1`, and products
+//! are taken number by number: slots, as in the whole ring, but the same for all `T` rows. The server
+//! can add up slots of different ciphertexts only, so the sum over the inputs of a head is divided:
+//! input `q·c + l` lies in ciphertext `q`, lane `l`, and the client adds up `c` lanes of what it
+//! decrypts. Every input is there `r` times, and an answer holds `r` outputs of each head:
+//!
+//! ```text
+//! slot of a query's ciphertext q     (head, replica ρ, lane l)   x_h[q·c + l]
+//! slot of an answer's ciphertext β   (head, replica ρ, lane l)   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
+//! ```
+//!
+//! The client may learn the sums of lanes only: the mask of the lanes of one output is uniform but
+//! for its sum, which is the mask of the output. Slots of no output get a uniform mask.
+
+use super::cost;
+use super::finish::finish;
+use super::noise::Margins;
+use super::open::Opener;
+use super::query::{self, each_limb};
+use super::shape::Lanes;
+use super::transform::Transforms;
+use super::workspace::{Workspace, sized};
+use crate::ciphertext::SeededCiphertext;
+use crate::counters::Counters;
+use crate::error::{HeError, agree};
+use crate::keys::{PublicKey, SecretKey};
+use crate::params::Params;
+use crate::slots::Slots;
+use primer_lattice::kernel::points::{PointWeights, Points, multiply};
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
+use rand_core::CryptoRng;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// How heads lie in ciphertexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeadShape {
+    pub(crate) lanes: Lanes,
+    heads: usize,
+    inputs: usize,
+    outputs: usize,
+    /// Heads of a ciphertext.
+    together: usize,
+    /// `r`.
+    replicas: usize,
+    /// `c`.
+    depth: usize,
+}
+
+impl HeadShape {
+    /// The shape of least cost.
+    pub(crate) fn choose(
+        params: &Params,
+        rows: usize,
+        (heads, inputs, outputs): (usize, usize, usize),
+    ) -> Self {
+        let lanes = Lanes::new(params, rows);
+        let points = lanes.points();
+        let shapes = (1..=heads.min(points)).flat_map(|together| {
+            let room = points / together;
+            (1..=room.min(outputs)).map(move |replicas| {
+                let depth = (room / replicas).min(inputs);
+                Self {
+                    lanes,
+                    heads,
+                    inputs,
+                    outputs,
+                    together,
+                    // As many ciphertexts, evenly filled.
+                    replicas: outputs.div_ceil(outputs.div_ceil(replicas)),
+                    depth: inputs.div_ceil(inputs.div_ceil(depth)),
+                }
+            })
+        });
+        let price = |shape: &Self| {
+            let (queries, answers) = (shape.queries(), shape.answers());
+            let sent = shape.lanes.of_run(0).len() * points;
+            cost::price(cost::ciphertexts(params, queries, answers, sent))
+        };
+        let best = shapes.min_by(|a, b| price(a).total_cmp(&price(b)));
+        best.expect("one head and one replica always fit")
+    }
+
+    /// Ciphertexts that the inputs of a group of heads take.
+    fn terms(&self) -> usize {
+        self.inputs.div_ceil(self.depth)
+    }
+
+    /// Answers that the outputs of a group of heads take.
+    fn parts(&self) -> usize {
+        self.outputs.div_ceil(self.replicas)
+    }
+
+    fn groups(&self) -> usize {
+        self.heads.div_ceil(self.together)
+    }
+
+    /// Ciphertexts of a query.
+    pub(crate) fn queries(&self) -> usize {
+        self.lanes.runs() * self.groups() * self.terms()
+    }
+
+    /// Ciphertexts of an answer.
+    pub(crate) fn answers(&self) -> usize {
+        self.lanes.runs() * self.groups() * self.parts()
+    }
+
+    /// Coefficients of an answer's ciphertext that are sent.
+    pub(crate) fn sent(&self, run: usize) -> Vec<usize> {
+        self.lanes.coefficients(run, 0..self.lanes.points())
+    }
+
+    /// Numbers that tell one shape from another.
+    pub(crate) fn numbers(&self) -> [usize; 2] {
+        [self.together, self.replicas]
+    }
+
+    /// Squares of weights that meet in one coefficient, on average over uniform weights.
+    pub(crate) fn energy(&self) -> f64 {
+        (self.terms() * self.lanes.points()) as f64 * (modulus::P as f64).powi(2) / 12.0
+    }
+
+    /// Calls `f` with head, replica, lane and slot of a group's slots.
+    fn each_slot(&self, group: usize, mut f: impl FnMut(usize, usize, usize, usize)) {
+        let first = group * self.together;
+        for head in first..self.heads.min(first + self.together) {
+            for replica in 0..self.replicas {
+                for lane in 0..self.depth {
+                    let block = (head - first) * self.replicas + replica;
+                    f(head, replica, lane, block * self.depth + lane);
+                }
+            }
+        }
+    }
+
+    /// Encrypts a matrix whose heads lie side by side.
+    pub(crate) fn encrypt(
+        &self,
+        secret: &SecretKey,
+        matrix: &Matrix<u64>,
+        rng: &mut impl CryptoRng,
+    ) -> Vec<SeededCiphertext> {
+        let transform = Slots::new(self.lanes.points());
+        let points = self.lanes.points();
+        let mut slots = Zeroizing::new(vec![0; points]);
+        let mut row = Zeroizing::new(vec![0; points]);
+        query::encrypt(secret, self.queries(), rng, |index, plain| {
+            let (block, term) = (index / self.terms(), index % self.terms());
+            let (run, group) = (block / self.groups(), block % self.groups());
+            for (t, from) in self.lanes.of_run(run).enumerate() {
+                slots.fill(0);
+                self.each_slot(group, |head, _, lane, slot| {
+                    let input = term * self.depth + lane;
+                    if input < self.inputs {
+                        slots[slot] = matrix.get(from, head * self.inputs + input);
+                    }
+                });
+                transform.encode(&slots, &mut row);
+                for (i, &x) in row.iter().enumerate() {
+                    plain[self.lanes.at(t, i)] = x;
+                }
+            }
+        })
+    }
+
+    /// The client: lanes decrypted and added up.
+    ///
+    /// # Errors
+    /// If an answer's noise is beyond its bound.
+    pub(crate) fn decrypt(
+        &self,
+        secret: &SecretKey,
+        bytes: &[u8],
+        len: impl Fn(usize) -> usize,
+    ) -> Result<Matrix<u64>, HeError> {
+        let mut opener = Opener::new(secret)?;
+        let points = self.lanes.points();
+        let transform = Slots::new(points);
+        let mut out = Matrix::zeros(self.lanes.rows(), self.heads * self.outputs);
+        let mut slots = Zeroizing::new(vec![0; points]);
+        let mut row = Zeroizing::new(vec![0; points]);
+        let mut rest = bytes;
+        for index in 0..self.answers() {
+            let (block, part) = (index / self.parts(), index % self.parts());
+            let (run, group) = (block / self.groups(), block % self.groups());
+            let sent = self.sent(run);
+            let (now, later) = rest.split_at(len(sent.len()));
+            rest = later;
+            let mut plain = Zeroizing::new(vec![0; sent.len()]);
+            opener.open(now, &sent, index, &mut plain)?;
+            let rows = self.lanes.of_run(run);
+            for (t, to) in rows.clone().enumerate() {
+                for (i, x) in row.iter_mut().enumerate() {
+                    *x = plain[i * rows.len() + t];
+                }
+                transform.decode(&mut row, &mut slots);
+                self.each_slot(group, |head, replica, _, slot| {
+                    let output = part * self.replicas + replica;
+                    if output < self.outputs {
+                        let column = head * self.outputs + output;
+                        let sum = modulus::add(out.get(to, column), slots[slot]);
+                        out.row_mut(to)[column] = sum;
+                    }
+                });
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The server's matrices of all heads, transformed.
+pub(crate) struct HeadWeights {
+    params: Arc<Params>,
+    shape: HeadShape,
+    slots: Slots,
+    /// For each group of heads, those of each prime.
+    groups: Vec<Vec<PointWeights>>,
+}
+
+impl HeadWeights {
+    pub(crate) fn new(params: &Arc<Params>, shape: HeadShape, blocks: &[Matrix<u64>]) -> Self {
+        let points = shape.lanes.points();
+        let (slots, transforms) = (Slots::new(points), Transforms::new(params, points));
+        let groups = (0..shape.groups()).map(|group| {
+            let plain = Self::plain(&shape, &slots, group, blocks);
+            let limbs = 0..params.data_primes();
+            limbs
+                .map(|limb| Self::encode(params, &shape, &transforms, limb, &plain))
+                .collect()
+        });
+        let groups = groups.collect();
+        Self {
+            params: params.clone(),
+            shape,
+            slots,
+            groups,
+        }
+    }
+
+    /// Signed coefficients of the weight polynomials of a group, `[part][term][power]`.
+    fn plain(
+        shape: &HeadShape,
+        transform: &Slots,
+        group: usize,
+        blocks: &[Matrix<u64>],
+    ) -> Zeroizing<Vec<i64>> {
+        let points = shape.lanes.points();
+        let mut slots = Zeroizing::new(vec![0; points]);
+        let mut coefficients = Zeroizing::new(vec![0; points]);
+        let mut plain = Zeroizing::new(Vec::new());
+        plain.reserve_exact(shape.parts() * shape.terms() * points);
+        for part in 0..shape.parts() {
+            for term in 0..shape.terms() {
+                slots.fill(0);
+                shape.each_slot(group, |head, replica, lane, slot| {
+                    let input = term * shape.depth + lane;
+                    let output = part * shape.replicas + replica;
+                    if input < shape.inputs && output < shape.outputs {
+                        slots[slot] = blocks[head].get(input, output);
+                    }
+                });
+                transform.encode(&slots, &mut coefficients);
+                plain.extend(coefficients.iter().map(|&x| modulus::to_signed(x)));
+            }
+        }
+        plain
+    }
+
+    fn encode(
+        params: &Params,
+        shape: &HeadShape,
+        transforms: &Transforms,
+        limb: usize,
+        plain: &[i64],
+    ) -> PointWeights {
+        let (prime, points) = (params.prime(limb), shape.lanes.points());
+        let kind = Points::new(params.degree(), shape.lanes.lanes());
+        let mut out = PointWeights::zeros(prime, kind, shape.parts(), shape.terms());
+        let mut values = Zeroizing::new(Vec::new());
+        for block in 0..out.blocks() {
+            let rows = out.block(block);
+            let size = shape.terms() * points;
+            let plain = &plain[rows.start * size..rows.end * size];
+            let values = sized(&mut values, plain.len());
+            for (value, &x) in values.iter_mut().zip(plain) {
+                *value = prime.from_signed_wide(x);
+            }
+            for polynomial in values.chunks_exact_mut(points) {
+                transforms.forward(limb, polynomial);
+            }
+            out.write(params.simd(), block, values);
+        }
+        out
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn memory(&self) -> usize {
+        self.groups.iter().flatten().map(PointWeights::memory).sum()
+    }
+
+    /// The product, masked and finished: appended to a message.
+    ///
+    /// # Errors
+    /// If there are not as many ciphertexts as the product reads.
+    pub(crate) fn answer(
+        &self,
+        public: &PublicKey,
+        work: &mut Workspace,
+        query: &[SeededCiphertext],
+        mask: &Matrix<u64>,
+        rng: &mut impl CryptoRng,
+        out: &mut Vec<u8>,
+    ) -> Result<Counters, HeError> {
+        let (params, shape) = (&*self.params, &self.shape);
+        agree("ciphertexts of the query", query.len(), shape.queries())?;
+        let margins = Margins::of(params)?;
+        let points = Points::new(params.degree(), shape.lanes.lanes());
+        let mut counters = Counters::default();
+        for (index, list) in query.chunks_exact(shape.terms()).enumerate() {
+            let (run, group) = (index / shape.groups(), index % shape.groups());
+            work.terms(params, points, shape.terms());
+            work.sums(params, points, shape.parts());
+            let Workspace {
+                terms,
+                sums,
+                scratch,
+            } = &mut *work;
+            let second = sized(&mut scratch.limb, params.degree());
+            for (term, ciphertext) in list.iter().enumerate() {
+                each_limb(params, ciphertext, second, |limb, halves| {
+                    for (half, values) in halves.into_iter().enumerate() {
+                        terms[limb].put(params.simd(), term, half, values);
+                    }
+                });
+            }
+            for (limb, weights) in self.groups[group].iter().enumerate() {
+                multiply(params.simd(), weights, &terms[limb], &mut sums[limb], false);
+            }
+            let sent = shape.sent(run);
+            for part in 0..shape.parts() {
+                let mask = self.mask_of((run, group, part), mask, rng);
+                let values = |limb: usize, half: usize, to: &mut [u32]| {
+                    sums[limb].take(part, half, to);
+                };
+                finish(public, &margins, scratch, &sent, &mask, values, rng, out);
+            }
+            counters.inputs += shape.terms();
+            counters.products += shape.terms() * shape.parts();
+            counters.answers += shape.parts();
+        }
+        Ok(counters)
+    }
+
+    /// The mask of one answer by coefficients, in the order of what is sent.
+    fn mask_of(
+        &self,
+        (run, group, part): (usize, usize, usize),
+        mask: &Matrix<u64>,
+        rng: &mut impl CryptoRng,
+    ) -> Zeroizing<Vec<u64>> {
+        let shape = &self.shape;
+        let (points, rows) = (shape.lanes.points(), shape.lanes.of_run(run));
+        let mut slots = Zeroizing::new(vec![0; points]);
+        let mut coefficients = Zeroizing::new(vec![0; points]);
+        let mut out = Zeroizing::new(vec![0; points * rows.len()]);
+        for (t, from) in rows.clone().enumerate() {
+            slots
+                .iter_mut()
+                .for_each(|slot| *slot = modulus::random(rng));
+            let mut others = 0;
+            shape.each_slot(group, |head, replica, lane, slot| {
+                let output = part * shape.replicas + replica;
+                if output >= shape.outputs {
+                    return;
+                }
+                others = if lane == 0 { 0 } else { others };
+                if lane + 1 == shape.depth {
+                    let whole = mask.get(from, head * shape.outputs + output);
+                    slots[slot] = modulus::sub(whole, others);
+                }
+                others = modulus::add(others, slots[slot]);
+            });
+            self.slots.encode(&slots, &mut coefficients);
+            for (i, &x) in coefficients.iter().enumerate() {
+                out[i * rows.len() + t] = x;
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,97 @@
+//! Opening an answer: the client's side of [`super::finish`].
+//!
+//! Both halves come rounded to powers of two. They are brought to the product of the first two
+//! primes, where `c1` is multiplied with the secret; the coefficients that were sent are rounded to
+//! residues modulo p, and their noise is held against the bound.
+
+use super::noise::Margins;
+use crate::ciphertext::Rounding;
+use crate::error::HeError;
+use crate::keys::SecretKey;
+use primer_lattice::kernel::elementwise;
+use primer_ring::pack;
+use zeroize::Zeroizing;
+
+/// Opens ciphertexts of answers, with the memory for it.
+pub(crate) struct Opener<'a> {
+    secret: &'a SecretKey,
+    margins: Margins,
+    rounding: Rounding,
+    packed: Vec<u64>,
+    phase: [Zeroizing<Vec<u32>>; 2],
+    /// Noise of the last answer, in units of `q/p`.
+    #[cfg(test)]
+    pub(crate) noise: Vec<f64>,
+}
+
+impl<'a> Opener<'a> {
+    /// # Errors
+    /// If the parameters leave no room for answers.
+    pub(crate) fn new(secret: &'a SecretKey) -> Result<Self, HeError> {
+        let n = secret.params().degree();
+        Ok(Self {
+            secret,
+            margins: Margins::of(secret.params())?,
+            rounding: Rounding::new(secret.params()),
+            packed: vec![0; n],
+            phase: std::array::from_fn(|_| Zeroizing::new(vec![0; n])),
+            #[cfg(test)]
+            noise: Vec::new(),
+        })
+    }
+
+    /// The residues of the coefficients that were sent, from bytes of the right length. `index`
+    /// names the ciphertext in an error.
+    ///
+    /// # Errors
+    /// If the noise is beyond what any admitted product leaves: a wrong key, or damage.
+    pub(crate) fn open(
+        &mut self,
+        bytes: &[u8],
+        sent: &[usize],
+        index: usize,
+        out: &mut [u64],
+    ) -> Result<(), HeError> {
+        let params = self.secret.params();
+        let Margins {
+            c0_bits, c1_bits, ..
+        } = self.margins;
+        let first = pack::packed_len(sent.len(), c0_bits).unwrap_or(usize::MAX);
+        let (first, second) = bytes.split_at_checked(first).ok_or(HeError::Length {
+            expected: first,
+            actual: bytes.len(),
+        })?;
+        pack::unpack(second, c1_bits, 1 << c1_bits, &mut self.packed)?;
+        self.rounding.lift(c1_bits, &mut self.packed);
+        for (i, phase) in self.phase.iter_mut().enumerate() {
+            let (prime, ntt) = (params.prime(i), params.ntt(i));
+            for (to, &x) in phase.iter_mut().zip(&self.packed) {
+                *to = prime.reduce60(x);
+            }
+            ntt.forward(phase);
+            let secret = self.secret.values().limb(i);
+            elementwise::mul_assign(params.simd(), prime, phase, secret);
+            ntt.inverse(phase);
+        }
+        pack::unpack(first, c0_bits, 1 << c0_bits, out)?;
+        self.rounding.lift(c0_bits, out);
+        let mut worst = 0;
+        #[cfg(test)]
+        self.noise.clear();
+        for (out, &at) in out.iter_mut().zip(sent) {
+            let residue = |i: usize| {
+                let prime = params.prime(i);
+                prime.add(self.phase[i][at], prime.reduce60(*out))
+            };
+            let (message, rest) = self.rounding.round(residue(0), residue(1));
+            (*out, worst) = (message, worst.max(rest.unsigned_abs()));
+            #[cfg(test)]
+            self.noise
+                .push(rest as f64 / self.rounding.modulus() as f64);
+        }
+        if worst as f64 > self.margins.limit * self.rounding.modulus() as f64 {
+            return Err(HeError::NoiseExhausted { index });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Messages of products without rotations: ciphertexts of queries, headers of answers.
+//!
+//! After the common header come a byte for the form of the matrix and four numbers: rows, columns,
+//! how it is cut, and ciphertexts. A query goes on with its ciphertexts. An answer goes on with
+//! ciphertexts that are rounded and of which only the useful part is sent; these are written and
+//! read where they are made and opened.
+
+use super::{HEADER, Kind, LAYOUT, Reader, Writer, expect_length, limb_bytes};
+use crate::ciphertext::SeededCiphertext;
+use crate::error::{HeError, agree};
+use crate::params::Params;
+use primer_lattice::poly::Poly;
+use primer_ring::prg::SEED_BYTES;
+
+/// What a message says about the matrix in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// Which form.
+    pub(crate) form: u8,
+    /// Rows, columns, how it is cut, ciphertexts.
+    pub(crate) numbers: [usize; 4],
+}
+
+/// Bytes of one ciphertext of a query.
+pub(crate) fn ciphertext_len(params: &Params) -> usize {
+    SEED_BYTES + params.data_primes() * limb_bytes(params)
+}
+
+/// Bytes of a query of so many ciphertexts.
+pub(crate) fn query_len(params: &Params, count: usize) -> usize {
+    HEADER + LAYOUT + count * ciphertext_len(params)
+}
+
+/// Bytes of an answer, given those of its ciphertexts.
+pub(crate) fn answer_len(ciphertexts: usize) -> usize {
+    HEADER + LAYOUT + ciphertexts
+}
+
+fn start(params: &Params, kind: Kind, described: &Described, len: usize) -> Writer {
+    let mut out = Writer::new(params, kind, len);
+    out.0.push(described.form);
+    described.numbers.iter().for_each(|&x| out.number(x));
+    out
+}
+
+fn open<'a>(
+    params: &Params,
+    kind: Kind,
+    described: &Described,
+    bytes: &'a [u8],
+    len: usize,
+) -> Result<Reader<'a>, HeError> {
+    let mut reader = Reader::new(params, kind, bytes)?;
+    expect_length(bytes, len)?;
+    let form = usize::from(reader.take(1)[0]);
+    agree("form of the message", form, described.form.into())?;
+    let names = [
+        "rows of the message",
+        "columns of the message",
+        "cut of the message",
+        "ciphertexts of the message",
+    ];
+    for (what, ours) in names.into_iter().zip(described.numbers) {
+        agree(what, reader.number() as usize, ours)?;
+    }
+    Ok(reader)
+}
+
+/// A query as it travels.
+pub(crate) fn write_query(
+    params: &Params,
+    described: &Described,
+    ciphertexts: &[SeededCiphertext],
+) -> Vec<u8> {
+    let len = query_len(params, ciphertexts.len());
+    let mut out = start(params, Kind::BlockQuery, described, len);
+    for ciphertext in ciphertexts {
+        out.0.extend(ciphertext.seed);
+        out.residues(ciphertext.c0.data());
+    }
+    out.0
+}
+
+/// A query from its bytes; the last number of the description says how many ciphertexts it has.
+///
+/// # Errors
+/// If the bytes are not such a query.
+pub(crate) fn read_query(
+    params: &Params,
+    described: &Described,
+    bytes: &[u8],
+) -> Result<Vec<SeededCiphertext>, HeError> {
+    let [.., count] = described.numbers;
+    let len = query_len(params, count);
+    let mut reader = open(params, Kind::BlockQuery, described, bytes, len)?;
+    let ciphertexts = (0..count).map(|_| {
+        let seed = reader.seed();
+        let c0 = reader.limbs(params, 0..params.data_primes())?;
+        let c0 = Poly::from_data(params.basis(), c0);
+        Ok(SeededCiphertext { seed, c0 })
+    });
+    ciphertexts.collect()
+}
+
+/// The start of an answer of so many bytes in all.
+pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
+    start(params, Kind::BlockAnswer, described, len).0
+}
+
+/// The ciphertexts of an answer of so many bytes in all.
+///
+/// # Errors
+/// If the bytes are not such an answer.
+pub(crate) fn read_answer<'a>(
+    params: &Params,
+    described: &Described,
+    bytes: &'a [u8],
+    len: usize,
+) -> Result<&'a [u8], HeError> {
+    Ok(open(params, Kind::BlockAnswer, described, bytes, len)?.0)
+}

@@ -1,0 +1,65 @@
+//! Criterion benches of the products at evaluation points, one thread, one limb:
+//! `cargo bench -p primer-lattice --bench points`.
+//!
+//! Beside them stands double-precision `gemm` on matrices of the same shape, one for each point:
+//! what the same sums would cost if no number had to be exact; best of some, in turns.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use primer_lattice::kernel::points::{Points, multiply};
+use primer_lattice::measure::PointShape;
+use primer_lattice::simd::Simd;
+use primer_ring::prg::Prg;
+use std::time::Duration;
+
+fn points(c: &mut Criterion) {
+    let (degree, simd) = (8192, Simd::detect());
+    let mut rng = Prg::new(&[3; 16]);
+    // 768 inputs to 768 outputs at 32, 64 and 256 tokens; to 3072 outputs; the embedding.
+    for (run, rows, terms) in [
+        (32, 48, 48),
+        (64, 96, 96),
+        (256, 192, 192),
+        (32, 192, 48),
+        (32, 384, 239),
+    ] {
+        let points = Points::new(degree, run);
+        let shape = PointShape {
+            points,
+            rows,
+            terms,
+        };
+        let count = points.count();
+        let (mut weights, mut data, mut sums) = shape.random(&mut rng);
+        println!(
+            "{count} points, {rows}x{terms}x{}: modular {:.1}, double-precision gemm {:.1} G/s",
+            2 * run,
+            shape.gmac_per_s(20, &mut rng),
+            shape.double_gmac_per_s(20),
+        );
+        let mut group = c.benchmark_group(format!("{count} points, {rows}x{terms}x{}", 2 * run));
+        group.throughput(Throughput::Elements(shape.multiply_adds() as u64));
+        group.bench_function("product", |b| {
+            b.iter(|| multiply(simd, &weights, &data, &mut sums, false));
+        });
+        let mut values = vec![1; degree];
+        group.throughput(Throughput::Elements(degree as u64));
+        group.bench_function("put", |b| b.iter(|| data.put(simd, terms / 2, 0, &values)));
+        group.bench_function("take", |b| b.iter(|| sums.take(rows / 2, 0, &mut values)));
+        let block = vec![1; weights.block(0).len() * terms * count];
+        group.throughput(Throughput::Elements(block.len() as u64));
+        group.bench_function("write of a block of weights", |b| {
+            b.iter(|| weights.write(simd, 0, &block));
+        });
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1));
+    targets = points
+}
+criterion_main!(benches);

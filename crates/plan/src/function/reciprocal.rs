@@ -1,0 +1,165 @@
+//! The reciprocal of a row's sum, one per row: the division of softmax.
+//!
+//! A sum `v > 0` is normalised to `v = u·2^h` with `u` in `[1, 2)`; then `1/v = 2^-h / u`, a table
+//! of the bits after `u`'s leading one, shifted by `h`:
+//!
+//! ```text
+//! h     = position of the leading one of v
+//! index = the TABLE_BITS bits after it
+//! out   = table[index] << (H - h)          H = the largest h of the ring
+//! ```
+//!
+//! The sum of powers is never negative, so all of the ring is used: `v` is the unsigned ring
+//! element. Rings end at 22 bits, where the output has the 32 bits that a value may have.
+//!
+//! Zero has no reciprocal, and a circuit that finds the leading one by halving moves it by all its
+//! distances. That is what it gives here too, cut to the output's bits. It does not matter: every
+//! power of such a row is zero, and so are the products.
+//!
+//! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
+//! 2^-9.
+
+use super::{FunctionError, Table};
+use serde::{Deserialize, Serialize};
+
+const NAME: &str = "reciprocal";
+const TABLE_BITS: u32 = 7;
+const OUTPUT_BITS: u32 = 10;
+
+/// Reciprocal on a ring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reciprocal {
+    /// Bits of the input ring.
+    pub ring_bits: u32,
+    /// Fractional bits of the output.
+    pub output_fraction: i32,
+    /// `1/u` with the constants folded in.
+    pub table: Table,
+}
+
+impl Reciprocal {
+    /// The function `v ↦ scale / v` on unsigned integers `v` of the ring.
+    ///
+    /// The output's fractional bits are chosen so that the table uses all its output bits.
+    ///
+    /// # Panics
+    /// If the ring is not usable or the scale is not positive and finite.
+    pub fn new(ring_bits: u32, scale: f64) -> Self {
+        assert!(
+            scale > 0.0 && scale.is_finite(),
+            "the scale of a reciprocal is positive"
+        );
+        let steps = ring_bits as i32 - 1;
+        let output_fraction = OUTPUT_BITS as i32 + steps - scale.log2().ceil() as i32;
+        let top = scale * 2f64.powi(output_fraction - steps);
+        let cells = f64::from(1 << TABLE_BITS);
+        let table = Table::tabulate(TABLE_BITS, OUTPUT_BITS, |i| {
+            top / (1.0 + (f64::from(i) + 0.5) / cells)
+        });
+        let reciprocal = Self {
+            ring_bits,
+            output_fraction,
+            table,
+        };
+        reciprocal
+            .validate()
+            .expect("a reciprocal is built from usable parameters");
+        reciprocal
+    }
+
+    /// The largest normalising exponent, `H`.
+    pub const fn steps(&self) -> u32 {
+        self.ring_bits - 1
+    }
+
+    /// The largest of the distances, powers of two, by which a number moves to its top: together
+    /// they reach at least `H`.
+    pub const fn first_distance(&self) -> u32 {
+        1 << self.steps().ilog2()
+    }
+
+    /// Bits of the output: the table's shifted by up to `H`.
+    pub const fn output_bits(&self) -> u32 {
+        self.table.output_bits() + self.steps()
+    }
+
+    /// The function on a ring value, signed or not.
+    #[inline]
+    pub fn apply(&self, v: i64) -> i64 {
+        let v = v as u64 & ((1 << self.ring_bits) - 1);
+        if v == 0 {
+            let moved = self.table.at(0) << (2 * self.first_distance() - 1);
+            return moved & ((1 << self.output_bits()) - 1);
+        }
+        let h = v.ilog2();
+        let fine = self.table.input_bits();
+        let index = if fine >= h {
+            v << (fine - h)
+        } else {
+            v >> (h - fine)
+        };
+        self.table.at(index & ((1 << fine) - 1)) << (self.steps() - h)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), FunctionError> {
+        self.table.validate(NAME)?;
+        let m = self.ring_bits;
+        FunctionError::unless(
+            (4..=22).contains(&m)
+                && self.table.input_bits() == TABLE_BITS
+                && self.table.output_bits() == OUTPUT_BITS,
+            NAME,
+            format!(
+                "ring of {m} bits with a table of {} to {}",
+                self.table.input_bits(),
+                self.table.output_bits()
+            ),
+        )?;
+        FunctionError::unless(
+            super::in_reach(self.output_fraction),
+            NAME,
+            format!("{} fractional bits", self.output_fraction),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_error_is_small() {
+        for scale in [0.7, 1.0, 27.7, 12_345.0] {
+            let reciprocal = Reciprocal::new(20, scale);
+            let bound = 2f64.powi(-8) + 2f64.powi(-9);
+            for v in 1..1i64 << 20 {
+                let want = scale / v as f64;
+                let got = reciprocal.apply(v) as f64 * 2f64.powi(-reciprocal.output_fraction);
+                assert!((got / want - 1.0).abs() < bound, "{scale} {v}: {got}");
+                assert!(reciprocal.apply(v) >> reciprocal.output_bits() == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn ring_elements_are_unsigned_and_zero_is_no_fault() {
+        let reciprocal = Reciprocal::new(20, 3.0);
+        assert_eq!(reciprocal.apply(0), 0);
+        assert_eq!(reciprocal.apply(-1), reciprocal.apply((1 << 20) - 1));
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let mut reciprocal = Reciprocal::new(20, 3.0);
+        for bits in [0, 3, 23, u32::MAX] {
+            reciprocal.ring_bits = bits;
+            assert!(reciprocal.validate().is_err());
+        }
+        reciprocal.ring_bits = 20;
+        reciprocal.output_fraction = 65;
+        assert!(reciprocal.validate().is_err());
+        reciprocal.output_fraction = 10;
+        reciprocal.table = Table::tabulate(6, OUTPUT_BITS, |_| 1.0);
+        assert!(reciprocal.validate().is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! The sums of [`super`] on 256-bit vectors: four entries at a time.
+#![allow(unsafe_code)] // Vector loads inside a table whose length is checked.
+
+use super::word;
+use crate::modulus;
+use std::arch::x86_64::*;
+
+/// Entries of a vector.
+const LANES: usize = 4;
+
+pub(super) fn sums(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
+    // SAFETY: `Kernel::Avx2` is only made where the instructions exist.
+    unsafe { run(doubled, strings, shifts, out) }
+}
+
+#[target_feature(enable = "avx2")]
+fn run(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
+    let size = doubled.len() / 2;
+    let strings = strings.chunks_exact(size / 8);
+    for ((string, &shift), out) in strings.zip(shifts).zip(out) {
+        let entries = &doubled[usize::from(shift)..][..size];
+        let mut sums = [_mm256_setzero_si256(); 2];
+        for (bytes, entries) in string.chunks(8).zip(entries.chunks(64)) {
+            match entries.first_chunk::<64>() {
+                Some(whole) => add_selected(word(bytes), whole, &mut sums),
+                None => add_selected(word(bytes), entries, &mut sums),
+            }
+        }
+        let sum = _mm256_add_epi64(sums[0], sums[1]);
+        let sum = _mm_add_epi64(
+            _mm256_castsi256_si128(sum),
+            _mm256_extracti128_si256::<1>(sum),
+        );
+        let sum = _mm_cvtsi128_si64(sum) + _mm_extract_epi64::<1>(sum);
+        *out = modulus::from_signed(sum);
+    }
+}
+
+/// Adds the entries whose bits are set, the last four first: then the bits that decide come to the
+/// top of the lanes by moving left.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_selected(bits: u64, entries: &[i64], sums: &mut [__m256i; 2]) {
+    let first = 64 + LANES as i64 - 1 - entries.len() as i64;
+    let moves = _mm256_setr_epi64x(first, first - 1, first - 2, first - 3);
+    let mut lanes = _mm256_sllv_epi64(_mm256_set1_epi64x(bits as i64), moves);
+    for (i, four) in entries.chunks_exact(LANES).enumerate().rev() {
+        // SAFETY: a chunk is four numbers of 64 bits.
+        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+        let chosen = _mm256_blendv_pd(
+            _mm256_setzero_pd(),
+            _mm256_castsi256_pd(four),
+            _mm256_castsi256_pd(lanes),
+        );
+        sums[i % 2] = _mm256_add_epi64(sums[i % 2], _mm256_castpd_si256(chosen));
+        lanes = _mm256_slli_epi64::<{ LANES as i32 }>(lanes);
+    }
+}

@@ -1,0 +1,250 @@
+//! Look-ups: functions of a short index, without a gate.
+//!
+//! After truncation the server holds `a` and the client `b`, known offline, with the index
+//! `x = a + b mod N`, `N = 2^m` from 16 to 1024. The tables of [`primer_plan::function::Lookup`]
+//! are public. Wanted are shares of `f(x)` modulo p, of which the client's is its new mask `r`.
+//!
+//! **Offline.** The server draws `u`, and the parties make strings `E_s`, `E_c` of `N` bits that
+//! differ at the place `u + b` only ([`primer_ot::onehot`]). That is all that depends on `N`.
+//!
+//! **Online, as numbers.** The server sends `δ = a - u`. Shifted by δ the strings differ at `x`.
+//! Each party adds up the entries that its string selects ([`primer_ring::select`]), and since all
+//! but one of them are selected by both or by neither,
+//!
+//! ```text
+//! S_s - S_c = σ·f(x)          S = Σ_j E[j]·f(j + δ)          σ = +1 or -1
+//! ```
+//!
+//! The sign says which of the two strings has the bit set, so it is the difference of their numbers
+//! of ones, `σ = s - c`. Nobody knows it, and it must stay so: with its string a party would learn
+//! from σ whether the place is one of its zeros or one of its ones. But its two factors are known.
+//! Modulo 4, `s = c + 1 + 2t` with `σ = 1 - 2t`, so
+//!
+//! ```text
+//! t = t_s ⊕ t_c      t_s = second bit of s,  t_c = second bit of c + 1
+//! σ = σ_s·σ_c        σ_s = 1 - 2·t_s,        σ_c = 1 - 2·t_c
+//!
+//! f(x) = σ·(S_s - S_c) = σ_c·A - σ_s·B        A = σ_s·S_s,   B = σ_c·S_c
+//! ```
+//!
+//! Each product is a bit that one party knows offline times a number that the other knows online: a
+//! transfer in each direction ([`primer_ot::pads`]). The client's answer carries its mask as well:
+//!
+//! ```text
+//! server -> client   δ, and  τ = -2A + k_0 - k_1              m + 41 bits
+//! client             g = k_0 + t_c·(-2A)
+//! client -> server   the choice of  g - B - r  and  g + B - r   by t_s     2·41 bits
+//! server             A - k_0 + (its choice)  =  f(x) - r
+//! ```
+//!
+//! One round trip; 16.4 bytes for an index of 8 bits.
+//!
+//! **Several tables on one index** share the strings, δ and the choices. Each has pads of its own.
+//!
+//! **Online, as bits.** The parity of what a string selects needs no sign: the XOR of both parties'
+//! parities is the bit of `f(x)`. Range flags are such bits ([`crate::flags`]).
+//!
+//! Who learns what: the client sees δ, masked by `u`, and τ, masked by the pad that it lacks; the
+//! server sees the message of its choice, masked by `r`, and the other one, masked by the pad that
+//! *it* lacks. All of them are uniform. `docs/protocol/lookup.md` has the sources and the bound.
+//!
+//! No branch and no address depends on a share: every entry is read, and δ, which both know, only
+//! says where reading starts.
+
+mod client;
+mod server;
+
+use crate::bytes::StoredBytes;
+use crate::error::{Result, StopsError};
+use crate::flags::FlagShares;
+use crate::stop::{Stop, Turn};
+use primer_garble::stop::StopError as CircuitError;
+use primer_net::frame::HEADER_BYTES;
+use primer_net::{Kind, PhaseBytes};
+use primer_ot::Variant;
+use primer_ot::cost::{extension_as, onehot, onehot_rounds};
+use primer_ot::onehot::Shape;
+use primer_plan::function::{Function, Lookup};
+use primer_ring::modulus;
+use primer_ring::pack::packed_len;
+use primer_ring::select::{Columns, Numbers};
+use zeroize::Zeroizing;
+
+const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
+const PRODUCTS: Kind = Kind::new(0x35, "look-up products");
+const CHOICES: Kind = Kind::new(0x36, "look-up results");
+
+/// Results of a stop, at most: a thousand times a layer of BERT-base.
+pub const MAX_RESULTS: u64 = 1 << 27;
+
+/// Some look-ups of one index each.
+pub struct Lookups {
+    shape: Shape,
+    index_bits: u32,
+    elements: usize,
+    tables: Vec<Numbers>,
+    /// The range flag as a table of one bit.
+    flag: Option<Columns>,
+    transfers: Variant,
+}
+
+impl Lookups {
+    /// `elements` look-ups in the same tables.
+    ///
+    /// # Errors
+    /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Limit`] if there is
+    /// more of it than any model needs. Nothing is allocated for the elements before this check.
+    pub fn new(lookup: &Lookup, elements: u64) -> Result<Self> {
+        let valid = Function::Lookup(lookup.clone()).validate();
+        valid.map_err(CircuitError::from)?;
+        let amount = u128::from(elements) * lookup.tables.len() as u128;
+        if amount > u128::from(MAX_RESULTS) {
+            return Err(StopsError::Limit {
+                stop: NAME,
+                instances: elements,
+                what: "results",
+                amount,
+                limit: MAX_RESULTS,
+            });
+        }
+        let flag = lookup.is_flagged().then(|| {
+            let indices = 0..1i64 << lookup.index_bits;
+            let flags: Vec<i64> = indices.map(|index| lookup.flag(index).into()).collect();
+            Columns::new(&flags, 1)
+        });
+        Ok(Self {
+            shape: Shape::new(lookup.index_bits)?,
+            index_bits: lookup.index_bits,
+            elements: elements as usize,
+            tables: (lookup.tables.iter())
+                .map(|table| Numbers::new(table.entries()))
+                .collect(),
+            flag,
+            transfers: Variant::default(),
+        })
+    }
+
+    /// The same on transfers of another variant.
+    #[must_use]
+    pub fn over(self, transfers: Variant) -> Self {
+        Self { transfers, ..self }
+    }
+
+    /// Results of an element.
+    fn each(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Bytes of all strings.
+    fn strings(&self) -> usize {
+        self.elements * self.shape.vector_bytes()
+    }
+
+    /// What a party's strings select of all tables, results of an element side by side.
+    fn sums(&self, strings: &[u8], deltas: &[u16]) -> Zeroizing<Vec<u64>> {
+        let (each, n) = (self.each(), self.elements);
+        let mut all = Zeroizing::new(vec![0; n * each]);
+        if let [table] = &self.tables[..] {
+            table.sums(strings, deltas, &mut all);
+            return all;
+        }
+        let mut sums = Zeroizing::new(vec![0; n]);
+        for (l, table) in self.tables.iter().enumerate() {
+            table.sums(strings, deltas, &mut sums);
+            let places = all.iter_mut().skip(l).step_by(each);
+            places.zip(sums.iter()).for_each(|(all, sum)| *all = *sum);
+        }
+        all
+    }
+
+    /// A party's shares of the range flags.
+    fn flag_shares(&self, strings: &[u8], deltas: &[u16]) -> FlagShares {
+        let mut shares = FlagShares::default();
+        if let Some(flag) = &self.flag {
+            let strings = strings.chunks_exact(self.shape.vector_bytes());
+            for (string, &delta) in strings.zip(deltas) {
+                shares.push(flag.parities(string, delta) == 1);
+            }
+        }
+        shares
+    }
+}
+
+const NAME: &str = "look-up";
+
+/// The number of ones of a string, modulo 4.
+fn ones(string: &[u8]) -> u8 {
+    let ones: u32 = string.iter().map(|byte| byte.count_ones()).sum();
+    (ones & 3) as u8
+}
+
+/// A number, or its negative where the mask is all ones.
+fn negated_if(mask: u64, number: u64) -> u64 {
+    modulus::neg(number) & mask | number & !mask
+}
+
+/// Bytes of values of some bits that are packed together.
+fn packed(values: usize, width: u32) -> u64 {
+    packed_len(values, width).expect("the limit keeps results countable") as u64
+}
+
+impl Stop for Lookups {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn elements(&self) -> usize {
+        self.elements
+    }
+
+    fn outputs(&self) -> usize {
+        self.elements * self.each()
+    }
+
+    fn flags(&self) -> usize {
+        match self.flag {
+            Some(_) => self.elements,
+            None => 0,
+        }
+    }
+
+    fn bytes(&self) -> PhaseBytes {
+        let (n, results) = (self.elements, self.outputs());
+        // The client is the sender of these.
+        let strings = onehot(self.transfers, &self.shape, n);
+        // Pads are an extension in each direction.
+        let pads = extension_as(self.transfers, n).from_receiver;
+        PhaseBytes {
+            offline_up: strings.from_sender + pads,
+            offline_down: strings.from_receiver + pads,
+            online_up: HEADER_BYTES + packed(2 * results, modulus::K),
+            online_down: HEADER_BYTES
+                + packed(n, self.index_bits)
+                + HEADER_BYTES
+                + packed(results, modulus::K),
+        }
+    }
+
+    /// Each party keeps its strings, the pads of both directions and the bits that chose among
+    /// them; the server also its offsets.
+    fn stored(&self) -> StoredBytes {
+        let (n, results) = (self.elements, self.outputs());
+        let pads = packed(results, modulus::K) + packed(2 * results, modulus::K);
+        let client = self.strings() as u64 + pads + packed(n, 1);
+        StoredBytes {
+            client,
+            server: client + packed(n, self.index_bits),
+        }
+    }
+
+    fn streams(&self) -> bool {
+        false
+    }
+
+    /// For each chunk of strings the server extends and the client corrects; then both extend.
+    fn turns(&self) -> Vec<Turn> {
+        let mut turns = [Turn::Down, Turn::Up].repeat(onehot_rounds(&self.shape, self.elements));
+        turns.extend([Turn::Up, Turn::Down]);
+        turns
+    }
+}

@@ -1,0 +1,118 @@
+//! The server's side of look-ups: it draws the offsets offline, and asks online.
+
+use super::{CHOICES, DELTAS, Lookups, PRODUCTS, negated_if, ones, packed};
+use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::flags::FlagShares;
+use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use primer_net::Channel;
+use primer_ot::{Bits, PadReceiver, PadSender, onehot};
+use primer_ring::modulus::{self, P};
+use primer_ring::pack::{pack, unpack};
+use std::io::{Read, Write};
+use zeroize::Zeroizing;
+
+impl ServerStop for Lookups {
+    fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
+        let store = |source| StopsError::Store {
+            stop: self.name(),
+            source,
+        };
+        let ServerTools {
+            channel,
+            labels,
+            transfers,
+            rng,
+        } = tools;
+        let n = self.elements;
+        let mut counts = Zeroizing::new(Vec::with_capacity(n));
+        let mut offsets = Zeroizing::new(Vec::with_capacity(n));
+        let (shape, bytes) = (self.shape, self.shape.vector_bytes());
+        onehot::receive(transfers, channel, shape, n, *rng, |_, drawn, strings| {
+            counts.extend(strings.chunks_exact(bytes).map(ones));
+            offsets.extend_from_slice(drawn);
+            sink.write_all(strings).map_err(store)
+        })?;
+        // Second bit of the number of ones.
+        let signs = Bits::from_fn(n, |i| counts[i] >> 1 & 1 == 1);
+        let sends = PadSender::prepare(labels, channel, n, self.each(), P)?;
+        let chooses = PadReceiver::prepare(transfers, channel, signs, self.each(), P)?;
+        channel.flush()?;
+        // Reserved at once: a buffer that grows would leave copies behind.
+        let room = packed(n, self.index_bits) as usize;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+        pack(
+            offsets.iter().map(|&u| u.into()),
+            self.index_bits,
+            &mut bytes,
+        );
+        sink.write_all(&bytes).map_err(store)?;
+        sink.write_all(&sends.into_bytes()).map_err(store)?;
+        sink.write_all(&chooses.into_bytes()).map_err(store)
+    }
+
+    fn request(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        shares: &[u64],
+    ) -> Result<Box<dyn Waiting>> {
+        expect_count(self.name(), "shares", self.elements, shares.len())?;
+        let (n, results, m) = (self.elements, self.outputs(), self.index_bits);
+        let damaged = |error| unusable(self.name(), error);
+        let mut bytes = Zeroizing::new(vec![0; self.stored().server as usize]);
+        let read = stored.read_exact(&mut bytes);
+        read.map_err(|error| unusable(self.name(), error))?;
+        let (strings, rest) = bytes.split_at(self.strings());
+        let (offsets_of, rest) = rest.split_at(packed(n, m) as usize);
+        let (sends, chooses) = rest.split_at(packed(2 * results, modulus::K) as usize);
+        let mut offsets = Zeroizing::new(vec![0; n]);
+        unpack(offsets_of, m, 1 << m, &mut offsets)
+            .map_err(|error| unusable(self.name(), error))?;
+        let sends = PadSender::from_bytes(sends, n, self.each(), P).map_err(damaged)?;
+        let chooses = PadReceiver::from_bytes(chooses, n, self.each(), P).map_err(damaged)?;
+
+        // Masked by the offsets, so they are nobody's secret.
+        let deltas = shares.iter().zip(offsets.iter());
+        let deltas = deltas.map(|(a, u)| (a.wrapping_sub(*u) & ((1 << m) - 1)) as u16);
+        let deltas: Vec<u16> = deltas.collect();
+        channel.send_residues(DELTAS, m, deltas.iter().map(|&delta| delta.into()))?;
+        // At once: then both parties add up at the same time.
+        channel.flush()?;
+        let mut own = self.sums(strings, &deltas);
+        let products = own.iter_mut().enumerate().map(|(i, own)| {
+            let a = negated_if(chooses.mask(i), *own);
+            let (sent, share) = sends.product(i, modulus::neg(modulus::add(a, a)));
+            *own = modulus::add(a, share);
+            sent
+        });
+        channel.send_residues(PRODUCTS, modulus::K, products)?;
+        Ok(Box::new(Requested {
+            flags: self.flag_shares(strings, &deltas),
+            chooses,
+            own,
+        }))
+    }
+}
+
+/// A server that has sent its shifts and products.
+struct Requested {
+    chooses: PadReceiver,
+    /// The server's part of the results.
+    own: Zeroizing<Vec<u64>>,
+    flags: FlagShares,
+}
+
+impl Waiting for Requested {
+    fn flags(&mut self) -> FlagShares {
+        std::mem::take(&mut self.flags)
+    }
+
+    fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
+        let mut answers = vec![[0; 2]; self.own.len()];
+        channel.recv_residues(CHOICES, modulus::K, P, answers.as_flattened_mut())?;
+        let results = self.own.iter().zip(&answers).enumerate();
+        Ok(results
+            .map(|(i, (&own, &sent))| modulus::add(own, self.chooses.choice(i, sent)))
+            .collect())
+    }
+}

@@ -1,0 +1,115 @@
+//! What a look-up costs online, both parties on one machine.
+
+use crate::error::{Result, StopsError};
+use crate::lookup::Lookups;
+use crate::stop::{ClientStop, ClientTools, ServerStop, ServerTools, Stop};
+use primer_net::clock::ThreadClock;
+use primer_net::run_pair;
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
+use primer_plan::function::{Activation, Lookup, LookupTable};
+use primer_ring::modulus;
+use primer_ring::prg::Prg;
+use std::time::Duration;
+
+/// The look-up figures of `primer bench --kernels`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// Nanoseconds of processor time online of one look-up in a table of 256, of the party that
+    /// takes longer.
+    pub lookup_256_online_ns: f64,
+    /// Bytes of it online, both directions.
+    pub lookup_online_bytes: f64,
+}
+
+/// The GELU of a BERT as a table of 256: cells of 1/8, ten fractional bits out.
+///
+/// # Panics
+/// Never: the parameters are usable.
+pub fn typical_gelu() -> Lookup {
+    let index = (8, 3);
+    let table = LookupTable::tabulate(index, (16, 10), |x| Activation::GeluErf.real(x));
+    Lookup::new(index, [0; 2], vec![table]).expect("these parameters are usable")
+}
+
+/// Runs `count` look-ups over memory, `runs` times, and reports the best run.
+///
+/// # Errors
+/// [`StopsError`] if a party fails, which over memory it does not.
+pub fn measure(count: usize, runs: usize) -> Result<Figures> {
+    let stop = Lookups::new(&typical_gelu(), count as u64)?;
+    let stop = &stop;
+    let mut prg = Prg::from_os();
+    let masks: Vec<u64> = (0..count).map(|_| modulus::random(&mut prg)).collect();
+    let shares: Vec<u64> = masks.iter().map(|mask| mask & 255).collect();
+    let (client, server) = run_pair(
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut labels = CotReceiver::setup(channel, BaseOt::MlKem, rng)?;
+            let mut transfers = CotSender::setup(channel, BaseOt::MlKem, Delta::random(rng), rng)?;
+            let mut best = Duration::MAX;
+            for _ in 0..runs {
+                let mut stored = Vec::with_capacity(stop.stored().client as usize);
+                let mut tools = ClientTools {
+                    channel,
+                    labels: &mut labels,
+                    transfers: &mut transfers,
+                    rng,
+                };
+                ClientStop::prepare(stop, &mut tools, &shares, &masks, &mut stored)?;
+                let clock = ThreadClock::start();
+                let owing = stop.listen(channel, &mut &stored[..], &masks)?;
+                owing.answer(channel)?;
+                best = best.min(clock.elapsed());
+            }
+            Ok::<_, StopsError>(best)
+        },
+        |channel| {
+            let rng = &mut Prg::from_os();
+            let mut labels = CotSender::setup(channel, BaseOt::MlKem, Delta::random(rng), rng)?;
+            let mut transfers = CotReceiver::setup(channel, BaseOt::MlKem, rng)?;
+            let mut best = Duration::MAX;
+            for _ in 0..runs {
+                let mut stored = Vec::with_capacity(stop.stored().server as usize);
+                let mut tools = ServerTools {
+                    channel,
+                    labels: &mut labels,
+                    transfers: &mut transfers,
+                    rng,
+                };
+                ServerStop::prepare(stop, &mut tools, &mut stored)?;
+                let clock = ThreadClock::start();
+                let waiting = stop.request(channel, &mut &stored[..], &shares)?;
+                channel.flush()?;
+                waiting.receive(channel)?;
+                best = best.min(clock.elapsed());
+            }
+            Ok(best)
+        },
+    )?;
+    Ok(Figures {
+        lookup_256_online_ns: client.max(server).as_secs_f64() * 1e9 / count as f64,
+        lookup_online_bytes: stop.bytes().online() as f64 / count as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_less_than_twenty_bytes() {
+        let figures = measure(20_000, 2).unwrap();
+        assert!((16.3..16.4).contains(&figures.lookup_online_bytes));
+        assert!(figures.lookup_256_online_ns > 0.0);
+    }
+
+    /// `cargo test --release -p primer-stops measure -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement, in release"]
+    fn look_ups_reach_their_targets() {
+        let figures = measure(1 << 15, 20).unwrap();
+        println!("{figures:?}");
+        assert!(figures.lookup_online_bytes <= 20.0);
+        assert!(figures.lookup_256_online_ns <= 100.0);
+    }
+}
