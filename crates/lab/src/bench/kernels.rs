@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 25] = [
+pub const FIGURES: [(&str, &str); 27] = [
     ("threads", "threads of each measurement"),
     ("ntt_8192_us", "transform of length 8192, one prime, us"),
     ("rotation_ms", "rotation of a ciphertext, ms"),
