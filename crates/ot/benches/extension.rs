@@ -3,7 +3,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use primer_net::run_pair;
 use primer_ot::transpose::transpose;
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, OtError, measure};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, OtError, Variant, measure};
 use primer_ring::prg::Prg;
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,14 +15,16 @@ fn extension(c: &mut Criterion) {
     group.sample_size(10);
     group.throughput(Throughput::Elements(N as u64));
     // Processor time of both parties, not wall-clock time.
-    group.bench_function("both parties", |bencher| {
-        bencher.iter_custom(|runs| {
-            let rate = measure(N, runs as usize)
-                .expect("memory does not fail")
-                .ot_m_per_s;
-            Duration::from_secs_f64(runs as f64 * N as f64 / (rate * 1e6))
+    for variant in Variant::ALL {
+        group.bench_function(format!("both parties, {variant}"), |bencher| {
+            bencher.iter_custom(|runs| {
+                let rate = measure(variant, N, runs as usize)
+                    .expect("memory does not fail")
+                    .ot_m_per_s;
+                Duration::from_secs_f64(runs as f64 * N as f64 / (rate * 1e6))
+            });
         });
-    });
+    }
     group.bench_function("transpose", |bencher| {
         let rows = 1 << 14;
         let columns = vec![0x5a; 16 * rows];

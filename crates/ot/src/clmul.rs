@@ -133,7 +133,7 @@ mod tests {
         let mut sum = 0;
         for i in (0..128).rev() {
             let carry = sum >> 127;
-            sum = sum << 1 ^ carry * 0x87;
+            sum = (sum << 1) ^ (carry * 0x87);
             sum ^= a * (b >> i & 1);
         }
         sum

@@ -2,18 +2,20 @@
 //!
 //! In an oblivious transfer the *sender* has two messages, the *receiver* a choice bit; the
 //! receiver learns the message of its choice and nothing of the other, the sender learns nothing.
-//! Primer needs tens of millions: one per input bit of the client into a garbled circuit, and one
-//! per element that is requantised. They are made in three steps, each a module that explains
-//! itself:
+//! Primer needs them by the hundred million: one per input bit of the client into a garbled
+//! circuit, one per element that is requantised, ten per look-up. They are made in steps, each a
+//! module that explains itself:
 //!
 //! 1. [`base`]: 128 transfers with public-key cryptography, once per session and direction. ML-KEM
 //!    by default, so that what is recorded today stays closed to a quantum computer.
-//! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography (IKNP).
-//!    Their common difference Δ is the free-XOR offset of the garbler, so their rows *are* wire
-//!    labels.
-//! 3. [`product`]: from rows, by hashing ([`hash`]), transfers that are prepared offline with
+//! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography: IKNP,
+//!    or SoftSpokenOT at a quarter of the bytes ([`Variant`]), whose seeds are grown in [`leaves`]
+//!    and summed in [`streams`], with an optional [`check`]. Their common difference Δ is the
+//!    free-XOR offset of the garbler, so their rows *are* wire labels.
+//! 3. What reads these rows beside garbling: [`product`], transfers that are prepared offline with
 //!    random choices and corrected online, when the real choice is known, at a bit up and a few
-//!    bytes down. [`pads`] are their counterpart: choices known offline, messages online.
+//!    bytes down, and [`pads`], whose choices are known offline, both by hashing ([`hash`]);
+//!    [`onehot`], shares of a unit vector at a sum of two secrets, by small trees.
 //!
 //! Roles are separate from parties: each extension has a sender and a receiver, and one connection
 //! can carry one in each direction. Costs are in [`cost`] and tested against the meter; security

@@ -175,9 +175,9 @@ mod tests {
     #[ignore = "prints figures, takes seconds"]
     fn figures() {
         for variant in Variant::ALL {
-            let found = measure(variant, 1 << 21, 10).unwrap();
+            let found = measure(variant, 1 << 18, 60).unwrap();
             println!(
-                "{variant:?}: {:.1} M/s, {:.3} bytes",
+                "{variant}: {:.1} M/s, {:.3} bytes",
                 found.ot_m_per_s, found.bytes_per_ot
             );
         }

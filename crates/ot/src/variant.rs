@@ -66,6 +66,16 @@ impl Variant {
     }
 }
 
+impl std::fmt::Display for Variant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let checked = if self.checked { ", checked" } else { "" };
+        match self.log {
+            1 => write!(f, "IKNP{checked}"),
+            k => write!(f, "SoftSpoken k = {k}{checked}"),
+        }
+    }
+}
+
 impl Default for Variant {
     /// What the constructors take that are not told.
     fn default() -> Self {

@@ -17,10 +17,9 @@ impl<W: Write> Write for Flip<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut changed = bytes.to_vec();
         for (place, bits) in &self.flips {
-            if let Some(i) = place.checked_sub(self.at) {
-                if let Some(byte) = changed.get_mut(i as usize) {
-                    *byte ^= bits;
-                }
+            let there = place.checked_sub(self.at).map(|i| i as usize);
+            if let Some(byte) = there.and_then(|i| changed.get_mut(i)) {
+                *byte ^= bits;
             }
         }
         self.inner.write_all(&changed)?;

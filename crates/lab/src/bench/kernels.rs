@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 21] = [
+pub const FIGURES: [(&str, &str); 27] = [
     ("threads", "threads of each measurement"),
     ("ntt_8192_us", "transform of length 8192, one prime, us"),
     ("rotation_ms", "rotation of a ciphertext, ms"),
@@ -61,6 +61,19 @@ pub const FIGURES: [(&str, &str); 21] = [
     ("bytes_per_and", "bytes per AND gate"),
     ("bytes_per_ot", "bytes per oblivious transfer"),
     (
+        "ot_iknp_m_per_s",
+        "the same by IKNP, as the paper's schemes have them, million/s",
+    ),
+    ("bytes_per_ot_iknp", "bytes per such a transfer"),
+    (
+        "lookup_256_offline_us",
+        "look-up in a table of 256, prepared, the slower party, us",
+    ),
+    (
+        "lookup_256_offline_bytes",
+        "bytes per look-up in a table of 256, offline",
+    ),
+    (
         "lookup_256_online_ns",
         "look-up in a table of 256, online, the slower party, ns",
     ),
@@ -81,8 +94,10 @@ pub fn measure() -> Result<Value> {
     eprintln!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
     eprintln!("primer: measuring oblivious transfer");
-    let ot = primer_ot::measure(Variant::default(), 1 << 21, 3)
-        .context("measuring oblivious transfer")?;
+    // Short runs, of which some are not interrupted, and side by side.
+    let transfers = |variant| primer_ot::measure(variant, 1 << 18, 40);
+    let ot = transfers(Variant::SOFT_4).context("measuring oblivious transfer")?;
+    let iknp = transfers(Variant::IKNP).context("measuring oblivious transfer")?;
     eprintln!("primer: measuring look-ups");
     let lookup = primer_stops::measure::measure(1 << 15, 10).context("measuring look-ups")?;
     eprintln!("primer: measuring the float reference");
@@ -114,6 +129,10 @@ pub fn measure() -> Result<Value> {
         "ot_m_per_s": ot.ot_m_per_s,
         "bytes_per_and": garble.bytes_per_and,
         "bytes_per_ot": ot.bytes_per_ot,
+        "ot_iknp_m_per_s": iknp.ot_m_per_s,
+        "bytes_per_ot_iknp": iknp.bytes_per_ot,
+        "lookup_256_offline_us": lookup.lookup_256_offline_us,
+        "lookup_256_offline_bytes": lookup.lookup_256_offline_bytes,
         "lookup_256_online_ns": lookup.lookup_256_online_ns,
         "lookup_online_bytes": lookup.lookup_online_bytes,
         "float_gflops": float.gflops(),
