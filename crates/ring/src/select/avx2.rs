@@ -15,16 +15,24 @@ pub(super) fn sums(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u
 
 #[target_feature(enable = "avx2")]
 fn run(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
+    // The number of entries behind a word is a constant, so that the loop over them is unrolled.
+    match doubled.len() / 2 {
+        16 => each::<16>(doubled, strings, shifts, out),
+        32 => each::<32>(doubled, strings, shifts, out),
+        _ => each::<64>(doubled, strings, shifts, out),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn each<const WORD: usize>(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
     let size = doubled.len() / 2;
     let strings = strings.chunks_exact(size / 8);
     for ((string, &shift), out) in strings.zip(shifts).zip(out) {
-        let entries = &doubled[usize::from(shift)..][..size];
+        let (entries, _) = doubled[usize::from(shift)..][..size].as_chunks::<WORD>();
         let mut sums = [_mm256_setzero_si256(); 2];
-        for (bytes, entries) in string.chunks(8).zip(entries.chunks(64)) {
-            match entries.first_chunk::<64>() {
-                Some(whole) => add_selected(word(bytes), whole, &mut sums),
-                None => add_selected(word(bytes), entries, &mut sums),
-            }
+        for (bytes, entries) in string.chunks_exact(WORD / 8).zip(entries) {
+            add_selected(word(bytes), entries, &mut sums);
         }
         let sum = _mm256_add_epi64(sums[0], sums[1]);
         let sum = _mm_add_epi64(
@@ -40,13 +48,14 @@ fn run(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
 /// top of the lanes by moving left.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn add_selected(bits: u64, entries: &[i64], sums: &mut [__m256i; 2]) {
-    let first = 64 + LANES as i64 - 1 - entries.len() as i64;
+fn add_selected<const WORD: usize>(bits: u64, entries: &[i64; WORD], sums: &mut [__m256i; 2]) {
+    let first = (64 + LANES - 1 - WORD) as i64;
     let moves = _mm256_setr_epi64x(first, first - 1, first - 2, first - 3);
     let mut lanes = _mm256_sllv_epi64(_mm256_set1_epi64x(bits as i64), moves);
-    for (i, four) in entries.chunks_exact(LANES).enumerate().rev() {
-        // SAFETY: a chunk is four numbers of 64 bits.
-        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+    let (fours, _) = entries.as_chunks::<LANES>();
+    for i in (0..WORD / LANES).rev() {
+        // SAFETY: four numbers of 64 bits.
+        let four = unsafe { _mm256_loadu_si256(fours[i].as_ptr().cast()) };
         let chosen = _mm256_blendv_pd(
             _mm256_setzero_pd(),
             _mm256_castsi256_pd(four),

@@ -58,9 +58,9 @@ impl ClientStop for Lookups {
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (n, results) = (self.elements, self.outputs());
         let damaged = |error| unusable(self.name(), error);
-        let mut bytes = Zeroizing::new(vec![0; self.stored().client as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let length = self.stored().client;
+        let words = self.read(stored, length)?;
+        let bytes = &bytemuck::cast_slice::<u64, u8>(&words)[..length as usize];
         let (strings, rest) = bytes.split_at(self.strings());
         let (chooses, sends) = rest.split_at((packed(n, 1) + packed(results, modulus::K)) as usize);
         let chooses = PadReceiver::from_bytes(chooses, n, self.each(), P).map_err(damaged)?;

@@ -55,7 +55,7 @@ mod client;
 mod server;
 
 use crate::bytes::StoredBytes;
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopsError, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{Stop, Turn};
 use primer_garble::stop::StopError as CircuitError;
@@ -68,6 +68,7 @@ use primer_plan::function::{Function, Lookup};
 use primer_ring::modulus;
 use primer_ring::pack::packed_len;
 use primer_ring::select::{Columns, Numbers};
+use std::io::Read;
 use zeroize::Zeroizing;
 
 const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
@@ -138,6 +139,15 @@ impl Lookups {
     /// Bytes of all strings.
     fn strings(&self) -> usize {
         self.elements * self.shape.vector_bytes()
+    }
+
+    /// What a party has stored, some bytes of it, in words: those are wiped faster than bytes.
+    fn read(&self, stored: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u64>>> {
+        let mut words = Zeroizing::new(vec![0; length.div_ceil(8) as usize]);
+        let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..length as usize];
+        let read = stored.read_exact(bytes);
+        read.map_err(|error| unusable(self.name(), error))?;
+        Ok(words)
     }
 
     /// What a party's strings select of all tables, results of an element side by side.

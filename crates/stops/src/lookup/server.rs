@@ -59,9 +59,9 @@ impl ServerStop for Lookups {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let (n, results, m) = (self.elements, self.outputs(), self.index_bits);
         let damaged = |error| unusable(self.name(), error);
-        let mut bytes = Zeroizing::new(vec![0; self.stored().server as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let length = self.stored().server;
+        let words = self.read(stored, length)?;
+        let bytes = &bytemuck::cast_slice::<u64, u8>(&words)[..length as usize];
         let (strings, rest) = bytes.split_at(self.strings());
         let (offsets_of, rest) = rest.split_at(packed(n, m) as usize);
         let (sends, chooses) = rest.split_at(packed(2 * results, modulus::K) as usize);

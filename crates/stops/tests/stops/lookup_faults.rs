@@ -116,7 +116,9 @@ fn a_client_that_prepares_wrongly_is_an_error() {
 #[test]
 fn a_server_that_asks_wrongly_is_an_error() {
     let shifts = COUNT * 9 / 8;
-    let cases: [(&[(Kind, usize, u8)], &str); 6] = [
+    /// What a server sends: kinds, lengths, and the byte that is repeated.
+    type Messages<'a> = &'a [(Kind, usize, u8)];
+    let cases: [(Messages<'_>, &str); 6] = [
         (&[(DELTAS, shifts - 1, 0)], "WrongLength"),
         (&[(PRODUCTS, shifts, 0)], "WrongKind"),
         (&[(DELTAS, shifts, 0xff)], "PeerGone"),
