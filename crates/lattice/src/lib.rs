@@ -20,7 +20,7 @@
 //!   basis, their form in the type.
 //! * [`automorphism`]: `X -> X^g`, which rotates slots. [`sample`]: secrets, errors, flooding
 //!   noise.
-//! * [`kernel`]: the loops in which the time goes.
+//! * [`kernel`]: the loops in which the time goes. [`measure`]: how fast the newest of them is.
 //!
 //! BFV (`primer-he`) and the CKKS comparator stand on this crate. Sources: Harvey 2014
 //! (butterflies), Shoup (fixed factors), Montgomery 1985 (sums of products), Halevi, Polyakov and
@@ -29,6 +29,7 @@
 pub mod automorphism;
 pub mod basis;
 pub mod kernel;
+pub mod measure;
 pub mod ntt;
 pub mod poly;
 pub mod prime;

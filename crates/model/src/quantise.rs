@@ -6,7 +6,8 @@ use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scales, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::Shape;
 use primer_ring::fixed::{Format, exp2};
-use primer_ring::matrix::Matrix;
+use primer_ring::matrix::{Matrix, Packed};
+use std::sync::OnceLock;
 
 /// A weight of the graph in integers.
 #[derive(Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct IntModel {
     scales: Scales,
     source: Digest,
     weights: Vec<IntWeight>,
+    /// By weight, once somebody asked.
+    packed: Vec<OnceLock<Packed>>,
 }
 
 impl IntModel {
@@ -44,6 +47,7 @@ impl IntModel {
             shape,
             scales,
             source,
+            packed: weights.iter().map(|_| OnceLock::new()).collect(),
             weights,
         }
     }
@@ -91,6 +95,18 @@ impl IntModel {
     /// The weights in the graph's order.
     pub fn weights(&self) -> &[IntWeight] {
         &self.weights
+    }
+
+    /// A dense weight as products modulo p read it: a second copy, which is made when it is asked
+    /// for the first time.
+    ///
+    /// # Panics
+    /// If the weight is not dense.
+    pub fn packed(&self, id: WeightId) -> &Packed {
+        self.packed[id.index()].get_or_init(|| match &self.weights[id.index()] {
+            IntWeight::Dense(matrix) => Packed::new(matrix),
+            _ => unreachable!("a checked model has a matrix here"),
+        })
     }
 
     /// The plan for a number of tokens.

@@ -45,7 +45,7 @@ use primer_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
-use primer_ring::matrix::{Matrix, Scratch, product_mod, product_residues};
+use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod, product_residues};
 use primer_ring::modulus::{self, K, P};
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl Sizes {
         let mut scratch = Scratch::default();
         let mut fresh = Share::zeros(d, 2 * self.heads * n);
         for h in 0..self.heads {
-            let turned = weight.columns(h * d, d).transpose();
+            let turned = Packed::new(&weight.columns(h * d, d).transpose());
             let image = Share::from(product_mod(v, &turned, &mut scratch));
             for r in 0..d {
                 let row = fresh.row_mut(r);
@@ -296,7 +296,7 @@ pub(crate) fn server_online(
     let model = online.model;
     let sizes = Sizes::of(model.program().plan().graph());
     let x = online.get(merged.input).first_rows(sizes.tokens);
-    let product = product_mod(&x, model.dense(merged.weight), &mut online.scratch);
+    let product = product_mod(&x, model.packed(merged.weight), &mut online.scratch);
     let mut y = Share::from(product);
     let bias = model.bias(merged.bias);
     for t in 0..y.rows() {

@@ -197,7 +197,8 @@ pub(crate) fn server_online(
         };
         let x = x.first_rows(sum.rows());
         match (model.weight(term.weight), term.scaling) {
-            (IntWeight::Dense(weight), Scaling::Dense(shift)) => {
+            (IntWeight::Dense(_), Scaling::Dense(shift)) => {
+                let weight = model.packed(term.weight);
                 let mut product = Share::from(product_mod(&x, weight, &mut online.scratch));
                 product.shift(shift);
                 sum.add(&product);

@@ -5,12 +5,13 @@
 //! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
-//! residues without wasted bits.
+//! residues without wasted bits, [`measure`] tells how fast this machine multiplies.
 
 pub mod fixed;
 pub mod gemm;
 mod limbs;
 pub mod matrix;
+pub mod measure;
 pub mod modulus;
 pub mod pack;
 pub mod prg;

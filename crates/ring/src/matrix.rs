@@ -7,6 +7,7 @@
 
 use crate::gemm::{self, Layout};
 use crate::limbs;
+pub use crate::limbs::Packed;
 
 /// A dense matrix, rows first.
 #[derive(Clone, PartialEq, Eq)]
@@ -186,23 +187,21 @@ pub fn product<A: Exact, B: Exact>(
 /// `left · right` modulo p, for residues and small weights.
 ///
 /// # Panics
-/// If the inner dimensions differ or are beyond `2^26`, where sums would stop being exact.
-pub fn product_mod(left: &Matrix<u64>, right: &Matrix<i16>, scratch: &mut Scratch) -> Matrix<u64> {
-    assert_eq!(left.cols, right.rows, "inner dimensions of a product agree");
-    let data = limbs::product(
-        &left.data,
-        &right.data,
+/// If the inner dimensions differ.
+pub fn product_mod(left: &Matrix<u64>, right: &Packed, scratch: &mut Scratch) -> Matrix<u64> {
+    assert_eq!(
         left.cols,
-        right.cols,
-        &mut scratch.limbs,
+        right.rows(),
+        "inner dimensions of a product agree"
     );
-    modular(left.rows, right.cols, data)
+    let data = limbs::product(&left.data, right, &mut scratch.limbs);
+    modular(left.rows, right.cols(), data)
 }
 
 /// `left · right` modulo p, for residues.
 ///
 /// # Panics
-/// If the inner dimensions differ or are beyond `2^26`.
+/// If the inner dimensions differ or are beyond `2^19`.
 pub fn product_residues(left: &Matrix<u64>, right: &Matrix<u64>) -> Matrix<u64> {
     assert_eq!(left.cols, right.rows, "inner dimensions of a product agree");
     let mut scratch = limbs::Scratch::default();
@@ -252,7 +251,7 @@ mod tests {
         let a = Matrix::from_fn(3, 50, |_, _| modulus::random(&mut rng));
         let w = Matrix::from_fn(50, 7, |_, _| modulus::random(&mut rng) as i16);
         let residues = w.map(|v| modulus::from_signed((*v).into()));
-        let got = product_mod(&a, &w, &mut Scratch::default());
+        let got = product_mod(&a, &Packed::new(&w), &mut Scratch::default());
         assert_eq!(got.data(), product_residues(&a, &residues).data());
         for r in 0..3 {
             for c in 0..7 {
@@ -271,7 +270,7 @@ mod tests {
         assert!(product.data().iter().all(|v| *v == 0));
         let none = product_mod(
             &Matrix::zeros(0, 5),
-            &Matrix::zeros(5, 3),
+            &Packed::new(&Matrix::zeros(5, 3)),
             &mut Scratch::default(),
         );
         assert_eq!((none.rows(), none.cols()), (0, 3));

@@ -8,6 +8,8 @@ use fhe::bfv::{
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
 use primer_he::measure::{self, Primitives};
 use primer_he::params::Params;
+use primer_lattice::kernel::points::multiply;
+use primer_lattice::measure::PointShape;
 use primer_lattice::ntt::Ntt;
 use primer_lattice::prime::Prime;
 use primer_lattice::simd::Simd;
@@ -41,6 +43,48 @@ fn compare(
     );
 }
 
+/// A term of a long sum without rotations: a ciphertext of 120 bits times a plaintext, 8192
+/// multiply-adds of plaintexts. Ours is the average over the matrix products at all points.
+fn terms_without_rotations(slots: &[u64], rng: &mut Prg) {
+    let their_params = BfvParametersBuilder::new()
+        .set_degree(8192)
+        .set_plaintext_modulus(P)
+        .set_moduli_sizes(&[60; 2])
+        .build_arc()
+        .unwrap();
+    let their_secret = fhe::bfv::SecretKey::random(&their_params, &mut rand::rng());
+    let plain = Plaintext::try_encode(slots, Encoding::simd(), &their_params).unwrap();
+    let theirs: Ciphertext = their_secret.try_encrypt(&plain, &mut rand::rng()).unwrap();
+    let count = 48;
+    let (cts, plains) = (vec![theirs; count], vec![plain; count]);
+    let shape = PointShape::dense();
+    let (weights, terms, mut sums) = shape.random(rng);
+    let simd = Simd::detect();
+    compare(
+        "term without rotations, fhe with 120 bits",
+        200,
+        // Four limbs of 30 bits; one is measured.
+        [(shape.rows * shape.terms) as f64 / 4.0, count as f64],
+        || multiply(simd, &weights, &terms, &mut sums, false),
+        || {
+            drop(black_box(
+                dot_product_scalar(cts.iter(), plains.iter()).unwrap(),
+            ))
+        },
+    );
+    let clock = primer_ring::measure::wall(Instant::now());
+    let (mut ours, mut doubles) = (0f64, 0f64);
+    for _ in 0..10 {
+        ours = ours.max(shape.gmac_per_s(&clock, 20, rng));
+        doubles = doubles.max(shape.double_gmac_per_s(&clock, 20));
+    }
+    println!(
+        "matrix products at points, double-precision gemm: ours {ours:.1}, theirs {doubles:.1} \
+         G multiply-adds/s, ratio {:.2}",
+        ours / doubles
+    );
+}
+
 fn main() {
     let prime = Prime::largest(1)[0];
     for n in [4096, 8192, 16384] {
@@ -67,6 +111,7 @@ fn main() {
     let params = Params::products();
     let mut rng = Prg::new(&[1; 16]);
     let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
+    terms_without_rotations(&slots, &mut rng);
     let scheme = Primitives::new(&params, [1], &mut rng);
     let ours = scheme.expand(&scheme.encrypt(&slots, &mut rng));
     let mut rotations = scheme.rotations();

@@ -15,6 +15,7 @@ use crate::product::{ClientKeys, Method, Product, Relation, ServerKeys};
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::kernel::weighted::{Runs, weighted};
 use primer_ring::matrix::Matrix;
+use primer_ring::measure::{best, best_by, wall};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
@@ -41,28 +42,6 @@ pub struct Figures {
     pub rotations_tokens_first: usize,
     /// Rotations of the features-first product.
     pub rotations_features_first: usize,
-}
-
-/// The best time of some repetitions, in seconds of the wall clock.
-fn best(repetitions: usize, f: impl FnMut()) -> f64 {
-    let origin = Instant::now();
-    best_by(&wall(origin), repetitions, f)
-}
-
-/// The wall clock, in seconds.
-fn wall(origin: Instant) -> impl Fn() -> f64 {
-    move || origin.elapsed().as_secs_f64()
-}
-
-/// The best time of some repetitions by a given clock.
-fn best_by(clock: &impl Fn() -> f64, repetitions: usize, mut f: impl FnMut()) -> f64 {
-    (0..repetitions)
-        .map(|_| {
-            let start = clock();
-            f();
-            clock() - start
-        })
-        .fold(f64::INFINITY, f64::min)
 }
 
 /// Measures everything, in some ten seconds in a release build.

@@ -1,14 +1,17 @@
 //! The machine's own figures, the ones that costs are made of.
 
 use anyhow::{Context, Result};
+use primer_lattice::measure::PointShape;
 use primer_model::fold::FloatWeights;
 use primer_model::measure::float_speed;
 use primer_model::synthetic;
+use primer_ring::measure::{clear_gmac_per_s, wall};
+use primer_ring::prg::Prg;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 19] = [
+pub const FIGURES: [(&str, &str); 21] = [
     ("threads", "threads of each measurement"),
     ("ntt_8192_us", "transform of length 8192, one prime, us"),
     ("rotation_ms", "rotation of a ciphertext, ms"),
@@ -34,6 +37,14 @@ pub const FIGURES: [(&str, &str); 19] = [
         "rotations_features_first",
         "rotations of the features-first product",
     ),
+    (
+        "lean_gmac_per_s",
+        "products at evaluation points, 768x768, 32 tokens, G multiply-adds/s",
+    ),
+    (
+        "clear_gmac_per_s",
+        "product in the clear, 30x768x768, G multiply-adds/s",
+    ),
     ("garble_mand_per_s", "garbling of GELU, million AND/s"),
     ("evaluate_mand_per_s", "evaluation of GELU, million AND/s"),
     ("gelu_and_gates", "AND gates of a GELU"),
@@ -58,6 +69,9 @@ pub const FIGURES: [(&str, &str); 19] = [
 pub fn measure() -> Result<Value> {
     eprintln!("primer: measuring the homomorphic layer");
     let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
+    let mut rng = Prg::from_os();
+    let lean = PointShape::dense().gmac_per_s(&wall(Instant::now()), 100, &mut rng);
+    let clear = clear_gmac_per_s((30, 768, 768), 100, &mut rng);
     eprintln!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
     eprintln!("primer: measuring oblivious transfer");
@@ -81,6 +95,8 @@ pub fn measure() -> Result<Value> {
         "linear_30x768x768_features_first_s": he.linear_30x768x768_features_first_s,
         "rotations_tokens_first": he.rotations_tokens_first,
         "rotations_features_first": he.rotations_features_first,
+        "lean_gmac_per_s": lean,
+        "clear_gmac_per_s": clear,
         "garble_mand_per_s": garble.garble_mand_per_s,
         "evaluate_mand_per_s": garble.evaluate_mand_per_s,
         "gelu_and_gates": garble.gelu_and_gates,

@@ -34,7 +34,7 @@ impl Weights {
 
     /// `x·W`.
     fn image(&self, x: &Share) -> Share {
-        product_mod(x, &self.weight, &mut Scratch::default()).into()
+        product_mod(x, &Packed::new(&self.weight), &mut Scratch::default()).into()
     }
 
     /// `x·W + u`.

@@ -10,7 +10,7 @@ use crate::work::Work;
 use primer_he::product::{EncodedWeights, Weights};
 use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;
-use primer_ring::matrix::Matrix;
+use primer_ring::matrix::{Matrix, Packed};
 use primer_ring::modulus;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -89,7 +89,11 @@ impl ServerModel {
         room: &mut usize,
     ) -> Result<()> {
         let encoded = match self.weight(id) {
-            IntWeight::Dense(matrix) => product.prepare_within(matrix, room)?,
+            IntWeight::Dense(matrix) => {
+                // The online phase should not wait for it.
+                self.packed(id);
+                product.prepare_within(matrix, room)?
+            }
             IntWeight::Diagonal { .. } => {
                 let (gain, mean) = self.diagonal(id, scaling);
                 product.prepare(Weights::Centred {
@@ -122,6 +126,11 @@ impl ServerModel {
             IntWeight::Dense(matrix) => matrix,
             _ => unreachable!("a checked model has a matrix here"),
         }
+    }
+
+    /// The same as the online products read it.
+    pub(crate) fn packed(&self, id: WeightId) -> &Packed {
+        self.model.packed(id)
     }
 
     pub(crate) fn bias(&self, id: WeightId) -> &Matrix<i64> {
