@@ -4,7 +4,7 @@
 //! The table is in seconds of processor time, which other work on the machine disturbs less.
 
 use primer_he::measure;
-use primer_he::product::Method;
+use primer_he::product::{Method, WeightSize};
 use primer_ring::prg::Prg;
 
 /// Processor time of this process, in seconds; the wall clock where the system does not tell.
@@ -28,20 +28,25 @@ fn main() -> Result<(), primer_he::error::HeError> {
         (128, 768, 768),
         (30, 384, 384),
         (1, 768, 768),
+        (240, 768, 768),
     ];
     if std::env::args().any(|a| a == "--embedding") {
         shapes.push((30, 30522, 768));
     }
     println!(
-        "tokens  in x out  weights  seconds  prepare s  prepared MB  \
+        "packing  tokens  in x out  weights  seconds  prepare s  prepared MB  \
          up bytes  down bytes  rotations  products"
     );
-    for shape @ (tokens, inputs, outputs) in shapes {
+    let lean = Method::subring(WeightSize::Columns(12_000));
+    let methods = [("tokens-first", Method::tokens_first()), ("subring", lean)];
+    let cases = shapes
+        .iter()
+        .flat_map(|shape| methods.iter().map(move |m| (*shape, m)));
+    for (shape @ (tokens, inputs, outputs), (name, method)) in cases {
         for streamed in [false, true] {
-            let method = Method::tokens_first();
-            let m = measure::product(&method, shape, streamed, 7, processor, &mut rng)?;
+            let m = measure::product(method, shape, streamed, 7, processor, &mut rng)?;
             println!(
-                "{tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
+                "{name}  {tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
                 if streamed { "streamed" } else { "kept" },
                 m.seconds,
                 m.prepare_s,

@@ -110,13 +110,19 @@ pub fn add_flood(
     assert_eq!(limbs.len(), count * primes.len());
     assert!((64..=120).contains(&bits) && (1..=64).contains(&terms));
     const LIMB: u128 = (1 << 30) - 1;
-    // Of each pair of words, the first gives 64 bits and the second what is missing.
-    let top = (1u64 << (bits + 1 - 64)) - 1;
+    // Sixteen bytes for each integer, of which as many bits are used as it has.
+    let mask = (1u128 << (bits + 1)) - 1;
     let mut sums = Zeroizing::new(vec![0u128; count]);
-    each_word(rng, 2 * terms * count, |i, x| {
-        let (mask, shift) = if i % 2 == 0 { (u64::MAX, 0) } else { (top, 64) };
-        sums[i / (2 * terms)] += u128::from(x & mask) << shift;
-    });
+    let mut bytes = Zeroizing::new(vec![0; 16 * terms * count.min(WORDS)]);
+    for sums in sums.chunks_mut(WORDS) {
+        let bytes = &mut bytes[..16 * terms * sums.len()];
+        rng.fill_bytes(bytes);
+        for (sum, bytes) in sums.iter_mut().zip(bytes.chunks_exact(16 * terms)) {
+            for word in bytes.as_chunks::<16>().0 {
+                *sum += u128::from_le_bytes(*word) & mask;
+            }
+        }
+    }
     for (prime, limb) in primes.iter().zip(limbs.chunks_exact_mut(count)) {
         let unit = u64::from(prime.reduce60(1 << 30));
         let unit2 = u64::from(prime.mul(unit as u32, unit as u32));

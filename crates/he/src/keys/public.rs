@@ -2,6 +2,7 @@
 
 use super::{SecretKey, draw_seed, error, expand};
 use crate::params::Params;
+use primer_lattice::kernel::elementwise;
 use primer_lattice::poly::{Coefficients, Poly, Values};
 use primer_lattice::sample;
 use primer_ring::prg::{Prg, Seed};
@@ -14,6 +15,8 @@ pub(crate) struct PublicKey {
     pub(crate) seed: Seed,
     pub(crate) b: Poly<Values>,
     pub(crate) a: Poly<Values>,
+    /// `⌊x·2^32/q⌋` for each number `x` of both, by which products with them are reduced.
+    quotients: [Vec<u32>; 2],
 }
 
 impl PublicKey {
@@ -24,21 +27,37 @@ impl PublicKey {
         let seed = draw_seed(rng);
         let a = expand(params, limbs, &mut Prg::new(&seed));
         let b = secret.mask(&a, error(params, limbs, rng));
+        Self::with_halves(params, seed, [b, a])
+    }
+
+    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, b: Poly<Values>) -> Self {
+        let a = expand(params, params.flood_limbs(), &mut Prg::new(&seed));
+        Self::with_halves(params, seed, [b, a])
+    }
+
+    fn with_halves(params: &Arc<Params>, seed: Seed, [b, a]: [Poly<Values>; 2]) -> Self {
+        let quotients = [&b, &a].map(|half| {
+            let limbs = (0..half.limbs()).map(|i| (params.prime(i), half.limb(i)));
+            let quotients =
+                limbs.flat_map(|(prime, limb)| limb.iter().map(move |&x| prime.shoup(x).quotient));
+            quotients.collect()
+        });
         Self {
             params: params.clone(),
             seed,
             b,
             a,
+            quotients,
         }
     }
 
-    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, b: Poly<Values>) -> Self {
-        Self {
-            params: params.clone(),
-            seed,
-            a: expand(params, params.flood_limbs(), &mut Prg::new(&seed)),
-            b,
-        }
+    /// `out += u·b` or, for the other half, `u·a`, modulo one prime and by values.
+    pub(crate) fn add_product(&self, limb: usize, half: usize, u: &[u32], out: &mut [u32]) {
+        let params = &self.params;
+        let key = [&self.b, &self.a][half].limb(limb);
+        let quotients = &self.quotients[half][limb * key.len()..][..key.len()];
+        let prime = params.prime(limb);
+        elementwise::mul_add_shoup(params.simd(), prime, out, u, key, quotients);
     }
 
     /// Adds a fresh encryption of zero to a ciphertext given by coefficients.

@@ -11,7 +11,9 @@ pub use primitives::{Fresh, Primitives, Rotations, Sealed};
 use crate::counters::Counters;
 use crate::error::HeError;
 use crate::params::Params;
-use crate::product::{ClientKeys, Method, Product, Relation, ServerKeys};
+use crate::product::{
+    ClientKeys, Method, Operand, Product, Relation, ServerKeys, WeightSize, Weights,
+};
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::kernel::weighted::{Runs, weighted};
 use primer_ring::matrix::Matrix;
@@ -38,6 +40,15 @@ pub struct Figures {
     pub linear_30x768x768_tokens_first_s: f64,
     /// The same, features-first.
     pub linear_30x768x768_features_first_s: f64,
+    /// The same without rotations.
+    pub linear_30x768x768_lean_s: f64,
+    /// The same without rotations for each of eight bundles together.
+    pub linear_30x768x768_lean_eights_s: f64,
+    /// Both products of heads of a BERT-base layer, 30 tokens, weights prepared and products
+    /// answered, in seconds, tokens-first.
+    pub heads_tokens_first_s: f64,
+    /// The same without rotations.
+    pub heads_lean_s: f64,
     /// Rotations of the tokens-first product.
     pub rotations_tokens_first: usize,
     /// Rotations of the features-first product.
@@ -68,6 +79,10 @@ pub fn figures() -> Result<Figures, HeError> {
     let dense = (30, 768, 768);
     let clock = || wall(Instant::now());
     let tokens = product(&Method::tokens_first(), dense, false, 10, clock(), &mut rng)?;
+    let method = Method::subring(WeightSize::Columns(12_000));
+    let lean = product(&method, dense, false, 20, clock(), &mut rng)?;
+    let eights = product(&method, (240, 768, 768), false, 10, clock(), &mut rng)?;
+    let secrets = Method::subring(WeightSize::Residues);
     let features = Method::features_first(768);
     let features = product(&features, dense, false, 2, clock(), &mut rng)?;
     Ok(Figures {
@@ -78,6 +93,10 @@ pub fn figures() -> Result<Figures, HeError> {
         decrypt_us: tokens.decrypt_s * 1e6,
         linear_30x768x768_tokens_first_s: tokens.seconds,
         linear_30x768x768_features_first_s: features.seconds,
+        linear_30x768x768_lean_s: lean.seconds,
+        linear_30x768x768_lean_eights_s: eights.seconds / 8.0,
+        heads_tokens_first_s: heads(&Method::tokens_first(), 3, clock(), &mut rng)?,
+        heads_lean_s: heads(&secrets, 3, clock(), &mut rng)?,
         rotations_tokens_first: tokens.rotations,
         rotations_features_first: features.rotations,
     })
@@ -125,7 +144,11 @@ pub fn product(
     };
     let product = Product::new(method, relation)?;
     let (client, mut server) = pair(&product, rng)?;
-    let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 6);
+    // Columns shorter than 12,000, as weights without rotations have to be.
+    let most = (12_000 / inputs.isqrt()).clamp(1, 1 << 14) as i64;
+    let w = Matrix::from_fn(inputs, outputs, |_, _| {
+        (i64::from(rng.next_u32()) % (2 * most + 1) - most) as i16
+    });
     let mut room = if streamed { 0 } else { usize::MAX };
     let start = clock();
     let weights = product.prepare_within(&w, &mut room)?;
@@ -160,6 +183,56 @@ pub fn product(
         rotations,
         products,
     })
+}
+
+/// Seconds of the server for the products of heads of a BERT-base layer with 30 tokens, two for
+/// scores and two for mixing: the weights, which belong to one inference, are prepared, and queries
+/// that were read are answered.
+///
+/// # Errors
+/// If the method has no room for them.
+pub fn heads(
+    method: &Method,
+    repetitions: usize,
+    clock: impl Fn() -> f64,
+    rng: &mut Prg,
+) -> Result<f64, HeError> {
+    let shape = |operand, rows, inputs, outputs| Relation::Heads {
+        heads: 12,
+        operand,
+        rows,
+        inputs,
+        outputs,
+    };
+    let scores = shape(Operand::Columns, 30, 64, 30);
+    let turned = shape(Operand::Turned, 64, 30, 30);
+    let mixed = shape(Operand::Rows, 30, 30, 64);
+    let mut seconds = 0.0;
+    for (relation, inputs, outputs, size) in [
+        (scores, 64, 30, (30, 768)),
+        (scores, 64, 30, (30, 768)),
+        (turned, 30, 30, (30, 768)),
+        (mixed, 30, 64, (360, 30)),
+    ] {
+        let product = Product::new(method, relation)?;
+        let (client, mut server) = pair(&product, rng)?;
+        let mut random = |rows, cols| Matrix::from_fn(rows, cols, |_, _| modulus::random(rng));
+        let blocks: Vec<_> = (0..12).map(|_| random(inputs, outputs)).collect();
+        let (x, mask) = (
+            random(size.0, size.1),
+            random(product.rows(), product.cols()),
+        );
+        let query = &product.queries()[0];
+        let query = query.read(&query.encrypt(&client, &x, rng)?)?;
+        let mut last = Ok(Vec::new());
+        seconds += best_by(&clock, repetitions, || {
+            last = product
+                .prepare(Weights::Heads(&blocks))
+                .and_then(|weights| product.answer(&mut server, &[&query], &weights, &mask, rng));
+        });
+        last?;
+    }
+    Ok(seconds)
 }
 
 /// Both parties' keys for a product.

@@ -22,7 +22,8 @@
 //!
 //! # Who knows what
 //! Whoever uses this module knows relations and bytes. Layouts, chunks and rotations are known to a
-//! packing (`packer` is the seam, `slotted` the packings of the paper) and to what is below it.
+//! packing (`packer` is the seam, `slotted` the packings of the paper, `subring` the one without
+//! rotations) and to what is below it.
 //! Parameters belong to the product: a session may use several sets ([`KeyNeeds`]).
 //!
 //! ```

@@ -61,3 +61,83 @@ pub(crate) fn dense(params: &Params, blocks: &Blocks) -> Cost {
 pub(crate) fn price(cost: Cost) -> f64 {
     cost.seconds + (cost.up + cost.down) / LINK
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::product::{ClientKeys, KeyNeeds, Method, Product, Relation, ServerKeys, WeightSize};
+    use primer_ring::matrix::Matrix;
+    use primer_ring::modulus;
+    use primer_ring::prg::Prg;
+    use std::time::Instant;
+
+    const SHAPES: [(usize, usize, usize); 4] = [
+        (30, 768, 768),
+        (30, 1536, 256),
+        (100, 200, 768),
+        (240, 384, 384),
+    ];
+
+    fn dense((rows, inputs, outputs): (usize, usize, usize)) -> (Product, Cost) {
+        let relation = Relation::Dense {
+            rows,
+            inputs,
+            outputs,
+        };
+        let method = Method::subring(WeightSize::Columns(1));
+        let product = Product::new(&method, relation).unwrap();
+        let blocks = Blocks::choose(method.params(), rows, inputs, outputs);
+        (product, super::dense(method.params(), &blocks))
+    }
+
+    #[test]
+    fn bytes_are_those_of_messages() {
+        for shape in SHAPES {
+            let (product, cost) = dense(shape);
+            assert_eq!(product.queries()[0].wire_len() as f64, cost.up + 39.0);
+            // Only the last answer may have fewer outputs than the others.
+            let down = product.answer_len() as f64 - 39.0;
+            assert!(
+                down <= cost.down && down > 0.97 * cost.down,
+                "{shape:?}: {down} {cost:?}"
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "takes the time of a processor that has to be idle; run with --release"]
+    fn seconds_are_those_of_a_clock() {
+        for shape in SHAPES {
+            let (product, cost) = dense(shape);
+            let mut rng = Prg::new(&[3; 16]);
+            let needs: KeyNeeds = product.keys();
+            let client = ClientKeys::generate(&needs, &mut rng);
+            let mut keys = Vec::new();
+            let send = |_, bytes: &[u8]| {
+                keys.push(bytes.to_vec());
+                Ok::<_, crate::error::HeError>(())
+            };
+            client.publish(&mut rng, send).unwrap();
+            let receive = |_, _| Ok::<_, crate::error::HeError>(keys.remove(0));
+            let mut server = ServerKeys::receive(&needs, receive).unwrap();
+            let (rows, inputs, outputs) = shape;
+            let x = Matrix::from_fn(rows, inputs, |_, _| modulus::random(&mut rng));
+            let mask = Matrix::zeros(rows, outputs);
+            let mut room = usize::MAX;
+            let weights = product.prepare_within(&Matrix::zeros(inputs, outputs), &mut room);
+            let weights = weights.unwrap();
+            let query = &product.queries()[0];
+            let seconds = (0..5).map(|_| {
+                let start = Instant::now();
+                let asked = query.encrypt(&client, &x, &mut rng).unwrap();
+                let read = query.read(&asked).unwrap();
+                let told = product.answer(&mut server, &[&read], &weights, &mask, &mut rng);
+                product.decrypt(&client, &told.unwrap()).unwrap();
+                start.elapsed().as_secs_f64()
+            });
+            let seconds = seconds.fold(f64::INFINITY, f64::min);
+            println!("{shape:?}: {seconds:.4} s, formula {:.4} s", cost.seconds);
+            assert!((0.5..2.0).contains(&(seconds / cost.seconds)), "{shape:?}");
+        }
+    }
+}

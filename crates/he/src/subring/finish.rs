@@ -44,14 +44,14 @@ pub(super) fn finish(
         elementwise::from_small(simd, prime, small, &u);
         ntt.forward(small);
         values(i, 0, limb);
-        elementwise::mul_add(simd, prime, limb, small, public.b.limb(i));
+        public.add_product(i, 0, small, limb);
         ntt.inverse(limb);
         for (to, &from) in c0[i * count..][..count].iter_mut().zip(sent) {
             *to = limb[from];
         }
         let c1 = &mut c1[i * n..][..n];
         values(i, 1, c1);
-        elementwise::mul_add(simd, prime, c1, small, public.a.limb(i));
+        public.add_product(i, 1, small, c1);
         ntt.inverse(c1);
         elementwise::from_small(simd, prime, small, &e1);
         elementwise::add_assign(simd, prime, c1, small);

@@ -2,7 +2,9 @@
 //!
 //! Both halves come rounded to powers of two. They are brought to the product of the first two
 //! primes, where `c1` is multiplied with the secret; the coefficients that were sent are rounded to
-//! residues modulo p, and their noise is held against the bound.
+//! residues modulo p, and their noise is held against two bounds: the largest of any, and the mean
+//! of their squares. The flood fills most of the room, so a wrong key shows in the second. Neither
+//! sees a message to which whole units were added: who sends it is for the channel to know.
 
 use super::noise::Margins;
 use crate::ciphertext::Rounding;
@@ -75,7 +77,7 @@ impl<'a> Opener<'a> {
         }
         pack::unpack(first, c0_bits, 1 << c0_bits, out)?;
         self.rounding.lift(c0_bits, out);
-        let mut worst = 0;
+        let (mut worst, mut square) = (0, 0.0);
         #[cfg(test)]
         self.noise.clear();
         for (out, &at) in out.iter_mut().zip(sent) {
@@ -85,11 +87,15 @@ impl<'a> Opener<'a> {
             };
             let (message, rest) = self.rounding.round(residue(0), residue(1));
             (*out, worst) = (message, worst.max(rest.unsigned_abs()));
+            let noise = rest as f64 / self.rounding.modulus() as f64;
+            square += noise * noise;
             #[cfg(test)]
-            self.noise
-                .push(rest as f64 / self.rounding.modulus() as f64);
+            self.noise.push(noise);
         }
-        if worst as f64 > self.margins.limit * self.rounding.modulus() as f64 {
+        let mean = square / sent.len().max(1) as f64;
+        if worst as f64 > self.margins.limit * self.rounding.modulus() as f64
+            || mean > self.margins.largest_mean_square(sent.len())
+        {
             return Err(HeError::NoiseExhausted { index });
         }
         Ok(())

@@ -146,10 +146,30 @@ fn too_much_noise_is_refused() {
     }
     setting.sent.insert(0, plain);
     let told = setting.answer(&weights);
-    assert!(matches!(
-        setting.noise(&told),
-        Err(HeError::NoiseExhausted { .. })
-    ));
+    let exhausted = |told: &[u8]| {
+        let read = setting.noise(told);
+        assert!(matches!(read, Err(HeError::NoiseExhausted { .. })));
+    };
+    exhausted(&told);
+    exhausted(&vec![0x55; told.len()]);
+}
+
+#[test]
+fn damage_of_either_half_is_seen() {
+    let mut setting = setting();
+    let weights = DenseWeights::kept(&setting.params, setting.blocks, |i, o| (i * o) as i64, None);
+    let told = setting.answer(&weights);
+    assert!(setting.noise(&told).is_ok());
+    // Half a unit of the plaintext: bit 4 of 46 of each eighth coefficient of c0, bit 10 of 52 of
+    // one coefficient of c1.
+    let mut first = told.clone();
+    (0..960 / 8).for_each(|i| first[46 * i] ^= 0x10);
+    let mut second = told.clone();
+    second[960 * 46 / 8 + 1] ^= 4;
+    for damaged in [first, second] {
+        let read = setting.noise(&damaged);
+        assert!(matches!(read, Err(HeError::NoiseExhausted { .. })));
+    }
 }
 
 #[test]

@@ -63,6 +63,19 @@ versions! {
         }
     }
 
+    /// `out += a · b` for fixed factors `b`, given with their Shoup quotients.
+    pub fn mul_add_shoup(
+        prime: Prime,
+        out: &mut [u32],
+        a: &[u32],
+        b: &[u32],
+        quotients: &[u32]
+    ) {
+        for (((o, &x), &value), &quotient) in out.iter_mut().zip(a).zip(b).zip(quotients) {
+            *o = prime.add(*o, prime.mul_shoup(x, Shoup { value, quotient }));
+        }
+    }
+
     /// `out += a · b` for factors each of which belongs to `run` consecutive numbers.
     pub fn mul_add_runs(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32], run: usize) {
         for ((out, a), &factor) in out.chunks_exact_mut(run).zip(a.chunks_exact(run)).zip(b) {
@@ -257,6 +270,12 @@ mod tests {
             let mut out: Vec<u32> = (200..264).map(draw).collect();
             let before = out.clone();
             mul_add_runs(simd, prime, &mut out, &a, &factors, 8);
+            let spread: Vec<_> = (0..64).map(|i| prime.shoup(factors[i / 8])).collect();
+            let values: Vec<u32> = spread.iter().map(|f| f.value).collect();
+            let quotients: Vec<u32> = spread.iter().map(|f| f.quotient).collect();
+            let mut same = before.clone();
+            mul_add_shoup(simd, prime, &mut same, &a, &values, &quotients);
+            assert_eq!(same, out);
             for (i, &got) in out.iter().enumerate() {
                 let product = prime.mul(a[i], factors[i / 8]);
                 assert_eq!(got, prime.add(before[i], product), "{simd:?}");
