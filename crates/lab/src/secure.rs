@@ -36,7 +36,7 @@ pub fn run(
     let Some(tokens) = inputs.first().map(|input| input.tokens()) else {
         return Ok(());
     };
-    let program = Program::of(&model, scheme, tokens, Reveal::Outputs)?;
+    let program = Program::of(model, scheme, tokens, Reveal::Outputs)?;
     let encoded = ServerModel::new(Arc::clone(model), &program).context("encoding the weights")?;
     let options = Options {
         timeout: Some(PATIENCE),

@@ -91,7 +91,9 @@ fn close_to_float_on_every_kind_of_model() {
                 for seed in [None, Some(1)] {
                     let outcome = run(&model, &input, seed);
                     let worst = difference(&weights, &input, &outcome);
-                    assert!(worst < 0.05, "{name}, {}: {worst}", line["text"]);
+                    // Looked-up functions have coarser indices.
+                    let bound = if form == Form::LookedUp { 0.12 } else { 0.05 };
+                    assert!(worst < bound, "{name}, {form:?}, {}: {worst}", line["text"]);
                     assert_eq!(outcome.out_of_range, []);
                 }
             }

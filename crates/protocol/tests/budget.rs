@@ -93,8 +93,7 @@ fn line(
 #[test]
 fn bytes_rounds_and_gates_are_what_they_were() {
     let mut found = String::new();
-    let schemes = [Scheme::Base, Scheme::F, Scheme::Fp, Scheme::Fpc];
-    for scheme in schemes {
+    for scheme in Scheme::ALL {
         line(&mut found, (12, 768, 12), 30, scheme);
     }
     // The paper's other models, and MiniLM.
@@ -107,9 +106,11 @@ fn bytes_rounds_and_gates_are_what_they_were() {
     ] {
         line(&mut found, shape, 30, Scheme::Fp);
         line(&mut found, shape, 30, Scheme::Fpc);
+        line(&mut found, shape, 30, Scheme::Lean);
     }
     for tokens in [8, 16, 64, 128, 300] {
         line(&mut found, (1, 768, 12), tokens, Scheme::Fp);
+        line(&mut found, (1, 768, 12), tokens, Scheme::Lean);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/budget.txt");
     if std::env::var_os("PRIMER_BLESS").is_some() {
@@ -125,7 +126,7 @@ fn bytes_rounds_and_gates_are_what_they_were() {
 /// The same number of layers more costs the same more: what extrapolation rests on.
 #[test]
 fn bytes_rounds_and_gates_are_linear_in_layers() {
-    for scheme in [Scheme::Base, Scheme::F, Scheme::Fp, Scheme::Fpc] {
+    for scheme in Scheme::ALL {
         let total = |layers: usize| {
             let shape = synthetic::bert_shape(layers, 768, 12);
             let parts = cost::parts(&program(&shape, 30, scheme));

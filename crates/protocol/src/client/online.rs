@@ -103,12 +103,12 @@ impl<'a> OnlineClient<'a> {
             clock.lap(step);
         }
         for index in steps.clone() {
-            if let Some(StopWork { stop, .. }) = program.work(index).stop() {
-                if !stop.streams() {
-                    let bytes = stored::read_bytes(source, stop.stored().client)?;
-                    material.stops.insert(index, bytes);
-                    clock.lap(program.step(index));
-                }
+            if let Some(StopWork { stop, .. }) = program.work(index).stop()
+                && !stop.streams()
+            {
+                let bytes = stored::read_bytes(source, stop.stored().client)?;
+                material.stops.insert(index, bytes);
+                clock.lap(program.step(index));
             }
         }
         Ok(material)

@@ -122,12 +122,12 @@ impl<'a> OnlineServer<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                if let Some(StopWork { stop, .. }) = program.work(index).stop() {
-                    if stop.streams() == streams {
-                        let bytes = stored::read_bytes(source, stop.stored().server)?;
-                        material.stops.insert(index, bytes);
-                        clock.lap(program.step(index));
-                    }
+                if let Some(StopWork { stop, .. }) = program.work(index).stop()
+                    && stop.streams() == streams
+                {
+                    let bytes = stored::read_bytes(source, stop.stored().server)?;
+                    material.stops.insert(index, bytes);
+                    clock.lap(program.step(index));
                 }
             }
         }
