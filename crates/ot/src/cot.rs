@@ -41,16 +41,16 @@
 //! Sources: Roy, *SoftSpokenOT*, CRYPTO 2022; Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the
 //! seed compression of Asharov, Lindell, Schneider, Zohner, CCS 2013.
 
-use crate::base::{self, BaseOt, Session};
+use crate::base::{self, BaseOt};
 use crate::bits::Bits;
+pub use crate::block::BLOCK;
+use crate::block::{Block, State};
 use crate::check::{Check, MASKING};
-use crate::engine::WIDE;
 use crate::error::{OtError, Result};
 use crate::hash::Hash;
 use crate::leaves;
 use crate::onehot::TreeKeys;
-use crate::streams::{Correction, Streams};
-use crate::transpose::{COLUMNS, transpose};
+use crate::streams::Correction;
 use crate::variant::Variant;
 use primer_net::{Channel, Kind, RecvStream, SendStream};
 use primer_ring::prg::Prg;
@@ -59,8 +59,6 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub(crate) const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
 
-/// Transfers handled at once: their columns (256 KiB) stay in a core's cache.
-pub const BLOCK: usize = 1 << 14;
 /// Bytes in front of the columns: the position.
 pub(crate) const POSITION_BYTES: usize = 8;
 
@@ -84,97 +82,6 @@ impl Delta {
     /// The offset as a label. It opens every pair made with it: keep it in the garbler.
     pub fn label(&self) -> u128 {
         self.0
-    }
-}
-
-/// What both roles keep.
-struct State {
-    variant: Variant,
-    streams: Streams,
-    session: Session,
-    /// Transfers begun so far.
-    spent: u64,
-}
-
-impl State {
-    fn new(variant: Variant, leaves: &leaves::Leaves, session: Session) -> Self {
-        Self {
-            variant,
-            streams: Streams::new(variant, leaves),
-            session,
-            spent: 0,
-        }
-    }
-
-    /// Begins an extension: the position before it, and its check if it has one.
-    fn begin(&mut self, n: usize) -> (u64, Option<Check>) {
-        let position = self.spent;
-        self.spent += n as u64;
-        let checked = self.variant.is_checked();
-        (
-            position,
-            checked.then(|| Check::new(&self.session, position)),
-        )
-    }
-}
-
-/// Room for a block of columns, wiped when dropped.
-struct Block {
-    matrix: Zeroizing<Vec<u8>>,
-    rows: Zeroizing<Vec<u128>>,
-    /// The message of a tree: `⌈n/8⌉` bytes, and zeros up to whole vectors.
-    message: Zeroizing<Vec<u8>>,
-}
-
-impl Block {
-    /// Bytes of `n` bits, in whole vectors of the engine.
-    fn padded(n: usize) -> usize {
-        n.div_ceil(8).next_multiple_of(WIDE)
-    }
-
-    /// Bytes from one column of `n` bits to the next: one cache line more than it takes, since
-    /// columns a power of two apart would all compete for the same few lines when they are read
-    /// side by side.
-    fn stride(n: usize) -> usize {
-        Self::padded(n) + 64
-    }
-
-    /// For blocks of at most `n` transfers, or those that mask a check.
-    fn new(n: usize) -> Self {
-        let n = n.clamp(MASKING, BLOCK);
-        Self {
-            matrix: Zeroizing::new(vec![0; COLUMNS * Self::stride(n)]),
-            rows: Zeroizing::new(vec![0; n]),
-            message: Zeroizing::new(vec![0; Self::padded(n)]),
-        }
-    }
-
-    /// Fills the columns of each tree with `fill(tree, columns, message)`, where the message is
-    /// padded, and returns the rows.
-    fn run(
-        &mut self,
-        state: &mut State,
-        n: usize,
-        mut check: Option<(&mut Check, Option<&[u8]>)>,
-        mut fill: impl FnMut(usize, &mut [u8], &mut [u8], &Streams) -> Result<()>,
-    ) -> Result<&[u128]> {
-        let (stride, bytes) = (Self::stride(n), n.div_ceil(8));
-        let matrix = &mut self.matrix[..COLUMNS * stride];
-        let message = &mut self.message[..Self::padded(n)];
-        message[bytes..].fill(0);
-        let per_tree = state.variant.bits() * stride;
-        for (tree, columns) in matrix.chunks_exact_mut(per_tree).enumerate() {
-            fill(tree, columns, message, &state.streams)?;
-            if let Some((check, _)) = &mut check {
-                check.absorb(&message[..bytes]);
-            }
-        }
-        if let Some((check, choices)) = check {
-            check.add(matrix, stride, bytes, choices);
-        }
-        state.streams.advance(bytes);
-        transpose(matrix, stride, &mut self.rows[..n]);
-        Ok(&self.rows[..n])
     }
 }
 

@@ -23,6 +23,7 @@
 
 pub mod base;
 pub mod bits;
+mod block;
 pub mod check;
 mod clmul;
 pub mod cost;
