@@ -111,8 +111,8 @@ mod tests {
             modulus in 2u64..=1 << 57,
         ) {
             let rng = &mut Prg::new(&[n as u8; 16]);
-            let pairs: Vec<[u64; 2]> =
-                (0..n * each).map(|_| [rng.next_u64() % modulus, rng.next_u64() % modulus]).collect();
+            let mut draw = || rng.next_u64() % modulus;
+            let pairs: Vec<[u64; 2]> = (0..n * each).map(|_| [draw(), draw()]).collect();
             let choices = Bits::random(n, rng);
             let chosen = choices.bytes().to_vec();
             let values: Vec<u64> = pairs.iter().map(|p| p[0]).collect();

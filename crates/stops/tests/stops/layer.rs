@@ -165,8 +165,8 @@ fn look_ups_of_one_layer() {
     let looked_up = timed_over(variant, Transport::Tls, &lookups, 8, &coarse, &by_table);
     let (old, new) = (garbled.bytes(), lookups.bytes());
     println!(
-        "times faster: offline {:.1}, online {:.1}; times fewer bytes: offline {:.1}, online {:.1}; \
-         stored by the client: {} and {}",
+        "times faster: offline {:.1}, online {:.1}; \
+         times fewer bytes: offline {:.1}, online {:.1}; stored by the client: {} and {}",
         gates.0 / looked_up.0,
         gates.1 / looked_up.1,
         old.offline() as f64 / new.offline() as f64,
