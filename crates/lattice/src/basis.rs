@@ -83,8 +83,8 @@ impl Basis {
     /// each: which point of the circle a residue is, whatever the modulus. Up to three units for
     /// each prime too small.
     ///
-    /// By the Chinese remainder theorem `x/q` is the sum of `(x_i·(q/q_i)^-1 mod q_i)/q_i`, up to an
-    /// integer.
+    /// By the Chinese remainder theorem `x/q` is the sum of `(x_i·(q/q_i)^-1 mod q_i)/q_i`, up to
+    /// an integer.
     ///
     /// # Panics
     /// If there are more limbs than primes.

@@ -1,9 +1,9 @@
 //! Dense matrices by coefficients, and the residual's term in the same answer.
 //!
 //! The weight polynomial of input block `I` and output block `R` is
-//! `Σ_o Σ_i w[Ik + i][Rm + o]·Y^(ok + k-1-i)`. Weights of a model are transformed once and kept, one
-//! 32-bit number for each weight and prime, in groups of answers; or they are kept as they are and
-//! transformed group by group when they are used.
+//! `Σ_o Σ_i w[Ik + i][Rm + o]·Y^(ok + k-1-i)`. Weights of a model are transformed once and kept,
+//! one 32-bit number for each weight and prime, in groups of answers; or they are kept as they are
+//! and transformed group by group when they are used.
 
 use super::finish::finish;
 use super::noise::Margins;

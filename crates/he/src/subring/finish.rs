@@ -17,8 +17,8 @@ use primer_lattice::sample;
 use primer_ring::pack;
 use rand_core::CryptoRng;
 
-/// Appends a finished ciphertext to a message. `values` writes a half of the product modulo a prime,
-/// by values; `mask` has a residue for each coefficient that is sent.
+/// Appends a finished ciphertext to a message. `values` writes a half of the product modulo a
+/// prime, by values; `mask` has a residue for each coefficient that is sent.
 pub(super) fn finish(
     public: &PublicKey,
     margins: &Margins,

@@ -1,14 +1,15 @@
 //! Products of heads in slots of the subring: weights of all 41 bits, many heads in a ciphertext.
 //!
 //! Modulo p, a polynomial in `Y` is `F` numbers, its values at the roots of `Y^F + 1`, and products
-//! are taken number by number: slots, as in the whole ring, but the same for all `T` rows. The server
-//! can add up slots of different ciphertexts only, so the sum over the inputs of a head is divided:
-//! input `q·c + l` lies in ciphertext `q`, lane `l`, and the client adds up `c` lanes of what it
-//! decrypts. Every input is there `r` times, and an answer holds `r` outputs of each head:
+//! are taken number by number: slots, as in the whole ring, but the same for all `T` rows. The
+//! server can add up slots of different ciphertexts only, so the sum over the inputs of a head is
+//! divided: input `q·c + l` lies in ciphertext `q`, lane `l`, and the client adds up `c` lanes of
+//! what it decrypts. Every input is there `r` times, and an answer holds `r` outputs of each head:
 //!
 //! ```text
-//! slot of a query's ciphertext q     (head, replica ρ, lane l)   x_h[q·c + l]
-//! slot of an answer's ciphertext β   (head, replica ρ, lane l)   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
+//! slot (head h, replica ρ, lane l)
+//!     of a query's ciphertext q     x_h[q·c + l]
+//!     of an answer's ciphertext β   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
 //! ```
 //!
 //! The client may learn the sums of lanes only: the mask of the lanes of one output is uniform but

@@ -7,11 +7,11 @@
 //!   smaller, and the rounding of `c1` meets the secret: a sum of some 5,500 independent uniforms,
 //!   with a sub-Gaussian tail. [`Margins`] divides the room between them.
 //! * *What does the noise tell?* Let `δ` be the noise of all coefficients that a client is sent,
-//!   before flooding. The view differs from one that does not depend on the weights by a statistical
-//!   distance of at most `√2·h·‖δ‖₂`, with `h` the Hellinger distance between the flood and the
-//!   flood moved by one, and squares of lengths add up over coefficients, answers, products and
-//!   inferences. So each product states the mean of its `‖δ‖₂²` ([`Hidden`]), and whoever knows all
-//!   products of an inference adds them up.
+//!   before flooding. The view differs from one that does not depend on the weights by a
+//!   statistical distance of at most `√2·h·‖δ‖₂`, with `h` the Hellinger distance between the flood
+//!   and the flood moved by one, and squares of lengths add up over coefficients, answers, products
+//!   and inferences. So each product states the mean of its `‖δ‖₂²` ([`Hidden`]), and whoever knows
+//!   all products of an inference adds them up.
 
 use crate::error::HeError;
 use crate::params::Params;
@@ -96,9 +96,9 @@ impl Margins {
     }
 
     /// The largest mean square of so many coefficients' noise that an honest answer has once in
-    /// `2^64`, by Bernstein's inequality: the square of a sum of three uniforms is at most nine times
-    /// its mean, and has a variance of 1.6 times the square of it. Random noise has 1/12, which is
-    /// more from a hundred coefficients on: a wrong key is seen for certain.
+    /// `2^64`, by Bernstein's inequality: the square of a sum of three uniforms is at most nine
+    /// times its mean, and has a variance of 1.6 times the square of it. Random noise has 1/12,
+    /// which is more from a hundred coefficients on: a wrong key is seen for certain.
     pub(crate) fn largest_mean_square(&self, coefficients: usize) -> f64 {
         let (n, bits) = (coefficients as f64, 64.0 * std::f64::consts::LN_2);
         let linear = 6.0 * bits;
@@ -119,8 +119,8 @@ impl Margins {
     }
 }
 
-/// What flooding hides in one product: the mean squared length of the noise in all coefficients that
-/// are sent.
+/// What flooding hides in one product: the mean squared length of the noise in all coefficients
+/// that are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hidden {
     coefficients: f64,

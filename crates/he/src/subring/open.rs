@@ -7,10 +7,12 @@
 //! sees a message to which whole units were added: who sends it is for the channel to know.
 
 use super::noise::Margins;
+use super::shape::Blocks;
 use crate::ciphertext::Rounding;
 use crate::error::HeError;
 use crate::keys::SecretKey;
 use primer_lattice::kernel::elementwise;
+use primer_ring::matrix::Matrix;
 use primer_ring::pack;
 use zeroize::Zeroizing;
 
@@ -100,4 +102,36 @@ impl<'a> Opener<'a> {
         }
         Ok(())
     }
+}
+
+/// Opens the answers of a product by coefficients, of so many bytes for results.
+///
+/// # Errors
+/// As [`Opener::open`].
+pub(crate) fn open_blocks(
+    secret: &SecretKey,
+    blocks: &Blocks,
+    bytes: &[u8],
+    len: impl Fn(usize) -> usize,
+) -> Result<Matrix<u64>, HeError> {
+    let mut opener = Opener::new(secret)?;
+    let mut out = Matrix::zeros(blocks.lanes.rows(), blocks.outputs);
+    let mut plain = Zeroizing::new(vec![0; secret.params().degree()]);
+    let mut rest = bytes;
+    for index in 0..blocks.lanes.runs() * blocks.answers() {
+        let (run, answer) = (index / blocks.answers(), index % blocks.answers());
+        let sent = blocks.sent(run, answer);
+        let (now, later) = rest.split_at(len(sent.len()));
+        rest = later;
+        let plain = &mut plain[..sent.len()];
+        opener.open(now, &sent, index, plain)?;
+        let rows = blocks.lanes.of_run(run);
+        let columns = plain.chunks_exact(rows.len());
+        for (column, output) in columns.zip(blocks.outputs_of(answer)) {
+            for (row, &x) in rows.clone().zip(column) {
+                out.row_mut(row)[output] = x;
+            }
+        }
+    }
+    Ok(out)
 }

@@ -126,7 +126,8 @@ impl Blocks {
         o * self.stride + self.stride - 1
     }
 
-    /// The coefficients of an answer's ciphertext that are sent: output by output, all rows of each.
+    /// The coefficients of an answer's ciphertext that are sent: output by output, all rows of
+    /// each.
     pub(crate) fn sent(&self, run: usize, answer: usize) -> Vec<usize> {
         let outputs = 0..self.outputs_of(answer).len();
         let powers = outputs.map(|o| self.power(o));

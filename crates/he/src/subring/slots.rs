@@ -4,8 +4,8 @@
 //! of one chunk after the other in one ciphertext after the other. The server's factors fill all 41
 //! bits, so nothing is lost by encoding them in slots.
 //!
-//! * Row sums: the server adds up chunks, the client adds up the slots of a row. It may learn the sum
-//!   alone, so the masks of a row's slots are uniform but for their sum.
+//! * Row sums: the server adds up chunks, the client adds up the slots of a row. It may learn the
+//!   sum alone, so the masks of a row's slots are uniform but for their sum.
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
 

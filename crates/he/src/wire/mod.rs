@@ -12,7 +12,7 @@
 //! | encrypted matrix | `17 + c·(16 + L·l)` for `c` ciphertexts |
 //! | answer | `17 + c·4·l` |
 //! | query without rotations | `17 + c·(16 + L·l)` |
-//! | answer without rotations | 17, and for each ciphertext `⌈N·b1/8⌉ + ⌈s·b0/8⌉`, `s` coefficients sent |
+//! | answer without rotations | 17, and for each ciphertext `⌈52·N/8⌉ + ⌈46·s/8⌉`, `s` results |
 //!
 //! A receiver knows the length of every message before it allocates anything: matrices from the
 //! layout it expects, key sets from their count, which it checks against a limit and the bytes at

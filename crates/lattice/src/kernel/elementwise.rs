@@ -206,9 +206,9 @@ versions! {
         }
     }
 
-    /// `fractions += x/q` in units of `2^-64`, one prime's part of it: `scaled / prime` for `scaled`
-    /// the residues times a factor, with the prime's reciprocal `⌊2^93/prime⌋` in two halves. Up to
-    /// three units too small.
+    /// `fractions += x/q` in units of `2^-64`, one prime's part of it: `scaled / prime` for
+    /// `scaled` the residues times a factor, with the prime's reciprocal `⌊2^93/prime⌋` in two
+    /// halves. Up to three units too small.
     pub fn add_fraction(
         prime: Prime,
         fractions: &mut [u64],

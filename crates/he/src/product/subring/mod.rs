@@ -4,20 +4,20 @@
 //! sums and scaled rows by slots of the ring. A query is cut as its product wants it, so the block
 //! of a dense query is part of its form: products that cut a matrix in the same way share it.
 
+mod weights;
+
 use super::method::WeightSize;
 use super::packer::{Multiplier, Packer};
 use super::query::{Form, Wiped};
 use super::relation::{Relation, Weights};
 use crate::ciphertext::SeededCiphertext;
-use crate::counters::Counters;
-use crate::error::{HeError, agree};
-use crate::evaluate::Evaluator;
+use crate::error::HeError;
 use crate::keys::SecretKey;
 use crate::params::Params;
 use crate::subring::dense::DenseWeights;
 use crate::subring::heads::{HeadShape, HeadWeights};
 use crate::subring::noise::{Hidden, Margins};
-use crate::subring::open::Opener;
+use crate::subring::open::open_blocks;
 use crate::subring::query;
 use crate::subring::residual::Centring;
 use crate::subring::shape::{Blocks, Lanes};
@@ -27,7 +27,7 @@ use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, P};
 use rand_core::CryptoRng;
 use std::sync::Arc;
-use zeroize::Zeroizing;
+use weights::{Product, Signed, SubringWeights, centred_squares, squares};
 
 /// The packing, for weights of some size.
 pub(super) struct SubringPacker {
@@ -208,22 +208,6 @@ impl SubringPacker {
             weights,
         }))
     }
-}
-
-/// Squares of all entries of a matrix with a diagonal and a term of rank one.
-fn centred_squares(gain: &[u64], mean: &[u64]) -> f64 {
-    let signed = |x: u64| modulus::to_signed(x) as f64;
-    let means: f64 = mean.iter().map(|&h| signed(h).powi(2)).sum();
-    let diagonal = gain.iter().zip(mean).map(|(&g, &h)| {
-        let (g, h) = (signed(g), signed(h));
-        (g - h).powi(2) - h.powi(2)
-    });
-    gain.len() as f64 * means + diagonal.sum::<f64>()
-}
-
-fn squares<T: Copy + Default + Into<i64>>(matrix: &Matrix<T>) -> f64 {
-    let square = |&x: &T| (x.into() as f64).powi(2);
-    matrix.data().iter().map(square).sum()
 }
 
 impl Packer for SubringPacker {
@@ -423,104 +407,6 @@ impl Packer for SubringPacker {
                 shape.decrypt_sums(secret, bytes, one(params.degree()))
             }
             (_, Plan::Slots(shape)) => shape.decrypt(secret, bytes, one(params.degree())),
-        }
-    }
-}
-
-/// Opens the answers of a product by coefficients.
-fn open_blocks(
-    secret: &SecretKey,
-    blocks: &Blocks,
-    bytes: &[u8],
-    len: impl Fn(usize) -> usize,
-) -> Result<Matrix<u64>, HeError> {
-    let mut opener = Opener::new(secret)?;
-    let mut out = Matrix::zeros(blocks.lanes.rows(), blocks.outputs);
-    let mut plain = Zeroizing::new(vec![0; secret.params().degree()]);
-    let mut rest = bytes;
-    for index in 0..blocks.lanes.runs() * blocks.answers() {
-        let (run, answer) = (index / blocks.answers(), index % blocks.answers());
-        let sent = blocks.sent(run, answer);
-        let (now, later) = rest.split_at(len(sent.len()));
-        rest = later;
-        let plain = &mut plain[..sent.len()];
-        opener.open(now, &sent, index, plain)?;
-        let rows = blocks.lanes.of_run(run);
-        let columns = plain.chunks_exact(rows.len());
-        for (column, output) in columns.zip(blocks.outputs_of(answer)) {
-            for (row, &x) in rows.clone().zip(column) {
-                out.row_mut(row)[output] = x;
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// Signed weights, wiped when dropped.
-struct Signed(Matrix<i64>);
-
-impl Drop for Signed {
-    fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(self.0.data_mut());
-    }
-}
-
-/// Weights of one relation.
-enum Product {
-    Dense(DenseWeights),
-    Heads(HeadWeights),
-    RowSums(SlotShape, Wiped),
-    /// Of scaled rows and of products of elements.
-    Slots(SlotShape, [Wiped; 2]),
-}
-
-/// Weights, and what an answer made with them says about itself.
-struct SubringWeights {
-    described: Described,
-    len: usize,
-    weights: Product,
-}
-
-impl Multiplier for SubringWeights {
-    fn answer(
-        &self,
-        server: &mut Evaluator,
-        queries: &[&[SeededCiphertext]],
-        mask: &Matrix<u64>,
-        mut rng: &mut dyn CryptoRng,
-    ) -> Result<(Vec<u8>, Counters), HeError> {
-        let mut out = wire::start_answer(&server.params, &self.described, self.len);
-        let (public, work) = (&server.public, &mut server.work.subring);
-        let rng = &mut rng;
-        let counted = |wanted| agree("queries of the product", queries.len(), wanted);
-        let counters = match &self.weights {
-            Product::Dense(weights) => {
-                weights.answer(public, work, queries, mask, rng, &mut out)?
-            }
-            Product::Heads(weights) => {
-                counted(1)?;
-                weights.answer(public, work, queries[0], mask, rng, &mut out)?
-            }
-            Product::RowSums(shape, u) => {
-                counted(1)?;
-                shape.row_sums(public, work, queries[0], u, mask, rng, &mut out)?
-            }
-            Product::Slots(shape, [u, v]) => {
-                counted(2)?;
-                let queries = [queries[0], queries[1]];
-                shape.products(public, work, queries, [u, v], mask, rng, &mut out)?
-            }
-        };
-        debug_assert_eq!(out.len(), self.len);
-        Ok((out, counters))
-    }
-
-    fn memory(&self) -> usize {
-        match &self.weights {
-            Product::Dense(weights) => weights.memory(),
-            Product::Heads(weights) => weights.memory(),
-            Product::RowSums(_, u) => 8 * u.data().len(),
-            Product::Slots(_, [u, v]) => 8 * (u.data().len() + v.data().len()),
         }
     }
 }
