@@ -15,7 +15,9 @@
 //!
 //! **Sums.** Entries have at most 40 bits with their sign, so 1024 of them stay below 2^50. The
 //! vector form turns a word of the string into masks by moving it left: the top bit of each of four
-//! lanes is the bit that decides, four entries further with every step.
+//! lanes is the bit that decides, four entries further with every step. Where all entries of a
+//! table together stay below 2^31, as those of short tables do, lanes are half as wide and there are
+//! eight.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -52,9 +54,28 @@ impl Kernel {
 
 /// A table of numbers.
 pub struct Numbers {
-    /// The entries twice.
-    doubled: Vec<i64>,
+    doubled: Doubled,
     kernel: Kernel,
+}
+
+/// The entries twice, in 32 bits if any sum of them fits.
+enum Doubled {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+}
+
+/// Fewest entries of a narrow table: the bits of a word.
+const NARROW_WORD: usize = 32;
+
+impl Doubled {
+    fn new(entries: &[i64]) -> Self {
+        let doubled = [entries, entries].concat();
+        let largest: i64 = entries.iter().map(|e| e.abs()).sum();
+        if largest > i64::from(i32::MAX) || entries.len() < NARROW_WORD {
+            return Self::Wide(doubled);
+        }
+        Self::Narrow(doubled.into_iter().map(|e| e as i32).collect())
+    }
 }
 
 impl Numbers {
@@ -70,14 +91,17 @@ impl Numbers {
             "entries have at most 40 bits"
         );
         Self {
-            doubled: [entries, entries].concat(),
+            doubled: Doubled::new(entries),
             kernel: Kernel::detect(),
         }
     }
 
     /// Entries of the table.
     pub fn size(&self) -> usize {
-        self.doubled.len() / 2
+        match &self.doubled {
+            Doubled::Narrow(doubled) => doubled.len() / 2,
+            Doubled::Wide(doubled) => doubled.len() / 2,
+        }
     }
 
     /// The sums for many strings, modulo p. A string has a bit for each entry, packed, least
@@ -98,10 +122,15 @@ impl Numbers {
             shifts.iter().all(|&shift| usize::from(shift) < size),
             "shifts are below the number of entries"
         );
-        match self.kernel {
-            Kernel::Portable => sums(&self.doubled, strings, shifts, out),
+        match (self.kernel, &self.doubled) {
+            (Kernel::Portable, Doubled::Narrow(doubled)) => sums(doubled, strings, shifts, out),
+            (Kernel::Portable, Doubled::Wide(doubled)) => sums(doubled, strings, shifts, out),
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => avx2::sums(&self.doubled, strings, shifts, out),
+            (Kernel::Avx2, Doubled::Narrow(doubled)) => {
+                avx2::narrow_sums(doubled, strings, shifts, out);
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Kernel::Avx2, Doubled::Wide(doubled)) => avx2::sums(doubled, strings, shifts, out),
         }
     }
 }
@@ -122,7 +151,7 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-fn sums(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
+fn sums<T: Copy + Into<i64>>(doubled: &[T], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
     let size = doubled.len() / 2;
     let strings = strings.chunks_exact(size / 8);
     for ((string, &shift), out) in strings.zip(shifts).zip(out) {
@@ -130,8 +159,8 @@ fn sums(doubled: &[i64], strings: &[u8], shifts: &[u16], out: &mut [u64]) {
         let mut sum = 0;
         for (bytes, entries) in string.chunks(8).zip(entries.chunks(64)) {
             let bits = word(bytes);
-            for (i, entry) in entries.iter().enumerate() {
-                sum += entry & ((bits >> i & 1) as i64).wrapping_neg();
+            for (i, &entry) in entries.iter().enumerate() {
+                sum += entry.into() & ((bits >> i & 1) as i64).wrapping_neg();
             }
         }
         *out = modulus::from_signed(sum);
@@ -228,18 +257,22 @@ mod tests {
         string[j / 8] >> (j % 8) & 1 == 1
     }
 
-    /// Both forms against the definition, with entries of full length and of both signs.
+    /// Both forms against the definition, with entries of full length and short ones, of both signs.
     #[test]
     fn sums_are_what_they_say() {
         let mut prg = Prg::new(&[1; 16]);
-        for size in SIZES {
-            let entries: Vec<i64> = (0..size).map(|_| prg.next_u64() as i64 >> 24).collect();
+        for (size, dropped) in SIZES.into_iter().flat_map(|size| [(size, 24), (size, 44)]) {
+            let entries: Vec<i64> = (0..size)
+                .map(|_| prg.next_u64() as i64 >> dropped)
+                .collect();
             let mut shifts: Vec<u16> = (0..50).map(|i| (i * 37 % size) as u16).collect();
             shifts.push(size as u16 - 1);
             let mut all = strings(size, shifts.len() - 2, &mut prg);
             all.extend(vec![0xff; size / 8]);
             all.extend(vec![0; size / 8]);
             let mut table = Numbers::new(&entries);
+            let narrow = matches!(table.doubled, Doubled::Narrow(_));
+            assert_eq!(narrow, dropped == 44 && size >= NARROW_WORD);
             let mut found = vec![0; shifts.len()];
             table.sums(&all, &shifts, &mut found);
             for ((string, &shift), &found) in all.chunks(size / 8).zip(&shifts).zip(&found) {
@@ -258,7 +291,14 @@ mod tests {
 
     #[test]
     fn extreme_entries_do_not_overflow() {
-        for entry in [-(1 << 39), (1 << 39) - 1] {
+        // The longest of each width: 2^21 - 1 is the largest of which 1024 fit 31 bits.
+        for entry in [
+            -(1 << 39),
+            (1 << 39) - 1,
+            -(1 << 21),
+            1 << 21,
+            (1 << 21) - 1,
+        ] {
             let table = Numbers::new(&[entry; 1024]);
             let mut sum = [0];
             table.sums(&[0xff; 128], &[77], &mut sum);
