@@ -109,7 +109,7 @@ pub enum Op {
     },
     /// Scores minus what they are measured against, padded keys far below: the exponents of softmax.
     /// They are an accumulator of their own, a constant added so that their range is centred
-    /// ([`crate::plan::Plan::centre`]).
+    /// ([`crate::plan::Plan::rest`]).
     Rest {
         /// The accumulator of the scores.
         scores: ValueId,
