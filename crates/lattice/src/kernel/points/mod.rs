@@ -17,8 +17,8 @@
 //! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in absolute
 //! value, and 32 of them below `8q² < 2^63` for every `q < 2^30`. A sum of 64 bits is kept in range
 //! by a *correction*: subtract `4q²`, a multiple of `q`, from a sum that is not negative, and add it
-//! to a negative one. Whoever is below `8q²` is then at most `4q²`, and [`AGAIN`] `= 16` terms fit on
-//! top. So the first [`FIRST`] `= 32` terms are added up, and a correction follows them and every 16
+//! to a negative one. Whoever is below `8q²` is then at most `4q²`, and `AGAIN = 16` terms fit on
+//! top. So the first `FIRST = 32` terms are added up, and a correction follows them and every 16
 //! terms after: two instructions against thirty-two.
 //!
 //! Weights are stored in Montgomery form, times `2^32`. A corrected sum `s` has `|s| ≤ 4q²`; with
