@@ -89,12 +89,11 @@ fn rounds_of_a_layer(scheme: Scheme, rounds: u64, interactive_steps: u64) {
     };
     let ((model, one), (_, two)) = (run(1), run(2));
     let plan = model.plan(2).unwrap();
-    let speaks = |op: &Op| match op {
-        Op::Embed { .. } | Op::Linear { .. } => false,
-        Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } => false,
-        _ => true,
+    let silent = |op: &Op| {
+        matches!(op, Op::Embed { .. } | Op::Linear { .. })
+            || matches!(op, Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. })
     };
-    let interactive = |step: &&Step| step.layer == Some(0) && speaks(&step.op);
+    let interactive = |step: &&Step| step.layer == Some(0) && !silent(&step.op);
     let steps = plan.graph().steps.iter().filter(interactive).count();
     assert_eq!(two - one, rounds, "{}", scheme.name());
     assert_eq!(steps as u64, interactive_steps, "{}", scheme.name());
