@@ -22,7 +22,7 @@ use primer_plan::graph::{Form, StopFunction};
 use primer_stops::Means;
 use serde::{Deserialize, Serialize};
 
-/// A scheme of the paper's cascade.
+/// A scheme: the paper's cascade, and what goes past it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scheme {
     /// Primer-base: everything online, features-first.

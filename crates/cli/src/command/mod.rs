@@ -66,7 +66,8 @@ struct ModelArgs {
     /// Take scales and integer weights from a file written by `inspect --save-prepared`
     #[arg(long, value_name = "FILE")]
     prepared: Option<PathBuf>,
-    /// The scheme: base, f and fp compute the same integers, fpc merges queries and keys
+    /// The scheme: base, f and fp compute the same integers, fpc merges queries and
+    /// keys, lean looks functions up
     #[arg(long, default_value = Scheme::default().name())]
     scheme: Scheme,
 }
