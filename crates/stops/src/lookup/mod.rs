@@ -75,8 +75,9 @@ const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
 const PRODUCTS: Kind = Kind::new(0x35, "look-up products");
 const CHOICES: Kind = Kind::new(0x36, "look-up results");
 
-/// Results of a stop, at most: a thousand times a layer of BERT-base.
-pub const MAX_RESULTS: u64 = 1 << 27;
+/// Results of a stop, at most: four times the scores of a layer of BERT-large at 512 tokens. The
+/// client holds its material, about 50 bytes for each at 256 entries, in memory.
+pub const MAX_RESULTS: u64 = 1 << 24;
 
 /// Some look-ups of one index each.
 pub struct Lookups {
