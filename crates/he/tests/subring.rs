@@ -87,7 +87,7 @@ proptest! {
         let mut rng = Prg::new(&seed);
         // The query of a product that widens a lot is cut into narrow blocks.
         let wide = dense(rows, cols, 7 * cols);
-        let product = dense(rows, inputs, cols).with_residual(&wide.queries()[0]);
+        let product = dense(rows, inputs, cols).with_residual(Some(&wide.queries()[0]));
         let product = match product {
             Ok(product) => product,
             // Its blocks may still be wider than the stride of the answer.
@@ -128,7 +128,7 @@ fn weights_beyond_their_size_are_refused() {
     // A residual's term counts as well.
     let product = dense(30, 64, 20);
     let product = product
-        .with_residual(&dense(30, 20, 300).queries()[0])
+        .with_residual(Some(&dense(30, 20, 300).queries()[0]))
         .unwrap();
     let (none, gain) = (vec![0; 20], vec![1 << 15; 20]);
     let refused = product.prepare_residual_within(&Matrix::zeros(64, 20), (&gain, &none), &mut 0);
@@ -139,7 +139,7 @@ fn weights_beyond_their_size_are_refused() {
 fn residuals_that_do_not_fit_are_refused() {
     let shared = dense(30, 20, 300).queries()[0].clone();
     let unsupported = |product: &Product| {
-        let refused = product.with_residual(&shared).err();
+        let refused = product.with_residual(Some(&shared)).err();
         assert!(
             matches!(refused, Some(HeError::Unsupported { .. })),
             "{refused:?}"
@@ -153,7 +153,9 @@ fn residuals_that_do_not_fit_are_refused() {
     unsupported(&Product::new(&other, relation).unwrap());
     // A block wider than the stride of the answer.
     let narrow = dense(30, 3, 20);
-    let refused = narrow.with_residual(&dense(30, 20, 1).queries()[0]).err();
+    let refused = narrow
+        .with_residual(Some(&dense(30, 20, 1).queries()[0]))
+        .err();
     assert!(
         matches!(refused, Some(HeError::Range { .. })),
         "{refused:?}"
@@ -170,12 +172,12 @@ fn bert_base(rows: usize, bundles: usize) -> Vec<Product> {
         let up = dense(rows_of_all, 768, 3072);
         products.push(
             dense(rows_of_all, 768, 768)
-                .with_residual(&qkv.queries()[0])
+                .with_residual(Some(&qkv.queries()[0]))
                 .unwrap(),
         );
         products.push(
             dense(rows_of_all, 3072, 768)
-                .with_residual(&up.queries()[0])
+                .with_residual(Some(&up.queries()[0]))
                 .unwrap(),
         );
         products.extend([qkv, up]);
@@ -225,10 +227,10 @@ fn bytes(products: &[Product]) -> u64 {
 #[test]
 fn a_life_of_bert_base_is_within_its_distance() {
     let products = bert_base(30, 1);
-    check_lifetime(&products).unwrap();
+    check_lifetime(&products, 1).unwrap();
     let twice = products.iter().chain(&products).chain(&products);
     assert!(matches!(
-        check_lifetime(twice),
+        check_lifetime(twice, 1),
         Err(HeError::Distance { .. })
     ));
     // The paper's packings have a bound of their own.

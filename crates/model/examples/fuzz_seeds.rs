@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let range = WeightRange {
             max_abs: 0.5,
             mean_max_abs: 0.1,
+            column: 2.0,
         };
         let scales = assign(
             &graph,

@@ -129,15 +129,26 @@ pub fn calibrate(
 
 fn weight_range(weight: &FloatWeight) -> WeightRange {
     let largest = |values: &[f32]| values.iter().fold(0.0f64, |m, v| m.max(f64::from(v.abs())));
+    let squares = |values: &[f32]| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
     match weight {
         FloatWeight::Dense(m) | FloatWeight::Bias(m) => WeightRange {
             max_abs: largest(m.data()),
             mean_max_abs: 0.0,
+            column: (squares(m.data()) / m.cols() as f64).sqrt(),
         },
-        FloatWeight::Diagonal { gain, mean } => WeightRange {
-            max_abs: largest(gain),
-            mean_max_abs: largest(mean),
-        },
+        FloatWeight::Diagonal { gain, mean } => {
+            // Column j has the mean of every row, and on the diagonal the gain besides.
+            let both = gain.iter().zip(mean).map(|(g, h)| {
+                let (g, h) = (f64::from(*g), f64::from(*h));
+                (g - h).powi(2) - h.powi(2)
+            });
+            let diagonal = both.sum::<f64>() / gain.len() as f64;
+            WeightRange {
+                max_abs: largest(gain),
+                mean_max_abs: largest(mean),
+                column: (squares(mean) + diagonal).sqrt(),
+            }
+        }
     }
 }
 

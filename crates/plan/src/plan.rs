@@ -1,7 +1,7 @@
 //! The plan: a graph with its scales, checked, fingerprinted, the same on both sides.
 
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
-use crate::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
+use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
@@ -164,6 +164,13 @@ impl Plan {
             WeightScale::Diagonal { gain, mean } => (input + gain, input + mean),
             WeightScale::Bias => (input, input),
         }
+    }
+
+    /// Fractional bits at which the products of all terms of a linear step can be added up.
+    pub fn common_fraction(&self, terms: &[Term]) -> i32 {
+        let fractions = terms.iter().map(|term| self.term_fractions(term));
+        let finest = fractions.map(|(first, second)| first.max(second)).max();
+        finest.expect("a linear step has a term")
     }
 
     /// Fractional bits of the first product of merged scores, to which their bias is added.
@@ -352,6 +359,7 @@ impl Plan {
                     shift(dense)?;
                     shift(mean)?;
                 }
+                self.validate_common(terms, output)?;
             }
             Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
             Op::MergedScores { input, weight, .. } => {
@@ -396,6 +404,19 @@ impl Plan {
         let range = f64::from(coarse.far + 3) * exp2(-coarse.fraction);
         if range > exp2(by.ring_bits() as i32 - ring_fraction) {
             return Err(self.conflict(output, "its ring is too short for what is left of scores"));
+        }
+        Ok(())
+    }
+
+    /// The terms of the looked-up form share an answer, in which a dense matrix is as it is.
+    fn validate_common(&self, terms: &[Term], output: ValueId) -> Result<(), PlanError> {
+        let common = self.common_fraction(terms);
+        let is_dense = |term: &Term| self.graph.weight(term.weight).kind == WeightKind::Dense;
+        let mut dense = terms.iter().filter(|term| is_dense(term));
+        if self.graph.form == Form::LookedUp
+            && dense.any(|term| self.term_fractions(term).0 != common)
+        {
+            return Err(self.conflict(output, "a diagonal term is finer than a dense one"));
         }
         Ok(())
     }

@@ -94,6 +94,13 @@ impl WeightScale {
 
 /// Bits of an integer weight with its sign, as in the paper.
 pub const WEIGHT_BITS: u32 = 15;
+/// In the looked-up form, how long the columns of the matrices of one linear step may be, in units
+/// of its products: the root of the mean of their squared lengths. Products without rotations hide
+/// weights by noise that is measured by this, and a shorter column is a smaller modulus.
+pub const COLUMN_LENGTH: u64 = 1 << 13;
+/// The same for the embedding table, which has as many rows as there are words: no limit for
+/// integers of [`WEIGHT_BITS`] bits in practice.
+pub const TABLE_COLUMN_LENGTH: u64 = 1 << 18;
 /// Bits of an activation with its sign, as in the paper.
 pub const ACTIVATION_BITS: u32 = 15;
 

@@ -8,7 +8,7 @@ use primer_plan::assign::{AssignError, MARGIN, Observation, WeightRange};
 use primer_plan::function::Function;
 use primer_plan::graph::{Form, Op, StopFunction};
 use primer_plan::plan::Plan;
-use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
+use primer_plan::scales::{COLUMN_LENGTH, Scale, WEIGHT_BITS, WeightScale};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 
@@ -69,6 +69,7 @@ fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
     seen.weights.fill(WeightRange {
         max_abs: 0.9,
         mean_max_abs: 0.01,
+        column: 2.0,
     });
     let plan = seen.plan();
     let mut limited_by_bits = 0;
@@ -253,4 +254,35 @@ fn masked_keys_end_far_below_the_lowest_row_maximum() {
     let half = 1i64 << (softmax.ring_bits - 1);
     assert!(low - softmax.mask + softmax.offset > -half + 2);
     assert!(high + softmax.offset < half - 2);
+}
+
+#[test]
+fn looked_up_terms_share_a_scale_within_the_length_of_columns() {
+    for column in [0.001, 1.5, 40.0] {
+        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        seen.weights
+            .iter_mut()
+            .for_each(|range| range.column = column);
+        let plan = seen.plan();
+        let mut shared = 0;
+        for step in &plan.graph().steps {
+            let Op::Linear { terms, .. } = &step.op else {
+                continue;
+            };
+            let common = plan.common_fraction(terms);
+            let squares = terms.iter().map(|term| {
+                let fraction = common - plan.scale(term.input).fraction();
+                (column * f64::from(fraction).exp2()).powi(2)
+            });
+            let length = squares.sum::<f64>().sqrt();
+            assert!(length <= COLUMN_LENGTH as f64, "{length}");
+            // Unless something else is the limit, half of it is used at least.
+            assert!(
+                column < 40.0 || length > 0.45 * COLUMN_LENGTH as f64,
+                "{length}"
+            );
+            shared += usize::from(terms.len() > 1);
+        }
+        assert!(shared > 0);
+    }
 }

@@ -34,14 +34,14 @@
 
 use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Joined, Mask};
 use crate::kinds::OPENED;
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
 use crate::share::Share;
 use crate::work::Kept;
-use primer_he::product::{EncodedWeights, Product, Relation, Weights};
+use primer_he::product::{EncodedWeights, Product, Relation, WeightSize, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
@@ -156,7 +156,9 @@ impl Sizes {
 /// Both read the mask that every linear step reads.
 pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Result<Vec<Exchange>> {
     let sizes = Sizes::of(graph);
-    let method = recipe.linear.method(graph.shape.hidden);
+    let method = recipe
+        .linear
+        .method(graph.shape.hidden, WeightSize::Residues);
     let exchange = |(rows, outputs): (usize, usize)| -> Result<Exchange> {
         let relation = Relation::Dense {
             rows,
@@ -164,7 +166,12 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Resul
             outputs,
         };
         let product = Product::new(&method, relation)?;
-        Ok(Exchange::new(product, [Some(merged.input)]))
+        let mask = Mask {
+            owner: Some(merged.input),
+            rows,
+            joined: Joined::Rows,
+        };
+        Ok(Exchange::new(product, vec![mask], Joined::Rows))
     };
     Ok(vec![exchange(sizes.image())?, exchange(sizes.mixed())?])
 }

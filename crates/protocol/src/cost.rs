@@ -160,7 +160,7 @@ impl Count<'_> {
 
     fn step(&mut self, index: usize, part: &mut Part) {
         let program = self.program;
-        for exchange in program.exchanges(index) {
+        for exchange in program.exchanges().of_step(index) {
             self.exchange(exchange, part);
         }
         match program.work(index) {
@@ -201,8 +201,8 @@ impl Count<'_> {
 
     /// Encrypted masks that were not sent before, and the answer.
     fn exchange(&mut self, exchange: &Exchange, part: &mut Part) {
-        for (owner, query) in exchange.offers() {
-            if self.offered.insert((owner, query.clone())) {
+        for (mask, query) in exchange.offers() {
+            if self.offered.insert((mask.owner, query.clone())) {
                 part.bytes.offline_up += HEADER_BYTES + query.wire_len();
                 self.preparing(Turn::Up, part);
             }

@@ -79,6 +79,14 @@ pub enum ProtocolError {
     /// The scheme prepares its steps online, which takes a session.
     #[error("this scheme prepares its steps online and needs a session for that")]
     NeedsSession,
+    /// Bundles are not prepared together in such numbers.
+    #[error("{bundles} bundles cannot be prepared together: this scheme takes 1 to {most}")]
+    Bundles {
+        /// Bundles asked for.
+        bundles: usize,
+        /// The most there may be.
+        most: usize,
+    },
     /// A session in which something failed is not used again.
     #[error("this session has failed before; open a new one")]
     Spoiled,

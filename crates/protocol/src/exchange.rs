@@ -4,6 +4,9 @@
 //! and gets one answer. It sends each mask once for each [`Query`] that asks for it; exchanges with
 //! the same query of the same mask share it. Both sides derive all of it from the program, so
 //! nothing is negotiated.
+//!
+//! Bundles that are prepared together share exchanges: their masks are joined into one matrix, and
+//! so are their answers. Each is still masked by its own bundle's randomness.
 
 use crate::error::Result;
 use crate::kinds::{ANSWER, ENCRYPTED};
@@ -18,28 +21,97 @@ use std::collections::{HashMap, HashSet};
 /// Whose mask: of a value, or of the one-hot input.
 pub(crate) type Owner = Option<ValueId>;
 
-/// Masks that go up and one answer that comes down.
+/// Masks that go up and one answer that comes down, for one bundle or for several together.
 pub(crate) struct Exchange {
     pub(crate) product: Product,
-    /// Whose mask each of the product's queries encrypts.
-    owners: Vec<Owner>,
+    /// What each of the product's queries encrypts.
+    masks: Vec<Mask>,
+    /// How the answers of bundles are joined.
+    answer: Joined,
+}
+
+/// Whose mask is encrypted, and what of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mask {
+    pub(crate) owner: Owner,
+    /// The first rows of each bundle's.
+    pub(crate) rows: usize,
+    pub(crate) joined: Joined,
+}
+
+/// How matrices of bundles that are prepared together lie in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// On top of each other.
+    Rows,
+    /// Side by side.
+    Columns,
+}
+
+impl Joined {
+    /// The first rows of all matrices in one.
+    pub(crate) fn join(self, shares: &[&Share], rows: usize) -> Share {
+        let cols = shares[0].cols();
+        match self {
+            Self::Rows => Share::from_fn(shares.len() * rows, cols, |r, c| {
+                shares[r / rows].get(r % rows, c)
+            }),
+            Self::Columns => Share::from_fn(rows, shares.len() * cols, |r, c| {
+                shares[c / cols].get(r, c % cols)
+            }),
+        }
+    }
+
+    /// One matrix for each bundle.
+    fn split(self, joined: Share, bundles: usize) -> Vec<Share> {
+        if bundles == 1 {
+            return vec![joined];
+        }
+        let part = |bundle| match self {
+            Self::Rows => joined.row_block(bundle, joined.rows() / bundles),
+            Self::Columns => joined.block(bundle, joined.cols() / bundles),
+        };
+        (0..bundles).map(part).collect()
+    }
 }
 
 impl Exchange {
     /// For a product that reads these masks.
-    pub(crate) fn new(product: Product, owners: impl Into<Vec<Owner>>) -> Self {
-        let owners = owners.into();
+    pub(crate) fn new(product: Product, masks: Vec<Mask>, answer: Joined) -> Self {
         assert_eq!(
             product.queries().len(),
-            owners.len(),
+            masks.len(),
             "a mask for each query"
         );
-        Self { product, owners }
+        Self {
+            product,
+            masks,
+            answer,
+        }
     }
 
     /// The masks that it reads, each with the query that encrypts it.
-    pub(crate) fn offers(&self) -> impl Iterator<Item = (Owner, &Query)> {
-        self.owners.iter().copied().zip(self.product.queries())
+    pub(crate) fn offers(&self) -> impl Iterator<Item = (Mask, &Query)> {
+        self.masks.iter().copied().zip(self.product.queries())
+    }
+
+    /// Rows and columns of one bundle's answer.
+    pub(crate) fn answer_size(&self, bundles: usize) -> (usize, usize) {
+        let (rows, cols) = (self.product.rows(), self.product.cols());
+        match self.answer {
+            Joined::Rows => (rows / bundles, cols),
+            Joined::Columns => (rows, cols / bundles),
+        }
+    }
+
+    /// The mask of the answer, made of those of all bundles.
+    pub(crate) fn answer_mask(&self, mut masks: Vec<Share>) -> Share {
+        if masks.len() == 1 {
+            return masks.swap_remove(0);
+        }
+        let rows = masks[0].rows();
+        let masks: Vec<&Share> = masks.iter().collect();
+        self.answer.join(&masks, rows)
     }
 }
 
@@ -62,23 +134,36 @@ impl<'a> Asker<'a> {
         &mut self,
         channel: &mut Channel,
         exchange: &Exchange,
-        masks: &mut Masks,
+        masks: &mut [Masks],
         rng: &mut Prg,
     ) -> Result<()> {
-        for (owner, query) in exchange.offers() {
-            if self.sent.insert((owner, query.clone())) {
-                let encrypted = query.encrypt(self.keys, &masks.of(owner), rng)?;
-                channel.send(ENCRYPTED, &encrypted)?;
+        for (mask, query) in exchange.offers() {
+            if !self.sent.insert((mask.owner, query.clone())) {
+                continue;
             }
+            let all: Vec<_> = masks.iter_mut().map(|m| m.of(mask.owner)).collect();
+            let encrypted = if let [one] = &all[..] {
+                query.encrypt(self.keys, one, rng)?
+            } else {
+                let all: Vec<&Share> = all.iter().map(|share| &**share).collect();
+                query.encrypt(self.keys, &mask.joined.join(&all, mask.rows), rng)?
+            };
+            channel.send(ENCRYPTED, &encrypted)?;
         }
         Ok(())
     }
 
-    /// Receives and decrypts an answer.
-    pub(crate) fn answer(&self, channel: &mut Channel, exchange: &Exchange) -> Result<Share> {
+    /// Receives and decrypts an answer, one for each bundle.
+    pub(crate) fn answer(
+        &self,
+        channel: &mut Channel,
+        exchange: &Exchange,
+        bundles: usize,
+    ) -> Result<Vec<Share>> {
         let mut bytes = vec![0; exchange.product.answer_len() as usize];
         channel.recv_exact(ANSWER, &mut bytes)?;
-        Ok(exchange.product.decrypt(self.keys, &bytes)?.into())
+        let answer = exchange.product.decrypt(self.keys, &bytes)?;
+        Ok(exchange.answer.split(answer.into(), bundles))
     }
 }
 
@@ -98,8 +183,8 @@ impl<'a> Answerer<'a> {
 
     /// Receives the masks of an exchange that are not here already.
     pub(crate) fn accept(&mut self, channel: &mut Channel, exchange: &Exchange) -> Result<()> {
-        for (owner, query) in exchange.offers() {
-            let key = (owner, query.clone());
+        for (mask, query) in exchange.offers() {
+            let key = (mask.owner, query.clone());
             if self.received.contains_key(&key) {
                 continue;
             }
@@ -118,8 +203,8 @@ impl<'a> Answerer<'a> {
         mask: &Share,
         rng: &mut Prg,
     ) -> Result<Vec<u8>> {
-        let received = exchange.offers().map(|(owner, query)| {
-            let found = self.received.get(&(owner, query.clone()));
+        let received = exchange.offers().map(|(mask, query)| {
+            let found = self.received.get(&(mask.owner, query.clone()));
             found.expect("accepted before it is used")
         });
         let received: Vec<&Received> = received.collect();

@@ -27,13 +27,13 @@
 
 use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Joined, Mask};
 use crate::scheme::{Products, Recipe};
 use crate::seeds::Use;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
-use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
+use primer_he::product::{EncodedWeights, Operand, Product, Relation, WeightSize, Weights};
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
@@ -140,50 +140,65 @@ impl Factors {
     }
 }
 
-/// One exchange for each mixed term, or one for both.
-pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, factors: Factors) -> Result<Vec<Exchange>> {
-    let method = recipe.secrets.method(graph.shape.hidden);
+/// One exchange for each mixed term, or one for both; for some bundles together. Heads of bundles
+/// are more heads, everything else has more rows.
+pub(crate) fn exchanges(
+    graph: &Graph,
+    recipe: &Recipe,
+    factors: Factors,
+    bundles: usize,
+) -> Result<Vec<Exchange>> {
+    let size = WeightSize::Residues;
+    let method = recipe.secrets.method(graph.shape.hidden, size);
     let Heads {
         tokens: n,
         heads,
         width,
     } = Heads::of(graph);
-    let (left, right) = (Some(factors.left), Some(factors.right));
     let Value { rows, cols, .. } = *graph.value(factors.left);
-    let exchange = |relation: Relation, owners: Vec<_>| -> Result<Exchange> {
-        Ok(Exchange::new(Product::new(&method, relation)?, owners))
+    let mask = |id: ValueId, joined| Mask {
+        owner: Some(id),
+        rows: graph.value(id).rows,
+        joined,
     };
-    let by_head = |operand, rows, inputs, outputs| Relation::Heads {
-        heads,
-        operand,
-        rows,
-        inputs,
-        outputs,
+    let by_head = |operand, (rows, inputs, outputs), id: ValueId| -> Result<Exchange> {
+        let relation = Relation::Heads {
+            heads: bundles * heads,
+            operand,
+            rows,
+            inputs,
+            outputs,
+        };
+        let joined = match operand {
+            Operand::Columns | Operand::Turned => Joined::Columns,
+            Operand::Rows => Joined::Rows,
+        };
+        let product = Product::new(&method, relation)?;
+        Ok(Exchange::new(
+            product,
+            vec![mask(id, joined)],
+            Joined::Columns,
+        ))
     };
+    let by_row = |relation: Relation, ids: &[ValueId]| -> Result<Vec<Exchange>> {
+        let masks = ids.iter().map(|id| mask(*id, Joined::Rows)).collect();
+        let product = Product::new(&method, relation)?;
+        Ok(vec![Exchange::new(product, masks, Joined::Rows)])
+    };
+    let Factors { left, right, .. } = factors;
+    let rows = bundles * rows;
     match factors.kind {
-        Bilinear::Scores => {
-            let relation = by_head(Operand::Columns, n, width, n);
-            Ok(vec![
-                exchange(relation, vec![right])?,
-                exchange(relation, vec![left])?,
-            ])
-        }
-        Bilinear::Mix => Ok(vec![
-            exchange(by_head(Operand::Turned, width, n, n), vec![right])?,
-            exchange(by_head(Operand::Rows, n, n, width), vec![left])?,
+        Bilinear::Scores => Ok(vec![
+            by_head(Operand::Columns, (n, width, n), right)?,
+            by_head(Operand::Columns, (n, width, n), left)?,
         ]),
-        Bilinear::Squares => {
-            let relation = Relation::RowSums { rows, cols };
-            Ok(vec![exchange(relation, vec![left])?])
-        }
-        Bilinear::ScaleRows => {
-            let relation = Relation::ScaledRows { rows, cols };
-            Ok(vec![exchange(relation, vec![left, right])?])
-        }
-        Bilinear::Multiply => {
-            let relation = Relation::Elementwise { rows, cols };
-            Ok(vec![exchange(relation, vec![left, right])?])
-        }
+        Bilinear::Mix => Ok(vec![
+            by_head(Operand::Turned, (width, n, n), right)?,
+            by_head(Operand::Rows, (n, n, width), left)?,
+        ]),
+        Bilinear::Squares => by_row(Relation::RowSums { rows, cols }, &[left]),
+        Bilinear::ScaleRows => by_row(Relation::ScaledRows { rows, cols }, &[left, right]),
+        Bilinear::Multiply => by_row(Relation::Elementwise { rows, cols }, &[left, right]),
     }
 }
 
@@ -293,12 +308,12 @@ pub(crate) fn client_offline(
 }
 
 /// Offline, the server: what the client's masks are multiplied with in one exchange, for the masks
-/// `u` and `v` or, in the paper's form, for its shares.
+/// `u` and `v` of each bundle or, in the paper's form, for its shares.
 pub(crate) fn multiplier(
     graph: &Graph,
     factors: Factors,
     part: usize,
-    (u, v): (&Share, &Share),
+    bundles: &[(Share, Share)],
     product: &Product,
 ) -> Result<EncodedWeights> {
     let Heads {
@@ -306,42 +321,47 @@ pub(crate) fn multiplier(
         heads,
         width,
     } = Heads::of(graph);
-    let blocks = match (factors.kind, part) {
-        (Bilinear::Scores, 0) => Blocks::new(heads, |h| u.block(h, width).transpose()),
-        (Bilinear::Scores, _) => Blocks::new(heads, |h| v.block(h, width).transpose()),
-        (Bilinear::Mix, 0) => Blocks::new(heads, |h| u.row_block(h, n).transpose()),
-        (Bilinear::Mix, _) => Blocks::new(heads, |h| v.columns(h * width, width)),
-        (Bilinear::Squares, _) => return Ok(product.prepare(Weights::RowSums(u))?),
-        (Bilinear::ScaleRows, _) => {
-            let v = Share::from_fn(product.rows(), product.cols(), |t, _| v.get(t, 0));
-            return Ok(product.prepare(Weights::ScaledRows { u, v: &v })?);
-        }
-        (Bilinear::Multiply, _) => {
-            return Ok(product.prepare(Weights::Elementwise { u, v })?);
-        }
+    let by_head = |block: &dyn Fn(usize, &Share, &Share) -> Matrix<u64>| {
+        let all = bundles
+            .iter()
+            .flat_map(|(u, v)| (0..heads).map(move |h| (h, u, v)));
+        let blocks = Blocks(all.map(|(h, u, v)| block(h, u, v)).collect());
+        Ok(product.prepare(Weights::Heads(&blocks.0))?)
     };
-    Ok(product.prepare(Weights::Heads(&blocks.0))?)
+    let stacked = |of: fn(&(Share, Share)) -> &Share| {
+        let shares: Vec<&Share> = bundles.iter().map(of).collect();
+        Joined::Rows.join(&shares, shares[0].rows())
+    };
+    let (u, v) = (|| stacked(|(u, _)| u), || stacked(|(_, v)| v));
+    match (factors.kind, part) {
+        (Bilinear::Scores, 0) => by_head(&|h, u, _| u.block(h, width).transpose()),
+        (Bilinear::Scores, _) => by_head(&|h, _, v| v.block(h, width).transpose()),
+        (Bilinear::Mix, 0) => by_head(&|h, u, _| u.row_block(h, n).transpose()),
+        (Bilinear::Mix, _) => by_head(&|h, _, v| v.columns(h * width, width)),
+        (Bilinear::Squares, _) => Ok(product.prepare(Weights::RowSums(&u()))?),
+        (Bilinear::ScaleRows, _) => {
+            let factor = v();
+            let v = Share::from_fn(product.rows(), product.cols(), |t, _| factor.get(t, 0));
+            Ok(product.prepare(Weights::ScaledRows { u: &u(), v: &v })?)
+        }
+        (Bilinear::Multiply, _) => Ok(product.prepare(Weights::Elementwise { u: &u(), v: &v() })?),
+    }
 }
 
 /// What the server adds to its own product: the masks of its answers, with their sign turned.
 fn correction(online: &OnlineServer<'_>, factors: Factors, index: usize) -> Share {
     let program = online.model.program();
-    let parts = program.exchanges(index).iter().enumerate();
-    let parts = parts.map(|(part, Exchange { product, .. })| {
+    let parts = program.exchanges().of_step(index).iter().enumerate();
+    let parts = parts.map(|(part, exchange)| {
+        let (rows, cols) = exchange.answer_size(1);
         let what = Use::Answer { step: index, part };
-        online.seeds.share(what, product.rows(), product.cols())
+        online.seeds.share(what, rows, cols)
     });
     mixed(program.plan().graph(), factors, parts.collect()).negated()
 }
 
 /// Parts of a mask as one matrix for each head; wiped like the mask.
 struct Blocks(Vec<Matrix<u64>>);
-
-impl Blocks {
-    fn new(heads: usize, block: impl Fn(usize) -> Matrix<u64>) -> Self {
-        Self((0..heads).map(block).collect())
-    }
-}
 
 impl Drop for Blocks {
     fn drop(&mut self) {

@@ -18,30 +18,41 @@
 //! **Terms.** The one-hot input times the embedding table is a term like any other; its position
 //! embeddings are the bias. A diagonal weight `g⊙x - ⟨h, x⟩` (a LayerNorm's gain on the residual
 //! path) has its two scales put into the weights; those of a dense one are applied to both shares
-//! as a shift, which is linear.
+//! as a shift, which is linear. Without rotations, all terms of a step share one answer: the plan
+//! gives their products one scale, and the shift is that of the sum.
 //!
 //! **Deviations from the paper.** Weights stay 15-bit integers and shifts happen on shares, so that
 //! noise grows with the weight, not with p; one encryption of a mask serves all products that read
 //! it.
 
 use crate::error::Result;
-use crate::exchange::{Exchange, Owner};
-use crate::scheme::Recipe;
+use crate::exchange::{Exchange, Joined, Mask, Owner};
+use crate::scheme::{Packing, Recipe};
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
 use crate::share::{Share, dot};
-use primer_he::product::{Product, Relation};
+use primer_he::product::{Method, Product, Query, Relation, WeightSize};
 use primer_model::quantise::IntWeight;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
-use primer_plan::scales::WeightScale;
+use primer_plan::scales::{COLUMN_LENGTH, TABLE_COLUMN_LENGTH, WeightScale};
 use primer_ring::matrix::product_mod;
 use primer_ring::modulus;
+use std::ops::Range;
 
 /// The products of a linear step and its bias.
 pub(crate) struct Linear {
     pub(crate) terms: Vec<Term>,
+    /// What comes in one answer each.
+    pub(crate) answers: Vec<Together>,
     bias: WeightId,
+}
+
+/// Terms that come in one answer.
+pub(crate) struct Together {
+    pub(crate) terms: Range<usize>,
+    /// Bits to the left, from the answer to the sum.
+    pub(crate) shift: u32,
 }
 
 /// One product of a linear step.
@@ -65,11 +76,45 @@ pub(crate) enum Scaling {
     Diagonal { gain: u32, mean: u32 },
 }
 
+impl Scaling {
+    /// What is left to do for a weight whose answer will be shifted.
+    pub(crate) const fn within(self, shift: u32) -> Self {
+        match self {
+            Self::Dense(by) => Self::Dense(by - shift),
+            Self::Diagonal { gain, mean } => Self::Diagonal {
+                gain: gain - shift,
+                mean: mean - shift,
+            },
+        }
+    }
+}
+
 impl Linear {
     /// Of a step; none unless it is linear.
-    pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
+    pub(crate) fn of(plan: &Plan, recipe: &Recipe, step: &Step) -> Option<Self> {
         let (terms, bias) = terms(plan, step)?;
-        Some(Self { terms, bias })
+        let answers = match (recipe.linear, &step.op) {
+            (Packing::Subring(_), Op::Linear { terms, output, .. }) => {
+                let shift = plan.shift(plan.common_fraction(terms), *output);
+                let terms = 0..terms.len();
+                vec![Together { terms, shift }]
+            }
+            _ => {
+                let alone = terms.iter().enumerate().map(|(index, term)| Together {
+                    terms: index..index + 1,
+                    shift: match term.scaling {
+                        Scaling::Dense(shift) => shift,
+                        Scaling::Diagonal { .. } => 0,
+                    },
+                });
+                alone.collect()
+            }
+        };
+        Some(Self {
+            terms,
+            answers,
+            bias,
+        })
     }
 }
 
@@ -112,45 +157,74 @@ fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
     }
 }
 
-/// One exchange for each term.
+/// One exchange for each answer, for some bundles together. `earlier` are those of the steps before
+/// it: a residual is read from a query that one of them has already.
 pub(crate) fn exchanges(
     graph: &Graph,
     recipe: &Recipe,
-    linear: &Linear,
-    output: ValueId,
+    (linear, output): (&Linear, ValueId),
+    bundles: usize,
+    earlier: &[Vec<Exchange>],
 ) -> Result<Vec<Exchange>> {
-    let method = recipe.linear.method(graph.shape.hidden);
     let value = graph.value(output);
-    let exchange = |term: &Term| -> Result<Exchange> {
+    let rows = bundles * value.rows;
+    let method = |term: &Term| -> Method {
+        let length = match term.owner {
+            None => TABLE_COLUMN_LENGTH,
+            Some(_) => COLUMN_LENGTH,
+        };
+        let size = WeightSize::Columns(length);
+        recipe.linear.method(graph.shape.hidden, size)
+    };
+    let alone = |term: &Term| -> Result<Product> {
         let relation = match term.scaling {
             Scaling::Dense(_) => Relation::Dense {
-                rows: value.rows,
+                rows,
                 inputs: term.cols,
                 outputs: value.cols,
             },
             Scaling::Diagonal { .. } => Relation::Centred {
-                rows: value.rows,
+                rows,
                 cols: value.cols,
             },
         };
-        Ok(Exchange::new(
-            Product::new(&method, relation)?,
-            [term.owner],
-        ))
+        Ok(Product::new(&method(term), relation)?)
     };
-    linear.terms.iter().map(exchange).collect()
+    let mask = |term: &Term| Mask {
+        owner: term.owner,
+        rows: value.rows,
+        joined: Joined::Rows,
+    };
+    let exchange = |together: &Together| -> Result<Exchange> {
+        let terms = &linear.terms[together.terms.clone()];
+        let product = match terms {
+            [term] => alone(term)?,
+            [dense, diagonal] => with_residual(&alone(dense)?, diagonal.owner, earlier)?,
+            _ => unreachable!("a linear step has one term or two"),
+        };
+        let masks = terms.iter().map(mask).collect();
+        Ok(Exchange::new(product, masks, Joined::Rows))
+    };
+    linear.answers.iter().map(exchange).collect()
+}
+
+/// A dense product with a residual, by a query that the server has, if there is one that fits.
+fn with_residual(product: &Product, of: Owner, earlier: &[Vec<Exchange>]) -> Result<Product> {
+    let offers = earlier.iter().rev().flatten().flat_map(Exchange::offers);
+    let mut queries = offers.filter(|(mask, _)| mask.owner == of);
+    let shared =
+        queries.find_map(|(_, query): (_, &Query)| product.with_residual(Some(query)).ok());
+    shared.map_or_else(|| Ok(product.with_residual(None)?), Ok)
 }
 
 /// Offline, the client: its share of the result.
 pub(crate) fn client_offline(linear: &Linear, answers: Vec<Share>) -> Share {
-    let scaled = answers.into_iter().zip(&linear.terms);
-    let scaled = scaled.map(|(mut answer, term)| {
-        if let Scaling::Dense(shift) = term.scaling {
-            answer.shift(shift);
-        }
+    let shifted = answers.into_iter().zip(&linear.answers);
+    let shifted = shifted.map(|(mut answer, together)| {
+        answer.shift(together.shift);
         answer
     });
-    let sum = scaled.reduce(|mut sum, answer| {
+    let sum = shifted.reduce(|mut sum, answer| {
         sum.add(&answer);
         sum
     });
@@ -171,12 +245,10 @@ fn correction(
         let row = if bias.rows() == 1 { 0 } else { t };
         modulus::from_signed(bias.get(row, j))
     });
-    for (part, term) in linear.terms.iter().enumerate() {
+    for (part, together) in linear.answers.iter().enumerate() {
         let what = Use::Answer { step: index, part };
         let mut mask = seeds.share(what, value.rows, value.cols);
-        if let Scaling::Dense(shift) = term.scaling {
-            mask.shift(shift);
-        }
+        mask.shift(together.shift);
         correction.sub(&mask);
     }
     correction

@@ -20,6 +20,7 @@
 //! bundle of offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod chgs;
 pub mod client;
 mod clock;

@@ -6,10 +6,11 @@
 //! prepared just before they are used. Every message that follows, its kind and its length, is
 //! determined here; the [fingerprint](Program::fingerprint) stands for all of it.
 
+use crate::batch::Exchanges;
 use crate::error::{ProtocolError, Result};
-use crate::exchange::Exchange;
-use crate::scheme::{Reveal, Scheme, When};
-use crate::work::{Compiled, Compiler, Work};
+use crate::scheme::{Recipe, Reveal, Scheme, When};
+use crate::work::{Compiler, Work};
+use primer_he::error::HeError;
 use primer_he::product::KeyNeeds;
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
@@ -65,7 +66,10 @@ struct Inner {
     plan: Plan,
     scheme: Scheme,
     reveal: Reveal,
-    steps: Vec<Compiled>,
+    recipe: Recipe,
+    works: Vec<Work>,
+    /// Of one bundle.
+    exchanges: Arc<Exchanges>,
     segments: Vec<Range<usize>>,
     settled: Vec<bool>,
     last_uses: Vec<usize>,
@@ -101,18 +105,20 @@ impl Program {
                 found: found.name(),
             });
         }
-        let steps = Compiler::new(&plan, scheme, reveal).steps()?;
-        let exchanges = steps.iter().flat_map(|step| &step.exchanges);
-        let needs: KeyNeeds = exchanges.map(|exchange| &exchange.product).collect();
+        let works = Compiler::new(&plan, scheme, reveal).steps()?;
+        let (recipe, exchanges) = alone(&plan, scheme.recipe(), &works)?;
+        let needs: KeyNeeds = exchanges.products().collect();
         let segments = segments(&plan.graph().steps, scheme.recipe().when);
         Ok(Self(Arc::new(Inner {
-            settled: settled(&plan.graph().steps, &steps, &segments),
+            settled: settled(&plan.graph().steps, &works, &segments),
             last_uses: plan.graph().last_uses(),
             fingerprint: fingerprint(&plan, scheme, reveal, &needs),
             plan,
             scheme,
             reveal,
-            steps,
+            recipe,
+            works,
+            exchanges: Arc::new(exchanges),
             segments,
             needs,
         })))
@@ -146,20 +152,35 @@ impl Program {
 
     /// What a step is to the protocols.
     pub(crate) fn work(&self, index: usize) -> &Work {
-        &self.0.steps[index].work
+        &self.0.works[index]
     }
 
-    /// The exchanges that prepare a step.
-    pub(crate) fn exchanges(&self, index: usize) -> &[Exchange] {
-        &self.0.steps[index].exchanges
+    /// The exchanges that prepare one bundle.
+    pub(crate) fn exchanges(&self) -> &Arc<Exchanges> {
+        &self.0.exchanges
     }
 
-    /// The exchanges of some steps, each with its step and its place among those of the step.
-    pub(crate) fn exchanges_of(&self, steps: &Range<usize>) -> Vec<(usize, usize, &Exchange)> {
-        let parts = |index: usize| self.exchanges(index).iter().enumerate();
-        let all = steps.clone();
-        all.flat_map(|index| parts(index).map(move |(part, exchange)| (index, part, exchange)))
-            .collect()
+    /// Fails unless so many bundles can be prepared together.
+    pub(crate) fn check_bundles(&self, bundles: usize) -> Result<()> {
+        let most = self.0.recipe.most_bundles();
+        if (1..=most).contains(&bundles) {
+            return Ok(());
+        }
+        Err(ProtocolError::Bundles { bundles, most })
+    }
+
+    /// Those that prepare some bundles together.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Bundles`] if the scheme does not prepare so many together, and
+    /// [`ProtocolError::He`] if they do not fit the parameters.
+    pub(crate) fn exchanges_for(&self, bundles: usize) -> Result<Arc<Exchanges>> {
+        if bundles == 1 {
+            return Ok(Arc::clone(&self.0.exchanges));
+        }
+        self.check_bundles(bundles)?;
+        let made = Exchanges::new(self.plan(), &self.0.recipe, &self.0.works, bundles)?;
+        Ok(Arc::new(made))
     }
 
     /// Counts what passes from now on as the preparation of a step.
@@ -203,18 +224,29 @@ impl Program {
     }
 }
 
+/// The exchanges of one bundle, by the smallest modulus that hides the weights for long enough.
+fn alone(plan: &Plan, recipe: Recipe, works: &[Work]) -> Result<(Recipe, Exchanges)> {
+    match (Exchanges::new(plan, &recipe, works, 1), recipe.wider()) {
+        (
+            Err(ProtocolError::He(HeError::Distance { .. } | HeError::NoiseBudget { .. })),
+            Some(wider),
+        ) => Ok((wider, Exchanges::new(plan, &wider, works, 1)?)),
+        (made, _) => Ok((recipe, made?)),
+    }
+}
+
 /// After which steps nothing may be under way: the next one reads what is, or is another segment's.
-fn settled(steps: &[Step], works: &[Compiled], segments: &[Range<usize>]) -> Vec<bool> {
+fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
     let mut under_way = Vec::new();
     let mut settled = Vec::with_capacity(steps.len());
-    for (index, (step, compiled)) in steps.iter().zip(works).enumerate() {
+    for (index, (step, work)) in steps.iter().zip(works).enumerate() {
         let reads = step.inputs().iter().any(|id| under_way.contains(id));
         let first = segments.iter().any(|segment| segment.start == index);
         let settle = reads || first;
         if settle {
             under_way.clear();
         }
-        if compiled.work.speaks() {
+        if work.speaks() {
             under_way.push(step.output());
         }
         if index > 0 {

@@ -10,17 +10,20 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | tokens-first | offline | opened | separate, and functions looked up |
+//! | `lean` | in a subring, no rotations | offline | opened | separate, and functions looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
 
 use primer_he::params::FINGERPRINT_BYTES;
-use primer_he::product::Method;
+use primer_he::product::{Method, Primes, WeightSize};
 use primer_ot::Variant;
 use primer_plan::graph::{Form, StopFunction};
 use primer_stops::Means;
 use serde::{Deserialize, Serialize};
+
+/// Bundles that are prepared together: what bounds the memory of both parties.
+const MOST_BUNDLES: usize = 32;
 
 /// A scheme: the paper's cascade, and what goes past it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,7 +37,7 @@ pub enum Scheme {
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
-    /// Past the paper: functions of short indices are looked up.
+    /// Past the paper: products without rotations, functions of short indices looked up.
     Lean,
 }
 
@@ -84,6 +87,8 @@ impl Scheme {
             },
             Self::Lean => Recipe {
                 form: Form::LookedUp,
+                linear: Packing::Subring(Primes::Four),
+                secrets: Packing::Subring(Primes::Five),
                 transfers: Variant::SOFT_4,
                 ..FP
             },
@@ -139,9 +144,32 @@ impl Recipe {
         }
     }
 
+    /// The same with a larger modulus for products with weights, if there is one: for a model whose
+    /// weights the smaller one does not hide for long enough.
+    pub(crate) const fn wider(self) -> Option<Self> {
+        match self.linear {
+            Packing::Subring(Primes::Four) => Some(Self {
+                linear: Packing::Subring(Primes::Five),
+                ..self
+            }),
+            _ => None,
+        }
+    }
+
+    /// How many bundles are prepared in one go, at most.
+    pub const fn most_bundles(&self) -> usize {
+        match (self.when, self.linear, self.secrets) {
+            (When::Offline, Packing::Subring(_), Packing::Subring(_)) => MOST_BUNDLES,
+            _ => 1,
+        }
+    }
+
     /// Stands for the parameter sets that its packings come with.
     pub(crate) fn parameters(&self) -> [u8; FINGERPRINT_BYTES] {
-        let of = |packing: Packing| *packing.method(1).params().fingerprint();
+        let of = |packing: Packing| {
+            let method = packing.method(1, WeightSize::Residues);
+            *method.params().fingerprint()
+        };
         let (linear, secrets) = (of(self.linear), of(self.secrets));
         if linear == secrets {
             return linear;
@@ -159,12 +187,16 @@ pub enum Packing {
     FeaturesFirst,
     /// One feature of all tokens, then the next: the paper's packing.
     TokensFirst,
+    /// All tokens of some features, for weights in a subring: no rotations. Of several bundles, if
+    /// they are prepared together.
+    Subring(Primes),
 }
 
 impl Packing {
-    /// The method, with its parameters, for a model of some width.
-    pub fn method(self, width: usize) -> Method {
+    /// The method, with its parameters, for a model of some width and weights of some size.
+    pub fn method(self, width: usize, size: WeightSize) -> Method {
         match self {
+            Self::Subring(primes) => Method::subring_of(primes, size),
             Self::FeaturesFirst => Method::features_first(width),
             Self::TokensFirst => Method::tokens_first(),
         }

@@ -18,9 +18,10 @@ use crate::fhgs::{self, Factors};
 use crate::masks::Masks;
 use crate::scheme::Recipe;
 use crate::seeds::Seeds;
-use crate::server::{Multiplier, OnlineServer, ServerModel};
+use crate::server::{OnlineServer, ServerModel};
 use crate::share::Share;
 use crate::work::Kept;
+use primer_he::product::EncodedWeights;
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Step, ValueId};
 use primer_plan::plan::Plan;
@@ -42,10 +43,16 @@ impl SecretProduct {
             .or_else(merged)
     }
 
-    /// The homomorphic exchanges that prepare it.
-    pub(crate) fn exchanges(&self, graph: &Graph, recipe: &Recipe) -> Result<Vec<Exchange>> {
+    /// The homomorphic exchanges that prepare it, for some bundles together.
+    pub(crate) fn exchanges(
+        &self,
+        graph: &Graph,
+        recipe: &Recipe,
+        bundles: usize,
+    ) -> Result<Vec<Exchange>> {
         match self {
-            Self::Factors(factors) => fhgs::exchanges(graph, recipe, *factors),
+            Self::Factors(factors) => fhgs::exchanges(graph, recipe, *factors, bundles),
+            // No packing of merged scores takes more than one bundle.
             Self::Merged(merged) => chgs::exchanges(graph, recipe, *merged),
         }
     }
@@ -97,29 +104,25 @@ impl SecretProduct {
     }
 
     /// Offline, the server: what the client's masks are multiplied with for the exchange number
-    /// `part` of step `index`. `values` are the masks that it will open its shares with or, in the
-    /// paper's form, its shares.
-    pub(crate) fn multiplier<'a>(
+    /// `part` of step `index`, unless it is a weight of the model. `values` are the masks that it
+    /// will open its shares with, by bundle, or, in the paper's form, its shares.
+    pub(crate) fn multiplier(
         &self,
-        model: &'a ServerModel,
+        model: &ServerModel,
         (index, part): (usize, usize),
         exchange: &Exchange,
-        seeds: &Seeds,
-        values: &dyn Fn(ValueId) -> Share,
-    ) -> Result<Multiplier<'a>> {
+        seeds: &[Seeds],
+        values: &dyn Fn(usize, ValueId) -> Share,
+    ) -> Result<EncodedWeights> {
         match self {
             Self::Factors(factors) => {
                 let graph = model.program().plan().graph();
-                let (u, v) = (values(factors.left), values(factors.right));
-                let made = fhgs::multiplier(graph, *factors, part, (&u, &v), &exchange.product)?;
-                Ok(Multiplier::Fresh(made))
-            }
-            Self::Merged(merged) if part == 0 => {
-                Ok(Multiplier::OfModel(model.encoded(merged.weight)))
+                let of = |bundle| (values(bundle, factors.left), values(bundle, factors.right));
+                let masks: Vec<(Share, Share)> = (0..seeds.len()).map(of).collect();
+                fhgs::multiplier(graph, *factors, part, &masks, &exchange.product)
             }
             Self::Merged(merged) => {
-                let made = chgs::multiplier(model, *merged, index, seeds, &exchange.product)?;
-                Ok(Multiplier::Fresh(made))
+                chgs::multiplier(model, *merged, index, &seeds[0], &exchange.product)
             }
         }
     }

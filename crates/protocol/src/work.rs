@@ -1,8 +1,7 @@
 //! What each step of a plan is to the protocols: linear, local, a product of two secrets, or a stop.
 
 use crate::error::{ProtocolError, Result};
-use crate::exchange::Exchange;
-use crate::hgs::{self, Linear};
+use crate::hgs::Linear;
 use crate::local::Local;
 use crate::scheme::{Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
@@ -67,12 +66,6 @@ impl Work {
     }
 }
 
-/// A step's work with the homomorphic exchanges that prepare it.
-pub(crate) struct Compiled {
-    pub(crate) work: Work,
-    pub(crate) exchanges: Vec<Exchange>,
-}
-
 /// Turns the steps of a plan into works by a scheme's recipe.
 pub(crate) struct Compiler<'a> {
     plan: &'a Plan,
@@ -91,7 +84,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    pub(crate) fn steps(mut self) -> Result<Vec<Compiled>> {
+    pub(crate) fn steps(mut self) -> Result<Vec<Work>> {
         let graph = self.plan.graph();
         if self.reveal == Reveal::Label && !matches!(graph.shape.head, Head::Classify { .. }) {
             return Err(ProtocolError::NoLabel);
@@ -101,32 +94,16 @@ impl<'a> Compiler<'a> {
             .collect()
     }
 
-    fn step(&mut self, index: usize) -> Result<Compiled> {
+    fn step(&mut self, index: usize) -> Result<Work> {
         let (plan, recipe) = (self.plan, &self.recipe);
         let step = &plan.graph().steps[index];
-        if let Some(linear) = Linear::of(plan, step) {
-            let exchanges = hgs::exchanges(plan.graph(), recipe, &linear, step.output())?;
-            return Ok(Compiled {
-                work: Work::Linear(linear),
-                exchanges,
-            });
+        let linear = || Linear::of(plan, recipe, step).map(Work::Linear);
+        let local = || Local::of(plan, step).map(Work::Local);
+        let product = || SecretProduct::of(plan, recipe, step).map(Work::Product);
+        match linear().or_else(local).or_else(product) {
+            Some(work) => Ok(work),
+            None => Ok(Work::Stop(self.stop(index)?)),
         }
-        if let Some(local) = Local::of(plan, step) {
-            return Ok(Compiled {
-                work: Work::Local(local),
-                exchanges: Vec::new(),
-            });
-        }
-        if let Some(product) = SecretProduct::of(plan, recipe, step) {
-            return Ok(Compiled {
-                exchanges: product.exchanges(plan.graph(), recipe)?,
-                work: Work::Product(product),
-            });
-        }
-        Ok(Compiled {
-            work: Work::Stop(self.stop(index)?),
-            exchanges: Vec::new(),
-        })
     }
 
     fn stop(&mut self, index: usize) -> Result<StopWork> {

@@ -44,6 +44,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
         .map(|_| WeightRange {
             max_abs: 1.0,
             mean_max_abs: 0.01,
+            column: 1.5,
         })
         .collect();
     let scales = assign(&graph, &seen, &weights).unwrap();

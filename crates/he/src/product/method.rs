@@ -38,6 +38,16 @@ pub enum WeightSize {
     Residues,
 }
 
+/// Primes of a modulus without rotations: the more, the larger the weights that are hidden through
+/// a client's life, and the more bytes a query has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Primes {
+    /// Weights of a model: for BERT-base, columns of some 2^13.
+    Four,
+    /// Anything, products of two secrets included.
+    Five,
+}
+
 /// Four primes hide columns of this length through the life of a client of BERT-base.
 const NARROW: u64 = 1 << 14;
 
@@ -64,13 +74,26 @@ impl Method {
     /// beyond: no keys but a public one, and products as matrix products modulo small primes.
     /// Products of two secrets need [`WeightSize::Residues`].
     pub fn subring(size: WeightSize) -> Self {
+        let primes = match size {
+            WeightSize::Columns(..=NARROW) => Primes::Four,
+            WeightSize::Columns(_) | WeightSize::Residues => Primes::Five,
+        };
+        Self::subring_of(primes, size)
+    }
+
+    /// The same with a number of primes; [`super::check_lifetime`] says whether it is enough.
+    pub fn subring_of(primes: Primes, size: WeightSize) -> Self {
         static SETS: LazyLock<[Arc<Params>; 2]> = LazyLock::new(|| {
             let set = |primes| Params::without_rotations(8192, primes);
             [4, 5].map(|primes| set(primes).expect("the set is within the table"))
         });
-        let wide = usize::from(!matches!(size, WeightSize::Columns(..=NARROW)));
+        let [four, five] = &*SETS;
+        let params = match primes {
+            Primes::Four => four,
+            Primes::Five => five,
+        };
         Self {
-            params: SETS[wide].clone(),
+            params: params.clone(),
             packing: Packing::Subring { size },
         }
     }

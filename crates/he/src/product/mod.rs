@@ -72,7 +72,7 @@ mod slotted;
 mod subring;
 
 pub use keys::{ClientKeys, KeyKind, KeyNeeds, ServerKeys, SetNeeds};
-pub use method::{Method, WeightSize};
+pub use method::{Method, Primes, WeightSize};
 pub use query::{Query, Received};
 pub use relation::{Operand, Relation, Weights};
 
@@ -125,23 +125,23 @@ impl Product {
     }
 
     /// The same product with a residual's term in its answer: `A·W + g⊙x - ⟨h, x⟩`, for a value `x`
-    /// that `shared` encrypts for another product. That message serves both.
+    /// that `shared` encrypts for another product, if it does. That message serves both.
     ///
     /// # Errors
     /// If the product is not dense, the packing cannot add such a term, or the query does not fit.
-    pub fn with_residual(&self, shared: &Query) -> Result<Self, HeError> {
+    pub fn with_residual(&self, shared: Option<&Query>) -> Result<Self, HeError> {
         let unsupported = || HeError::Unsupported {
             relation: format!("{} with the residual {shared:?}", self.relation),
         };
-        let (relation, form) = (self.relation, *shared.form());
+        let cut = shared.or(self.queries.first()).map(Query::form);
         let (
             Relation::Dense {
                 rows,
                 inputs,
                 outputs,
             },
-            Form::Blocks { block, .. },
-        ) = (relation, form)
+            Some(&Form::Blocks { block, .. }),
+        ) = (self.relation, cut)
         else {
             return Err(unsupported());
         };
@@ -152,9 +152,10 @@ impl Product {
             block,
         };
         let product = Self::new(&self.method, residual)?;
-        match product.queries.get(1) {
-            Some(query) if query == shared => Ok(product),
-            _ => Err(unsupported()),
+        let found = product.queries.get(1);
+        match shared {
+            Some(_) if found != shared => Err(unsupported()),
+            _ => Ok(product),
         }
     }
 
@@ -334,14 +335,17 @@ impl Product {
 }
 
 /// Refuses an inference of which [`INFERENCES`] together would tell more about the weights than a
-/// statistical distance of `2^-40`: `products` are all products of one inference, each as often as
-/// it is run. Those whose packing bounds single answers only are left out.
+/// statistical distance of `2^-40`: `products` are all products of so many inferences, each as often
+/// as it is run. Those whose packing bounds single answers only are left out.
 ///
 /// # Errors
 /// [`HeError::Distance`] with the distance reached and allowed.
-pub fn check_lifetime<'a>(products: impl IntoIterator<Item = &'a Product>) -> Result<(), HeError> {
+pub fn check_lifetime<'a>(
+    products: impl IntoIterator<Item = &'a Product>,
+    inferences: usize,
+) -> Result<(), HeError> {
     let squares = products.into_iter().filter_map(Product::squared_distance);
-    crate::subring::noise::check_lifetime(squares.sum())
+    crate::subring::noise::check_lifetime(squares.sum::<f64>() / inferences as f64)
 }
 
 impl fmt::Debug for Product {

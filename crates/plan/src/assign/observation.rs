@@ -48,11 +48,13 @@ impl Observation {
     }
 }
 
-/// Largest absolute elements of one weight.
+/// How large one weight is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightRange {
-    /// Of a dense matrix, or of the gains of a diagonal one.
+    /// The largest absolute element of a dense matrix, or of the gains of a diagonal one.
     pub max_abs: f64,
-    /// Of the means of a diagonal one.
+    /// The largest absolute mean of a diagonal one.
     pub mean_max_abs: f64,
+    /// The root of the mean squared length of the columns of the matrix that it stands for.
+    pub column: f64,
 }

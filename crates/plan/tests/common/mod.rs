@@ -52,6 +52,7 @@ impl Seen {
         let weights = graph.weights.iter().map(|_| WeightRange {
             max_abs: 0.8,
             mean_max_abs: 0.02,
+            column: 2.0,
         });
         Self {
             values,

@@ -79,25 +79,49 @@ impl ClientSession {
         channel: &mut Channel,
         sink: &mut (dyn Write + Send),
     ) -> Result<Times> {
+        self.prepare_together(channel, &mut [sink])
+    }
+
+    /// Offline: the same for several inferences in one go, each written to a sink of its own. The
+    /// server has to expect as many.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`], and [`ProtocolError::Bundles`] if the scheme does not prepare so many
+    /// together.
+    pub fn prepare_together(
+        &mut self,
+        channel: &mut Channel,
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<Times> {
+        self.program.check_bundles(sinks.len())?;
         self.poison.enter()?;
-        let times = self.prepare_bundle(channel, sink)?;
+        let times = self.prepare_bundles(channel, sinks)?;
         self.poison.leave();
         Ok(times)
     }
 
-    fn prepare_bundle(&mut self, channel: &mut Channel, sink: &mut dyn Write) -> Result<Times> {
+    fn prepare_bundles(
+        &mut self,
+        channel: &mut Channel,
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<Times> {
         let mut clock = Clock::start();
         let program = self.program.clone();
-        let seeds = Seeds::new(self.rng.seed());
-        stored::write_header(sink, &program, &seeds)?;
+        let mut masks = Vec::with_capacity(sinks.len());
+        for sink in sinks.iter_mut() {
+            let seeds = Seeds::new(self.rng.seed());
+            stored::write_header(sink, &program, &seeds)?;
+            masks.push(Masks::new(&program, seeds));
+        }
         if program.scheme().recipe().when == When::Offline {
-            let mut masks = Masks::new(&program, seeds);
-            let mut preparation = Preparation::new(self, &program);
+            let mut preparation = Preparation::new(self, &program, sinks.len())?;
             for steps in program.segments() {
-                preparation.segment(channel, steps, &mut masks, sink, &mut clock)?;
+                preparation.segment(channel, steps, &mut masks, sinks, &mut clock)?;
             }
         }
-        sink.flush()?;
+        for sink in sinks {
+            sink.flush()?;
+        }
         Ok(clock.times())
     }
 
@@ -131,11 +155,12 @@ impl ClientSession {
         input: &Input,
     ) -> Result<Answer> {
         let mut online = begin(channel, program, &mut bundle, input)?;
-        let mut preparation = Preparation::new(self, program);
+        let mut preparation = Preparation::new(self, program, 1)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
             let (masks, clock) = (&mut online.masks, &mut online.clock);
-            preparation.segment(channel, steps, masks, &mut *memory, clock)?;
+            let masks = std::slice::from_mut(masks);
+            preparation.segment(channel, steps, masks, &mut [&mut *memory], clock)?;
             online.segment(channel, steps, &mut &memory[..])?;
         }
         online.finish(channel)

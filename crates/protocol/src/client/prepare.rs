@@ -6,6 +6,7 @@
 //! as it comes: in that order a segment can be read back. What is held in memory is one segment's
 //! shares.
 
+use crate::batch::Exchanges;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::exchange::Asker;
@@ -24,10 +25,12 @@ use primer_ring::prg::Prg;
 use primer_stops::{ClientStop, ClientTools};
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// A session's tools at work on one inference.
+/// A session's tools at work on bundles that are prepared together.
 pub(super) struct Preparation<'a> {
     program: &'a Program,
+    exchanges: Arc<Exchanges>,
     asker: Asker<'a>,
     labels: &'a mut CotReceiver,
     transfers: &'a mut CotSender,
@@ -36,32 +39,39 @@ pub(super) struct Preparation<'a> {
 }
 
 impl<'a> Preparation<'a> {
-    pub(super) fn new(session: &'a mut ClientSession, program: &'a Program) -> Self {
-        Self {
+    pub(super) fn new(
+        session: &'a mut ClientSession,
+        program: &'a Program,
+        bundles: usize,
+    ) -> Result<Self> {
+        Ok(Self {
             program,
+            exchanges: program.exchanges_for(bundles)?,
             asker: Asker::new(&session.keys),
             labels: &mut session.labels,
             transfers: &mut session.transfers,
             rng: &mut session.rng,
             see: &mut *session.see,
-        }
+        })
     }
 
     pub(super) fn segment(
         &mut self,
         channel: &mut Channel,
         steps: &Range<usize>,
-        masks: &mut Masks,
-        sink: &mut dyn Write,
+        masks: &mut [Masks],
+        sinks: &mut [&mut (dyn Write + Send)],
         clock: &mut Clock,
     ) -> Result<()> {
-        self.exchanges(channel, steps, masks, sink, clock)?;
+        self.exchanges(channel, steps, masks, sinks, clock)?;
         let program = self.program;
         for index in steps.clone() {
             if let Work::Local(local) = program.work(index) {
-                let padding = masks.padding();
-                let share = local.apply(Party::Client, |id| masks.get(id), &padding);
-                masks.insert(program.step(index).output(), share);
+                for masks in masks.iter_mut() {
+                    let padding = masks.padding();
+                    let share = local.apply(Party::Client, |id| masks.get(id), &padding);
+                    masks.insert(program.step(index).output(), share);
+                }
             }
         }
         for streams in [false, true] {
@@ -71,12 +81,16 @@ impl<'a> Preparation<'a> {
                 };
                 if work.stop.streams() == streams {
                     let _phase = program.preparing(channel, index);
-                    self.stop(channel, index, work, masks, sink)?;
+                    for (masks, sink) in masks.iter_mut().zip(sinks.iter_mut()) {
+                        self.stop(channel, index, work, masks, sink)?;
+                    }
                     clock.lap(program.step(index));
                 }
             }
         }
-        masks.forget_before(steps.end);
+        for masks in masks {
+            masks.forget_before(steps.end);
+        }
         Ok(())
     }
 
@@ -84,13 +98,15 @@ impl<'a> Preparation<'a> {
         &mut self,
         channel: &mut Channel,
         steps: &Range<usize>,
-        masks: &mut Masks,
-        sink: &mut dyn Write,
+        masks: &mut [Masks],
+        sinks: &mut [&mut (dyn Write + Send)],
         clock: &mut Clock,
     ) -> Result<()> {
-        let program = self.program;
-        let exchanges = program.exchanges_of(steps);
-        let (mut offered, mut answers) = (0, Vec::new());
+        let (program, all) = (self.program, Arc::clone(&self.exchanges));
+        let exchanges = all.of(steps);
+        // Of each bundle, the answers to the step at hand.
+        let mut answers: Vec<Vec<Share>> = masks.iter().map(|_| Vec::new()).collect();
+        let mut offered = 0;
         for (at, &(index, _, exchange)) in exchanges.iter().enumerate() {
             let ahead = exchanges.iter().take(at + 1 + program.ahead());
             for &(index, _, exchange) in ahead.skip(offered) {
@@ -99,12 +115,18 @@ impl<'a> Preparation<'a> {
                 offered += 1;
             }
             let _phase = program.preparing(channel, index);
-            answers.push(self.asker.answer(channel, exchange)?);
+            let answer = self.asker.answer(channel, exchange, masks.len())?;
+            for (answers, answer) in answers.iter_mut().zip(answer) {
+                answers.push(answer);
+            }
             if exchanges
                 .get(at + 1)
                 .is_none_or(|(next, ..)| *next != index)
             {
-                self.finish(index, std::mem::take(&mut answers), masks, sink)?;
+                let bundles = masks.iter_mut().zip(sinks.iter_mut());
+                for ((masks, sink), answers) in bundles.zip(&mut answers) {
+                    self.finish(index, std::mem::take(answers), masks, sink)?;
+                }
             }
             clock.lap(program.step(index));
         }

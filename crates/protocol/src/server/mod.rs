@@ -5,11 +5,11 @@
 //! stops, and consumes the bundle. `prepare` and `online` are these two walks, segment by segment;
 //! `model` holds the weights.
 
+mod encoded;
 mod model;
 mod online;
 mod prepare;
 
-pub(crate) use model::Multiplier;
 pub use model::ServerModel;
 pub(crate) use online::OnlineServer;
 
@@ -68,41 +68,61 @@ impl ServerSession {
         model: &ServerModel,
         sink: &mut (dyn Write + Send),
     ) -> Result<Times> {
+        self.prepare_together(channel, model, &mut [sink])
+    }
+
+    /// Offline: the same for several inferences in one go, each written to a sink of its own. The
+    /// client has to ask for as many.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`], and [`ProtocolError::Bundles`] if the scheme does not prepare so many
+    /// together.
+    pub fn prepare_together(
+        &mut self,
+        channel: &mut Channel,
+        model: &ServerModel,
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<Times> {
+        check_model(&self.program, model)?;
+        self.program.check_bundles(sinks.len())?;
         self.poison.enter()?;
-        let times = self.prepare_bundle(channel, model, sink)?;
+        let times = self.prepare_bundles(channel, model, sinks)?;
         self.poison.leave();
         Ok(times)
     }
 
-    fn prepare_bundle(
+    fn prepare_bundles(
         &mut self,
         channel: &mut Channel,
         model: &ServerModel,
-        sink: &mut dyn Write,
+        sinks: &mut [&mut (dyn Write + Send)],
     ) -> Result<Times> {
         let mut clock = Clock::start();
         let program = self.program.clone();
-        check_model(&program, model)?;
-        let seeds = Seeds::new(self.rng.seed());
-        stored::write_header(sink, &program, &seeds)?;
+        let seeds: Vec<Seeds> = (sinks.iter().map(|_| Seeds::new(self.rng.seed()))).collect();
+        for (sink, seeds) in sinks.iter_mut().zip(&seeds) {
+            stored::write_header(sink, &program, seeds)?;
+        }
         if program.scheme().recipe().when == When::Offline {
-            let opening = |id: ValueId| {
+            let opening = |bundle: usize, id: ValueId| {
                 let value = program.plan().graph().value(id);
-                seeds.share(Use::Value(id), value.rows, value.cols)
+                seeds[bundle].share(Use::Value(id), value.rows, value.cols)
             };
-            let mut preparation = Preparation::new(self, model);
+            let mut preparation = Preparation::new(self, model, seeds.len())?;
             for steps in program.segments() {
                 let segment = Segment {
                     steps,
                     seeds: &seeds,
                     values: &opening,
-                    sink,
+                    sinks,
                 };
                 preparation.segment(channel, segment, &mut clock)?;
             }
             channel.flush()?;
         }
-        sink.flush()?;
+        for sink in sinks {
+            sink.flush()?;
+        }
         Ok(clock.times())
     }
 
@@ -136,19 +156,19 @@ impl ServerSession {
     ) -> Result<Times> {
         let program = self.program.clone();
         let mut online = begin(channel, model, &mut bundle)?;
-        let mut preparation = Preparation::new(self, model);
+        let mut preparation = Preparation::new(self, model, 1)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
             let values = &online.values;
-            let own = |id: ValueId| -> Share {
+            let own = |_, id: ValueId| -> Share {
                 let share = values.get(&id).expect("steps come in order");
                 share.first_rows(share.rows())
             };
             let segment = Segment {
                 steps,
-                seeds: &online.seeds,
+                seeds: std::slice::from_ref(&online.seeds),
                 values: &own,
-                sink: &mut *memory,
+                sinks: &mut [&mut *memory],
             };
             preparation.segment(channel, segment, &mut online.clock)?;
             online.segment(channel, steps, &mut &memory[..])?;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::exchange::{Answerer, Exchange};
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
-use crate::server::model::Multiplier;
+use crate::server::encoded::Encoded;
 use crate::session::ServerSession;
 use crate::share::Share;
 use crate::stored;
@@ -17,21 +17,24 @@ use primer_ring::prg::Prg;
 use primer_stops::{ServerStop, ServerTools};
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// What a segment is prepared for, and what comes of it.
-pub(super) struct Segment<'a> {
+/// What a segment of some bundles is prepared for, and what comes of it.
+pub(super) struct Segment<'a, 's> {
     pub(super) steps: &'a Range<usize>,
-    pub(super) seeds: &'a Seeds,
-    /// What products of secrets multiply the client's masks with: the masks that values will be
-    /// opened with, or the server's shares themselves.
-    pub(super) values: &'a dyn Fn(ValueId) -> Share,
-    /// Where the material goes.
-    pub(super) sink: &'a mut dyn Write,
+    /// Of each bundle.
+    pub(super) seeds: &'a [Seeds],
+    /// What products of secrets multiply the client's masks with, by bundle: the masks that values
+    /// will be opened with, or the server's shares themselves.
+    pub(super) values: &'a dyn Fn(usize, ValueId) -> Share,
+    /// Where the material of each bundle goes.
+    pub(super) sinks: &'a mut [&'s mut (dyn Write + Send)],
 }
 
-/// A session's tools at work on one inference.
+/// A session's tools at work on bundles that are prepared together.
 pub(super) struct Preparation<'a> {
     model: &'a ServerModel,
+    encoded: Arc<Encoded>,
     answerer: Answerer<'a>,
     labels: &'a mut CotSender,
     transfers: &'a mut CotReceiver,
@@ -39,29 +42,34 @@ pub(super) struct Preparation<'a> {
 }
 
 impl<'a> Preparation<'a> {
-    pub(super) fn new(session: &'a mut ServerSession, model: &'a ServerModel) -> Self {
-        Self {
+    pub(super) fn new(
+        session: &'a mut ServerSession,
+        model: &'a ServerModel,
+        bundles: usize,
+    ) -> Result<Self> {
+        Ok(Self {
             model,
+            encoded: model.encoded(bundles)?,
             answerer: Answerer::new(&mut session.keys),
             labels: &mut session.labels,
             transfers: &mut session.transfers,
             rng: &mut session.rng,
-        }
+        })
     }
 
     pub(super) fn segment(
         &mut self,
         channel: &mut Channel,
-        segment: Segment<'_>,
+        segment: Segment<'_, '_>,
         clock: &mut Clock,
     ) -> Result<()> {
         let Segment {
             steps,
             seeds,
             values,
-            sink,
+            sinks,
         } = segment;
-        self.exchanges(channel, steps, (seeds, values), sink, clock)?;
+        self.exchanges(channel, steps, (seeds, values), sinks, clock)?;
         channel.flush()?;
         let program = self.model.program();
         for streams in [false, true] {
@@ -73,13 +81,15 @@ impl<'a> Preparation<'a> {
                     continue;
                 }
                 let phase = program.preparing(channel, index);
-                let mut tools = ServerTools {
-                    channel,
-                    labels: self.labels,
-                    transfers: self.transfers,
-                    rng: self.rng,
-                };
-                ServerStop::prepare(&*work.stop, &mut tools, sink)?;
+                for sink in sinks.iter_mut() {
+                    let mut tools = ServerTools {
+                        channel,
+                        labels: self.labels,
+                        transfers: self.transfers,
+                        rng: self.rng,
+                    };
+                    ServerStop::prepare(&*work.stop, &mut tools, sink)?;
+                }
                 drop(phase);
                 clock.lap(program.step(index));
             }
@@ -91,12 +101,12 @@ impl<'a> Preparation<'a> {
         &mut self,
         channel: &mut Channel,
         steps: &Range<usize>,
-        (seeds, values): (&Seeds, &dyn Fn(ValueId) -> Share),
-        sink: &mut dyn Write,
+        (seeds, values): (&[Seeds], &dyn Fn(usize, ValueId) -> Share),
+        sinks: &mut [&mut (dyn Write + Send)],
         clock: &mut Clock,
     ) -> Result<()> {
-        let program = self.model.program();
-        let exchanges = program.exchanges_of(steps);
+        let (program, encoded) = (self.model.program(), Arc::clone(&self.encoded));
+        let exchanges = encoded.exchanges.of(steps);
         let ahead = program.ahead();
         let mut accepted = 0;
         for (at, &(index, part, exchange)) in exchanges.iter().enumerate() {
@@ -121,8 +131,10 @@ impl<'a> Preparation<'a> {
             {
                 self.forget(index);
                 if let Work::Product(product) = program.work(index) {
-                    for share in product.server_offline(program.plan().graph(), index, seeds) {
-                        stored::write_share(sink, &share)?;
+                    for (seeds, sink) in seeds.iter().zip(sinks.iter_mut()) {
+                        for share in product.server_offline(program.plan().graph(), index, seeds) {
+                            stored::write_share(sink, &share)?;
+                        }
                     }
                 }
             }
@@ -131,27 +143,27 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    /// One homomorphic answer.
+    /// One homomorphic answer, to all bundles.
     fn answer(
         &mut self,
         (index, part): (usize, usize),
         exchange: &Exchange,
-        seeds: &Seeds,
-        values: &dyn Fn(ValueId) -> Share,
+        seeds: &[Seeds],
+        values: &dyn Fn(usize, ValueId) -> Share,
     ) -> Result<Vec<u8>> {
-        let product = &exchange.product;
+        let (rows, cols) = exchange.answer_size(seeds.len());
         let what = Use::Answer { step: index, part };
-        let mask = seeds.share(what, product.rows(), product.cols());
-        let multiplier = match self.model.program().work(index) {
-            Work::Linear(linear) => {
-                Multiplier::OfModel(self.model.encoded(linear.terms[part].weight))
-            }
-            Work::Product(product) => {
-                product.multiplier(self.model, (index, part), exchange, seeds, values)?
-            }
-            Work::Local(_) | Work::Stop(_) => unreachable!("only products have exchanges"),
+        let masks = seeds.iter().map(|seeds| seeds.share(what, rows, cols));
+        let mask = exchange.answer_mask(masks.collect());
+        let encoded = Arc::clone(&self.encoded);
+        if let Some(weights) = encoded.of(index, part) {
+            return (self.answerer).answer(exchange, weights, &mask, self.rng);
+        }
+        let Work::Product(product) = self.model.program().work(index) else {
+            unreachable!("only products of secrets have weights of one inference");
         };
-        (self.answerer).answer(exchange, &multiplier, &mask, self.rng)
+        let weights = product.multiplier(self.model, (index, part), exchange, seeds, values)?;
+        (self.answerer).answer(exchange, &weights, &mask, self.rng)
     }
 
     /// Drops the encrypted masks that nothing reads after a step.

@@ -1,0 +1,67 @@
+//! The homomorphic exchanges of a program, for one bundle or for several that are prepared
+//! together.
+//!
+//! A product costs ciphertexts, and a ciphertext has room for thousands of values: a bundle of few
+//! tokens leaves most of it empty. Where the packing allows it ([`Recipe::most_bundles`]), the
+//! tokens of several bundles lie side by side in one product. Bundles share nothing else. Each has
+//! a seed of its own, from which its masks are drawn as if it were prepared alone; each is written,
+//! kept and spent on its own, and one that is lost does not concern its neighbours.
+
+use crate::error::Result;
+use crate::exchange::Exchange;
+use crate::hgs;
+use crate::scheme::Recipe;
+use crate::work::Work;
+use primer_he::product::{Product, check_lifetime};
+use primer_plan::plan::Plan;
+use std::ops::Range;
+
+/// The exchanges of a whole program.
+pub(crate) struct Exchanges {
+    by_step: Vec<Vec<Exchange>>,
+}
+
+impl Exchanges {
+    /// Of some bundles together.
+    pub(crate) fn new(
+        plan: &Plan,
+        recipe: &Recipe,
+        works: &[Work],
+        bundles: usize,
+    ) -> Result<Self> {
+        let graph = plan.graph();
+        let mut by_step: Vec<Vec<Exchange>> = Vec::with_capacity(works.len());
+        for (work, step) in works.iter().zip(&graph.steps) {
+            by_step.push(match work {
+                Work::Linear(linear) => {
+                    let linear = (linear, step.output());
+                    hgs::exchanges(graph, recipe, linear, bundles, &by_step)?
+                }
+                Work::Product(product) => product.exchanges(graph, recipe, bundles)?,
+                Work::Local(_) | Work::Stop(_) => Vec::new(),
+            });
+        }
+        let this = Self { by_step };
+        check_lifetime(this.products(), bundles)?;
+        Ok(this)
+    }
+
+    /// All products.
+    pub(crate) fn products(&self) -> impl Iterator<Item = &Product> {
+        let all = self.by_step.iter().flatten();
+        all.map(|exchange| &exchange.product)
+    }
+
+    /// Those that prepare a step.
+    pub(crate) fn of_step(&self, index: usize) -> &[Exchange] {
+        &self.by_step[index]
+    }
+
+    /// Those of some steps, each with its step and its place among those of the step.
+    pub(crate) fn of(&self, steps: &Range<usize>) -> Vec<(usize, usize, &Exchange)> {
+        let parts = |index: usize| self.by_step[index].iter().enumerate();
+        let all = steps.clone();
+        all.flat_map(|index| parts(index).map(move |(part, exchange)| (index, part, exchange)))
+            .collect()
+    }
+}
