@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Session, residues, schoolbook, value_sizes, weight_sizes, weights};
-use primer_he::product::{KeyNeeds, Method, Operand, Product, Relation, WeightSize};
+use primer_he::product::{KeyNeeds, Method, Operand, Primes, Product, Relation, WeightSize};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -35,6 +35,11 @@ fn methods() -> Vec<Entry> {
         Entry {
             method: Method::subring(WeightSize::Residues),
             rows: [1, 50, 513],
+            one_cut: false,
+        },
+        Entry {
+            method: Method::subring_of(Primes::Six, WeightSize::Residues),
+            rows: [2, 30, 257],
             one_cut: false,
         },
     ]

@@ -293,11 +293,9 @@ fn what_cannot_be_hidden_is_not_specified() {
     let large = Method::subring(WeightSize::Columns(1 << 24)).with_params(four);
     let refused = Product::new(&large, *dense(30, 768, 768).relation()).err();
     assert!(matches!(refused, Some(HeError::NoiseBudget { .. })));
-    for primes in [3, 6] {
-        let params = Params::without_rotations(8192, primes).unwrap();
-        let refused = Product::new(&lean().with_params(params), *dense(1, 1, 1).relation()).err();
-        assert!(matches!(refused, Some(HeError::Primes { .. })));
-    }
+    let three = Params::without_rotations(8192, 3).unwrap();
+    let refused = Product::new(&lean().with_params(three), *dense(1, 1, 1).relation()).err();
+    assert!(matches!(refused, Some(HeError::Primes { .. })));
     // 128-bit security is not an option either.
     let beyond = Params::without_rotations(4096, 4).err();
     assert!(matches!(beyond, Some(HeError::Insecure { .. })));

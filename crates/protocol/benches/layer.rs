@@ -1,7 +1,7 @@
 //! One private inference of a BERT-base shape with few layers, over loopback TCP, by step.
 //!
 //! ```text
-//! cargo bench -p primer-protocol --bench layer -- [LAYERS] [TOKENS] [SCHEME]
+//! cargo bench -p primer-protocol --bench layer -- [LAYERS] [TOKENS] [SCHEME] [BUNDLES]
 //! ```
 #![allow(missing_docs)]
 
@@ -18,12 +18,18 @@ use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
-use std::io::{BufReader, Cursor, Seek};
+use std::io::{BufReader, Cursor, Seek, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
 const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
+
+/// Where bundles go.
+fn sinks<W: Write + Send>(all: &mut [W]) -> Vec<&mut (dyn Write + Send)> {
+    let sinks = all.iter_mut();
+    sinks.map(|sink| sink as &mut (dyn Write + Send)).collect()
+}
 
 fn main() {
     // Cargo adds a flag of its own.
@@ -42,6 +48,7 @@ fn main() {
         .into_iter()
         .find(|s| s.name() == name)
         .expect("a scheme");
+    let bundles = number(3, 1);
     let shape = synthetic::bert_shape(layers, 768, 12);
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[3; 16]));
     let weights = weights.with_form(scheme.recipe().form);
@@ -58,9 +65,10 @@ fn main() {
         second: vec![None; tokens],
     };
     let started = Instant::now();
-    let encoded = ServerModel::new(
+    let encoded = ServerModel::for_bundles(
         model.clone(),
         &Program::of(&model, scheme, tokens, Reveal::Outputs).expect("a program"),
+        bundles,
     )
     .expect("the weights fit");
     println!(
@@ -76,10 +84,12 @@ fn main() {
         &options,
         |channel| {
             let mut session = ClientSession::open(channel, scheme, tokens, Prg::from_os())?;
-            let mut file = tempfile::tempfile()?;
+            let files = (0..bundles).map(|_| tempfile::tempfile());
+            let mut files: Vec<_> = files.collect::<Result<_, _>>()?;
             let started = Instant::now();
-            let offline_steps = session.prepare(channel, &mut file)?;
+            let offline_steps = session.prepare_together(channel, &mut sinks(&mut files))?;
             let offline = started.elapsed().as_secs_f64();
+            let mut file = files.swap_remove(0);
             file.rewind()?;
             let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
             let started = Instant::now();
@@ -91,16 +101,16 @@ fn main() {
         |channel| {
             let program = |_, _| Ok(encoded.program().clone());
             let mut session = ServerSession::accept(channel, program, Prg::from_os())?;
-            let mut bundle = Vec::new();
-            session.prepare(channel, &encoded, &mut bundle)?;
-            let bundle = server::Bundle::new(Cursor::new(bundle));
+            let mut made = vec![Vec::new(); bundles];
+            session.prepare_together(channel, &encoded, &mut sinks(&mut made))?;
+            let bundle = server::Bundle::new(Cursor::new(made.swap_remove(0)));
             session.infer(channel, &encoded, bundle)
         },
     )
     .expect("both parties are honest");
     let (offline, online, offline_steps, online_steps, report) = client;
     println!(
-        "{} layers, {tokens} tokens, scheme {}",
+        "{} layers, {tokens} tokens, scheme {}, {bundles} bundles together",
         layers,
         scheme.name()
     );

@@ -226,13 +226,20 @@ impl Program {
 
 /// The exchanges of one bundle, by the smallest modulus that hides the weights for long enough.
 fn alone(plan: &Plan, recipe: Recipe, works: &[Work]) -> Result<(Recipe, Exchanges)> {
-    match (Exchanges::new(plan, &recipe, works, 1), recipe.wider()) {
-        (
-            Err(ProtocolError::He(HeError::Distance { .. } | HeError::NoiseBudget { .. })),
-            Some(wider),
-        ) => Ok((wider, Exchanges::new(plan, &wider, works, 1)?)),
-        (made, _) => Ok((recipe, made?)),
+    let mut tried = Exchanges::new(plan, &recipe, works, 1).map(|made| (recipe, made));
+    for wider in recipe.wider() {
+        let too_small = matches!(
+            tried,
+            Err(ProtocolError::He(
+                HeError::Distance { .. } | HeError::NoiseBudget { .. }
+            ))
+        );
+        if !too_small {
+            break;
+        }
+        tried = Exchanges::new(plan, &wider, works, 1).map(|made| (wider, made));
     }
+    tried
 }
 
 /// After which steps nothing may be under way: the next one reads what is, or is another segment's.

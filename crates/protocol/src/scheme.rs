@@ -144,16 +144,21 @@ impl Recipe {
         }
     }
 
-    /// The same with a larger modulus for products with weights, if there is one: for a model whose
-    /// weights the smaller one does not hide for long enough.
-    pub(crate) const fn wider(self) -> Option<Self> {
-        match self.linear {
-            Packing::Subring(Primes::Four) => Some(Self {
-                linear: Packing::Subring(Primes::Five),
-                ..self
-            }),
-            _ => None,
-        }
+    /// The same with other moduli, in the order of their costs, for models and lengths whose weights
+    /// the smallest ones do not hide for long enough.
+    pub(crate) fn wider(self) -> impl Iterator<Item = Self> {
+        const LADDER: [(Primes, Primes); 3] = [
+            (Primes::Four, Primes::Six),
+            (Primes::Five, Primes::Five),
+            (Primes::Five, Primes::Six),
+        ];
+        let lean = matches!(self.linear, Packing::Subring(Primes::Four));
+        let steps = LADDER.into_iter().filter(move |_| lean);
+        steps.map(move |(linear, secrets)| Self {
+            linear: Packing::Subring(linear),
+            secrets: Packing::Subring(secrets),
+            ..self
+        })
     }
 
     /// How many bundles are prepared in one go, at most.

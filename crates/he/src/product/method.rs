@@ -44,8 +44,10 @@ pub enum WeightSize {
 pub enum Primes {
     /// Weights of a model: for BERT-base, columns of some 2^13.
     Four,
-    /// Anything, products of two secrets included.
+    /// Larger weights of a model, or products of two secrets of some 30 tokens.
     Five,
+    /// Products of two secrets, whatever their number.
+    Six,
 }
 
 /// Four primes hide columns of this length through the life of a client of BERT-base.
@@ -83,14 +85,15 @@ impl Method {
 
     /// The same with a number of primes; [`super::check_lifetime`] says whether it is enough.
     pub fn subring_of(primes: Primes, size: WeightSize) -> Self {
-        static SETS: LazyLock<[Arc<Params>; 2]> = LazyLock::new(|| {
+        static SETS: LazyLock<[Arc<Params>; 3]> = LazyLock::new(|| {
             let set = |primes| Params::without_rotations(8192, primes);
-            [4, 5].map(|primes| set(primes).expect("the set is within the table"))
+            [4, 5, 6].map(|primes| set(primes).expect("the set is within the table"))
         });
-        let [four, five] = &*SETS;
+        let [four, five, six] = &*SETS;
         let params = match primes {
             Primes::Four => four,
             Primes::Five => five,
+            Primes::Six => six,
         };
         Self {
             params: params.clone(),

@@ -31,6 +31,15 @@ const FRESH: f64 = 10.75;
 const FLOOD_TERMS: usize = 3;
 /// Fisher information of the sum of three uniforms in `[-1, 1]`: `1 + ∫₀¹ x²/(3 - x²) dx`.
 const FISHER: f64 = 1.1406;
+/// Bits of a flood that the sampler draws: a larger modulus has room to spare.
+const LEAST_FLOOD: f64 = 64.0;
+const MOST_FLOOD: f64 = 120.0;
+/// Fewest bits of a coefficient of `c1`: rounding is not what an answer's noise consists of, even
+/// where the modulus has room to spare.
+const LEAST_C1: u32 = 52;
+/// The mean square of an answer's noise counts as this at least, half of what it is where flooding
+/// fills the room. Random noise has 1/12.
+const LEAST_SQUARE: f64 = 0.01;
 /// Standard deviations of a sum that is not met once in `2^64` coefficients.
 const TAIL: f64 = 9.5;
 /// Share of non-zero coefficients of a secret, and six standard deviations.
@@ -55,18 +64,18 @@ impl Margins {
     /// Of a parameter set.
     ///
     /// # Errors
-    /// If its modulus is too small for any flood, or too large for the sampler.
+    /// If its modulus is too small for any flood.
     pub(crate) fn of(params: &Params) -> Result<Self, HeError> {
         let primes = params.data_primes();
         let room = (params.modulus_bits(primes) - (P as f64).log2()).exp2();
         let bits = (0.4 * room / FLOOD_TERMS as f64).log2().floor();
-        if !(64.0..=120.0).contains(&bits) {
-            let (min, max) = (4, 5);
+        if bits < LEAST_FLOOD {
+            let (min, max) = (4, 6);
             return Err(HeError::Primes { primes, min, max });
         }
         let flood = Flood {
             terms: FLOOD_TERMS,
-            bits: bits as u32,
+            bits: bits.min(MOST_FLOOD) as u32,
         };
         // What is hidden is held below 2^-20 of the room by `Hidden::check`.
         let fixed = flood.bound() / room + 2f64.powi(-20) + 1e-3;
@@ -76,7 +85,7 @@ impl Margins {
             let unit = |bits: u32| P as f64 * (-f64::from(bits)).exp2() * 1.016;
             fixed + TAIL * secret * unit(c1_bits) + 0.5 * unit(c1_bits - 6)
         };
-        let found = (48..=57).find(|&bits| limit(bits) < 0.5);
+        let found = (LEAST_C1..=57).find(|&bits| limit(bits) < 0.5);
         let c1_bits = found.ok_or(HeError::NoiseBudget {
             noise_bits: limit(57).log2(),
             room_bits: -1.0,
@@ -90,7 +99,7 @@ impl Margins {
                 let flood =
                     flood.terms as f64 / 3.0 * (f64::from(flood.bits).exp2() / room).powi(2);
                 let unit = P as f64 * (-f64::from(c1_bits)).exp2();
-                1.02 * (flood + (secret * unit).powi(2))
+                (1.02 * (flood + (secret * unit).powi(2))).max(LEAST_SQUARE)
             },
         })
     }
@@ -225,18 +234,18 @@ mod tests {
     }
 
     #[test]
-    fn rooms_of_four_and_five_primes() {
-        for (primes, bits) in [(4, 76), (5, 106)] {
+    fn rooms_of_four_to_six_primes() {
+        for (primes, bits, c1_bits) in [(4, 76, 52), (5, 106, 52), (6, 120, 52)] {
             let params = Params::without_rotations(8192, primes).unwrap();
             let margins = Margins::of(&params).unwrap();
-            assert_eq!((margins.flood.bits, margins.c1_bits), (bits, 52));
+            assert_eq!((margins.flood.bits, margins.c1_bits), (bits, c1_bits));
             assert!(margins.limit < 0.5);
         }
-        for primes in [2, 3, 6, 7] {
+        for primes in [2, 3] {
             let params = Params::without_rotations(8192, primes).unwrap();
             assert!(matches!(
                 Margins::of(&params),
-                Err(HeError::Primes { min: 4, max: 5, .. })
+                Err(HeError::Primes { min: 4, max: 6, .. })
             ));
         }
     }

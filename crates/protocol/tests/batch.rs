@@ -1,0 +1,117 @@
+//! Bundles that are prepared together: each is like one that was prepared alone.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{Shares, classify, offer, reference, small_for, tiny_for, words};
+use primer_model::quantise::IntModel;
+use primer_net::pair::run_pair;
+use primer_plan::graph::ValueId;
+use primer_protocol::server::{self, ServerModel};
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::{ProtocolError, Reveal, Scheme, client, cost};
+use primer_ring::matrix::Matrix;
+use primer_ring::prg::Prg;
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+type Bundles = Vec<Vec<u8>>;
+
+fn sinks(bundles: &mut Bundles) -> Vec<&mut (dyn Write + Send)> {
+    let sinks = bundles.iter_mut();
+    sinks
+        .map(|bundle| bundle as &mut (dyn Write + Send))
+        .collect()
+}
+
+/// Prepares bundles together. Gives both parties', with the client's shares of each.
+fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bundles, Vec<Shares>) {
+    let shares = Arc::new(Mutex::new(vec![Shares::new(); count]));
+    let seen = Arc::clone(&shares);
+    let see = move |id: ValueId, share: &Matrix<u64>| {
+        // Stops are prepared bundle by bundle.
+        let mut seen = seen.lock().unwrap();
+        let next = seen.iter_mut().find(|shares| !shares.contains_key(&id));
+        next.unwrap().insert(id, share.data().to_vec());
+    };
+    let mut bundles = (vec![Vec::new(); count], vec![Vec::new(); count]);
+    let (ours, theirs) = (&mut bundles.0, &mut bundles.1);
+    run_pair::<_, _, ProtocolError>(
+        |channel| {
+            let rng = Prg::new(&[1; 16]);
+            let mut session = ClientSession::open(channel, Scheme::Lean, tokens, rng)?;
+            session.watch(see);
+            session.prepare_together(channel, &mut sinks(ours))
+        },
+        |channel| {
+            let rng = Prg::new(&[2; 16]);
+            let mut session = ServerSession::accept(channel, offer(model, Reveal::Outputs), rng)?;
+            let encoded = ServerModel::for_bundles(model.clone(), session.program(), count)?;
+            session.prepare_together(channel, &encoded, &mut sinks(theirs))
+        },
+    )
+    .unwrap();
+    let shares = std::mem::take(&mut *shares.lock().unwrap());
+    (bundles.0, bundles.1, shares)
+}
+
+fn spend_each(model: &Arc<IntModel>, tokens: usize, count: usize, order: &[usize]) {
+    let program = common::program(model, tokens, Scheme::Lean, Reveal::Outputs);
+    let encoded = ServerModel::new(model.clone(), &program).unwrap();
+    let (ours, theirs, shares) = prepare(model, tokens, count);
+    let stored = cost::stored(&program);
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(
+            (ours.len() as u64, theirs.len() as u64),
+            (stored.client, stored.server)
+        );
+    }
+    for &at in order {
+        let input = words(tokens, 1 + at % tokens, at);
+        let (answer, _) = run_pair::<_, _, ProtocolError>(
+            |channel| {
+                let bundle = client::Bundle::new(Cursor::new(ours[at].clone()));
+                client::infer(channel, &program, bundle, &input)
+            },
+            |channel| {
+                let bundle = server::Bundle::new(Cursor::new(theirs[at].clone()));
+                server::infer(channel, &encoded, bundle)
+            },
+        )
+        .unwrap();
+        let expected = reference(model, &input, &shares[at]);
+        assert_eq!(answer.integers[0].data(), expected[0].data(), "bundle {at}");
+    }
+}
+
+#[test]
+fn bundles_of_a_batch_are_spent_in_any_order_and_alone() {
+    // The third one is lost.
+    spend_each(&tiny_for(Scheme::Lean), 5, 4, &[3, 0, 1]);
+}
+
+#[test]
+fn a_batch_that_fills_more_than_one_run_of_a_ring() {
+    let model = small_for(Scheme::Lean, 1, (24, 3), classify());
+    spend_each(&model, 40, 7, &[6, 2]);
+}
+
+#[test]
+fn numbers_that_do_not_go_together_are_refused() {
+    let model = tiny_for(Scheme::Lean);
+    let program = common::program(&model, 5, Scheme::Lean, Reveal::Outputs);
+    for bundles in [0, 33] {
+        let refused = ServerModel::for_bundles(model.clone(), &program, bundles).err();
+        assert!(
+            matches!(refused, Some(ProtocolError::Bundles { most: 32, .. })),
+            "{refused:?}"
+        );
+    }
+    let model = common::tiny();
+    let program = common::program(&model, 5, Scheme::Fp, Reveal::Outputs);
+    let refused = ServerModel::for_bundles(model.clone(), &program, 2).err();
+    assert!(matches!(
+        refused,
+        Some(ProtocolError::Bundles { most: 1, .. })
+    ));
+}
