@@ -5,6 +5,7 @@
 //! order, a round trip is each one that the client hears after it has said something. A test
 //! compares both with the channel's meter.
 
+use crate::error::Result;
 use crate::exchange::{Exchange, Owner};
 use crate::program::Program;
 use crate::scheme::{Reveal, When};
@@ -55,6 +56,36 @@ impl Parts {
 /// Bytes of one inference without the handshake, frame headers included.
 pub fn inference(program: &Program) -> PhaseBytes {
     parts(program).total().bytes
+}
+
+/// Bytes of preparing some bundles together, frame headers included, the handshake not: none for a
+/// scheme that prepares online.
+///
+/// # Errors
+/// If the scheme does not prepare so many together.
+pub fn preparation(program: &Program, bundles: usize) -> Result<PhaseBytes> {
+    let exchanges = program.exchanges_for(bundles)?;
+    let mut bytes = PhaseBytes::default();
+    if program.scheme().recipe().when == When::Online {
+        return Ok(bytes);
+    }
+    let mut offered = HashSet::new();
+    for index in 0..program.plan().graph().steps.len() {
+        for exchange in exchanges.of_step(index) {
+            for (mask, query) in exchange.offers() {
+                if offered.insert((mask.owner, query)) {
+                    bytes.offline_up += HEADER_BYTES + query.wire_len();
+                }
+            }
+            bytes.offline_down += HEADER_BYTES + exchange.product.answer_len();
+        }
+        if let Some(work) = program.work(index).stop() {
+            let of_one = work.stop.bytes();
+            bytes.offline_up += bundles as u64 * of_one.offline_up;
+            bytes.offline_down += bundles as u64 * of_one.offline_down;
+        }
+    }
+    Ok(bytes)
 }
 
 /// What one inference costs.

@@ -22,8 +22,10 @@ use primer_plan::graph::{Form, StopFunction};
 use primer_stops::Means;
 use serde::{Deserialize, Serialize};
 
-/// Bundles that are prepared together: what bounds the memory of both parties.
+/// Bundles that are prepared together, and their tokens: what bounds the memory of both parties.
 const MOST_BUNDLES: usize = 32;
+/// Tokens of all bundles that are prepared together.
+pub const TOKENS_TOGETHER: usize = 256;
 
 /// A scheme: the paper's cascade, and what goes past it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -167,6 +169,20 @@ impl Recipe {
             (When::Offline, Packing::Subring(_), Packing::Subring(_)) => MOST_BUNDLES,
             _ => 1,
         }
+    }
+
+    /// How many bundles of a padded length are best prepared in one go when `wanted` are: a power of
+    /// two, since a server encodes its weights for each number. More than fill
+    /// [`TOKENS_TOGETHER`] save little and take memory.
+    pub const fn batch(&self, tokens: usize, wanted: usize) -> usize {
+        let mut batch = 1;
+        while 2 * batch <= wanted
+            && 2 * batch <= self.most_bundles()
+            && 2 * batch * tokens <= TOKENS_TOGETHER
+        {
+            batch *= 2;
+        }
+        batch
     }
 
     /// Stands for the parameter sets that its packings come with.

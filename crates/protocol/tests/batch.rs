@@ -41,7 +41,21 @@ fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bund
             let rng = Prg::new(&[1; 16]);
             let mut session = ClientSession::open(channel, Scheme::Lean, tokens, rng)?;
             session.watch(see);
-            session.prepare_together(channel, &mut sinks(ours))
+            session.prepare_together(channel, &mut sinks(ours))?;
+            let expected = cost::preparation(session.program(), count)?;
+            let report = channel.meter().report();
+            assert_eq!(
+                (expected.offline_up, expected.offline_down),
+                (
+                    report.under("offline").bytes_sent,
+                    report.under("offline").bytes_received
+                )
+            );
+            if count == 1 {
+                let alone = cost::inference(session.program());
+                assert_eq!(alone.offline_up, expected.offline_up);
+            }
+            Ok(())
         },
         |channel| {
             let rng = Prg::new(&[2; 16]);
@@ -88,6 +102,27 @@ fn spend_each(model: &Arc<IntModel>, tokens: usize, count: usize, order: &[usize
 fn bundles_of_a_batch_are_spent_in_any_order_and_alone() {
     // The third one is lost.
     spend_each(&tiny_for(Scheme::Lean), 5, 4, &[3, 0, 1]);
+}
+
+#[test]
+fn a_batch_of_one() {
+    spend_each(&tiny_for(Scheme::Lean), 3, 1, &[0]);
+}
+
+#[test]
+fn batches_are_powers_of_two_that_fit() {
+    let (lean, fp) = (Scheme::Lean.recipe(), Scheme::Fp.recipe());
+    for (tokens, wanted, batch) in [
+        (32, 11, 8),
+        (32, 7, 4),
+        (30, 1, 1),
+        (128, 8, 2),
+        (512, 8, 1),
+        (1, 100, 32),
+    ] {
+        assert_eq!(lean.batch(tokens, wanted), batch, "{tokens} {wanted}");
+        assert_eq!(fp.batch(tokens, wanted), 1);
+    }
 }
 
 #[test]

@@ -15,6 +15,9 @@ directory, its other half by the server, until it is used or expires; see `prime
 Never restore the state directory from a backup or a snapshot: a bundle that comes back after it was
 used is a bundle that is used twice.
 
+Several bundles are prepared together where the server's scheme allows it: eight for texts of 32
+tokens, fewer for longer ones. What is finished when the command is interrupted is kept.
+
 Example:
   primer prepare --server localhost:7447 --count 10 --tokens 64")]
 pub(super) struct PrepareArgs {

@@ -91,10 +91,15 @@ pub(super) fn show_progress(client: &mut Client, attempts: u32) {
     client.observe(move |event| match event {
         Event::Offline {
             tokens,
+            bundles,
             meter,
             expected,
         } => {
-            let label = format!("preparing for up to {tokens} tokens");
+            let what = match bundles {
+                1 => String::new(),
+                _ => format!("{bundles} bundles "),
+            };
+            let label = format!("preparing {what}for up to {tokens} tokens");
             drop(bar.replace(Transfer::watch(&label, meter.clone(), expected)));
         }
         Event::Prepared { .. } => drop(bar.take()),

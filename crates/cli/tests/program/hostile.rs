@@ -57,7 +57,14 @@ fn requests_that_make_no_sense_are_refused_by_name() {
     let infer = |fingerprint| Request::Infer { id, fingerprint };
     assert_eq!(refusal(&mut channel, infer([0; 32])), Refusal::Unknown(id));
     for tokens in [0, 9, 33, u32::MAX] {
-        let asked = refusal(&mut channel, Request::Prepare { id, tokens });
+        let asked = refusal(
+            &mut channel,
+            Request::Prepare {
+                id,
+                tokens,
+                bundles: 1,
+            },
+        );
         assert_eq!(
             asked,
             Refusal::Tokens {
@@ -110,7 +117,14 @@ fn a_bundle_serves_its_client_and_its_plan_only() {
     let asked = refusal(&mut channel, Request::Infer { id, fingerprint });
     assert_eq!(asked, Refusal::OtherProgram(id));
     let tokens = 16;
-    let asked = refusal(&mut channel, Request::Prepare { id, tokens });
+    let asked = refusal(
+        &mut channel,
+        Request::Prepare {
+            id,
+            tokens,
+            bundles: 1,
+        },
+    );
     assert_eq!(asked, Refusal::Taken(id));
     drop(channel);
     // Nothing was spent by all that.

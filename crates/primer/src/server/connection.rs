@@ -103,7 +103,11 @@ impl Connection<'_> {
                 Request::Tokenizer => {
                     message::send_tokenizer(&mut self.channel, &self.shared.tokenizer)
                 }
-                Request::Prepare { id, tokens } => self.prepare(id, tokens as usize),
+                Request::Prepare {
+                    id,
+                    tokens,
+                    bundles,
+                } => self.prepare(id, tokens as usize, bundles as usize),
                 Request::Infer { id, fingerprint } => self.infer(id, &fingerprint),
                 Request::List => self.list(),
                 Request::Forget(id) => self.forget(id),
@@ -140,13 +144,11 @@ impl Connection<'_> {
     }
 
     fn built(&self, tokens: usize) -> Step<Arc<Built>> {
-        self.shared.models.get(tokens).map_err(|error| {
-            tracing::error!(tokens, %error, "the model cannot be encoded");
-            Refusal::Failed("the model cannot be encoded for this length".into()).into()
-        })
+        let built = self.shared.models.get(tokens);
+        built.map_err(cannot_encode(tokens))
     }
 
-    fn prepare(&mut self, id: BundleId, tokens: usize) -> Step<()> {
+    fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
         let card = &self.shared.card;
         if !card.buckets.contains(&(tokens as u32)) {
@@ -156,15 +158,24 @@ impl Connection<'_> {
             }
             .into());
         }
+        let recipe = card.scheme.recipe();
+        if bundles == 0 || recipe.batch(tokens, bundles) != bundles {
+            return Err(Refusal::Bundles {
+                asked: bundles as u32,
+                tokens: tokens as u32,
+                limit: recipe.batch(tokens, usize::MAX / 2) as u32,
+            }
+            .into());
+        }
         let built = self.built(tokens)?;
+        built.model.encode(bundles).map_err(cannot_encode(tokens))?;
         let usage = self.shared.store.usage().map_err(store_refusal)?;
+        let needed = built.stored.saturating_mul(bundles as u64);
         let _reserved: Reservation<'_> =
-            self.shared
-                .quota
-                .reserve(&self.client, built.stored, &usage)?;
+            (self.shared.quota).reserve(&self.client, needed, &usage)?;
         let now = unix_now();
-        let meta = Meta {
-            id,
+        let meta = |index| Meta {
+            id: message::bundle_of(first, index),
             peer: self.client,
             program: built.binding,
             tokens: tokens as u32,
@@ -172,7 +183,11 @@ impl Connection<'_> {
             expires: now + self.shared.limits.expiry.as_secs(),
             attachment: Vec::new(),
         };
-        let mut sink = Sink::new(self.shared.store.draft(meta).map_err(store_refusal)?);
+        let sinks = (0..bundles).map(|index| {
+            let draft = self.shared.store.draft(meta(index));
+            draft.map(Sink::new).map_err(store_refusal)
+        });
+        let mut sinks: Vec<Sink> = sinks.collect::<Step<_>>()?;
         let fresh = self
             .session
             .as_ref()
@@ -190,12 +205,17 @@ impl Connection<'_> {
             self.session = Some((tokens, session));
         }
         let (_, session) = self.session.as_mut().expect("just made or found");
-        session.prepare(&mut self.channel, &built.model, &mut sink)?;
-        sink.commit().map_err(store_refusal)?;
+        let mut all: Vec<&mut (dyn Write + Send)> = Vec::with_capacity(bundles);
+        all.extend(sinks.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
+        session.prepare_together(&mut self.channel, &built.model, &mut all)?;
+        for sink in sinks {
+            sink.commit().map_err(store_refusal)?;
+        }
         let seconds = started.elapsed().as_secs_f64();
-        self.shared.metrics.prepared.add(1);
+        self.shared.metrics.prepared.add(bundles as u64);
         self.shared.metrics.offline_seconds.add(seconds);
-        tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "prepared");
+        let connection = self.place.number();
+        tracing::info!(connection, bundle = %first, bundles, tokens, seconds, "prepared");
         Reply::Committed.send(&mut self.channel)
     }
 
@@ -264,6 +284,14 @@ impl Connection<'_> {
             store.delete(id, unix_now()).map_err(store_refusal)?;
         }
         Reply::Done.send(&mut self.channel)
+    }
+}
+
+/// What the client is told when the model does not fit the cryptography; the log has the rest.
+fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -> ServiceError {
+    move |error| {
+        tracing::error!(tokens, %error, "the model cannot be encoded");
+        Refusal::Failed("the model cannot be encoded for this length".into()).into()
     }
 }
 

@@ -181,6 +181,16 @@ pub enum Refusal {
         /// The largest on offer.
         limit: u32,
     },
+    /// So many bundles are not prepared together.
+    #[error("{asked} bundles of {tokens} tokens are not prepared together, at most {limit} are")]
+    Bundles {
+        /// Asked for.
+        asked: u32,
+        /// Of this length.
+        tokens: u32,
+        /// The most there may be.
+        limit: u32,
+    },
     /// No room for the bundle.
     #[error(
         "a bundle takes {needed} bytes, and {stored} of the {limit} bytes that it keeps for a \
@@ -268,18 +278,33 @@ impl Reception {
     }
 }
 
+/// The name of a bundle of a batch, given that of the first one.
+pub fn bundle_of(first: BundleId, index: usize) -> BundleId {
+    if index == 0 {
+        return first;
+    }
+    let mut hasher = blake3::Hasher::new_derive_key("primer 2026 bundle of a batch");
+    hasher.update(first.as_bytes());
+    hasher.update(&(index as u64).to_le_bytes());
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    BundleId::from_bytes(id)
+}
+
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// The tokenizer's files.
     Tokenizer,
-    /// The offline phase.
+    /// The offline phase, of some bundles together.
     Prepare {
-        /// The name of the bundle to be.
+        /// The name of the first bundle to be; [`bundle_of`] names the others.
         #[serde(with = "name")]
         id: BundleId,
         /// The padded length.
         tokens: u32,
+        /// How many bundles: one that the recipe would choose.
+        bundles: u32,
     },
     /// The online phase with a bundle.
     Infer {

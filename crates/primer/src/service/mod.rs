@@ -13,7 +13,7 @@
 //! tokenizer                            --->
 //!                                      <---  its files
 //!
-//! prepare: identifier, tokens          --->
+//! prepare: identifier, tokens, bundles --->
 //!                                      <---  go, and whether a new session is needed; or a refusal
 //! [handshake of the protocol]          <-->  if it is
 //! [offline phase]                      <-->  each writes its half of the bundle as a draft
@@ -40,6 +40,9 @@
 //! first masked value travels, the client before the server, so no crash can bring a spent half
 //! back.
 //!
+//! Where the scheme allows it, one offline phase prepares several bundles together. They have names
+//! and lives of their own from then on.
+//!
 //! *What the server learns* beside the padded length: a pseudonym of 32 random bytes that the
 //! client made for this server alone (two servers cannot tell that they serve the same client), and
 //! the access token if one is asked for.
@@ -53,7 +56,7 @@ pub use error::{ServiceError, io_error};
 pub use primer_store::BundleId;
 
 /// The version of the service's messages.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {

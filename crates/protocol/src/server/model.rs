@@ -55,6 +55,15 @@ impl ServerModel {
         Ok(this)
     }
 
+    /// Encodes the weights for some bundles together, unless that was done before. Whoever is about
+    /// to answer so many does not wait for it then.
+    ///
+    /// # Errors
+    /// As [`Self::for_bundles`].
+    pub fn encode(&self, bundles: usize) -> Result<()> {
+        self.encoded(bundles).map(drop)
+    }
+
     /// Weights for some bundles together, with the exchanges that they answer.
     pub(crate) fn encoded(&self, bundles: usize) -> Result<Arc<Encoded>> {
         self.encoded.get(self, bundles)
