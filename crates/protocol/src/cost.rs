@@ -5,6 +5,7 @@
 //! order, a round trip is each one that the client hears after it has said something. A test
 //! compares both with the channel's meter.
 
+use crate::batch::Exchanges;
 use crate::error::Result;
 use crate::exchange::{Exchange, Owner};
 use crate::program::Program;
@@ -14,7 +15,7 @@ use crate::work::Work;
 use primer_he::product::Query;
 use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
-use primer_plan::graph::ValueId;
+use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 pub use primer_stops::StoredBytes;
 use primer_stops::Turn;
@@ -64,35 +65,34 @@ pub fn inference(program: &Program) -> PhaseBytes {
 /// # Errors
 /// If the scheme does not prepare so many together.
 pub fn preparation(program: &Program, bundles: usize) -> Result<PhaseBytes> {
-    let exchanges = program.exchanges_for(bundles)?;
-    let mut bytes = PhaseBytes::default();
-    if program.scheme().recipe().when == When::Online {
-        return Ok(bytes);
-    }
-    let mut offered = HashSet::new();
-    for index in 0..program.plan().graph().steps.len() {
-        for exchange in exchanges.of_step(index) {
-            for (mask, query) in exchange.offers() {
-                if offered.insert((mask.owner, query)) {
-                    bytes.offline_up += HEADER_BYTES + query.wire_len();
-                }
-            }
-            bytes.offline_down += HEADER_BYTES + exchange.product.answer_len();
-        }
-        if let Some(work) = program.work(index).stop() {
-            let of_one = work.stop.bytes();
-            bytes.offline_up += bundles as u64 * of_one.offline_up;
-            bytes.offline_down += bundles as u64 * of_one.offline_down;
-        }
-    }
-    Ok(bytes)
+    let all = parts_together(program, bundles)?.total().bytes;
+    Ok(PhaseBytes {
+        offline_up: all.offline_up,
+        offline_down: all.offline_down,
+        ..PhaseBytes::default()
+    })
 }
 
 /// What one inference costs.
 pub fn parts(program: &Program) -> Parts {
+    count(program, program.exchanges(), 1)
+}
+
+/// What it costs to prepare some bundles together, and then one inference.
+///
+/// # Errors
+/// If the scheme does not prepare so many together.
+pub fn parts_together(program: &Program, bundles: usize) -> Result<Parts> {
+    let exchanges = program.exchanges_for(bundles)?;
+    Ok(count(program, &exchanges, bundles as u64))
+}
+
+fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
     let graph = program.plan().graph();
     let mut count = Count {
         program,
+        exchanges,
+        bundles,
         offered: HashSet::new(),
         opened: HashSet::new(),
         owes: false,
@@ -125,11 +125,22 @@ pub fn parts(program: &Program) -> Parts {
 
 /// What a bundle takes in each party's store.
 pub fn stored(program: &Program) -> StoredBytes {
-    let graph = program.plan().graph();
-    let mut total = StoredBytes {
+    let mut total = stored_of(program, |_| true);
+    total += StoredBytes {
         client: stored::HEADER_BYTES,
         server: stored::HEADER_BYTES,
     };
+    total
+}
+
+/// What of it belongs to the layers.
+pub fn stored_layers(program: &Program) -> StoredBytes {
+    stored_of(program, |step| step.layer.is_some())
+}
+
+fn stored_of(program: &Program, counts: impl Fn(&Step) -> bool) -> StoredBytes {
+    let graph = program.plan().graph();
+    let mut total = StoredBytes::default();
     if program.scheme().recipe().when == When::Online {
         return total;
     }
@@ -137,7 +148,8 @@ pub fn stored(program: &Program) -> StoredBytes {
         let lengths = sizes.iter().map(|(r, c)| stored::share_len(*r, *c));
         lengths.sum()
     };
-    for (index, step) in graph.steps.iter().enumerate() {
+    let steps = graph.steps.iter().enumerate();
+    for (index, step) in steps.filter(|(_, step)| counts(step)) {
         let work = program.work(index);
         let kept = work.kept(graph, step);
         total += StoredBytes {
@@ -158,6 +170,8 @@ fn residues(count: usize) -> u64 {
 
 struct Count<'a> {
     program: &'a Program,
+    exchanges: &'a Exchanges,
+    bundles: u64,
     /// Encrypted masks that the server has.
     offered: HashSet<(Owner, Query)>,
     /// Values that were opened.
@@ -191,7 +205,7 @@ impl Count<'_> {
 
     fn step(&mut self, index: usize, part: &mut Part) {
         let program = self.program;
-        for exchange in program.exchanges().of_step(index) {
+        for exchange in self.exchanges.of_step(index) {
             self.exchange(exchange, part);
         }
         match program.work(index) {
@@ -210,7 +224,10 @@ impl Count<'_> {
                 self.owes = true;
             }
             Work::Stop(work) => {
-                part.bytes += work.stop.bytes();
+                let mut bytes = work.stop.bytes();
+                bytes.offline_up *= self.bundles;
+                bytes.offline_down *= self.bundles;
+                part.bytes += bytes;
                 part.and_gates += work.stop.and_gates();
                 for turn in work.stop.turns() {
                     self.preparing(turn, part);

@@ -17,7 +17,8 @@ pub(super) struct BenchArgs {
     /// Measure the building blocks instead: transforms, rotations, garbling, oblivious transfer,
     /// float
     #[arg(long, conflicts_with_all = [
-        "model", "layers", "tokens", "schemes", "link", "runs", "growth", "report",
+        "model", "layers", "tokens", "schemes", "link", "runs", "bundles", "growth",
+        "report",
     ])]
     kernels: bool,
     /// A shape with random weights (bert-tiny, bert-small, bert-base, bert-medium, bert-large,
@@ -30,7 +31,7 @@ pub(super) struct BenchArgs {
     /// Tokens of the input
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = up_to(512))]
     tokens: usize,
-    /// What to measure: the schemes base, f, fp, fpc, and the comparators gc (the whole model as a
+    /// What to measure: the schemes base, f, fp, fpc, lean, and the comparators gc (the whole model as a
     /// garbled circuit) and fhe (homomorphic encryption alone), which are run on small shapes and
     /// extrapolated
     #[arg(long, value_name = "A,B", value_delimiter = ',',
@@ -43,6 +44,10 @@ pub(super) struct BenchArgs {
     /// Inferences of each scheme; the middle one counts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(1000))]
     runs: usize,
+    /// Bundles that are prepared together, by schemes that can; seconds and bytes are then those of
+    /// one of them
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = up_to(32))]
+    bundles: usize,
     /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
     #[arg(long)]
     growth: bool,
@@ -110,6 +115,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
         entrants: args.schemes.clone(),
         link: args.link,
         runs: args.runs,
+        bundles: args.bundles,
         growth: args.growth,
     })?;
     if args.json {
@@ -173,6 +179,9 @@ fn scheme(row: &Row, table: &Table) -> String {
         "\nscheme {}: offline {:.2} s, online {:.2} s, in the clear {:.3} s\n",
         row.scheme, row.offline_s, row.online_s, row.plaintext_s
     );
+    if row.bundles > 1 {
+        out += &format!("  each of {} bundles prepared together\n", row.bundles);
+    }
     if row.extrapolated {
         let part = match &row.measured_on {
             Some(what) => what.clone(),
@@ -195,6 +204,11 @@ fn scheme(row: &Row, table: &Table) -> String {
         mega(bytes.offline_down),
         mega(bytes.online_up),
         mega(bytes.online_down),
+    );
+    out += &format!(
+        "  kept between the phases: client {:.1} MB, server {:.1} MB\n",
+        mega(row.client_stored_bytes),
+        mega(row.server_stored_bytes),
     );
     out += &once(row);
     out += &format!(

@@ -52,6 +52,7 @@ mod tests {
             entrants: vec![Entrant::Scheme(Scheme::Fp), entrant],
             link: Link::Loopback,
             runs: 1,
+            bundles: 1,
             growth: false,
         }
     }

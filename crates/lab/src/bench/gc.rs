@@ -152,6 +152,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         // The small model's would say nothing of another.
         model_s: None,
         rounds_online: whole.rounds_online,
+        bundles: 1,
+        client_stored_bytes: 0,
+        server_stored_bytes: 0,
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,
         and_gates: PaperStep::ALL.into_iter().map(of_step).sum(),

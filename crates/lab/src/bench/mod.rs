@@ -49,6 +49,8 @@ pub struct Request {
     pub link: Link,
     /// Runs of which the median is taken.
     pub runs: usize,
+    /// Bundles that are prepared together, by schemes that do so.
+    pub bundles: usize,
     /// Whether growth is measured as well.
     pub growth: bool,
 }
@@ -202,6 +204,7 @@ mod tests {
             entrants: vec![Entrant::Scheme(Scheme::Fp), Entrant::Gc, Entrant::Fhe],
             link: Link::Loopback,
             runs: 1,
+            bundles: 1,
             growth: false,
         };
         let subject = Subject::synthetic("small", &bert_shape(1, 16, 2)).unwrap();
@@ -246,6 +249,9 @@ mod tests {
             setup_s: None,
             model_s: None,
             rounds_online: 1,
+            bundles: 1,
+            client_stored_bytes: 0,
+            server_stored_bytes: 0,
             peak_rss_client: 1,
             peak_rss_server: 1,
             and_gates: 1,

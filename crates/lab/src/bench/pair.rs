@@ -43,6 +43,14 @@ impl Party {
     }
 }
 
+/// How many bundles are prepared together for an entrant.
+pub(super) fn bundles(request: &Request, entrant: Entrant) -> usize {
+    match entrant {
+        Entrant::Scheme(scheme) => request.bundles.min(scheme.recipe().most_bundles()),
+        Entrant::Gc | Entrant::Fhe => 1,
+    }
+}
+
 /// Starts the two parties and waits for what they measured.
 pub(super) fn pair(
     request: &Request,
@@ -54,6 +62,7 @@ pub(super) fn pair(
         entrant: entrant.name().to_owned(),
         tokens: request.tokens,
         runs: request.runs,
+        bundles: bundles(request, entrant),
         link: request.link,
     };
     let prepared = prepared.map(Path::to_owned);

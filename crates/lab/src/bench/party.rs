@@ -18,6 +18,7 @@ use primer_protocol::times::Times;
 use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{BufReader, Seek, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub(super) struct Job {
     pub(super) tokens: usize,
     /// How many inferences.
     pub(super) runs: usize,
+    /// How many bundles are prepared together, one of which is used.
+    pub(super) bundles: usize,
     /// The link in between.
     pub(super) link: Link,
 }
@@ -208,7 +211,7 @@ fn server(job: &Job, entrant: Entrant, prepared: Option<&Path>) -> Result<Outcom
             let model =
                 IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
             let program = Program::of(&model, scheme, job.tokens, Reveal::Outputs)?;
-            let model = ServerModel::new(Arc::new(model), &program)?;
+            let model = ServerModel::for_bundles(Arc::new(model), &program, job.bundles)?;
             let model_s = started.elapsed().as_secs_f64();
             serve(job, &program, &model, &mut accept(job)?)?;
             Ok(Outcome {
@@ -243,13 +246,26 @@ fn serve(job: &Job, program: &Program, model: &ServerModel, channel: &mut Channe
     let offer = |_, _| Ok(program.clone());
     let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
     for _ in 0..job.runs {
-        let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        session.prepare(channel, model, &mut file)?;
+        let mut files = files(job.bundles)?;
+        session.prepare_together(channel, model, &mut sinks(&mut files))?;
+        let mut file = files.swap_remove(0);
         file.rewind()?;
         let bundle = server::Bundle::new(BufReader::with_capacity(1 << 20, file));
         session.infer(channel, model, bundle)?;
     }
     Ok(())
+}
+
+/// Room for some bundles.
+fn files(bundles: usize) -> Result<Vec<File>> {
+    let files = (0..bundles).map(|_| tempfile::tempfile());
+    let files: std::io::Result<_> = files.collect();
+    files.context("making room for bundles")
+}
+
+fn sinks(files: &mut [File]) -> Vec<&mut (dyn Write + Send)> {
+    let sinks = files.iter_mut();
+    sinks.map(|file| file as &mut (dyn Write + Send)).collect()
 }
 
 fn client(job: &Job, entrant: Entrant, server: &Ready) -> Result<Outcome> {
@@ -280,14 +296,15 @@ fn ask(job: &Job, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
     for run in 1..=job.runs {
         let started = Instant::now();
         let before = channel.meter().report();
-        let mut file = tempfile::tempfile().context("making room for a bundle")?;
-        let prepare = || Ok(session.prepare(channel, &mut file)?);
+        let mut files = files(job.bundles)?;
+        let prepare = || Ok(session.prepare_together(channel, &mut sinks(&mut files))?);
         let offline = covered("preparing", prepare, |times| times)?;
         let say = |phase: &str, since: Instant| {
             let seconds = since.elapsed().as_secs_f64();
             eprintln!("primer: run {run} of {}: {phase} {seconds:.1} s", job.runs);
         };
         say("offline", started);
+        let mut file = files.swap_remove(0);
         file.rewind()?;
         let started = Instant::now();
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));

@@ -8,7 +8,7 @@
 //! Keys are the same for any number of layers. The seconds of the model are not, and cannot be told
 //! apart by layers: they are given where it was run whole.
 
-use super::pair::pair;
+use super::pair::{bundles, pair};
 use super::party::{Measured, Outcome, StepSeconds};
 use super::subject::Subject;
 use super::table::{Row, StepRow};
@@ -37,13 +37,26 @@ pub(super) fn measure(
     let path = dir.path().join("model.prepared");
     model.save(&path)?;
     drop(model);
-    let (server, client) = pair(request, Entrant::Scheme(scheme), Some(&path))?;
-    let parts = cost::parts(&program);
+    let entrant = Entrant::Scheme(scheme);
+    let (server, client) = pair(request, entrant, Some(&path))?;
+    let bundles = bundles(request, entrant);
+    let parts = cost::parts_together(&program, bundles)?;
     check_counts(&parts, &client.runs)?;
     let more = subject.more_layers();
     let pinned = server.pinned && client.pinned;
-    let row = row(scheme, plain, &parts, more, (&server, &client))?;
+    let mut row = row(scheme, plain, (&parts, bundles), more, (&server, &client))?;
+    (row.client_stored_bytes, row.server_stored_bytes) = stored(&program, subject);
     Ok((row, pinned))
+}
+
+/// What a bundle of the whole model takes in each party's store.
+fn stored(program: &Program, subject: &Subject) -> (u64, u64) {
+    let (all, layers) = (cost::stored(program), cost::stored_layers(program));
+    let more = |all: u64, layers: u64| all + (layers as f64 * subject.more_layers()) as u64;
+    (
+        more(all.client, layers.client),
+        more(all.server, layers.server),
+    )
 }
 
 /// What was counted must be what the program predicts; figures that are extrapolated rest on it.
@@ -77,19 +90,21 @@ fn check_counts(parts: &Parts, runs: &[Measured]) -> Result<()> {
 fn row(
     scheme: Scheme,
     plain: &Plain,
-    parts: &Parts,
+    (parts, bundles): (&Parts, usize),
     more: f64,
     (server, client): (&Outcome, &Outcome),
 ) -> Result<Row> {
-    let stretched = |s: &StepSeconds| s.outside + s.in_layers * (1.0 + more);
+    let online = |s: &StepSeconds| s.outside + s.in_layers * (1.0 + more);
+    let offline = |s: &StepSeconds| online(s) / bundles as f64;
     let run = middle(&client.runs, |run| {
-        run.offline.iter().chain(&run.online).map(stretched).sum()
+        let offline = run.offline.iter().map(offline);
+        offline.chain(run.online.iter().map(online)).sum()
     })?;
     let phases = run.offline.iter().zip(&run.online);
-    let steps = phases.map(|(offline, online)| StepRow {
-        step: offline.step,
-        offline_s: stretched(offline),
-        online_s: stretched(online),
+    let steps = phases.map(|(before, during)| StepRow {
+        step: before.step,
+        offline_s: offline(before),
+        online_s: online(during),
     });
     let steps: Vec<StepRow> = steps.collect();
     let count = |layers: u64, all: u64| all + (layers as f64 * more).round() as u64;
@@ -101,12 +116,15 @@ fn row(
         scheme: scheme.name().to_owned(),
         extrapolated: more > 0.0,
         measured_on: None,
+        bundles,
+        client_stored_bytes: 0,
+        server_stored_bytes: 0,
         offline_s: steps.iter().map(|s| s.offline_s).sum(),
         online_s: steps.iter().map(|s| s.online_s).sum(),
         plaintext_s: plain.seconds,
         bytes: PhaseBytes {
-            offline_up: bytes(|c| c.offline_up),
-            offline_down: bytes(|c| c.offline_down),
+            offline_up: bytes(|c| c.offline_up).div_ceil(bundles as u64),
+            offline_down: bytes(|c| c.offline_down).div_ceil(bundles as u64),
             online_up: bytes(|c| c.online_up),
             online_down: bytes(|c| c.online_down),
         },
@@ -184,7 +202,11 @@ mod tests {
             model_s: Some(6.0),
             ..Outcome::default()
         };
-        let row = |more| row(Scheme::Base, &plain, &parts(), more, (&server, &client)).unwrap();
+        let of = |more, bundles| {
+            let parts = (&parts(), bundles);
+            row(Scheme::Base, &plain, parts, more, (&server, &client)).unwrap()
+        };
+        let row = |more| of(more, 1);
         let whole = row(0.0);
         assert_eq!((whole.offline_s, whole.online_s), (1.0, 4.0));
         assert_eq!((whole.rounds_online, whole.extrapolated), (7, false));
@@ -194,5 +216,9 @@ mod tests {
         assert_eq!((part.rounds_online, part.extrapolated), (62, true));
         assert_eq!((part.setup_s, part.model_s), (Some(0.5), None));
         assert_eq!((part.bytes.offline_up, part.bytes.online_up), (12, 3));
+        // Of four bundles prepared together, one is told.
+        let shared = of(11.0, 4);
+        assert_eq!((shared.offline_s, shared.online_s), (6.0, 8.0));
+        assert_eq!((shared.bytes.offline_up, shared.bytes.online_up), (3, 3));
     }
 }

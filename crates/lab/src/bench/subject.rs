@@ -127,6 +127,7 @@ mod tests {
                 entrants: Vec::new(),
                 link: Link::Loopback,
                 runs: 1,
+                bundles: 1,
                 growth: false,
             })
         };

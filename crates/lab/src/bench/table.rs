@@ -51,6 +51,9 @@ pub struct Row {
     /// What was run instead, if it was not the model itself or its first layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_on: Option<String>,
+    /// Bundles that were prepared together; seconds and bytes are those of one of them.
+    #[serde(default = "one")]
+    pub bundles: usize,
     /// Seconds of the offline phase.
     pub offline_s: f64,
     /// Seconds of the online phase.
@@ -69,6 +72,12 @@ pub struct Row {
     pub model_s: Option<f64>,
     /// Round trips online.
     pub rounds_online: u64,
+    /// Bytes of a bundle that the client keeps between the phases.
+    #[serde(default)]
+    pub client_stored_bytes: u64,
+    /// Bytes of a bundle that the server keeps between the phases.
+    #[serde(default)]
+    pub server_stored_bytes: u64,
     /// The most memory that the client held.
     pub peak_rss_client: u64,
     /// The most memory that the server held.
