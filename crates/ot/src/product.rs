@@ -1,7 +1,7 @@
-//! Transfers whose messages differ by a value known offline: half the online bytes.
+//! Transfers whose messages are known offline: half the online bytes.
 //!
-//! The receiver holds a bit `c_j` that it learns online. The sender holds `δ_j` from offline on and
-//! `o_j` online, residues of one modulus. The receiver gets `o_j + c_j·δ_j`: the transfer of the
+//! The receiver holds a bit `c_j` that it learns online. The sender holds `o_j` and `δ_j`, residues
+//! of one modulus, from offline on. The receiver gets `o_j + c_j·δ_j`: the transfer of the
 //! messages `(o_j, o_j + δ_j)`.
 //!
 //! This is what requantisation asks for. The server's top bit chooses, `δ_j` depends on the
@@ -15,7 +15,7 @@
 //!
 //! online
 //! receiver   d_j = c_j ⊕ r_j                                       sends one bit
-//! sender     v_j = o_j + (d_j ? δ_j + a_j : -a_j)                  sends one residue
+//! sender     v_j = d_j ? o_j + δ_j + a_j : o_j - a_j               sends one residue
 //! receiver   v_j + (d_j ? -y_j : y_j)
 //! ```
 //!
@@ -41,7 +41,7 @@ const PRODUCTS: Kind = Kind::new(0x26, "masked products");
 
 /// The sender's offline material. Spent by one answer.
 ///
-/// The pairs are `a_j` and `δ_j`.
+/// The pairs are the two answers, `o_j - a_j` and `o_j + δ_j + a_j`.
 pub struct ProductSender(PairMaterial);
 
 /// A sender that has the corrections and owes the answer.
@@ -63,27 +63,31 @@ pub struct ProductWaiting {
 }
 
 impl ProductSender {
-    /// Offline: prepares one transfer per difference, residues of `modulus` (2 to 2^57).
+    /// Offline: prepares one transfer for each offset and its difference, residues of `modulus` (2 to
+    /// 2^57).
     ///
     /// # Errors
-    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::NotResidues`].
+    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::Count`] if there are
+    /// not as many differences as offsets, [`crate::OtError::NotResidues`].
     pub fn prepare(
         cot: &mut CotSender,
         channel: &mut Channel,
-        differences: &[u64],
+        (offsets, differences): (&[u64], &[u64]),
         modulus: u64,
     ) -> Result<Self> {
         let width = check_modulus(modulus)?;
-        let n = differences.len();
+        let n = offsets.len();
+        check_values("offsets", n, offsets, modulus)?;
         check_values("differences", n, differences, modulus)?;
         let mut material = offline::send(cot, channel, n, 1, modulus)?;
         let correlation = material
             .pairs
             .iter_mut()
-            .zip(differences)
-            .map(|(pads, &difference)| {
-                let tau = sub(add(pads[0], difference, modulus), pads[1], modulus);
-                pads[1] = difference;
+            .zip(offsets.iter().zip(differences))
+            .map(|(pads, (&offset, &difference))| {
+                let raised = add(pads[0], difference, modulus);
+                let tau = sub(raised, pads[1], modulus);
+                *pads = [sub(offset, pads[0], modulus), add(offset, raised, modulus)];
                 tau
             });
         channel.send_residues(CORRELATION, width, correlation)?;
@@ -115,14 +119,12 @@ impl ProductSender {
         PairMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
-    /// Online: takes the corrections and answers with the offsets added, which are residues.
+    /// Online: takes the corrections and answers.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few,
-    /// [`crate::OtError::NotResidues`], [`crate::OtError::Padding`], and those of the channel.
-    pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
-        check_values("offsets", self.len(), offsets, self.0.modulus)?;
-        self.listen(channel)?.answer(channel, offsets)
+    /// [`crate::OtError::Padding`], and those of the channel.
+    pub fn answer(self, channel: &mut Channel) -> Result<()> {
+        self.listen(channel)?.answer(channel)
     }
 
     /// Online, first half: takes the corrections. Several transfers that listen before the first of
@@ -142,25 +144,16 @@ impl ProductSender {
 }
 
 impl ProductAnswering {
-    /// Online, second half: answers with the offsets added, which are residues.
+    /// Online, second half: answers.
     ///
     /// # Errors
-    /// [`crate::OtError::Count`] if the offsets are too many or too few,
-    /// [`crate::OtError::NotResidues`], and those of the channel.
-    pub fn answer(self, channel: &mut Channel, offsets: &[u64]) -> Result<()> {
+    /// Those of the channel.
+    pub fn answer(self, channel: &mut Channel) -> Result<()> {
         let PairMaterial { pairs, modulus, .. } = &self.material;
-        let m = *modulus;
-        check_values("offsets", pairs.len(), offsets, m)?;
-        let products = offsets.iter().zip(pairs.iter()).enumerate();
-        let products = products.map(|(j, (&offset, &[a, difference]))| {
-            // The correction is public, so it may be branched on.
-            if self.corrections.get(j) {
-                add(add(offset, difference, m), a, m)
-            } else {
-                sub(offset, a, m)
-            }
-        });
-        channel.send_residues(PRODUCTS, check_modulus(m)?, products)?;
+        // The correction is public, so it may choose.
+        let answers = pairs.iter().enumerate();
+        let answers = answers.map(|(j, pair)| pair[usize::from(self.corrections.get(j))]);
+        channel.send_residues(PRODUCTS, check_modulus(*modulus)?, answers)?;
         Ok(channel.flush()?)
     }
 }

@@ -144,8 +144,9 @@ fn products() {
             let delta = Delta::random(rng);
             let mut cot = CotSender::setup(channel, BaseOt::Ristretto, delta, rng)?;
             let known: Vec<u64> = (0..n as u64).collect();
-            let material = ProductSender::prepare(&mut cot, channel, &known, modulus)?;
-            material.answer(channel, &known)
+            let known = (&known[..], &known[..]);
+            let material = ProductSender::prepare(&mut cot, channel, known, modulus)?;
+            material.answer(channel)
         },
         |channel, rng| {
             let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;

@@ -174,12 +174,12 @@ fn run_product(n: usize, modulus: u64) {
             let mut cot = sender(channel)?;
             let material = {
                 let _phase = channel.phase("offline");
-                ProductSender::prepare(&mut cot, channel, &differences, modulus)?
+                ProductSender::prepare(&mut cot, channel, (&offsets, &differences), modulus)?
             };
             let stored = material.into_bytes();
             let material = ProductSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
-            material.answer(channel, &offsets)?;
+            material.answer(channel)?;
             Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
         },
         |channel| {
@@ -315,19 +315,19 @@ fn wrong_counts_and_corrections_are_refused() {
         connect(Transport::Memory, &test_options()).unwrap(),
         |channel| {
             let mut cot = sender(channel)?;
-            let first = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
-            let second = ProductSender::prepare(&mut cot, channel, &[5; 10], P)?;
-            let errors = [
-                first.answer(channel, &[0; 11]).unwrap_err(),
-                second.answer(channel, &[0; 10]).unwrap_err(),
-                ProductSender::prepare(&mut cot, channel, &[0; 10], 1)
-                    .err()
-                    .unwrap(),
-                ProductSender::prepare(&mut cot, channel, &[P], P)
-                    .err()
-                    .unwrap(),
+            let mut prepare = |offsets: &[u64], differences: &[u64], modulus| {
+                let messages = (offsets, differences);
+                ProductSender::prepare(&mut cot, channel, messages, modulus)
+            };
+            prepare(&[0; 10], &[5; 10], P)?;
+            let second = prepare(&[0; 10], &[5; 10], P)?;
+            let [a, c, d] = [
+                prepare(&[0; 10], &[5; 11], P),
+                prepare(&[0; 10], &[0; 10], 1),
+                prepare(&[0], &[P], P),
             ];
-            Ok::<_, OtError>(errors)
+            let b = second.answer(channel).unwrap_err();
+            Ok::<_, OtError>([a.err().unwrap(), b, c.err().unwrap(), d.err().unwrap()])
         },
         |channel| {
             let rng = &mut Prg::from_os();
@@ -340,7 +340,7 @@ fn wrong_counts_and_corrections_are_refused() {
         },
     );
     let [a, b, c, d] = sent.unwrap();
-    assert_eq!(a.to_string(), "11 offsets for 10 prepared transfers");
+    assert_eq!(a.to_string(), "11 differences for 10 prepared transfers");
     assert!(matches!(b, OtError::Padding { bits: 10 }), "{b}");
     assert!(matches!(c, OtError::Modulus { modulus: 1 }), "{c}");
     assert!(matches!(d, OtError::NotResidues { .. }), "{d}");

@@ -34,12 +34,12 @@ pub enum Scheme {
     Base,
     /// Primer-F: HGS and FHGS, features-first.
     F,
-    /// Primer-FP: HGS and FHGS, tokens-first. The default.
-    #[default]
+    /// Primer-FP: HGS and FHGS, tokens-first.
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
-    /// Past the paper: products without rotations, functions of short indices looked up.
+    /// Past the paper: products without rotations, functions of short indices looked up. The default.
+    #[default]
     Lean,
 }
 

@@ -94,12 +94,12 @@ impl Stop for Requantise {
         }
     }
 
-    /// The client keeps two residues of each transfer, and its offsets; the server its random
-    /// choices and what they brought.
+    /// The client keeps two residues of each transfer, one of which it will send; the server its
+    /// random choices and what they brought.
     fn stored(&self) -> StoredBytes {
         let n = self.elements;
         StoredBytes {
-            client: packed(2 * n) + packed(n),
+            client: packed(2 * n),
             server: (n as u64).div_ceil(8) + packed(n),
         }
     }
