@@ -98,9 +98,9 @@ pub const WEIGHT_BITS: u32 = 15;
 /// of its products: the root of the mean of their squared lengths. Products without rotations hide
 /// weights by noise that is measured by this, and a shorter column is a smaller modulus.
 pub const COLUMN_LENGTH: u64 = 1 << 13;
-/// The same for the embedding table, which has as many rows as there are words: no limit for
-/// integers of [`WEIGHT_BITS`] bits in practice.
-pub const TABLE_COLUMN_LENGTH: u64 = 1 << 18;
+/// The same for the embedding table, which has as many rows as there are words: about what integers
+/// of [`WEIGHT_BITS`] bits have.
+pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
 /// Bits of an activation with its sign, as in the paper.
 pub const ACTIVATION_BITS: u32 = 15;
 

@@ -153,3 +153,22 @@ fn bytes_rounds_and_gates_are_linear_in_layers() {
         }
     }
 }
+
+/// The larger the model and the longer the text, the more a client's life would tell: moduli grow.
+#[test]
+fn moduli_are_as_large_as_a_clients_life_asks_for() {
+    for ((layers, hidden, heads), tokens, primes) in [
+        ((2, 128, 2), 32, [4, 5]),
+        ((6, 384, 12), 30, [4, 5]),
+        ((6, 384, 12), 128, [4, 6]),
+        ((12, 768, 12), 30, [4, 6]),
+        ((12, 768, 12), 512, [4, 6]),
+        ((24, 1024, 16), 512, [5, 6]),
+    ] {
+        let shape = synthetic::bert_shape(layers, hidden, heads);
+        let program = program(&shape, tokens, Scheme::Lean);
+        let sets = program.key_needs().sets().iter();
+        let found: Vec<usize> = sets.map(|set| set.params().data_primes()).collect();
+        assert_eq!(found, primes, "{layers} x {hidden}, {tokens} tokens");
+    }
+}
