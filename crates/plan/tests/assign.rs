@@ -206,6 +206,33 @@ fn a_large_epsilon_has_room_in_the_sum_of_squares() {
     assert!(epsilon < (1u64 << (K - 1)) as f64);
 }
 
+/// The outer half of what lies beyond all that was seen raises the flag; nothing that was seen does.
+#[test]
+fn an_activation_is_flagged_before_its_index_ends() {
+    for reached in [0.3, 2.0, 5.0, 10.0, 30.0] {
+        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        seen.set("layer1.intermediate.sum", range(-reached, reached / 2.0));
+        let plan = seen.plan();
+        let flagged = (0..plan.graph().steps.len()).filter_map(|step| match plan.function(step) {
+            Some(Function::Lookup(lookup)) if lookup.is_flagged() => Some(lookup),
+            _ => None,
+        });
+        let [_, lookup] = flagged.collect::<Vec<_>>()[..] else {
+            panic!("an activation in each of two layers");
+        };
+        let cells = (reached * f64::from(lookup.fraction).exp2()).ceil() as i64;
+        let half = 1i64 << (lookup.index_bits - 1);
+        assert!(
+            (-cells..=cells).all(|index| !lookup.flag(index)),
+            "{reached}"
+        );
+        let edge = (half - cells) / 2;
+        for index in [-half, edge - 1 - half, half - edge, half - 1] {
+            assert!(lookup.flag(index), "{reached}: {index} of {half}");
+        }
+    }
+}
+
 #[test]
 fn tiny_queries_and_keys_give_a_plan() {
     // Together finer than the scores that they are multiplied to.

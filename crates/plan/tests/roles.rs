@@ -191,14 +191,14 @@ fn plans_keep_their_fingerprints() {
 const FINGERPRINTS: [&str; 12] = [
     "4c76518bfbc7b130",
     "950606ba74839915",
-    "00e4f617453affbc",
+    "47e024af4fa09cdb",
     "9da7dfa9132f45b6",
     "a7610a4c76ed0eec",
-    "1c2614d50c2001ed",
+    "e64d0fff8a11e162",
     "3f9a92623d2b43be",
     "ab998e7f4569683f",
-    "7385818361ba4030",
+    "1e75ab0362927809",
     "dc1e95e6c8cd14ff",
     "81e25095e3c90e41",
-    "c8e3c974a44c0f80",
+    "27cac406dcdb6f0a",
 ];
