@@ -9,11 +9,10 @@ use primer_model::quantise::IntModel;
 use primer_model::text::Input;
 use primer_net::pair::{Transport, run_pair_over};
 use primer_net::{Channel, Options};
-use primer_protocol::client;
+use primer_protocol::client::{self, Answer};
 use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
-use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub fn run(
     model: &Arc<IntModel>,
     scheme: Scheme,
     inputs: &[&Input],
-    mut each: impl FnMut(usize, &Matrix<f64>) -> Result<()> + Send,
+    mut each: impl FnMut(usize, &Answer) -> Result<()> + Send,
 ) -> Result<()> {
     let Some(tokens) = inputs.first().map(|input| input.tokens()) else {
         return Ok(());
@@ -50,8 +49,8 @@ pub fn run(
         |channel| {
             let mut session = ClientSession::open(channel, scheme, tokens, Prg::from_os())?;
             for (at, input) in inputs.iter().enumerate() {
-                let reals = client(&mut session, channel, input)?;
-                if let Err(error) = each(at, &reals) {
+                let answer = client(&mut session, channel, input)?;
+                if let Err(error) = each(at, &answer) {
                     unhappy = Some(error);
                     break;
                 }
@@ -82,11 +81,10 @@ fn client(
     session: &mut ClientSession,
     channel: &mut Channel,
     input: &Input,
-) -> Result<Matrix<f64>, ProtocolError> {
+) -> Result<Answer, ProtocolError> {
     let mut file = tempfile::tempfile()?;
     session.prepare(channel, &mut file)?;
-    let mut answer = session.infer(channel, client::Bundle::new(rewound(file)?), input)?;
-    Ok(answer.reals.swap_remove(0))
+    session.infer(channel, client::Bundle::new(rewound(file)?), input)
 }
 
 fn server(

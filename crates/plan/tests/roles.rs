@@ -189,16 +189,16 @@ fn plans_keep_their_fingerprints() {
 }
 
 const FINGERPRINTS: [&str; 12] = [
-    "4c76518bfbc7b130",
-    "950606ba74839915",
-    "9141e4995fc614ef",
-    "9da7dfa9132f45b6",
-    "a7610a4c76ed0eec",
-    "db58b26a36c49eac",
-    "3f9a92623d2b43be",
-    "ab998e7f4569683f",
-    "929106042feabd04",
-    "dc1e95e6c8cd14ff",
-    "81e25095e3c90e41",
-    "c227128e6b8c2a19",
+    "2acf2c67a3a3a63a",
+    "76603116bcc4132e",
+    "11c4bc01ea32094f",
+    "d365ab8a57ba18b4",
+    "a9fff9273dd074fd",
+    "57d8a4d38acdc716",
+    "a85d1e58fee3d371",
+    "3203b30ddbb71879",
+    "5e9b9db2b5cbeaa9",
+    "665de3a5ea911fd0",
+    "b20cc03d14f85f1f",
+    "047318e1aad1943b",
 ];

@@ -31,6 +31,10 @@
 //! # }
 //! ```
 //!
+//! An answer is as good as the model's calibration: values beyond the ranges that it was calibrated
+//! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells, for schemes
+//! that can tell ([`Scheme::Lean`]).
+//!
 //! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around
 //! the private protocol, [`state`] where they keep what they must remember, [`source`] finds the
 //! model that is served. Every type that their options are made of is named here, so that a program

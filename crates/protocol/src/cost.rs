@@ -18,7 +18,7 @@ use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 pub use primer_stops::StoredBytes;
-use primer_stops::Turn;
+use primer_stops::{Turn, flags};
 use std::collections::HashSet;
 
 /// What some steps of an inference cost, frame headers included, the handshake not.
@@ -95,11 +95,15 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
         bundles,
         offered: HashSet::new(),
         opened: HashSet::new(),
+        flags_left: Some(program.flags()).filter(|flags| *flags > 0),
         owes: false,
         // The masked input goes first.
         spoken: true,
     };
     let mut parts = Parts::default();
+    if count.flags_left.is_some() {
+        parts.outside.bytes += flags::bytes();
+    }
     let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
     parts.outside.bytes.online_up += residues(inputs) + residues(graph.tokens);
     for (index, step) in graph.steps.iter().enumerate() {
@@ -176,6 +180,8 @@ struct Count<'a> {
     offered: HashSet<(Owner, Query)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
+    /// Range flags that the client has no share of yet; none if it has been told about all.
+    flags_left: Option<usize>,
     /// Whether the client has requests that it has not answered yet.
     owes: bool,
     /// Whether the client has said something since it last heard something, online.
@@ -234,10 +240,14 @@ impl Count<'_> {
                 }
                 self.turn(Turn::Down, part);
                 self.owes |= work.stop.outputs() > 0;
+                self.flags_left = self.flags_left.map(|left| left - work.stop.flags());
             }
         }
         if program.settled_after(index) && std::mem::take(&mut self.owes) {
             self.turn(Turn::Up, part);
+            if self.flags_left.take_if(|left| *left == 0).is_some() {
+                self.turn(Turn::Down, part);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::share::Share;
 use primer_model::text::Input;
 use primer_plan::graph::ValueId;
 use primer_ring::modulus;
+use primer_ring::prg::Prg;
 use primer_stops::TwoPartyStop;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,6 +43,11 @@ impl Masks {
     pub(crate) fn padding(&self) -> Share {
         let tokens = self.program.plan().graph().tokens;
         self.seeds.share(Use::Padding, 1, tokens)
+    }
+
+    /// What the client draws subsets of range flags with.
+    pub(crate) fn subsets(&self) -> Prg {
+        self.seeds.subsets()
     }
 
     /// The client's share of a value.

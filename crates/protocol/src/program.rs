@@ -17,11 +17,12 @@ use primer_net::Channel;
 use primer_net::meter::Phase;
 use primer_plan::graph::{Graph, Op, Step};
 use primer_plan::plan::Plan;
+use primer_stops::FlagShares;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -142,6 +143,19 @@ impl Program {
     /// The keys that its products need, with their parameters.
     pub fn key_needs(&self) -> &KeyNeeds {
         &self.0.needs
+    }
+
+    /// Range flags of an inference: one for each element of the stops that have them. If there are
+    /// none, nobody is told whether values stayed in their ranges.
+    pub fn flags(&self) -> usize {
+        let stops = self.0.works.iter().filter_map(Work::stop);
+        stops.map(|work| work.stop.flags()).sum()
+    }
+
+    /// Room for a party's shares of all flags, if there are any.
+    pub(crate) fn flag_shares(&self) -> Option<FlagShares> {
+        let flags = self.flags();
+        (flags > 0).then(|| FlagShares::with_capacity(flags))
     }
 
     /// Stands for the version, the parameters, the scheme, what is revealed and the plan: two

@@ -40,6 +40,9 @@ impl Use {
     }
 }
 
+/// Different from every [`Use::index`].
+const SUBSETS: u128 = 2;
+
 /// The seed of one bundle of one party.
 pub(crate) struct Seeds(Zeroizing<Seed>);
 
@@ -51,6 +54,11 @@ impl Seeds {
     /// The seed, to be stored.
     pub(crate) fn bytes(&self) -> &Seed {
         &self.0
+    }
+
+    /// What the subsets of range flags are drawn with, which the client compares at the end.
+    pub(crate) fn subsets(&self) -> Prg {
+        Prg::derive(&self.0, SUBSETS)
     }
 
     /// The uniform residues of a use, always the same.
@@ -78,6 +86,7 @@ mod tests {
         let draw = |seed, what| Seeds::new([seed; 16]).share(what, 1, 2).data().to_vec();
         let distinct: HashSet<Vec<u64>> = uses.iter().map(|what| draw(1, *what)).collect();
         assert_eq!(distinct.len(), uses.len());
+        assert!(uses.iter().all(|what| what.index() != SUBSETS));
         assert_eq!(draw(1, uses[9]), draw(1, uses[9]));
         assert_ne!(draw(1, uses[9]), draw(2, uses[9]));
     }

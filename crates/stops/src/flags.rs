@@ -6,18 +6,18 @@
 //! equal if and only if no flag is set. At the end the parties compare them by 40 parities:
 //!
 //! ```text
-//! client -> server   a seed, drawn now                                    16 bytes
+//! client -> server   a seed that the server could not know                16 bytes
 //! server -> client   for each of 40 random subsets, the parity of its bits  5 bytes
 //! client             compares with the parities of its own bits
 //! ```
 //!
-//! The messages fit the client's last answer and the server's last word, so they take no trip of
-//! their own.
+//! The seed goes up with the client's answer to the last stop that has flags, the parities come
+//! down in front of whatever the server says next: they take no trip of their own.
 //!
 //! **What it tells.** If no flag is set, all parities are equal, and the client learns that and
 //! nothing else: it could have computed the server's message itself. If one is set, each parity
 //! differs with probability one half, independently, so the client is not told with probability
-//! 2^-40. The subsets are drawn after all flags are fixed, by the party that wants to know.
+//! 2^-40. The server hears the subsets after all flags are fixed, from the party that wants to know.
 //!
 //! **What it leaks.** If flags are set, the client learns the parities of 40 random subsets of
 //! *which* ones: up to 40 bits about where in the network values were large. With few flags set it
@@ -25,7 +25,8 @@
 //! inside their range beyond that. The server learns nothing: it hears a random seed.
 
 use crate::error::Result;
-use primer_net::{Channel, Kind};
+use primer_net::frame::HEADER_BYTES;
+use primer_net::{Channel, Kind, PhaseBytes};
 use primer_ring::prg::{Prg, SEED_BYTES, Seed};
 use rand_core::Rng;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -37,6 +38,16 @@ const PARITIES: Kind = Kind::new(0x38, "range flag parities");
 pub const SUBSETS: u32 = 40;
 const BYTES: usize = SUBSETS as usize / 8;
 
+/// What asking and answering send, frame headers included, for any number of flags.
+pub const fn bytes() -> PhaseBytes {
+    PhaseBytes {
+        offline_up: 0,
+        offline_down: 0,
+        online_up: HEADER_BYTES + SEED_BYTES as u64,
+        online_down: HEADER_BYTES + BYTES as u64,
+    }
+}
+
 /// A party's shares of flags, in the order of the elements. Wiped when dropped.
 #[derive(Default, Zeroize, ZeroizeOnDrop)]
 pub struct FlagShares {
@@ -45,6 +56,13 @@ pub struct FlagShares {
 }
 
 impl FlagShares {
+    /// None yet, with room for so many: a buffer that grows would leave copies behind.
+    pub fn with_capacity(flags: usize) -> Self {
+        Self {
+            bits: Vec::with_capacity(flags),
+        }
+    }
+
     /// Adds the share of one more flag.
     pub fn push(&mut self, bit: bool) {
         self.bits.push(bit.into());

@@ -1,6 +1,6 @@
 //! `primer answer`: private extractive question answering.
 
-use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_removed};
+use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -11,6 +11,8 @@ use std::io::{Read, Write};
 #[command(after_help = "\
 Output, as Hugging Face's pipelines print it:
   {\"score\": 0.9871, \"start\": 11, \"end\": 16, \"answer\": \"Paris\"}
+With --json also in_range: false, with a warning, if a value of the model came near the end of its
+calibrated range; null where the server's scheme cannot tell (all but lean).
 A context that is too long for the model is cut at its end. Question and context stay with the
 client: the server learns their padded length.
 
@@ -41,12 +43,13 @@ pub(super) fn run(args: &AnswerArgs) -> Result<()> {
     let mut client = args.remote.connect()?;
     let found = client.answer(&args.question, &context)?;
     note_removed(found.removed, client.card().max_tokens());
+    note_range(found.in_range);
     client.close();
     let mut out = std::io::stdout().lock();
     if args.json {
         let result = json!({
             "answer": found.answer, "score": found.score, "start": found.start, "end": found.end,
-            "truncated_tokens": found.removed,
+            "truncated_tokens": found.removed, "in_range": found.in_range,
         });
         writeln!(out, "{}", merged(result, cost_json(&found.cost)))
     } else {

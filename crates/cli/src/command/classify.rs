@@ -1,6 +1,6 @@
 //! `primer classify`: private classification of texts.
 
-use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_removed};
+use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use primer::{Classification, Client};
@@ -14,6 +14,8 @@ Output, one line a text, as Hugging Face's pipelines print it:
   [{\"label\": \"POSITIVE\", \"score\": 0.9987}]
 What it cost goes to standard error. With --json: one object with label, score, logits, offline_s,
 online_s and bytes; for several texts that of the first, and all of them under \"results\".
+in_range is false, and a warning follows, if a value of the model came near the end of its calibrated
+range; null where the server's scheme cannot tell (all but lean).
 
 The server learns the padded length and nothing else. A bundle that `primer prepare` stored is used
 if there is one; otherwise the offline phase runs now.
@@ -48,6 +50,7 @@ pub(super) fn run(args: &ClassifyArgs) -> Result<()> {
             None => client.classify(first)?,
         };
         note_removed(found.removed, client.card().max_tokens());
+        note_range(found.in_range);
         if args.json {
             results.push(classification_json(&found));
         } else {
@@ -108,7 +111,7 @@ pub(super) fn pipeline_line(found: &Classification) -> String {
 pub(super) fn classification_json(found: &Classification) -> Value {
     let result = json!({
         "label": found.label, "score": found.score, "logits": found.logits,
-        "truncated_tokens": found.removed,
+        "truncated_tokens": found.removed, "in_range": found.in_range,
     });
     merged(result, cost_json(&found.cost))
 }

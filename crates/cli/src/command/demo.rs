@@ -1,7 +1,7 @@
 //! `primer demo`: both parties on this machine, as two processes over TLS.
 
 use super::classify::{classification_json, combined};
-use super::remote::{cost_line, merged, show_progress};
+use super::remote::{cost_line, merged, note_range, show_progress};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use primer::client::{argmax, probabilities};
@@ -138,6 +138,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
     let mut results = Vec::new();
     for text in texts {
         let found = client.classify(text)?;
+        note_range(found.in_range);
         let (label, score) = in_the_clear(&plain, text)?;
         if args.json {
             let clear = json!({"text": text, "plaintext_label": label, "plaintext_score": score});

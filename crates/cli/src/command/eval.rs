@@ -112,6 +112,11 @@ fn warn(found: &Evaluation) {
             seen.count, seen.worst, seen.limit
         );
     }
+    if let Some(flagged @ 1..) = found.flagged() {
+        eprintln!(
+            "primer: in {flagged} private answers a value came near the end of its range, so they              may be wrong; calibrate with text closer to the data (--calibration)"
+        );
+    }
     let (shortened, n) = (found.truncated(), found.answers.len());
     if shortened > 0 {
         eprintln!("primer: {shortened} of {n} inputs were longer than the limit and truncated");

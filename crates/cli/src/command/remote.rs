@@ -150,6 +150,15 @@ pub(super) fn cost_line(cost: &Cost) -> String {
     )
 }
 
+/// Warns if the model's values came near the end of their ranges.
+pub(super) fn note_range(in_range: Option<bool>) {
+    if in_range == Some(false) {
+        eprintln!(
+            "primer: a value of the model came near the end of the range that it was calibrated              for, so this answer may be wrong; ask the server's owner to calibrate with text that              resembles yours (primer serve --calibration FILE, and eval with the same option to              check)"
+        );
+    }
+}
+
 /// Tells of tokens that were cut off.
 pub(super) fn note_removed(removed: usize, limit: usize) {
     if removed > 0 {

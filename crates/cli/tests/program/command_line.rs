@@ -86,7 +86,7 @@ fn inspect_shows_the_plan() {
     ] {
         assert!(text.contains(expected), "{expected} is missing in\n{text}");
     }
-    let plan = json(&["inspect", "--tokens", "30"]);
+    let plan = json(&["inspect", "--tokens", "30", "--scheme", "fp"]);
     assert_eq!(plan["layers"], 2);
     assert_eq!(plan["tokens"], 30);
     assert_eq!(plan["counts"]["stop_elements"]["activation"], 2 * 30 * 512);
@@ -94,6 +94,10 @@ fn inspect_shows_the_plan() {
     // 94 gates for each GELU alone.
     assert!(plan["and_gates"].as_u64().unwrap() > 94 * 2 * 30 * 512);
     assert!(plan["bytes"]["online_up"].as_u64().unwrap() > 30 * 8192 * 41 / 8);
+    // Looked up, by default.
+    let plan = json(&["inspect", "--tokens", "30"]);
+    assert_eq!(plan["counts"]["stop_elements"]["gate"], 2 * 30 * 512);
+    assert!(plan["and_gates"].as_u64().unwrap() < 20 * 2 * 30 * 512);
 }
 
 #[test]

@@ -64,6 +64,12 @@ fn eval_runs_in_the_clear_and_through_the_protocol() {
         assert_eq!(fixture.eval(scheme, "fixed")["n"], 1);
         let secure = fixture.eval(scheme, "secure");
         assert_eq!(secure["agreement_with_fixed"], 1.0, "{scheme:?}");
+        let flagged = tells_ranges(scheme).then_some(0);
+        assert_eq!(
+            secure["answers_out_of_range"],
+            serde_json::json!(flagged),
+            "{scheme:?}"
+        );
     }
 }
 
@@ -79,6 +85,12 @@ fn bench_measures_all_of_them_in_one_call() {
     assert_eq!(measured, names.map(Some));
     for row in rows {
         assert!(row["max_abs_logit_error"].as_f64().unwrap() < 0.1, "{row}");
+        let told = tells_ranges(row["scheme"].as_str().unwrap().parse().unwrap());
+        assert_eq!(
+            row["in_range"],
+            serde_json::json!(told.then_some(true)),
+            "{row}"
+        );
     }
 }
 
@@ -97,13 +109,24 @@ fn a_service_runs_on_every_scheme_that_prepares() {
             continue;
         }
         let server = Server::start(&state, &serve);
-        ask(&server, &fixture.state(scheme, "client"));
+        let found = ask(&server, &fixture.state(scheme, "client"));
+        let told = tells_ranges(scheme).then_some(true);
+        assert_eq!(
+            found["in_range"],
+            serde_json::json!(told),
+            "{scheme:?}: {found}"
+        );
         served += 1;
     }
     assert!(served > 0);
 }
 
-fn ask(server: &Server, state: &Path) {
+/// Whether a client of a scheme is told about ranges.
+fn tells_ranges(scheme: Scheme) -> bool {
+    scheme == Scheme::Lean
+}
+
+fn ask(server: &Server, state: &Path) -> Value {
     let mut prepare = client("prepare", server, state);
     let made = json(prepare.args(["--count", "1", "--tokens", "8"]));
     assert_eq!(made["prepared"], 1);
@@ -114,4 +137,5 @@ fn ask(server: &Server, state: &Path) {
     let found = json(&mut answer);
     assert!(found["score"].as_f64().unwrap() > 0.0, "{found}");
     assert_eq!(listed()["bundles"].as_array().unwrap().len(), 0);
+    found
 }

@@ -4,8 +4,13 @@
 use crate::process::{
     Server, TEXTS, check_stores, client, eventually, fails, json, primer, stderr, write,
 };
+use primer::Scheme;
+use primer::source::Model;
+use primer_model::quantise::IntModel;
 use primer_net::tls::Identity;
+use primer_plan::function::Function;
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -314,4 +319,54 @@ fn a_stop_finishes_inferences_and_keeps_bundles() {
         (&TEXTS[3].1.into(), &true.into())
     );
     check_stores(&server_state, &[&state]);
+}
+
+/// The embedded model for scheme `lean`, whose activations are flagged all but around zero.
+fn easily_flagged(path: &Path) {
+    let form = Scheme::Lean.recipe().form;
+    let model = Model::load(None).unwrap();
+    let prepared = model.prepare(None, None, form, |_, _| ()).unwrap();
+    let mut scales = prepared.scales().clone();
+    for function in scales.functions.iter_mut().flatten() {
+        if let Function::Lookup(lookup) = function
+            && lookup.is_flagged()
+        {
+            lookup.edge = [(1 << (lookup.index_bits - 1)) - 2; 2];
+        }
+    }
+    let weights = model.weights.with_form(form);
+    let flagged = IntModel::quantise(&weights, scales).unwrap();
+    flagged.save(path).unwrap();
+}
+
+#[test]
+fn a_value_near_the_end_of_its_range_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let prepared = dir.path().join("prepared");
+    easily_flagged(&prepared);
+    let prepared = prepared.to_str().unwrap();
+    let model = ["--scheme", "lean", "--prepared", prepared];
+    let server = Server::start(&dir.path().join("server"), &model);
+    let mut classify = client("classify", &server, &dir.path().join("client"));
+    let output = classify.args(["--json", TEXTS[1].0]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["label"], TEXTS[1].1);
+    assert_eq!(found["in_range"], false);
+    let warning = stderr(&output);
+    assert!(warning.contains("near the end of the range"), "{warning}");
+    assert!(warning.contains("--calibration"), "{warning}");
+    // An evaluation counts such answers.
+    let data = format!("sentence\tlabel\n{}\t0\n", TEXTS[1].0);
+    let data = write(dir.path(), "dev.tsv", data);
+    let mut eval = primer();
+    eval.args([
+        "eval", "--task", "sst2", "--data", &data, "--engine", "secure", "--json",
+    ]);
+    let output = eval.args(model).output().unwrap();
+    let warning = stderr(&output);
+    assert!(warning.contains("in 1 private answers"), "{warning}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["answers_out_of_range"], 1);
+    assert_eq!(found["out_of_range"].as_array().unwrap().len(), 0);
 }

@@ -195,6 +195,7 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         peak_rss_server: server.peak_rss,
         and_gates: 0,
         max_abs_logit_error: errors.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max),
+        in_range: None,
         steps,
     };
     Ok((row, server.pinned && client.pinned))

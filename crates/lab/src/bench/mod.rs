@@ -256,6 +256,7 @@ mod tests {
             peak_rss_server: 1,
             and_gates: 1,
             max_abs_logit_error: 0.0,
+            in_range: None,
             steps: Vec::new(),
         }
     }

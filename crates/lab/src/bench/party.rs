@@ -138,6 +138,8 @@ pub(super) struct Outcome {
     pub(super) model_s: Option<f64>,
     /// The outputs of the last inference.
     pub(super) outputs: Vec<Vec<f64>>,
+    /// Whether the client was told of each inference that values stayed in their ranges.
+    pub(super) in_range: Option<bool>,
     pub(super) peak_rss: u64,
     pub(super) pinned: bool,
 }
@@ -315,6 +317,8 @@ fn ask(job: &Job, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
         outcome
             .runs
             .push(Measured::new(&offline, &answer.times, &traffic));
+        let before = outcome.in_range;
+        outcome.in_range = answer.in_range.map(|now| now && before != Some(false));
         let reals = answer.reals.iter();
         outcome.outputs = reals.map(|m| m.data().to_vec()).collect();
     }

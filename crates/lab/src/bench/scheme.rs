@@ -136,6 +136,7 @@ fn row(
         peak_rss_server: server.peak_rss,
         and_gates: count(layers.and_gates, all.and_gates),
         max_abs_logit_error: errors.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max),
+        in_range: client.in_range,
         steps,
     })
 }

@@ -86,6 +86,10 @@ pub struct Row {
     pub and_gates: u64,
     /// Against the float reference, of the layers that were run.
     pub max_abs_logit_error: f64,
+    /// Whether the client was told that values stayed in their ranges; not given where nobody is
+    /// told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_range: Option<bool>,
     /// Seconds by the paper's steps.
     pub steps: Vec<StepRow>,
 }

@@ -30,6 +30,9 @@ pub struct Answer {
     pub fixed: Option<Vec<Vec<f64>>>,
     /// Values that left their range.
     pub out_of_range: Vec<OutOfRange>,
+    /// Of a private answer, whether the client was told that values stayed in their ranges; `None`
+    /// where nobody is told.
+    pub in_range: Option<bool>,
     /// The example as tokens.
     pub input: Input,
     /// The commit of the program that gave a private answer.
@@ -110,6 +113,7 @@ impl Work<'_> {
                 float,
                 fixed: None,
                 out_of_range,
+                in_range: None,
                 input,
                 commit: None,
             });
@@ -128,6 +132,7 @@ impl Work<'_> {
             logits,
             float,
             out_of_range: outcome.out_of_range,
+            in_range: None,
             input,
             commit: None,
         })
@@ -168,8 +173,8 @@ impl Work<'_> {
         (self.progress)("private inference", done, answers.len());
         for indices in by_length.values() {
             let inputs: Vec<&Input> = indices.iter().map(|i| &answers[*i].input).collect();
-            secure::run(prepared, self.request.scheme, &inputs, |at, reals| {
-                journal.record(indices[at], rows(reals))?;
+            secure::run(prepared, self.request.scheme, &inputs, |at, answer| {
+                journal.record(indices[at], rows(&answer.reals[0]), answer.in_range)?;
                 done += 1;
                 (self.progress)("private inference", done, answers.len());
                 Ok(())
@@ -179,6 +184,7 @@ impl Work<'_> {
             let private = journal.done.remove(&index);
             let private = private.context("an example has no private answer")?;
             answer.logits = private.outputs;
+            answer.in_range = private.in_range;
             answer.commit = Some(private.commit);
         }
         Ok(())

@@ -20,12 +20,15 @@ struct First {
 struct Entry {
     index: usize,
     outputs: Vec<Vec<f64>>,
+    in_range: Option<bool>,
     commit: String,
 }
 
 /// One answer.
 pub(super) struct Kept {
     pub(super) outputs: Vec<Vec<f64>>,
+    /// What the client was told about ranges.
+    pub(super) in_range: Option<bool>,
     /// Of the program that gave it.
     pub(super) commit: String,
 }
@@ -34,6 +37,7 @@ impl Entry {
     fn kept(self) -> Kept {
         Kept {
             outputs: self.outputs,
+            in_range: self.in_range,
             commit: self.commit,
         }
     }
@@ -105,10 +109,16 @@ impl Journal {
     }
 
     /// Keeps one more answer.
-    pub(super) fn record(&mut self, index: usize, outputs: Vec<Vec<f64>>) -> Result<()> {
+    pub(super) fn record(
+        &mut self,
+        index: usize,
+        outputs: Vec<Vec<f64>>,
+        in_range: Option<bool>,
+    ) -> Result<()> {
         let entry = Entry {
             index,
             outputs,
+            in_range,
             commit: self.commit.clone(),
         };
         self.write(&entry)?;
@@ -136,22 +146,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut journal = Journal::open(&path, "a", "first").unwrap();
-        journal.record(4, vec![vec![0.5, -1.0]]).unwrap();
-        journal.record(2, vec![vec![1.5, 0.25]]).unwrap();
+        journal
+            .record(4, vec![vec![0.5, -1.0]], Some(false))
+            .unwrap();
+        journal
+            .record(2, vec![vec![1.5, 0.25]], Some(true))
+            .unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
         let mut journal = Journal::open(&path, "a", "first").unwrap();
         assert_eq!(journal.done.keys().collect::<Vec<_>>(), [&4]);
-        journal.record(2, vec![vec![1.5, 0.25]]).unwrap();
+        journal
+            .record(2, vec![vec![1.5, 0.25]], Some(true))
+            .unwrap();
         drop(journal);
         assert_eq!(std::fs::read(&path).unwrap(), whole);
         let mut journal = Journal::open(&path, "a", "second").unwrap();
-        journal.record(7, vec![vec![0.0, 1.0]]).unwrap();
+        journal.record(7, vec![vec![0.0, 1.0]], None).unwrap();
         drop(journal);
         let journal = Journal::open(&path, "a", "third").unwrap();
         let commits: Vec<&str> = journal.done.values().map(|k| &*k.commit).collect();
         assert_eq!(commits, ["first", "first", "second"]);
+        let told: Vec<Option<bool>> = journal.done.values().map(|k| k.in_range).collect();
+        assert_eq!(told, [Some(true), Some(false), None]);
     }
 
     #[test]

@@ -113,6 +113,12 @@ impl Evaluation {
         worst_by_value(&self.answers)
     }
 
+    /// Private answers whose client was told that a value came near the end of its range; `None` if
+    /// nobody was told anything.
+    pub fn flagged(&self) -> Option<usize> {
+        flagged(&self.answers)
+    }
+
     /// As `primer eval --json` prints it.
     ///
     /// # Errors
@@ -140,6 +146,7 @@ impl Evaluation {
             Engine::Secure => {
                 object["scheme"] = json!(request.scheme.name());
                 object["agreement_with_fixed"] = json!(scores.with_fixed);
+                object["answers_out_of_range"] = json!(self.flagged());
             }
         }
         let provenance = serde_json::to_value(Provenance::here())?;
@@ -177,6 +184,11 @@ impl Evaluation {
     }
 }
 
+fn flagged(answers: &[Answer]) -> Option<usize> {
+    let told: Option<Vec<bool>> = answers.iter().map(|a| a.in_range).collect();
+    told.map(|told| told.iter().filter(|in_range| !**in_range).count())
+}
+
 fn worst_by_value(answers: &[Answer]) -> BTreeMap<String, OutOfRange> {
     let mut worst: BTreeMap<String, OutOfRange> = BTreeMap::new();
     for seen in answers.iter().flat_map(|a| &a.out_of_range) {
@@ -210,6 +222,7 @@ mod tests {
             float: logits(float),
             fixed: Some(logits(fixed)),
             out_of_range: Vec::new(),
+            in_range: Some(ours != 2),
             input: Input {
                 ids: Vec::new(),
                 types: Vec::new(),
@@ -230,8 +243,11 @@ mod tests {
         let all = report(&answers);
         assert_eq!((all.accuracy, all.accuracy_of_float), (0.5, 0.75));
         assert_eq!((all.with_float, all.with_fixed), (0.75, Some(1.0)));
+        assert_eq!(flagged(&answers), Some(2));
         assert!(matches!(all.predicted, Predicted::Labels(labels) if labels == [0, 2, 2, 1]));
         answers[3].fixed = None;
+        answers[3].in_range = None;
+        assert_eq!(flagged(&answers), None, "not of a part only");
         assert_eq!(report(&answers).with_fixed, None, "not of a part only");
     }
 }

@@ -3,6 +3,9 @@
 //! Only two things depend on what calibration saw: the span of the scores, which says how many
 //! coarse steps there are, and the range of the activation's input, which says how wide a cell of
 //! its index is. Powers, their sums, reciprocals and probabilities have bounds of their own.
+//!
+//! Of the looked-up functions only the activation has range flags. The index of a power cannot
+//! leave its table: it is what is left of a score after its own coarse part was taken off.
 
 use super::{AssignError, Assigner, MASK_DISTANCE, ScoreSpan};
 use crate::function::{Activation, CoarseMaximum, Function, Lookup, LookupTable, Reciprocal};
@@ -159,10 +162,25 @@ impl Assigner<'_> {
             (GATE_OUTPUT_BITS, GATE_OUTPUT_FRACTION),
             |x| gate(activation, x),
         );
-        let lookup = Lookup::new((index_bits, fraction), [0; 2], vec![table]);
+        let edge = self.edge(input, (index_bits, fraction));
+        let lookup = Lookup::new((index_bits, fraction), [edge; 2], vec![table]);
         let lookup = lookup.expect("a gate is built from usable parameters");
         Ok(self.leave(index, Function::Lookup(lookup)))
     }
+
+    /// Cells at each end of an index that raise its range flag: the outer half of what lies beyond
+    /// all that was observed of a value. What is flagged there has not wrapped yet, or not far.
+    fn edge(&self, value: ValueId, (index_bits, fraction): (u32, i32)) -> u32 {
+        let half = f64::from(1 << (index_bits - 1));
+        let seen = self.observations[value.index()].max_abs() * f64::from(fraction).exp2();
+        ((half - seen) / 2.0).floor().max(1.0) as u32
+    }
+}
+
+/// Integer places that an activation's input may have more than so many, with the sign: its index
+/// gets no longer, and its cells no wider than they may be.
+pub(super) const fn spare_places(whole: i32) -> i32 {
+    GATE_INDEX_BITS as i32 - GATE_FRACTION - whole
 }
 
 /// What an activation multiplies its argument with.

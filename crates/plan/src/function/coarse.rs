@@ -57,9 +57,9 @@ impl CoarseMaximum {
     }
 
     /// Where the middle of the range of `v_j` lies, in half steps below zero: it reaches from
-    /// `-(far + 1)` to `2`.
+    /// `-(far + 1)` to `1`, with the same room on both sides.
     pub const fn middle(&self) -> i64 {
-        self.far as i64 - 1
+        self.far as i64
     }
 
     /// The results of one row of signed ring values.

@@ -247,7 +247,8 @@ impl Client {
         let scores: Vec<(f64, f64)> = (0..scores.rows())
             .map(|row| (scores.row(row)[0], scores.row(row)[1]))
             .collect();
-        outcome::extract(&scores, &input.second, context, input.removed, cost)
+        let (tokens, told) = (&input.second, answer.in_range);
+        outcome::extract(&scores, tokens, context, input.removed, told, cost)
             .ok_or_else(|| TextError::Empty.into())
     }
 

@@ -32,6 +32,10 @@ pub struct Classification {
     pub logits: Vec<f64>,
     /// Tokens that were cut off because the text was too long.
     pub removed: usize,
+    /// Whether the model's values stayed in the ranges that it was calibrated for, as far as the
+    /// scheme can tell: `Some(false)` if one came near the end of its range, so that the answer may
+    /// be wrong; `None` for schemes without range flags, where nobody is told.
+    pub in_range: Option<bool>,
     /// What it cost.
     pub cost: Cost,
 }
@@ -49,6 +53,8 @@ pub struct Extract {
     pub end: usize,
     /// Tokens of the context that were cut off because it was too long.
     pub removed: usize,
+    /// As [`Classification::in_range`].
+    pub in_range: Option<bool>,
     /// What it cost.
     pub cost: Cost,
 }
@@ -86,6 +92,7 @@ pub(crate) fn classification(
             score: None,
             logits: Vec::new(),
             removed,
+            in_range: answer.in_range,
             cost,
         });
     }
@@ -100,6 +107,7 @@ pub(crate) fn classification(
         score: Some(probabilities(&logits)[index]),
         logits,
         removed,
+        in_range: answer.in_range,
         cost,
     })
 }
@@ -110,6 +118,7 @@ pub(crate) fn extract(
     tokens: &[Option<(usize, usize)>],
     context: &str,
     removed: usize,
+    in_range: Option<bool>,
     cost: Cost,
 ) -> Option<Extract> {
     let (start, end) = span::best_span(scores, tokens)?;
@@ -129,6 +138,7 @@ pub(crate) fn extract(
         start,
         end,
         removed,
+        in_range,
         cost,
     })
 }
@@ -150,7 +160,16 @@ mod tests {
     fn an_extract_tells_where_it_stands() {
         let tokens = [None, Some((0, 3)), Some((4, 7)), Some((8, 9)), None];
         let scores = [(9.0, 9.0), (4.0, 0.0), (0.0, 5.0), (-5.0, -9.0), (9.0, 9.0)];
-        let found = extract(&scores, &tokens, "the cat x", 0, Cost::default()).unwrap();
+        let found = extract(
+            &scores,
+            &tokens,
+            "the cat x",
+            0,
+            Some(false),
+            Cost::default(),
+        )
+        .unwrap();
+        assert_eq!(found.in_range, Some(false));
         assert_eq!(
             (found.answer.as_str(), found.start, found.end),
             ("the cat", 0, 7)
@@ -159,6 +178,6 @@ mod tests {
         let start = 1.0 / (1.0 + (-4f64).exp() + (-9f64).exp());
         let end = 1.0 / (1.0 + (-5f64).exp() + (-14f64).exp());
         assert!((found.score - start * end).abs() < 1e-9);
-        assert!(extract(&scores, &[None; 5], "", 0, Cost::default()).is_none());
+        assert!(extract(&scores, &[None; 5], "", 0, None, Cost::default()).is_none());
     }
 }

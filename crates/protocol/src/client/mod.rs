@@ -63,6 +63,10 @@ pub struct Answer {
     pub reals: Vec<Matrix<f64>>,
     /// The position of the largest logit, if only that is revealed.
     pub label: Option<usize>,
+    /// Whether no flagged value came near the end of its range ([`primer_stops::flags`]); `None`
+    /// where the program has no flags and nobody is told. After `Some(false)` the outputs may be
+    /// garbage.
+    pub in_range: Option<bool>,
     /// Seconds of the online phase.
     pub times: Times,
 }

@@ -1,4 +1,7 @@
 //! The client's online walk: its answers to what the server asks, from the text to the outputs.
+//!
+//! On the way it collects its shares of range flags. With its answer to the last stop that has any
+//! it asks whether one is set, and hears that before anything else.
 
 use crate::client::Answer;
 use crate::clock::Clock;
@@ -17,7 +20,7 @@ use primer_net::Channel;
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{self, K, P};
-use primer_stops::{ClientStop, Owing};
+use primer_stops::{ClientStop, FlagShares, Owing};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -40,6 +43,9 @@ pub(crate) struct OnlineClient<'a> {
     /// What the server has asked for and that is not answered yet.
     owed: Vec<Owed>,
     label: Option<usize>,
+    /// Its shares of range flags, until it has asked about all of them.
+    flags: Option<FlagShares>,
+    in_range: Option<bool>,
     pub(super) clock: Clock,
 }
 
@@ -65,6 +71,8 @@ impl<'a> OnlineClient<'a> {
             opened: HashMap::new(),
             owed: Vec::new(),
             label: None,
+            flags: program.flag_shares(),
+            in_range: None,
             clock,
         })
     }
@@ -118,7 +126,10 @@ impl<'a> OnlineClient<'a> {
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
         for owed in self.owed.drain(..) {
             match owed {
-                Owed::Stop(stop) => {
+                Owed::Stop(mut stop) => {
+                    if let Some(flags) = &mut self.flags {
+                        flags.append(&stop.flags());
+                    }
                     let shown = stop.answer(channel)?;
                     self.label = shown.first().copied().or(self.label);
                 }
@@ -127,7 +138,16 @@ impl<'a> OnlineClient<'a> {
                 }
             }
         }
-        Ok(channel.flush()?)
+        let all = self.program.flags();
+        match self.flags.take_if(|flags| flags.len() == all) {
+            None => channel.flush()?,
+            Some(flags) => {
+                let asked = flags.ask(channel, &mut self.masks.subsets())?;
+                channel.flush()?;
+                self.in_range = Some(asked.receive(channel)?);
+            }
+        }
+        Ok(())
     }
 
     fn step(
@@ -185,6 +205,7 @@ impl<'a> OnlineClient<'a> {
             integers: Vec::new(),
             reals: Vec::new(),
             label: self.label,
+            in_range: self.in_range,
             times: Times::default(),
         };
         if self.program.reveal() == Reveal::Outputs {

@@ -1,4 +1,7 @@
 //! The server's online walk: its shares of the values, from the masked input to the last one.
+//!
+//! On the way it collects its shares of range flags. Behind the answer of the last stop that has
+//! any the client asks about them, and is told before anything else.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -18,7 +21,7 @@ use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
-use primer_stops::{ServerStop, Waiting};
+use primer_stops::{FlagShares, ServerStop, Waiting};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
@@ -45,6 +48,8 @@ pub(crate) struct OnlineServer<'a> {
     opened: HashSet<ValueId>,
     /// What was asked for and is not answered yet.
     awaited: Vec<(ValueId, Awaited)>,
+    /// Its shares of range flags, until the client has asked about all of them.
+    flags: Option<FlagShares>,
     pub(crate) scratch: Scratch,
     pub(super) clock: Clock,
 }
@@ -74,6 +79,7 @@ impl<'a> OnlineServer<'a> {
             values: HashMap::new(),
             opened: HashSet::new(),
             awaited: Vec::new(),
+            flags: program.flag_shares(),
             scratch: Scratch::default(),
             clock,
         })
@@ -138,7 +144,10 @@ impl<'a> OnlineServer<'a> {
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
         for (id, awaited) in std::mem::take(&mut self.awaited) {
             let share = match awaited {
-                Awaited::Stop(waiting) => {
+                Awaited::Stop(mut waiting) => {
+                    if let Some(flags) = &mut self.flags {
+                        flags.append(&waiting.flags());
+                    }
                     let results = waiting.receive(channel)?;
                     // A stop that tells the client leaves nothing here.
                     if results.is_empty() {
@@ -155,6 +164,10 @@ impl<'a> OnlineServer<'a> {
                 }
             };
             self.values.insert(id, share);
+        }
+        let all = self.program.flags();
+        if let Some(flags) = self.flags.take_if(|flags| flags.len() == all) {
+            flags.answer(channel)?;
         }
         Ok(())
     }

@@ -13,7 +13,8 @@ use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
-use primer_plan::graph::ValueId;
+use primer_plan::graph::{Graph, ValueId};
+use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
 use primer_protocol::client::{self, Answer};
 use primer_protocol::server::{self, ServerModel};
@@ -41,13 +42,19 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Quantises a model as a scheme wants it, with scales from the calibration text.
-fn quantise(weights: &FloatWeights, text: &TextEncoder, scheme: Scheme) -> Arc<IntModel> {
+/// Quantises a model as a scheme wants it, with scales from the calibration text, changed.
+fn quantise(
+    weights: &FloatWeights,
+    text: &TextEncoder,
+    scheme: Scheme,
+    change: impl FnOnce(&Graph, &mut Scales),
+) -> Arc<IntModel> {
     let weights = &weights.with_form(scheme.recipe().form);
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
-    let scales = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
+    let mut scales = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
+    change(&weights.graph(1), &mut scales);
     Arc::new(IntModel::quantise(weights, scales).unwrap())
 }
 
@@ -57,10 +64,8 @@ fn load(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
         checkpoint,
         text,
     } = ModelFiles::open(dir).unwrap().load().unwrap();
-    (
-        quantise(&FloatWeights::fold(&shape, &checkpoint), &text, scheme),
-        text,
-    )
+    let weights = FloatWeights::fold(&shape, &checkpoint);
+    (quantise(&weights, &text, scheme, |_, _| ()), text)
 }
 
 /// The embedded model.
@@ -91,11 +96,17 @@ pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntM
 }
 
 /// The same for another scheme, of which only the attention matters.
-pub fn small_for(
+pub fn small_for(scheme: Scheme, layers: usize, size: (usize, usize), head: Head) -> Arc<IntModel> {
+    small_with(scheme, layers, size, head, |_, _| ())
+}
+
+/// The same with other scales than the calibrated ones.
+pub fn small_with(
     scheme: Scheme,
     layers: usize,
     (hidden, heads): (usize, usize),
     head: Head,
+    change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
     let shape = Shape {
         vocab: WORDS.len(),
@@ -106,7 +117,7 @@ pub fn small_for(
     };
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
     let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
-    quantise(&weights, &text, scheme)
+    quantise(&weights, &text, scheme, change)
 }
 
 /// The smallest model that has every kind of step.

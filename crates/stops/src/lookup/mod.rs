@@ -170,7 +170,7 @@ impl Lookups {
 
     /// A party's shares of the range flags.
     fn flag_shares(&self, strings: &[u8], deltas: &[u16]) -> FlagShares {
-        let mut shares = FlagShares::default();
+        let mut shares = FlagShares::with_capacity(self.flags());
         if let Some(flag) = &self.flag {
             let strings = strings.chunks_exact(self.shape.vector_bytes());
             for (string, &delta) in strings.zip(deltas) {

@@ -1,0 +1,134 @@
+//! Range flags through a whole inference: the client is told when an activation came near the end
+//! of its range, wherever that was, and is not told where a scheme cannot know.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::relay::{self, Fault, From};
+use common::{
+    blind, check, classify, client, infer_revealing, server, small_with, tiny_for, words,
+};
+use primer_model::quantise::IntModel;
+use primer_plan::function::{Function, Lookup};
+use primer_plan::graph::{Graph, Op, StopFunction};
+use primer_plan::scales::{Scale, Scales};
+use primer_protocol::{Reveal, Scheme};
+use std::sync::Arc;
+
+/// As the frames of `primer_stops::flags` are marked.
+const SEED: u8 = 0x37;
+const PARITIES: u8 = 0x38;
+
+/// The step that looks up the activation of a layer.
+fn gate(graph: &Graph, layer: usize) -> usize {
+    let of_layer = |index: &usize| {
+        let step = &graph.steps[*index];
+        let function = StopFunction::Gate;
+        step.layer == Some(layer)
+            && matches!(step.op, Op::Stop { function: found, .. } if found == function)
+    };
+    let gates = (0..graph.steps.len()).find(of_layer);
+    gates.expect("a layer has an activation")
+}
+
+fn lookup(scales: &mut Scales, index: usize) -> &mut Lookup {
+    match &mut scales.functions[index] {
+        Some(Function::Lookup(lookup)) => lookup,
+        other => panic!("a gate is looked up, not {other:?}"),
+    }
+}
+
+/// Two layers. What enters the activation of one has three fractional bits more than it should,
+/// and so an eighth of its range.
+fn narrowed(layer: usize) -> Arc<IntModel> {
+    small_with(Scheme::Lean, 2, (16, 2), classify(), |graph, scales| {
+        let index = gate(graph, layer);
+        let place = graph.steps[index].inputs()[0];
+        let sum = graph.maker(place).inputs()[0];
+        let fixed = graph.value_ids().find(|id| {
+            let maker = &graph.maker(*id).op;
+            matches!(maker, Op::Stop { input, .. } if *input == sum)
+        });
+        for id in [place, sum, fixed.expect("what is multiplied with the gate")] {
+            match &mut scales.values[id.index()] {
+                Scale::Accumulator { fraction, .. } | Scale::Fixed { fraction, .. } => {
+                    *fraction += 3;
+                }
+            }
+        }
+        lookup(scales, index).fraction += 3;
+    })
+}
+
+#[test]
+fn values_in_their_ranges_are_told_by_schemes_that_know() {
+    let input = words(5, 3, 0);
+    for scheme in Scheme::ALL {
+        let run = check(&tiny_for(scheme), &input, scheme);
+        let told = (scheme == Scheme::Lean).then_some(true);
+        assert_eq!(run.answer.in_range, told, "{}", scheme.name());
+    }
+}
+
+/// In any layer, and whatever is revealed.
+#[test]
+fn a_value_beyond_its_range_is_told() {
+    let input = words(4, 4, 1);
+    let run = |model, reveal| infer_revealing(&model, &input, Scheme::Lean, reveal).answer;
+    let outside = run(narrowed(0), Reveal::Outputs);
+    assert_eq!(outside.in_range, Some(false));
+    let outside = run(narrowed(1), Reveal::Label);
+    assert_eq!(outside.in_range, Some(false));
+    let fine = run(tiny_for(Scheme::Lean), Reveal::Label);
+    assert!(fine.in_range == Some(true) && fine.label.is_some());
+}
+
+/// The answer is what it would be, but something reached the outermost cells.
+#[test]
+fn a_value_near_the_end_is_told_before_it_wraps() {
+    let input = words(4, 4, 1);
+    let model = small_with(Scheme::Lean, 1, (16, 2), classify(), |graph, scales| {
+        let lookup = lookup(scales, gate(graph, 0));
+        // All but the four cells around zero.
+        lookup.edge = [(1 << (lookup.index_bits - 1)) - 2; 2];
+    });
+    let run = check(&model, &input, Scheme::Lean);
+    assert_eq!(run.answer.in_range, Some(false));
+}
+
+#[test]
+fn a_damaged_question_or_answer_about_flags_is_an_error() {
+    let model = tiny_for(Scheme::Lean);
+    let input = words(2, 2, 0);
+    let run = |fault| {
+        relay::run(
+            fault,
+            |channel| client(channel, &input, Scheme::Lean, blind).err(),
+            |channel| server(channel, &model, Reveal::Outputs).err(),
+        )
+    };
+    let (_, _, clean) = run(None);
+    for (from, log, kind, length) in [
+        (From::Client, &clean[0], SEED, 16),
+        (From::Server, &clean[1], PARITIES, 5),
+    ] {
+        let places: Vec<usize> = (0..log.len()).filter(|at| log[*at].0 == kind).collect();
+        let [at] = places[..] else {
+            panic!("{} messages of kind {kind}", places.len());
+        };
+        assert_eq!(log[at].1, length);
+        for (fault, said) in [
+            (Fault::Cut, "disappeared"),
+            (Fault::Kind, "of kind 255"),
+            (Fault::Length, "range flag"),
+        ] {
+            let (client, server, _) = run(Some((from, at, fault)));
+            let error = match from {
+                From::Client => server,
+                From::Server => client,
+            };
+            let text = error.expect("the receiver notices").to_string();
+            assert!(text.contains(said), "{fault:?}: {text}");
+        }
+    }
+}
