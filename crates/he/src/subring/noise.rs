@@ -60,7 +60,7 @@ impl Margins {
         let primes = params.data_primes();
         let room = (params.modulus_bits(primes) - (P as f64).log2()).exp2();
         let bits = (0.4 * room / FLOOD_TERMS as f64).log2().floor();
-        if !(64.0..=120.0).contains(&bits) {
+        if !Flood::BITS.contains(&(bits as u32)) {
             let (min, max) = (4, 5);
             return Err(HeError::Primes { primes, min, max });
         }
@@ -108,8 +108,13 @@ impl Margins {
 
     /// Bytes of an answer's ciphertext of which so many coefficients of `c0` are sent.
     pub(crate) fn answer_len(&self, degree: usize, sent: usize) -> usize {
-        let len = |values, bits| pack::packed_len(values, bits).unwrap_or(usize::MAX / 4);
-        len(degree, self.c1_bits) + len(sent, self.c0_bits)
+        let second = pack::packed_len(degree, self.c1_bits).unwrap_or(usize::MAX / 4);
+        self.first_len(sent) + second
+    }
+
+    /// The share of `c0`, which comes first.
+    pub(crate) fn first_len(&self, sent: usize) -> usize {
+        pack::packed_len(sent, self.c0_bits).unwrap_or(usize::MAX / 4)
     }
 
     /// What a squared length is multiplied with to bound a squared statistical distance: `2h²`,
