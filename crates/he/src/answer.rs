@@ -53,7 +53,8 @@ pub(crate) fn finish(
     params.add_plaintext(limbs, mask, c0.data_mut());
     let primes: Vec<_> = (0..limbs).map(|i| params.prime(i)).collect();
     let count = params.degree();
-    sample::add_flood(Flood::SLOTS, &primes, rng, count, c0.data_mut());
+    let out = c0.data_mut();
+    sample::add_flood(params.simd(), Flood::SLOTS, &primes, rng, count, out);
     c0.drop_to(params.basis(), ANSWER_LIMBS);
     c1.drop_to(params.basis(), ANSWER_LIMBS);
     Answer { halves: [c0, c1] }

@@ -53,6 +53,7 @@ mod subring;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod wire;
 
 #[doc(hidden)]

@@ -40,6 +40,8 @@ pub const MIN_DATA_PRIMES: usize = ANSWER_LIMBS;
 pub const FLOOD_LIMBS: usize = 4;
 /// Primes of an answer on the wire.
 pub const ANSWER_LIMBS: usize = 2;
+/// Coefficients of a plaintext that are scaled at once.
+const SCALED: usize = 256;
 /// Bytes of a fingerprint.
 pub const FINGERPRINT_BYTES: usize = 16;
 
@@ -215,28 +217,43 @@ impl Params {
     /// than scaling by a rounded factor, keeps wrap-around modulo p free of noise.
     pub(crate) fn add_plaintext(&self, limbs: usize, plain: &[u64], out: &mut [u32]) {
         let q = self.modulus_mod_p(limbs);
-        self.add_scaled(limbs, plain, out, |m| {
-            modulus::to_signed(modulus::mul(q, m))
-        });
+        let mut rest = Zeroizing::new([0; SCALED]);
+        for (at, plain) in plain.chunks(SCALED).enumerate() {
+            let rest = &mut rest[..plain.len()];
+            for (rest, &m) in rest.iter_mut().zip(plain) {
+                *rest = modulus::to_signed(modulus::mul(q, m));
+            }
+            let len = out.len() / limbs;
+            for (i, out) in out.chunks_exact_mut(len).enumerate() {
+                self.add_scaled(i, rest, &mut out[at * SCALED..]);
+            }
+        }
     }
 
-    /// The same, rounded up or down at random: up with the probability that makes the mean of the
-    /// rounding zero, whatever the plaintext is.
-    pub(crate) fn add_dithered(
+    /// For each `m` of a plaintext a number `r` that is `q·m` modulo p, such that `(q·m - r)/p`,
+    /// the scaled plaintext, is rounded up or down at random: up with the probability that makes
+    /// the mean of the rounding zero, whatever the plaintext is.
+    pub(crate) fn dither(
         &self,
         limbs: usize,
         plain: &[u64],
         rng: &mut impl CryptoRng,
-        out: &mut [u32],
+        rest: &mut [i64],
     ) {
         let q = self.modulus_mod_p(limbs);
-        self.add_scaled(limbs, plain, out, |m| {
-            let rest = modulus::mul(q, m);
-            let coin = ((u128::from(rng.next_u64()) * u128::from(P)) >> 64) as u64;
-            // All ones if the coin, uniform below p, is below the rest.
-            let up = (coin.wrapping_sub(rest) as i64) >> 63;
-            rest as i64 - (P as i64 & up)
-        });
+        let mut bytes = Zeroizing::new([0; 8 * SCALED]);
+        for (rest, plain) in rest.chunks_mut(SCALED).zip(plain.chunks(SCALED)) {
+            let bytes = &mut bytes[..8 * plain.len()];
+            rng.fill_bytes(bytes);
+            let coins = bytes.as_chunks::<8>().0;
+            for ((to, &m), coin) in rest.iter_mut().zip(plain).zip(coins) {
+                let rest = modulus::mul(q, m);
+                let coin = u128::from(u64::from_le_bytes(*coin)) * u128::from(P);
+                // All ones if the coin, uniform below p, is below the rest.
+                let up = (((coin >> 64) as u64).wrapping_sub(rest) as i64) >> 63;
+                *to = rest as i64 - (P as i64 & up);
+            }
+        }
     }
 
     fn modulus_mod_p(&self, limbs: usize) -> u64 {
@@ -244,19 +261,10 @@ impl Params {
         primes.fold(1, |acc, q| modulus::mul(acc, q.value().into()))
     }
 
-    /// Adds `(q·m - r)/p` for each `m`, given what to take as `r`, which is `q·m` modulo p.
-    fn add_scaled(
-        &self,
-        limbs: usize,
-        plain: &[u64],
-        out: &mut [u32],
-        rest: impl FnMut(u64) -> i64,
-    ) {
-        let rest: Zeroizing<Vec<i64>> = plain.iter().copied().map(rest).collect::<Vec<_>>().into();
-        for (i, out) in out.chunks_exact_mut(plain.len()).take(limbs).enumerate() {
-            let factor = self.plain_inverse[i];
-            elementwise::add_lift(self.simd(), self.prime(i), out, &rest, factor);
-        }
+    /// Adds `(q·m - r)/p` modulo one prime, given what to take as `r`, which is `q·m` modulo p.
+    pub(crate) fn add_scaled(&self, limb: usize, rest: &[i64], out: &mut [u32]) {
+        let factor = self.plain_inverse[limb];
+        elementwise::add_lift(self.simd(), self.prime(limb), out, rest, factor);
     }
 }
 

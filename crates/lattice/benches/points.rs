@@ -49,10 +49,16 @@ fn points(c: &mut Criterion) {
         group.bench_function("product", |b| {
             b.iter(|| multiply(simd, &weights, &data, &mut sums, false));
         });
-        let mut values = vec![1; degree];
-        group.throughput(Throughput::Elements(degree as u64));
-        group.bench_function("put", |b| b.iter(|| data.put(simd, terms / 2, 0, &values)));
-        group.bench_function("take", |b| b.iter(|| sums.take(rows / 2, 0, &mut values)));
+        let half = vec![1; degree];
+        group.throughput(Throughput::Elements(16 * degree as u64));
+        group.bench_function("put of eight terms", |b| {
+            b.iter(|| {
+                data.places()
+                    .next()
+                    .unwrap()
+                    .put(simd, &[[&half[..]; 2]; 8])
+            });
+        });
         let block = vec![1; weights.block(0).len() * terms * count];
         group.throughput(Throughput::Elements(block.len() as u64));
         group.bench_function("write of a block of weights", |b| {

@@ -80,27 +80,27 @@ impl Basis {
     }
 
     /// `x/q` modulo 1 in units of `2^-64`, for `x` given by limbs of `fractions.len()` coefficients
-    /// each: which point of the circle a residue is, whatever the modulus. Up to three units for
+    /// each: which point of the circle a residue is, whatever the modulus. Up to two units for
     /// each prime too small.
     ///
-    /// By the Chinese remainder theorem `x/q` is the sum of `(x_i·(q/q_i)^-1 mod q_i)/q_i`, up to
-    /// an integer.
+    /// By the Chinese remainder theorem `x/q` is the sum of `x_i·((q/q_i)^-1 mod q_i)/q_i`, up to
+    /// an integer. The factor of `x_i` is taken to 96 bits after the point, so nothing is reduced
+    /// modulo a prime.
     ///
     /// # Panics
     /// If there are more limbs than primes.
     pub fn fractions(&self, limbs: &[u32], fractions: &mut [u64]) {
-        let count = limbs.len() / fractions.len();
-        assert!(count <= self.primes.len() && limbs.len() == count * fractions.len());
-        fractions.fill(0);
-        for (i, limb) in limbs.chunks_exact(fractions.len()).enumerate() {
-            let prime = self.primes[i];
+        const MOST: usize = 8;
+        let count = limbs.len().checked_div(fractions.len()).unwrap_or(0);
+        assert!(count <= self.primes.len().min(MOST) && limbs.len() == count * fractions.len());
+        let mut factors = [[0; 3]; MOST];
+        for (i, (factor, prime)) in factors.iter_mut().zip(&self.primes[..count]).enumerate() {
             let others = (0..count).filter(|&j| j != i);
-            let factor = others.fold(1, |f, j| prime.mul(f, self.inverses[j][i].value));
-            let reciprocal = (1u128 << 93) / u128::from(prime.value());
-            let halves = [reciprocal as u32, (reciprocal >> 32) as u32];
-            let factor = prime.shoup(factor);
-            elementwise::add_fraction(self.simd, prime, fractions, limb, factor, halves);
+            let inverse = others.fold(1, |f, j| prime.mul(f, self.inverses[j][i].value));
+            let fraction = (u128::from(inverse) << 96) / u128::from(prime.value());
+            *factor = [0, 32, 64].map(|shift| (fraction >> shift) as u32);
         }
+        elementwise::fractions(self.simd, fractions, limbs, &factors[..count]);
     }
 
     /// `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the limb

@@ -49,9 +49,15 @@ impl PointShape {
             let len = weights.block(block).len() * terms * points.count();
             weights.write(simd, block, &draw(len));
         }
+        let n = points.degree();
+        let values = draw(2 * terms * n);
+        let halves: Vec<_> = values
+            .chunks_exact(2 * n)
+            .map(|c| [&c[..n], &c[n..]])
+            .collect();
         let mut data = PointTerms::zeros(prime, points, terms);
-        for i in 0..2 * terms {
-            data.put(simd, i / 2, i % 2, &draw(points.degree()));
+        for (mut place, halves) in data.places().zip(halves.chunks(8)) {
+            place.put(simd, halves);
         }
         (weights, data, PointSums::zeros(points, rows))
     }

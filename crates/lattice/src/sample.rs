@@ -1,11 +1,15 @@
 //! Random polynomials.
 //!
 //! Secrets, errors and flooding noise are drawn without a branch or a table index that depends on
-//! the value drawn. Only [`expand`], whose output is public, rejects.
+//! a value that is used. Randomness is drawn in blocks, and no more of it than the distributions
+//! need: at some gigabytes a second it is a good part of an encryption's time.
 
+use crate::kernel::elementwise;
 use crate::prime::Prime;
+use crate::simd::Simd;
 use primer_ring::prg::Prg;
 use rand_core::CryptoRng;
+use std::ops::RangeInclusive;
 use zeroize::Zeroizing;
 
 /// Bound of an error coefficient: a centred binomial of 42 coins, standard deviation 3.24.
@@ -24,7 +28,7 @@ pub const FLOOD_TERM_BITS: u32 = FLOOD_BITS - FLOOD_TERMS.trailing_zeros();
 pub struct Flood {
     /// How many integers.
     pub terms: usize,
-    /// Each is uniform in `[-2^bits, 2^bits)`; from 64 to 120 bits.
+    /// Each is uniform in `[-2^bits, 2^bits)`.
     pub bits: u32,
 }
 
@@ -35,6 +39,9 @@ impl Flood {
         bits: FLOOD_TERM_BITS,
     };
 
+    /// Bits that an integer may have, without its sign.
+    pub const BITS: RangeInclusive<u32> = 64..=DIGIT_BITS * DIGITS as u32 - 1;
+
     /// No coefficient is larger than this.
     pub fn bound(self) -> f64 {
         self.terms as f64 * f64::from(self.bits).exp2()
@@ -43,63 +50,104 @@ impl Flood {
 
 /// Words drawn at once.
 const WORDS: usize = 512;
+/// Coefficients that are made at once, from bytes on the stack.
+const CHUNK: usize = 512;
 
 /// Uniform residues from a public generator: 30-bit words, those not below the prime skipped.
 pub fn expand(prime: Prime, prg: &mut Prg, out: &mut [u32]) {
+    const GROUP: usize = 16;
     let mut bytes = [0; 4 * WORDS];
     let mut filled = 0;
     while filled < out.len() {
         let words = (out.len() - filled).min(WORDS);
         prg.fill(&mut bytes[..4 * words]);
-        for word in bytes[..4 * words].chunks_exact(4) {
-            let x = u32::from_le_bytes(word.try_into().expect("four bytes")) >> 2;
-            // Written always, kept if it is a residue: no misprediction costs.
-            out[filled.min(out.len() - 1)] = x;
-            filled += usize::from(x < prime.value());
+        for group in bytes[..4 * words].chunks(4 * GROUP) {
+            let mut numbers = [u32::MAX; GROUP];
+            for (x, word) in numbers.iter_mut().zip(group.as_chunks::<4>().0) {
+                *x = u32::from_le_bytes(*word) >> 2;
+            }
+            let residues = numbers
+                .iter()
+                .fold(true, |all, &x| all & (x < prime.value()));
+            match out[filled..].first_chunk_mut::<GROUP>() {
+                // Nearly always: the primes are just below 2^30.
+                Some(to) if residues => {
+                    *to = numbers;
+                    filled += GROUP;
+                }
+                _ => {
+                    for x in numbers.into_iter().filter(|&x| x < prime.value()) {
+                        out[filled] = x;
+                        filled += 1;
+                    }
+                }
+            }
         }
     }
 }
 
-/// Calls `f` with each of `count` secret 64-bit words.
-fn each_word(rng: &mut impl CryptoRng, count: usize, mut f: impl FnMut(usize, u64)) {
-    let mut bytes = Zeroizing::new([0; 8 * WORDS]);
-    for start in (0..count).step_by(WORDS) {
-        let words = (count - start).min(WORDS);
-        rng.fill_bytes(&mut bytes[..8 * words]);
-        for (i, word) in bytes[..8 * words].chunks_exact(8).enumerate() {
-            f(
-                start + i,
-                u64::from_le_bytes(word.try_into().expect("eight bytes")),
-            );
-        }
-    }
-}
-
-/// Coefficients uniform in {-1, 0, 1}, up to a bias of `2^-62`.
+/// Coefficients uniform in {-1, 0, 1}.
 pub fn ternary(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     let mut out = Zeroizing::new(vec![0; count]);
-    each_word(rng, count, |i, x| {
-        out[i] = ((u128::from(x) * 3) >> 64) as i8 - 1;
-    });
+    fill_ternary(Simd::detect(), rng, &mut out);
     out
 }
 
-/// Error coefficients: the difference of two sums of [`ERROR_BOUND`] coins.
+/// The same, into a buffer.
+///
+/// A byte below `3^5` has five of them; other bytes are skipped. Which bytes are skipped says
+/// nothing about those that are used.
+pub fn fill_ternary(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
+    const DIGITS: usize = 5;
+    let mut drawn = Zeroizing::new([0; CHUNK]);
+    let mut kept = Zeroizing::new([0; CHUNK + 1]);
+    for out in out.chunks_mut(DIGITS * CHUNK) {
+        let wanted = out.len().div_ceil(DIGITS);
+        let mut filled = 0;
+        while filled < wanted {
+            let drawn = &mut drawn[..wanted - filled];
+            rng.fill_bytes(drawn);
+            for &mut byte in drawn {
+                // Written always, kept if it is below: no branch.
+                kept[filled] = byte;
+                filled += usize::from(byte < 243);
+            }
+        }
+        elementwise::ternary_digits(simd, &mut kept[..wanted], out);
+    }
+}
+
+/// Error coefficients: the number of heads of twice [`ERROR_BOUND`] coins, less their mean.
 pub fn error(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
-    const MASK: u64 = (1 << ERROR_BOUND) - 1;
     let mut out = Zeroizing::new(vec![0; count]);
-    each_word(rng, count, |i, x| {
-        let (a, b) = (x & MASK, (x >> ERROR_BOUND) & MASK);
-        out[i] = a.count_ones() as i8 - b.count_ones() as i8;
-    });
+    fill_error(Simd::detect(), rng, &mut out);
     out
 }
+
+/// The same, into a buffer.
+pub fn fill_error(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
+    // Five bytes for forty coins, and a fourth of a byte.
+    let mut coins = Zeroizing::new([0; 5 * CHUNK + CHUNK / 4]);
+    for out in out.chunks_mut(CHUNK) {
+        rng.fill_bytes(&mut coins[..]);
+        let (whole, last) = coins.split_at(5 * CHUNK);
+        elementwise::count_coins(simd, out, whole, last);
+    }
+}
+
+/// Bits of a digit of a flooding integer: eight of them fit a sum of 32 bits.
+const DIGIT_BITS: u32 = 29;
+/// Most digits of one.
+const DIGITS: usize = 4;
+/// Coefficients that are flooded at once.
+const FLOODED: usize = 128;
 
 /// Adds flooding noise to limbs of `count` coefficients each.
 ///
 /// # Panics
-/// If the limbs have another length, or the sums would not fit 128 bits.
+/// If the limbs have another length, or if there are more terms or bits than sums have room for.
 pub fn add_flood(
+    simd: Simd,
     flood: Flood,
     primes: &[Prime],
     rng: &mut impl CryptoRng,
@@ -108,31 +156,46 @@ pub fn add_flood(
 ) {
     let Flood { terms, bits } = flood;
     assert_eq!(limbs.len(), count * primes.len());
-    assert!((64..=120).contains(&bits) && (1..=64).contains(&terms));
-    const LIMB: u128 = (1 << 30) - 1;
-    // Sixteen bytes for each integer, of which as many bits are used as it has.
-    let mask = (1u128 << (bits + 1)) - 1;
-    let mut sums = Zeroizing::new(vec![0u128; count]);
-    let mut bytes = Zeroizing::new(vec![0; 16 * terms * count.min(WORDS)]);
-    for sums in sums.chunks_mut(WORDS) {
-        let bytes = &mut bytes[..16 * terms * sums.len()];
-        rng.fill_bytes(bytes);
-        for (sum, bytes) in sums.iter_mut().zip(bytes.chunks_exact(16 * terms)) {
-            for word in bytes.as_chunks::<16>().0 {
-                *sum += u128::from_le_bytes(*word) & mask;
+    assert!(Flood::BITS.contains(&bits) && (1..=8).contains(&terms));
+    let digits = (bits + 1).div_ceil(DIGIT_BITS) as usize;
+    let top = bits + 1 - DIGIT_BITS * (digits as u32 - 1);
+    let mut bytes = Zeroizing::new([0; 4 * FLOODED * DIGITS]);
+    let mut sums = Zeroizing::new([0; FLOODED * DIGITS]);
+    let factors: Vec<_> = primes
+        .iter()
+        .map(|prime| {
+            let digit = |i: u32| prime.to_montgomery(prime.pow(2, (DIGIT_BITS * i).into()));
+            let centre = prime.mul(prime.pow(2, bits.into()), prime.reduce(terms as u64));
+            ([digit(0), digit(1), digit(2), digit(3)], prime.neg(centre))
+        })
+        .collect();
+    for start in (0..count).step_by(FLOODED) {
+        let len = FLOODED.min(count - start);
+        let sums = &mut sums[..FLOODED * digits];
+        sums.fill(0);
+        for _ in 0..terms {
+            let bytes = &mut bytes[..4 * FLOODED * digits];
+            rng.fill_bytes(bytes);
+            let planes = sums.chunks_exact_mut(FLOODED);
+            for (i, (sums, bytes)) in planes.zip(bytes.chunks_exact(4 * FLOODED)).enumerate() {
+                let unused = 32 - if i + 1 == digits { top } else { DIGIT_BITS };
+                for (sum, word) in sums.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    *sum += u32::from_le_bytes(*word) >> unused;
+                }
             }
         }
-    }
-    for (prime, limb) in primes.iter().zip(limbs.chunks_exact_mut(count)) {
-        let unit = u64::from(prime.reduce60(1 << 30));
-        let unit2 = u64::from(prime.mul(unit as u32, unit as u32));
-        let centre = prime.mul(prime.pow(2, bits.into()), prime.reduce(terms as u64));
-        for (x, &sum) in limb.iter_mut().zip(sums.iter()) {
-            let (low, middle) = ((sum & LIMB) as u64, ((sum >> 30) & LIMB) as u64);
-            let high = u64::from(prime.reduce((sum >> 60) as u64));
-            // Below 2^30 + 2^60 + 2^60.
-            let value = prime.reduce(low + middle * unit + high * unit2);
-            *x = prime.add(*x, prime.sub(value, centre));
+        // What is above a digit goes to the next.
+        for i in 1..digits {
+            let (low, high) = sums[(i - 1) * FLOODED..].split_at_mut(FLOODED);
+            for (low, high) in low.iter_mut().zip(high) {
+                *high += *low >> DIGIT_BITS;
+                *low &= (1 << DIGIT_BITS) - 1;
+            }
+        }
+        let all = limbs.chunks_exact_mut(count).zip(primes);
+        for ((limb, &prime), (factors, centre)) in all.zip(&factors) {
+            let out = &mut limb[start..start + len];
+            elementwise::add_digits(simd, prime, out, sums, &factors[..digits], *centre);
         }
     }
 }
@@ -173,42 +236,82 @@ mod tests {
     }
 
     #[test]
-    fn flood_is_one_integer_in_every_limb() {
-        // Three primes hold 90 bits: the integer is recovered and has the stated range.
-        let primes = Prime::largest(3);
-        let q: Vec<i128> = primes.iter().map(|p| p.value().into()).collect();
-        let total = q[0] * q[1] * q[2];
-        let n = 4000;
-        let mut limbs = vec![0; 3 * n];
-        add_flood(
-            Flood::SLOTS,
-            &primes,
-            &mut Prg::new(&[6; 16]),
-            n,
-            &mut limbs,
-        );
-        let (mut mean, mut square) = (0.0, 0.0);
-        let unit = f64::from(FLOOD_TERM_BITS).exp2();
-        for j in 0..n {
-            let mut x: i128 = 0;
-            let mut weight: i128 = 1;
-            for i in 0..3 {
-                let digit = primes[i].from_signed_wide((x.rem_euclid(q[i])) as i64);
-                let inverse = primes[i].invert(weight.rem_euclid(q[i]) as u32);
-                let step = primes[i].mul(primes[i].sub(limbs[i * n + j], digit), inverse);
-                x += weight * i128::from(step);
-                weight *= q[i];
-            }
-            if x > total / 2 {
-                x -= total;
-            }
-            assert!((-(1 << FLOOD_BITS)..1 << FLOOD_BITS).contains(&x));
-            mean += x as f64 / unit / n as f64;
-            square += (x as f64 / unit).powi(2) / n as f64;
+    fn vectors_and_plain_code_draw_the_same() {
+        for len in [1, 7, 511, 2560, 8192] {
+            let draw = |simd| {
+                let mut rng = Prg::new(&[7; 16]);
+                let (mut small, mut limbs) = (vec![0; 2 * len], vec![5; 2 * len]);
+                fill_ternary(simd, &mut rng, &mut small[..len]);
+                fill_error(simd, &mut rng, &mut small[len..]);
+                let primes = Prime::largest(2);
+                add_flood(simd, Flood::SLOTS, &primes, &mut rng, len, &mut limbs);
+                (small, limbs)
+            };
+            let plain = draw(Simd::portable());
+            assert!(
+                Simd::available()
+                    .into_iter()
+                    .all(|simd| draw(simd) == plain)
+            );
         }
-        // Variance 8/3 in units of a term; five standard errors.
-        let variance = FLOOD_TERMS as f64 / 3.0;
-        assert!(mean.abs() < 5.0 * (variance / n as f64).sqrt(), "{mean}");
-        assert!((square / variance - 1.0).abs() < 0.12, "{square}");
+    }
+
+    #[test]
+    fn five_digits_of_a_byte_and_forty_two_coins() {
+        for simd in Simd::available() {
+            let mut bytes: Vec<u8> = (0..243).collect();
+            let mut digits = vec![0; 5 * 243];
+            elementwise::ternary_digits(simd, &mut bytes, &mut digits);
+            for byte in 0..243 {
+                let place = |i: usize| (i32::from(digits[i * 243 + byte]) + 1) * 3i32.pow(i as u32);
+                assert_eq!((0..5).map(place).sum::<i32>(), byte as i32);
+            }
+            // All coins of one coefficient are heads, all others are tails.
+            let mut whole = vec![0; 5 * 64];
+            let mut last = vec![0; 16];
+            (0..5).for_each(|p| whole[p * 64 + 37] = 0xff);
+            last[37 % 16] = 3 << (2 * (37 / 16));
+            let mut out = vec![0; 64];
+            elementwise::count_coins(simd, &mut out, &whole, &last);
+            assert!((0..64).all(|i| out[i] == if i == 37 { 21 } else { -21 }));
+        }
+    }
+
+    #[test]
+    fn flood_is_one_integer_in_every_limb() {
+        // Four primes hold 120 bits: the integer is recovered and has the stated range.
+        let primes = Prime::largest(4);
+        let q: Vec<i128> = primes.iter().map(|p| p.value().into()).collect();
+        let total: i128 = q.iter().product();
+        let n = 4000;
+        let lean = |bits| Flood { terms: 3, bits };
+        for flood in [Flood::SLOTS, lean(76), lean(86), lean(87), lean(106)] {
+            let mut limbs = vec![0; 4 * n];
+            let mut rng = Prg::new(&[6; 16]);
+            add_flood(Simd::detect(), flood, &primes, &mut rng, n, &mut limbs);
+            let (mut mean, mut square) = (0.0, 0.0);
+            let unit = f64::from(flood.bits).exp2();
+            for j in 0..n {
+                let mut x: i128 = 0;
+                let mut weight: i128 = 1;
+                for i in 0..4 {
+                    let digit = primes[i].from_signed_wide((x.rem_euclid(q[i])) as i64);
+                    let inverse = primes[i].invert(weight.rem_euclid(q[i]) as u32);
+                    let step = primes[i].mul(primes[i].sub(limbs[i * n + j], digit), inverse);
+                    x += weight * i128::from(step);
+                    weight *= q[i];
+                }
+                if x > total / 2 {
+                    x -= total;
+                }
+                assert!((x as f64).abs() <= flood.bound());
+                mean += x as f64 / unit / n as f64;
+                square += (x as f64 / unit).powi(2) / n as f64;
+            }
+            // A third for each term; five standard errors.
+            let variance = flood.terms as f64 / 3.0;
+            assert!(mean.abs() < 5.0 * (variance / n as f64).sqrt(), "{mean}");
+            assert!((square / variance - 1.0).abs() < 0.12, "{square}");
+        }
     }
 }

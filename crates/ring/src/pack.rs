@@ -38,30 +38,65 @@ pub fn packed_len(values: usize, width: u32) -> Option<usize> {
     Some(values.checked_mul(width as usize)?.div_ceil(8))
 }
 
+/// Calls `$run` with a width, which is a constant where messages have many values of it: shifts by
+/// constants are several times as fast.
+macro_rules! with_width {
+    ($width:expr, $run:expr) => {
+        match $width {
+            30 => $run(30),
+            41 => $run(41),
+            46 => $run(46),
+            52 => $run(52),
+            width => $run(width),
+        }
+    };
+}
+
 /// Appends values of `width` bits (1 to 57) to a buffer.
 ///
 /// # Panics
 /// If the width is out of range. Values must fit the width (checked in debug builds).
 pub fn pack(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    let start = out.len();
+    let len = packed_len(values.len(), width).expect("values in memory can be counted");
+    out.resize(start + len, 0);
+    pack_into(values, width, &mut out[start..]);
+}
+
+/// Writes values of `width` bits (1 to 57) over a slice of their length.
+///
+/// # Panics
+/// If the width is out of range or the slice has another length. Values must fit the width (checked
+/// in debug builds).
+pub fn pack_into(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut [u8]) {
     assert!(
         (1..=57).contains(&width),
         "packable widths are 1 to 57 bits"
     );
-    out.reserve(packed_len(values.len(), width).expect("values in memory can be counted"));
-    let mut acc = 0u64;
-    let mut bits = 0;
-    for v in values {
-        debug_assert!(v >> width == 0, "a packed value fits its width");
-        acc |= v << bits;
-        bits += width;
-        if bits >= 64 {
-            out.extend_from_slice(&acc.to_le_bytes());
-            bits -= 64;
-            // What of the value did not fit: fewer bits than it has.
-            acc = v >> (width - bits);
+    assert_eq!(Some(out.len()), packed_len(values.len(), width));
+    with_width!(width, |width| pack_octets(values, width, out));
+}
+
+/// Eight values fill whole bytes.
+#[inline(always)]
+fn pack_octets(mut values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut [u8]) {
+    for out in out.chunks_mut(width as usize) {
+        let mut words = [[0; 8]; 8];
+        let (mut sum, mut bits, mut at) = (0u128, 0, 0);
+        for _ in 0..8 {
+            let v = values.next().unwrap_or(0);
+            debug_assert!(v >> width == 0, "a packed value fits its width");
+            sum |= u128::from(v) << bits;
+            bits += width;
+            if bits >= 64 {
+                words[at] = (sum as u64).to_le_bytes();
+                (sum, bits, at) = (sum >> 64, bits - 64, at + 1);
+            }
         }
+        // Eight values of 57 bits leave eight bits for the last word.
+        words[at] = (sum as u64).to_le_bytes();
+        out.copy_from_slice(&words.as_flattened()[..out.len()]);
     }
-    out.extend_from_slice(&acc.to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
 /// Reads `out.len()` values of `width` bits, each below `modulus`.
@@ -93,7 +128,7 @@ fn unpack_each(
     width: u32,
     modulus: u64,
     values: usize,
-    mut emit: impl FnMut(usize, u64),
+    emit: impl FnMut(usize, u64),
 ) -> Result<(), PackError> {
     assert!(
         (1..=57).contains(&width),
@@ -108,28 +143,53 @@ fn unpack_each(
             actual: bytes.len(),
         });
     }
-    let mask = (1u64 << width) - 1;
+    with_width!(width, |width| unpack_octets(
+        bytes, width, modulus, values, emit
+    ))
+}
+
+#[inline(always)]
+fn unpack_octets(
+    bytes: &[u8],
+    width: u32,
+    modulus: u64,
+    values: usize,
+    mut emit: impl FnMut(usize, u64),
+) -> Result<(), PackError> {
+    let (mask, size) = ((1u64 << width) - 1, width as usize);
+    let mut outside = None;
+    let mut done = 0;
+    // Eight values at a time, as long as eight bytes follow each of them.
+    while let Some(octet) = bytes.get(done / 8 * size..done / 8 * size + size + 8) {
+        let mut found = [0; 8];
+        let mut inside = true;
+        for (i, v) in found.iter_mut().enumerate() {
+            let word = octet[i * size / 8..].first_chunk().expect("eight bytes");
+            *v = (u64::from_le_bytes(*word) >> (i * size % 8)) & mask;
+            inside &= *v < modulus;
+        }
+        for (i, v) in found.into_iter().enumerate() {
+            emit(done + i, v);
+        }
+        if !inside {
+            let first = found.iter().position(|&v| v >= modulus);
+            outside = outside.or(first.map(|i| done + i));
+        }
+        done += 8;
+    }
     // The eight bytes from a value's first byte hold it whole: 57 bits and a shift of up to 7.
     let read = |bit: usize| {
-        let rest = &bytes[bit / 8..];
-        let word = match rest.first_chunk::<8>() {
-            Some(whole) => u64::from_le_bytes(*whole),
-            None => rest
-                .iter()
-                .rev()
-                .fold(0, |word, &b| (word << 8) | u64::from(b)),
-        };
-        word >> (bit % 8)
+        let rest = bytes[bit / 8..].iter().take(8).rev();
+        rest.fold(0, |word, &b| (word << 8) | u64::from(b)) >> (bit % 8)
     };
-    let mut outside = None;
-    for i in 0..values {
-        let v = read(i * width as usize) & mask;
+    for i in done..values {
+        let v = read(i * size) & mask;
         emit(i, v);
         if v >= modulus {
             outside = outside.or(Some(i));
         }
     }
-    let used = values * width as usize;
+    let used = values * size;
     if let Some(index) = outside {
         Err(PackError::OutOfRange { index })
     } else if !used.is_multiple_of(8) && read(used) != 0 {

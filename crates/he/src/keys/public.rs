@@ -51,13 +51,20 @@ impl PublicKey {
         }
     }
 
-    /// `out += u·b` or, for the other half, `u·a`, modulo one prime and by values.
-    pub(crate) fn add_product(&self, limb: usize, half: usize, u: &[u32], out: &mut [u32]) {
+    /// `out = from + u·b` or, for the other half, `u·a`, modulo one prime and by values.
+    pub(crate) fn product_onto(
+        &self,
+        limb: usize,
+        half: usize,
+        u: &[u32],
+        from: &[u32],
+        out: &mut [u32],
+    ) {
         let params = &self.params;
         let key = [&self.b, &self.a][half].limb(limb);
         let quotients = &self.quotients[half][limb * key.len()..][..key.len()];
         let prime = params.prime(limb);
-        elementwise::mul_add_shoup(params.simd(), prime, out, u, key, quotients);
+        elementwise::mul_shoup_onto(params.simd(), prime, out, from, u, key, quotients);
     }
 
     /// Adds a fresh encryption of zero to a ciphertext given by coefficients.

@@ -136,6 +136,7 @@ pub enum KeyKind {
 pub struct ClientKeys {
     needs: KeyNeeds,
     secrets: Vec<SecretKey>,
+    threads: usize,
 }
 
 impl ClientKeys {
@@ -145,7 +146,18 @@ impl ClientKeys {
         Self {
             needs: needs.clone(),
             secrets: needs.sets.iter().map(secret).collect(),
+            threads: 1,
         }
+    }
+
+    /// Lets one query or answer be worked on by so many threads, each with memory of its own; by
+    /// one, unless this is called. Packings that rotate use one.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Makes what the server needs and hands it over, message by message, in the order in which
@@ -212,6 +224,14 @@ impl ServerKeys {
             evaluators.push(Evaluator::new(public, rotations)?);
         }
         Ok(Self { evaluators })
+    }
+
+    /// Lets one product be worked on by so many threads, each with memory of its own; by one, unless
+    /// this is called. Packings that rotate use one.
+    pub fn set_threads(&mut self, threads: usize) {
+        for evaluator in &mut self.evaluators {
+            evaluator.work.subring.set_threads(threads);
+        }
     }
 
     /// What works with the keys of a parameter set, if it has those of some rotations.

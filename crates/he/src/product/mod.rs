@@ -330,7 +330,7 @@ impl Product {
     pub fn decrypt(&self, keys: &ClientKeys, answer: &[u8]) -> Result<Matrix<u64>, HeError> {
         let secret = keys.secret(self.method.params())?;
         let packer = self.method.packer();
-        packer.decrypt(secret, &self.relation, answer)
+        packer.decrypt(secret, keys.threads(), &self.relation, answer)
     }
 }
 

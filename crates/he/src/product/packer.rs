@@ -41,10 +41,12 @@ pub(super) trait Packer {
     /// Bytes of a query.
     fn query_len(&self, params: &Params, form: &Form) -> Result<usize, HeError>;
 
-    /// Encrypts a matrix that was arranged for a form, into the bytes of a query.
+    /// Encrypts a matrix that was arranged for a form, into the bytes of a query, with at most so
+    /// many threads.
     fn encrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         form: &Form,
         matrix: &Matrix<u64>,
         rng: &mut dyn CryptoRng,
@@ -80,10 +82,11 @@ pub(super) trait Packer {
     /// Bytes of an answer.
     fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError>;
 
-    /// Decrypts the bytes of an answer.
+    /// Decrypts the bytes of an answer, with at most so many threads.
     fn decrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         relation: &Relation,
         bytes: &[u8],
     ) -> Result<Matrix<u64>, HeError>;

@@ -191,7 +191,7 @@ impl Query {
         let secret = keys.secret(self.method.params())?;
         let matrix = self.form.arrange(value)?;
         let packer = self.method.packer();
-        packer.encrypt(secret, &self.form, &matrix, rng)
+        packer.encrypt(secret, keys.threads(), &self.form, &matrix, rng)
     }
 
     /// The server: reads what the client encrypted.

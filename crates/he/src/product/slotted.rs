@@ -127,6 +127,7 @@ impl Packer for SlotPacker {
     fn encrypt(
         &self,
         secret: &SecretKey,
+        _threads: usize,
         form: &Form,
         matrix: &Matrix<u64>,
         mut rng: &mut dyn CryptoRng,
@@ -212,6 +213,7 @@ impl Packer for SlotPacker {
     fn decrypt(
         &self,
         secret: &SecretKey,
+        _threads: usize,
         relation: &Relation,
         bytes: &[u8],
     ) -> Result<Matrix<u64>, HeError> {

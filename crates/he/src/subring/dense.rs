@@ -5,27 +5,27 @@
 //! one 32-bit number for each weight and prime, in groups of answers; or they are kept as they are
 //! and transformed group by group when they are used.
 
-use super::finish::finish;
 use super::noise::Margins;
-use super::query::each_limb;
-use super::residual::Centring;
+use super::residual::{Centred, Centring};
 use super::shape::Blocks;
 use super::transform::Transforms;
-use super::workspace::{Workspace, sized};
+use super::workspace::{Mask, Room, Terms, Workspace, sized};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::keys::PublicKey;
 use crate::params::Params;
-use primer_lattice::kernel::points::{PointWeights, Points, multiply};
+use crate::threads;
+use primer_lattice::kernel::points::{PointWeights, Points};
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 use std::ops::Range;
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Answers whose sums are computed before they are finished: what stays close to the processor.
-const GROUP: usize = 48;
+/// Most answers whose sums are computed before they are finished: what stays close to the
+/// processor.
+const GROUP: usize = 36;
 
 /// Weights of one product.
 pub(crate) struct DenseWeights {
@@ -125,9 +125,8 @@ impl DenseWeights {
 
     fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let answers = self.blocks.answers();
-        (0..answers)
-            .step_by(GROUP)
-            .map(move |first| first..(first + GROUP).min(answers))
+        let count = answers.div_ceil(GROUP);
+        (0..count).map(move |i| i * answers / count..(i + 1) * answers / count)
     }
 
     /// The weights of some answers modulo one prime.
@@ -169,7 +168,7 @@ impl DenseWeights {
         out
     }
 
-    /// The product, masked and finished: appended to a message.
+    /// The product, masked and finished, into the bytes of its answers.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -180,54 +179,128 @@ impl DenseWeights {
         queries: &[&[SeededCiphertext]],
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-        out: &mut Vec<u8>,
+        mut out: &mut [u8],
     ) -> Result<Counters, HeError> {
         let (params, blocks) = (&*self.params, &self.blocks);
         let margins = Margins::of(params)?;
-        let runs = blocks.lanes.runs();
         let (dense, residual) = self.split(queries)?;
-        let mut counters = Counters::default();
-        for run in 0..runs {
-            if let Some(dense) = dense {
-                let terms = blocks.queries();
-                self.load(work, &dense[run * terms..][..terms]);
-                counters.inputs += terms;
+        let rooms = work.rooms();
+        for run in 0..blocks.lanes.runs() {
+            // The ciphertexts are shared by all threads.
+            let mut terms = std::mem::take(&mut rooms[0].terms);
+            let dense = dense.map(|list| self.of_run(run, list));
+            if let Some(list) = dense {
+                terms.fill(params, self.points(), list, rooms.len());
             }
-            let centring = match (&self.residual, residual) {
-                (Some(centring), Some(list)) => {
-                    let terms = centring.terms();
-                    let list = &list[run * terms..][..terms];
-                    Some(centring.over(params, list))
-                }
-                _ => None,
+            let both = self
+                .residual
+                .as_ref()
+                .zip(residual.map(|list| self.of_run(run, list)));
+            let task = Task {
+                public,
+                margins: &margins,
+                run,
+                dense: dense.map(|_| &terms),
+                residual: both.map(|(centring, list)| centring.over(params, list)),
+                mask,
             };
-            for (index, group) in self.groups().enumerate() {
-                self.multiply(work, index, &group);
-                counters.products += if dense.is_some() {
-                    group.len() * blocks.queries()
-                } else {
-                    0
-                };
-                for answer in group.clone() {
-                    let Workspace { sums, scratch, .. } = &mut *work;
-                    let sent = blocks.sent(run, answer);
-                    let mask = self.mask_of(run, answer, mask);
-                    let values = |limb: usize, half: usize, to: &mut [u32]| {
-                        if dense.is_some() {
-                            sums[limb].take(answer - group.start, half, to);
-                        } else {
-                            to.fill(0);
-                        }
-                        if let Some(centring) = &centring {
-                            centring.add(params, (limb, half), answer, to);
-                        }
-                    };
-                    finish(public, &margins, scratch, &sent, &mask, values, rng, out);
-                    counters.answers += 1;
+            let groups: Vec<_> = self.groups().enumerate().collect();
+            let each = threads::share(groups.len(), rooms.len());
+            let mut jobs = Vec::with_capacity(rooms.len());
+            for (room, groups) in rooms.iter_mut().zip(groups.chunks(each)) {
+                let answers = groups.iter().flat_map(|(_, group)| group.clone());
+                let len = answers.map(|answer| task.len(params, blocks, answer)).sum();
+                let (now, later) = std::mem::take(&mut out).split_at_mut(len);
+                out = later;
+                jobs.push((room, groups, now));
+            }
+            threads::each_random(jobs, rng, |(room, groups, mut out), mut rng| {
+                for (index, group) in groups {
+                    out = self.group(&task, room, *index, group, &mut rng, out);
                 }
+            });
+            rooms[0].terms = terms;
+        }
+        let (runs, answers) = (blocks.lanes.runs(), blocks.answers());
+        let terms = dense.map_or(0, |_| blocks.queries());
+        Ok(Counters {
+            inputs: runs * terms,
+            products: runs * terms * answers,
+            answers: runs * answers,
+            ..Counters::default()
+        })
+    }
+
+    /// The ciphertexts of one run.
+    fn of_run<'a>(&self, run: usize, list: &'a [SeededCiphertext]) -> &'a [SeededCiphertext] {
+        let terms = list.len() / self.blocks.lanes.runs();
+        &list[run * terms..][..terms]
+    }
+
+    /// The answers of a group, into the first of some bytes; gives the others.
+    fn group<'a>(
+        &self,
+        task: &Task<'_>,
+        room: &mut Room,
+        index: usize,
+        group: &Range<usize>,
+        rng: &mut impl CryptoRng,
+        mut out: &'a mut [u8],
+    ) -> &'a mut [u8] {
+        let (params, blocks, run) = (&*self.params, &self.blocks, task.run);
+        let Room {
+            sums,
+            finish,
+            mask: Mask(mask),
+            ..
+        } = room;
+        // A narrower answer's coefficients are the first of these.
+        let sent = blocks.sent(run, 0);
+        let sent_of = |answer| &sent[..blocks.sent_len(run, answer)];
+        // In the place of sums, if the residual's term is all.
+        let zeros = vec![
+            0;
+            if task.dense.is_none() {
+                params.degree()
+            } else {
+                0
+            }
+        ];
+        finish.start(params, group.len(), sent.len(), rng);
+        for limb in 0..params.data_primes() {
+            let sums = task.dense.map(|terms| {
+                let made;
+                let weights = match &self.source {
+                    Source::Kept(groups) => &groups[index][limb],
+                    Source::Streamed(weights) => {
+                        made = self.encode(limb, group, &|r, c| weights.get(r, c).into());
+                        &made
+                    }
+                    Source::Absent => unreachable!("there are no ciphertexts without weights"),
+                };
+                sums.multiply(params, weights, terms.limb(limb))
+            });
+            for (i, answer) in group.clone().enumerate() {
+                let halves =
+                    [0, 1].map(|half| sums.map_or(&zeros[..], |sums| sums.values(i, half)));
+                finish.limb(task.public, i, limb, sent_of(answer), halves, |half, to| {
+                    if let Some(residual) = &task.residual {
+                        residual.add(params, (limb, half), answer, to);
+                    }
+                });
             }
         }
-        Ok(counters)
+        for (i, answer) in group.clone().enumerate() {
+            let rows = blocks.lanes.of_run(run);
+            let outputs = blocks.outputs_of(answer);
+            let entries = outputs.flat_map(|o| rows.clone().map(move |t| task.mask.get(t, o)));
+            let mask = sized(mask, blocks.sent_len(run, answer));
+            mask.iter_mut().zip(entries).for_each(|(to, x)| *to = x);
+            let (now, later) = out.split_at_mut(task.len(params, blocks, answer));
+            finish.write(params, task.margins, i, mask, rng, now);
+            out = later;
+        }
+        out
     }
 
     /// The ciphertexts of the dense term and of the residual's, if the product has them.
@@ -258,48 +331,23 @@ impl DenseWeights {
         check(residual, self.residual.as_ref().map_or(0, Centring::terms))?;
         Ok((dense, residual))
     }
+}
 
-    /// Brings ciphertexts into the order of the kernel.
-    fn load(&self, work: &mut Workspace, list: &[SeededCiphertext]) {
-        work.terms(&self.params, self.points(), list.len());
-        let Workspace { terms, scratch, .. } = work;
-        let second = sized(&mut scratch.limb, self.params.degree());
-        for (term, ciphertext) in list.iter().enumerate() {
-            each_limb(&self.params, ciphertext, second, |limb, halves| {
-                for (half, values) in halves.into_iter().enumerate() {
-                    terms[limb].put(self.params.simd(), term, half, values);
-                }
-            });
-        }
-    }
+/// What the answers of one run have in common.
+struct Task<'a> {
+    public: &'a PublicKey,
+    margins: &'a Margins,
+    run: usize,
+    /// The ciphertexts of the dense term.
+    dense: Option<&'a Terms>,
+    residual: Option<Centred<'a>>,
+    mask: &'a Matrix<u64>,
+}
 
-    /// The sums of a group of answers modulo all primes.
-    fn multiply(&self, work: &mut Workspace, index: usize, group: &Range<usize>) {
-        let (simd, limbs) = (self.params.simd(), 0..self.params.data_primes());
-        work.sums(&self.params, self.points(), group.len());
-        match &self.source {
-            Source::Absent => {}
-            Source::Kept(groups) => limbs.for_each(|i| {
-                multiply(
-                    simd,
-                    &groups[index][i],
-                    &work.terms[i],
-                    &mut work.sums[i],
-                    false,
-                );
-            }),
-            Source::Streamed(weights) => limbs.for_each(|i| {
-                let made = self.encode(i, group, &|r, c| weights.get(r, c).into());
-                multiply(simd, &made, &work.terms[i], &mut work.sums[i], false);
-            }),
-        }
-    }
-
-    /// The mask of one answer, in the order of what is sent.
-    fn mask_of(&self, run: usize, answer: usize, mask: &Matrix<u64>) -> Zeroizing<Vec<u64>> {
-        let rows = self.blocks.lanes.of_run(run);
-        let outputs = self.blocks.outputs_of(answer);
-        let entries = outputs.flat_map(|o| rows.clone().map(move |t| mask.get(t, o)));
-        Zeroizing::new(entries.collect())
+impl Task<'_> {
+    /// Bytes of an answer.
+    fn len(&self, params: &Params, blocks: &Blocks, answer: usize) -> usize {
+        let sent = blocks.sent_len(self.run, answer);
+        self.margins.answer_len(params.degree(), sent)
     }
 }

@@ -16,20 +16,20 @@
 //! for its sum, which is the mask of the output. Slots of no output get a uniform mask.
 
 use super::cost;
-use super::finish::finish;
 use super::noise::Margins;
-use super::open::Opener;
-use super::query::{self, each_limb};
+use super::open::open_all;
+use super::query;
 use super::shape::Lanes;
 use super::transform::Transforms;
-use super::workspace::{Workspace, sized};
+use super::workspace::{Room, Workspace, sized};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::keys::{PublicKey, SecretKey};
 use crate::params::Params;
 use crate::slots::Slots;
-use primer_lattice::kernel::points::{PointWeights, Points, multiply};
+use crate::threads;
+use primer_lattice::kernel::points::{PointWeights, Points};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use rand_core::CryptoRng;
@@ -137,20 +137,22 @@ impl HeadShape {
         }
     }
 
-    /// Encrypts a matrix whose heads lie side by side.
+    /// Encrypts a matrix whose heads lie side by side, into the bytes of its ciphertexts.
     pub(crate) fn encrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         matrix: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-    ) -> Vec<SeededCiphertext> {
+        out: &mut [u8],
+    ) {
         let transform = Slots::new(self.lanes.points());
         let points = self.lanes.points();
-        let mut slots = Zeroizing::new(vec![0; points]);
-        let mut row = Zeroizing::new(vec![0; points]);
-        query::encrypt(secret, self.queries(), rng, |index, plain| {
+        let degree = secret.params().degree();
+        query::encrypt(secret, threads, degree, rng, out, |index, plain, work| {
             let (block, term) = (index / self.terms(), index % self.terms());
             let (run, group) = (block / self.groups(), block % self.groups());
+            let (slots, row) = work[..2 * points].split_at_mut(points);
             for (t, from) in self.lanes.of_run(run).enumerate() {
                 slots.fill(0);
                 self.each_slot(group, |head, _, lane, slot| {
@@ -159,12 +161,12 @@ impl HeadShape {
                         slots[slot] = matrix.get(from, head * self.inputs + input);
                     }
                 });
-                transform.encode(&slots, &mut row);
+                transform.encode(slots, row);
                 for (i, &x) in row.iter().enumerate() {
                     plain[self.lanes.at(t, i)] = x;
                 }
             }
-        })
+        });
     }
 
     /// The client: lanes decrypted and added up.
@@ -174,41 +176,49 @@ impl HeadShape {
     pub(crate) fn decrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         bytes: &[u8],
         len: impl Fn(usize) -> usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let mut opener = Opener::new(secret)?;
         let points = self.lanes.points();
         let transform = Slots::new(points);
-        let mut out = Matrix::zeros(self.lanes.rows(), self.heads * self.outputs);
-        let mut slots = Zeroizing::new(vec![0; points]);
-        let mut row = Zeroizing::new(vec![0; points]);
-        let mut rest = bytes;
-        for index in 0..self.answers() {
-            let (block, part) = (index / self.parts(), index % self.parts());
-            let (run, group) = (block / self.groups(), block % self.groups());
-            let sent = self.sent(run);
-            let (now, later) = rest.split_at(len(sent.len()));
-            rest = later;
-            let mut plain = Zeroizing::new(vec![0; sent.len()]);
-            opener.open(now, &sent, index, &mut plain)?;
-            let rows = self.lanes.of_run(run);
-            for (t, to) in rows.clone().enumerate() {
-                for (i, x) in row.iter_mut().enumerate() {
-                    *x = plain[i * rows.len() + t];
-                }
-                transform.decode(&mut row, &mut slots);
-                self.each_slot(group, |head, replica, _, slot| {
-                    let output = part * self.replicas + replica;
-                    if output < self.outputs {
-                        let column = head * self.outputs + output;
-                        let sum = modulus::add(out.get(to, column), slots[slot]);
-                        out.row_mut(to)[column] = sum;
+        let per_run = self.answers() / self.lanes.runs();
+        let size = (self.lanes.rows(), self.heads * self.outputs);
+        let sent_len = |index: usize| self.lanes.of_run(index / per_run).len() * points;
+        let len = |index: usize| len(sent_len(index));
+        open_all(
+            secret,
+            threads,
+            bytes,
+            self.answers(),
+            len,
+            size,
+            |opener, answer, out| {
+                let index = answer.index;
+                let (block, part) = (index / self.parts(), index % self.parts());
+                let (run, group) = (block / self.groups(), block % self.groups());
+                let rows = self.lanes.of_run(run);
+                let mut plain = Zeroizing::new(vec![0; sent_len(index)]);
+                opener.open(answer.bytes, &self.sent(run), index, &mut plain)?;
+                let mut slots = Zeroizing::new(vec![0; points]);
+                let mut row = Zeroizing::new(vec![0; points]);
+                for (t, to) in rows.clone().enumerate() {
+                    for (i, x) in row.iter_mut().enumerate() {
+                        *x = plain[i * rows.len() + t];
                     }
-                });
-            }
-        }
-        Ok(out)
+                    transform.decode(&mut row, &mut slots);
+                    self.each_slot(group, |head, replica, _, slot| {
+                        let output = part * self.replicas + replica;
+                        if output < self.outputs {
+                            let column = head * self.outputs + output;
+                            let sum = modulus::add(out.get(to, column), slots[slot]);
+                            out.row_mut(to)[column] = sum;
+                        }
+                    });
+                }
+                Ok(())
+            },
+        )
     }
 }
 
@@ -302,7 +312,7 @@ impl HeadWeights {
         self.groups.iter().flatten().map(PointWeights::memory).sum()
     }
 
-    /// The product, masked and finished: appended to a message.
+    /// The product, masked and finished, into the bytes of its answers.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -313,46 +323,81 @@ impl HeadWeights {
         query: &[SeededCiphertext],
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-        out: &mut Vec<u8>,
+        mut out: &mut [u8],
     ) -> Result<Counters, HeError> {
         let (params, shape) = (&*self.params, &self.shape);
         agree("ciphertexts of the query", query.len(), shape.queries())?;
         let margins = Margins::of(params)?;
-        let points = Points::new(params.degree(), shape.lanes.lanes());
-        let mut counters = Counters::default();
-        for (index, list) in query.chunks_exact(shape.terms()).enumerate() {
-            let (run, group) = (index / shape.groups(), index % shape.groups());
-            work.terms(params, points, shape.terms());
-            work.sums(params, points, shape.parts());
-            let Workspace {
-                terms,
-                sums,
-                scratch,
-            } = &mut *work;
-            let second = sized(&mut scratch.limb, params.degree());
-            for (term, ciphertext) in list.iter().enumerate() {
-                each_limb(params, ciphertext, second, |limb, halves| {
-                    for (half, values) in halves.into_iter().enumerate() {
-                        terms[limb].put(params.simd(), term, half, values);
-                    }
-                });
-            }
-            for (limb, weights) in self.groups[group].iter().enumerate() {
-                multiply(params.simd(), weights, &terms[limb], &mut sums[limb], false);
-            }
-            let sent = shape.sent(run);
-            for part in 0..shape.parts() {
-                let mask = self.mask_of((run, group, part), mask, rng);
-                let values = |limb: usize, half: usize, to: &mut [u32]| {
-                    sums[limb].take(part, half, to);
-                };
-                finish(public, &margins, scratch, &sent, &mask, values, rng, out);
-            }
-            counters.inputs += shape.terms();
-            counters.products += shape.terms() * shape.parts();
-            counters.answers += shape.parts();
+        let rooms = work.rooms();
+        let lists: Vec<_> = query.chunks_exact(shape.terms()).enumerate().collect();
+        let each = threads::share(lists.len(), rooms.len());
+        let mut jobs = Vec::with_capacity(rooms.len());
+        for (room, lists) in rooms.iter_mut().zip(lists.chunks(each)) {
+            let lengths = lists
+                .iter()
+                .map(|(index, _)| shape.parts() * self.len(&margins, *index));
+            let (now, later) = std::mem::take(&mut out).split_at_mut(lengths.sum());
+            out = later;
+            jobs.push((room, lists, now));
         }
-        Ok(counters)
+        threads::each_random(jobs, rng, |(room, lists, mut out), mut rng| {
+            for &(index, list) in lists {
+                let len = shape.parts() * self.len(&margins, index);
+                let (now, later) = std::mem::take(&mut out).split_at_mut(len);
+                out = later;
+                self.list(public, &margins, room, (index, list), mask, &mut rng, now);
+            }
+        });
+        Ok(Counters {
+            inputs: query.len(),
+            products: query.len() * shape.parts(),
+            answers: shape.answers(),
+            ..Counters::default()
+        })
+    }
+
+    /// Bytes of each answer to the ciphertexts of one group and run.
+    fn len(&self, margins: &Margins, index: usize) -> usize {
+        let lanes = &self.shape.lanes;
+        let rows = lanes.of_run(index / self.shape.groups()).len();
+        margins.answer_len(self.params.degree(), rows * lanes.points())
+    }
+
+    /// The answers to the ciphertexts of one group and run.
+    fn list(
+        &self,
+        public: &PublicKey,
+        margins: &Margins,
+        room: &mut Room,
+        (index, list): (usize, &[SeededCiphertext]),
+        mask: &Matrix<u64>,
+        rng: &mut impl CryptoRng,
+        out: &mut [u8],
+    ) {
+        let (params, shape) = (&*self.params, &self.shape);
+        let points = Points::new(params.degree(), shape.lanes.lanes());
+        let (run, group) = (index / shape.groups(), index % shape.groups());
+        let Room {
+            terms,
+            sums,
+            finish,
+            ..
+        } = room;
+        let sent = shape.sent(run);
+        terms.fill(params, points, list, 1);
+        finish.start(params, shape.parts(), sent.len(), rng);
+        for (limb, weights) in self.groups[group].iter().enumerate() {
+            let sums = sums.multiply(params, weights, terms.limb(limb));
+            for part in 0..shape.parts() {
+                let halves = [sums.values(part, 0), sums.values(part, 1)];
+                finish.limb(public, part, limb, &sent, halves, |_, _| ());
+            }
+        }
+        let answers = out.chunks_exact_mut(self.len(margins, index));
+        for (part, out) in answers.enumerate() {
+            let mask = self.mask_of((run, group, part), mask, rng);
+            finish.write(params, margins, part, &mask, rng, out);
+        }
     }
 
     /// The mask of one answer by coefficients, in the order of what is sent.

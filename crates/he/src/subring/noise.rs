@@ -31,9 +31,6 @@ const FRESH: f64 = 10.75;
 const FLOOD_TERMS: usize = 3;
 /// Fisher information of the sum of three uniforms in `[-1, 1]`: `1 + ∫₀¹ x²/(3 - x²) dx`.
 const FISHER: f64 = 1.1406;
-/// Bits of a flood that the sampler draws: a larger modulus has room to spare.
-const LEAST_FLOOD: f64 = 64.0;
-const MOST_FLOOD: f64 = 120.0;
 /// Fewest bits of a coefficient of `c1`: rounding is not what an answer's noise consists of, even
 /// where the modulus has room to spare.
 const LEAST_C1: u32 = 52;
@@ -69,13 +66,14 @@ impl Margins {
         let primes = params.data_primes();
         let room = (params.modulus_bits(primes) - (P as f64).log2()).exp2();
         let bits = (0.4 * room / FLOOD_TERMS as f64).log2().floor();
-        if bits < LEAST_FLOOD {
+        if bits < f64::from(*Flood::BITS.start()) {
             let (min, max) = (4, 6);
             return Err(HeError::Primes { primes, min, max });
         }
         let flood = Flood {
             terms: FLOOD_TERMS,
-            bits: bits.min(MOST_FLOOD) as u32,
+            // A larger modulus has room to spare.
+            bits: (bits as u32).min(*Flood::BITS.end()),
         };
         // What is hidden is held below 2^-20 of the room by `Hidden::check`.
         let fixed = flood.bound() / room + 2f64.powi(-20) + 1e-3;
@@ -117,8 +115,13 @@ impl Margins {
 
     /// Bytes of an answer's ciphertext of which so many coefficients of `c0` are sent.
     pub(crate) fn answer_len(&self, degree: usize, sent: usize) -> usize {
-        let len = |values, bits| pack::packed_len(values, bits).unwrap_or(usize::MAX / 4);
-        len(degree, self.c1_bits) + len(sent, self.c0_bits)
+        let second = pack::packed_len(degree, self.c1_bits).unwrap_or(usize::MAX / 4);
+        self.first_len(sent) + second
+    }
+
+    /// The share of `c0`, which comes first.
+    pub(crate) fn first_len(&self, sent: usize) -> usize {
+        pack::packed_len(sent, self.c0_bits).unwrap_or(usize::MAX / 4)
     }
 
     /// What a squared length is multiplied with to bound a squared statistical distance: `2h²`,
@@ -235,7 +238,7 @@ mod tests {
 
     #[test]
     fn rooms_of_four_to_six_primes() {
-        for (primes, bits, c1_bits) in [(4, 76, 52), (5, 106, 52), (6, 120, 52)] {
+        for (primes, bits, c1_bits) in [(4, 76, 52), (5, 106, 52), (6, 115, 52)] {
             let params = Params::without_rotations(8192, primes).unwrap();
             let margins = Margins::of(&params).unwrap();
             assert_eq!((margins.flood.bits, margins.c1_bits), (bits, c1_bits));

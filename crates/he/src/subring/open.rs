@@ -11,10 +11,12 @@ use super::shape::Blocks;
 use crate::ciphertext::Rounding;
 use crate::error::HeError;
 use crate::keys::SecretKey;
+use crate::threads;
 use primer_lattice::kernel::elementwise;
 use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
 use primer_ring::pack;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Opens ciphertexts of answers, with the memory for it.
 pub(crate) struct Opener<'a> {
@@ -22,6 +24,7 @@ pub(crate) struct Opener<'a> {
     margins: Margins,
     rounding: Rounding,
     packed: Vec<u64>,
+    lifted: Vec<u32>,
     phase: [Zeroizing<Vec<u32>>; 2],
     /// Noise of the last answer, in units of `q/p`.
     #[cfg(test)]
@@ -38,6 +41,7 @@ impl<'a> Opener<'a> {
             margins: Margins::of(secret.params())?,
             rounding: Rounding::new(secret.params()),
             packed: vec![0; n],
+            lifted: vec![0; n],
             phase: std::array::from_fn(|_| Zeroizing::new(vec![0; n])),
             #[cfg(test)]
             noise: Vec::new(),
@@ -66,28 +70,30 @@ impl<'a> Opener<'a> {
             actual: bytes.len(),
         })?;
         pack::unpack(second, c1_bits, 1 << c1_bits, &mut self.packed)?;
-        self.rounding.lift(c1_bits, &mut self.packed);
+        let factors = self.rounding.lift(c1_bits, &mut self.packed);
         for (i, phase) in self.phase.iter_mut().enumerate() {
             let (prime, ntt) = (params.prime(i), params.ntt(i));
-            for (to, &x) in phase.iter_mut().zip(&self.packed) {
-                *to = prime.reduce60(x);
-            }
+            elementwise::scale_wide(params.simd(), prime, phase, &self.packed, factors[i]);
             ntt.forward(phase);
             let secret = self.secret.values().limb(i);
             elementwise::mul_assign(params.simd(), prime, phase, secret);
             ntt.inverse(phase);
         }
         pack::unpack(first, c0_bits, 1 << c0_bits, out)?;
-        self.rounding.lift(c0_bits, out);
+        let factors = self.rounding.lift(c0_bits, out);
+        let lifted = &mut self.lifted[..sent.len()];
         let (mut worst, mut square) = (0, 0.0);
         #[cfg(test)]
         self.noise.clear();
+        for (i, phase) in self.phase.iter_mut().enumerate() {
+            let prime = params.prime(i);
+            elementwise::scale_wide(params.simd(), prime, lifted, out, factors[i]);
+            for (&at, &x) in sent.iter().zip(&*lifted) {
+                phase[at] = prime.add(phase[at], x);
+            }
+        }
         for (out, &at) in out.iter_mut().zip(sent) {
-            let residue = |i: usize| {
-                let prime = params.prime(i);
-                prime.add(self.phase[i][at], prime.reduce60(*out))
-            };
-            let (message, rest) = self.rounding.round(residue(0), residue(1));
+            let (message, rest) = self.rounding.round(self.phase[0][at], self.phase[1][at]);
             (*out, worst) = (message, worst.max(rest.unsigned_abs()));
             let noise = rest as f64 / self.rounding.modulus() as f64;
             square += noise * noise;
@@ -104,34 +110,93 @@ impl<'a> Opener<'a> {
     }
 }
 
+/// One of the answers of a product.
+pub(crate) struct Answer<'a> {
+    pub(crate) index: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Opens all answers of a product, of lengths that depend on their number, divided between threads:
+/// `open` adds what an answer says to a matrix of some rows and columns.
+///
+/// # Errors
+/// Those of `open`.
+pub(crate) fn open_all(
+    secret: &SecretKey,
+    threads: usize,
+    mut bytes: &[u8],
+    count: usize,
+    len: impl Fn(usize) -> usize,
+    (rows, cols): (usize, usize),
+    open: impl Fn(&mut Opener<'_>, Answer<'_>, &mut Matrix<u64>) -> Result<(), HeError> + Sync,
+) -> Result<Matrix<u64>, HeError> {
+    let mut answers = Vec::with_capacity(count);
+    for index in 0..count {
+        let (now, later) = bytes.split_at(len(index));
+        bytes = later;
+        answers.push((index, now));
+    }
+    let parts = answers.chunks(threads::share(count, threads)).collect();
+    let opened = threads::each(parts, |answers: &[(usize, &[u8])]| {
+        let mut opener = Opener::new(secret)?;
+        let mut out = Matrix::zeros(rows, cols);
+        for &(index, bytes) in answers {
+            open(&mut opener, Answer { index, bytes }, &mut out)?;
+        }
+        Ok::<_, HeError>(out)
+    });
+    let mut opened = opened.into_iter();
+    let mut all = opened
+        .next()
+        .unwrap_or_else(|| Ok(Matrix::zeros(rows, cols)))?;
+    for part in opened {
+        let mut part = part?;
+        for (x, &y) in all.data_mut().iter_mut().zip(part.data()) {
+            *x = modulus::add(*x, y);
+        }
+        part.data_mut().zeroize();
+    }
+    Ok(all)
+}
+
 /// Opens the answers of a product by coefficients, of so many bytes for results.
 ///
 /// # Errors
 /// As [`Opener::open`].
 pub(crate) fn open_blocks(
     secret: &SecretKey,
+    threads: usize,
     blocks: &Blocks,
     bytes: &[u8],
     len: impl Fn(usize) -> usize,
 ) -> Result<Matrix<u64>, HeError> {
-    let mut opener = Opener::new(secret)?;
-    let mut out = Matrix::zeros(blocks.lanes.rows(), blocks.outputs);
-    let mut plain = Zeroizing::new(vec![0; secret.params().degree()]);
-    let mut rest = bytes;
-    for index in 0..blocks.lanes.runs() * blocks.answers() {
-        let (run, answer) = (index / blocks.answers(), index % blocks.answers());
-        let sent = blocks.sent(run, answer);
-        let (now, later) = rest.split_at(len(sent.len()));
-        rest = later;
-        let plain = &mut plain[..sent.len()];
-        opener.open(now, &sent, index, plain)?;
-        let rows = blocks.lanes.of_run(run);
-        let columns = plain.chunks_exact(rows.len());
-        for (column, output) in columns.zip(blocks.outputs_of(answer)) {
-            for (row, &x) in rows.clone().zip(column) {
-                out.row_mut(row)[output] = x;
+    let place = |index: usize| (index / blocks.answers(), index % blocks.answers());
+    let count = blocks.lanes.runs() * blocks.answers();
+    let size = (blocks.lanes.rows(), blocks.outputs);
+    let len = |index: usize| {
+        let (run, answer) = place(index);
+        len(blocks.sent_len(run, answer))
+    };
+    open_all(
+        secret,
+        threads,
+        bytes,
+        count,
+        len,
+        size,
+        |opener, answer, out| {
+            let (run, block) = place(answer.index);
+            let sent = blocks.sent(run, block);
+            let mut plain = Zeroizing::new(vec![0; sent.len()]);
+            opener.open(answer.bytes, &sent, answer.index, &mut plain)?;
+            let rows = blocks.lanes.of_run(run);
+            let columns = plain.chunks_exact(rows.len());
+            for (column, output) in columns.zip(blocks.outputs_of(block)) {
+                for (row, &x) in rows.clone().zip(column) {
+                    out.row_mut(row)[output] = x;
+                }
             }
-        }
-    }
-    Ok(out)
+            Ok(())
+        },
+    )
 }

@@ -126,6 +126,11 @@ impl Blocks {
         o * self.stride + self.stride - 1
     }
 
+    /// How many coefficients of an answer's ciphertext are sent.
+    pub(crate) fn sent_len(&self, run: usize, answer: usize) -> usize {
+        self.lanes.of_run(run).len() * self.outputs_of(answer).len()
+    }
+
     /// The coefficients of an answer's ciphertext that are sent: output by output, all rows of
     /// each.
     pub(crate) fn sent(&self, run: usize, answer: usize) -> Vec<usize> {
@@ -163,8 +168,11 @@ mod tests {
             assert!(sent.iter().all(|&at| at < 8192));
             sent.sort_unstable();
             sent.dedup();
-            let expected = blocks.lanes.of_run(0).len() * blocks.outputs_of(0).len();
-            assert_eq!(sent.len(), expected);
+            assert_eq!(sent.len(), blocks.sent_len(0, 0));
+            // Those of a narrower answer are the first of them.
+            let last = blocks.answers() - 1;
+            let narrow = blocks.sent(0, last);
+            assert_eq!(narrow, blocks.sent(0, 0)[..blocks.sent_len(0, last)]);
         }
     }
 }

@@ -9,18 +9,18 @@
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
 
-use super::finish::finish;
 use super::noise::Margins;
-use super::open::Opener;
+use super::open::open_all;
 use super::query;
 use super::shape::Lanes;
-use super::workspace::Workspace;
+use super::workspace::{Room, Workspace};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::keys::{PublicKey, SecretKey};
 use crate::params::Params;
 use crate::slotwise::{add_product, encode, zero};
+use crate::threads;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use rand_core::CryptoRng;
@@ -74,42 +74,60 @@ impl SlotShape {
         }
     }
 
-    /// Encrypts a matrix.
+    /// Encrypts a matrix into the bytes of its ciphertexts.
     pub(crate) fn encrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         matrix: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-    ) -> Vec<SeededCiphertext> {
-        let mut slots = Zeroizing::new(vec![0; secret.params().degree()]);
-        query::encrypt(secret, self.count(), rng, |index, plain| {
-            slots.fill(0);
-            self.each_slot(index, |row, column, slot| {
-                slots[slot] = matrix.get(row, column)
-            });
-            secret.params().slots().encode(&slots, plain);
-        })
+        out: &mut [u8],
+    ) {
+        let params = secret.params();
+        query::encrypt(
+            secret,
+            threads,
+            params.degree(),
+            rng,
+            out,
+            |index, plain, slots| {
+                slots.fill(0);
+                self.each_slot(index, |row, column, slot| {
+                    slots[slot] = matrix.get(row, column)
+                });
+                params.slots().encode(slots, plain);
+            },
+        );
     }
 
     /// Encrypts one value for each row, over all its slots.
     pub(crate) fn encrypt_repeated(
         &self,
         secret: &SecretKey,
+        threads: usize,
         values: &[u64],
         rng: &mut impl CryptoRng,
-    ) -> Vec<SeededCiphertext> {
-        let mut slots = Zeroizing::new(vec![0; secret.params().degree()]);
-        query::encrypt(secret, self.lanes.runs(), rng, |run, plain| {
-            slots.fill(0);
-            let rows = slots.chunks_exact_mut(self.lanes.points());
-            for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                slots.fill(values[row]);
-            }
-            secret.params().slots().encode(&slots, plain);
-        })
+        out: &mut [u8],
+    ) {
+        let params = secret.params();
+        query::encrypt(
+            secret,
+            threads,
+            params.degree(),
+            rng,
+            out,
+            |run, plain, slots| {
+                slots.fill(0);
+                let rows = slots.chunks_exact_mut(self.lanes.points());
+                for (slots, row) in rows.zip(self.lanes.of_run(run)) {
+                    slots.fill(values[row]);
+                }
+                params.slots().encode(slots, plain);
+            },
+        );
     }
 
-    /// The server: row sums of products with `u`.
+    /// The server: row sums of products with `u`, into the bytes of the answers.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -121,21 +139,21 @@ impl SlotShape {
         u: &Matrix<u64>,
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-        out: &mut Vec<u8>,
+        out: &mut [u8],
     ) -> Result<Counters, HeError> {
         agree("ciphertexts of the query", query.len(), self.count())?;
-        for run in 0..self.lanes.runs() {
+        self.each_out(public, work, rng, out, |finisher, run, mut rng, out| {
             let chunks = run * self.chunks()..(run + 1) * self.chunks();
             let terms = chunks.map(|index| (&query[index], index, u));
-            let mut slots = noise_mask(&public.params, rng);
+            let mut slots = noise_mask(&public.params, &mut rng);
             let rows = slots.chunks_exact_mut(self.lanes.points());
             for (slots, row) in rows.zip(self.lanes.of_run(run)) {
                 let (last, others) = slots.split_last_mut().expect("a row has slots");
                 let others = others.iter().fold(0, |sum, &x| modulus::add(sum, x));
                 *last = modulus::sub(mask.get(row, 0), others);
             }
-            self.finish(public, work, terms, &slots, rng, out)?;
-        }
+            self.finish(finisher, terms, &slots, &mut rng, out);
+        })?;
         Ok(Counters {
             products: query.len(),
             inputs: query.len(),
@@ -144,7 +162,8 @@ impl SlotShape {
         })
     }
 
-    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`.
+    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`, into
+    /// the bytes of the answers.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -156,7 +175,7 @@ impl SlotShape {
         [u, v]: [&Matrix<u64>; 2],
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
-        out: &mut Vec<u8>,
+        out: &mut [u8],
     ) -> Result<Counters, HeError> {
         agree("ciphertexts of the query", matrix.len(), self.count())?;
         // A column has one ciphertext for all chunks of a run.
@@ -170,14 +189,14 @@ impl SlotShape {
             each * other.len(),
             self.count(),
         )?;
-        for index in 0..self.count() {
+        self.each_out(public, work, rng, out, |finisher, index, mut rng, out| {
             let terms = [(&other[index / each], index, u), (&matrix[index], index, v)];
-            let mut slots = noise_mask(&public.params, rng);
+            let mut slots = noise_mask(&public.params, &mut rng);
             self.each_slot(index, |row, column, slot| {
                 slots[slot] = mask.get(row, column)
             });
-            self.finish(public, work, terms.into_iter(), &slots, rng, out)?;
-        }
+            self.finish(finisher, terms.into_iter(), &slots, &mut rng, out);
+        })?;
         Ok(Counters {
             products: 2 * self.count(),
             inputs: matrix.len() + other.len(),
@@ -186,18 +205,53 @@ impl SlotShape {
         })
     }
 
-    /// One answer: the sum of ciphertexts times what a matrix has in their slots, masked.
-    fn finish<'a>(
+    /// Calls `f` with the number and the bytes of each answer, divided between threads.
+    fn each_out(
         &self,
         public: &PublicKey,
         work: &mut Workspace,
+        rng: &mut impl CryptoRng,
+        out: &mut [u8],
+        f: impl Fn(&mut Finisher<'_>, usize, &mut dyn CryptoRng, &mut [u8]) + Sync,
+    ) -> Result<(), HeError> {
+        let (margins, n) = (Margins::of(&public.params)?, public.params.degree());
+        let rooms = work.rooms();
+        let len = margins.answer_len(n, n);
+        let each = threads::share(out.len() / len, rooms.len());
+        let parts = out.chunks_mut(each * len).enumerate();
+        let jobs = rooms.iter_mut().zip(parts).collect();
+        threads::each_random(
+            jobs,
+            rng,
+            |(room, (part, out)): (_, (_, &mut [u8])), rng| {
+                let mut finisher = Finisher {
+                    public,
+                    margins,
+                    room,
+                };
+                for (i, out) in out.chunks_exact_mut(len).enumerate() {
+                    f(&mut finisher, part * each + i, rng, out);
+                }
+            },
+        );
+        Ok(())
+    }
+
+    /// One answer: the sum of ciphertexts times what a matrix has in their slots, masked.
+    fn finish<'a>(
+        &self,
+        finisher: &mut Finisher<'_>,
         terms: impl Iterator<Item = (&'a SeededCiphertext, usize, &'a Matrix<u64>)>,
         mask: &[u64],
         rng: &mut impl CryptoRng,
-        out: &mut Vec<u8>,
-    ) -> Result<(), HeError> {
+        out: &mut [u8],
+    ) {
+        let Finisher {
+            public,
+            margins,
+            room,
+        } = finisher;
         let params = &*public.params;
-        let margins = Margins::of(params)?;
         let mut sum = zero(params);
         let mut slots = Zeroizing::new(vec![0; params.degree()]);
         for (ciphertext, index, factors) in terms {
@@ -212,13 +266,13 @@ impl SlotShape {
         let mut plain = Zeroizing::new(vec![0; params.degree()]);
         params.slots().encode(mask, &mut plain);
         let sent: Vec<usize> = (0..params.degree()).collect();
-        let scratch = &mut work.scratch;
-        let values = |limb: usize, half: usize, to: &mut [u32]| {
-            to.copy_from_slice(sum[half].limb(limb));
-        };
-        finish(public, &margins, scratch, &sent, &plain, values, rng, out);
+        room.finish.start(params, 1, sent.len(), rng);
+        for limb in 0..params.data_primes() {
+            let halves = [sum[0].limb(limb), sum[1].limb(limb)];
+            room.finish.limb(public, 0, limb, &sent, halves, |_, _| ());
+        }
+        room.finish.write(params, margins, 0, &plain, rng, out);
         sum.iter_mut().for_each(|half| half.wipe());
-        Ok(())
     }
 
     /// The client: row sums.
@@ -228,17 +282,25 @@ impl SlotShape {
     pub(crate) fn decrypt_sums(
         &self,
         secret: &SecretKey,
+        threads: usize,
         bytes: &[u8],
         len: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let mut out = Matrix::zeros(self.lanes.rows(), 1);
-        self.each_answer(secret, bytes, len, self.lanes.runs(), |run, slots| {
-            let rows = slots.chunks_exact(self.lanes.points());
-            for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                out.row_mut(row)[0] = slots.iter().fold(0, |sum, &x| modulus::add(sum, x));
-            }
-        })?;
-        Ok(out)
+        let (runs, size) = (self.lanes.runs(), (self.lanes.rows(), 1));
+        self.each_answer(
+            secret,
+            threads,
+            bytes,
+            len,
+            runs,
+            size,
+            |run, slots, out| {
+                let rows = slots.chunks_exact(self.lanes.points());
+                for (slots, row) in rows.zip(self.lanes.of_run(run)) {
+                    out.row_mut(row)[0] = slots.iter().fold(0, |sum, &x| modulus::add(sum, x));
+                }
+            },
+        )
     }
 
     /// The client: a matrix.
@@ -248,38 +310,62 @@ impl SlotShape {
     pub(crate) fn decrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         bytes: &[u8],
         len: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let mut out = Matrix::zeros(self.lanes.rows(), self.cols);
-        self.each_answer(secret, bytes, len, self.count(), |index, slots| {
-            self.each_slot(index, |row, column, slot| {
-                out.row_mut(row)[column] = slots[slot];
-            });
-        })?;
-        Ok(out)
+        let (count, size) = (self.count(), (self.lanes.rows(), self.cols));
+        self.each_answer(
+            secret,
+            threads,
+            bytes,
+            len,
+            count,
+            size,
+            |index, slots, out| {
+                self.each_slot(index, |row, column, slot| {
+                    out.row_mut(row)[column] = slots[slot];
+                });
+            },
+        )
     }
 
     fn each_answer(
         &self,
         secret: &SecretKey,
+        threads: usize,
         bytes: &[u8],
         len: usize,
         count: usize,
-        mut f: impl FnMut(usize, &[u64]),
-    ) -> Result<(), HeError> {
+        size: (usize, usize),
+        f: impl Fn(usize, &[u64], &mut Matrix<u64>) + Sync,
+    ) -> Result<Matrix<u64>, HeError> {
         let n = secret.params().degree();
         let sent: Vec<usize> = (0..n).collect();
-        let mut opener = Opener::new(secret)?;
-        let mut plain = Zeroizing::new(vec![0; n]);
-        let mut slots = Zeroizing::new(vec![0; n]);
-        for (index, bytes) in bytes.chunks_exact(len).take(count).enumerate() {
-            opener.open(bytes, &sent, index, &mut plain)?;
-            secret.params().slots().decode(&mut plain, &mut slots);
-            f(index, &slots);
-        }
-        Ok(())
+        open_all(
+            secret,
+            threads,
+            bytes,
+            count,
+            |_| len,
+            size,
+            |opener, answer, out| {
+                let mut plain = Zeroizing::new(vec![0; n]);
+                let mut slots = Zeroizing::new(vec![0; n]);
+                opener.open(answer.bytes, &sent, answer.index, &mut plain)?;
+                secret.params().slots().decode(&mut plain, &mut slots);
+                f(answer.index, &slots, out);
+                Ok(())
+            },
+        )
     }
+}
+
+/// What an answer is finished with.
+struct Finisher<'a> {
+    public: &'a PublicKey,
+    margins: Margins,
+    room: &'a mut Room,
 }
 
 /// A uniform mask for every slot.

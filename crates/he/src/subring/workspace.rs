@@ -1,75 +1,141 @@
 //! Memory that is kept from one product to the next.
 
+use super::finish::Finish;
+use crate::ciphertext::SeededCiphertext;
 use crate::params::Params;
-use primer_lattice::kernel::points::{PointSums, PointTerms, Points};
+use crate::threads;
+use primer_lattice::kernel::points::{PointSums, PointTerms, PointWeights, Points, multiply};
+use primer_lattice::sample;
+use primer_ring::prg::Prg;
 use zeroize::Zeroize;
 
-/// Buffers of a server's products. What is in them depends on weights and is wiped.
-#[derive(Default)]
+/// Buffers of a server's products, for each of its threads.
 pub(crate) struct Workspace {
-    /// For each prime, the ciphertexts of a query.
-    pub(super) terms: Vec<PointTerms>,
-    /// For each prime, some rows of the results.
-    pub(super) sums: Vec<PointSums>,
-    pub(super) scratch: Scratch,
+    rooms: Vec<Room>,
 }
 
-/// Buffers of a few polynomials.
-#[derive(Default)]
-pub(super) struct Scratch {
-    /// One limb each.
-    pub(super) limb: Vec<u32>,
-    pub(super) small: Vec<u32>,
-    /// All limbs of some coefficients, and of a polynomial.
-    pub(super) first: Vec<u32>,
-    pub(super) second: Vec<u32>,
-    pub(super) fractions: Vec<u64>,
+impl Default for Workspace {
+    fn default() -> Self {
+        Self {
+            rooms: vec![Room::default()],
+        }
+    }
 }
 
 impl Workspace {
-    /// Room for the ciphertexts of a query.
-    pub(super) fn terms(&mut self, params: &Params, points: Points, terms: usize) {
-        let primes = (0..params.data_primes()).map(|i| params.prime(i));
-        if self.terms.len() == params.data_primes() {
-            let buffers = self.terms.iter_mut().zip(primes);
-            buffers.for_each(|(buffer, prime)| buffer.reuse(prime, points, terms));
-        } else {
-            let make = |prime| PointTerms::zeros(prime, points, terms);
-            self.terms = primes.map(make).collect();
-        }
+    /// Makes room for so many threads, one at least.
+    pub(crate) fn set_threads(&mut self, threads: usize) {
+        self.rooms.resize_with(threads.max(1), Room::default);
     }
 
-    /// Room for some rows of results.
-    pub(super) fn sums(&mut self, params: &Params, points: Points, rows: usize) {
-        if self.sums.len() == params.data_primes() {
-            self.sums
-                .iter_mut()
-                .for_each(|sums| sums.reuse(points, rows));
+    /// The rooms: at least one.
+    pub(super) fn rooms(&mut self) -> &mut [Room] {
+        &mut self.rooms
+    }
+}
+
+/// Buffers of one thread. What is in them depends on weights and is wiped.
+#[derive(Default)]
+pub(super) struct Room {
+    pub(super) terms: Terms,
+    pub(super) sums: Sums,
+    pub(super) finish: Finish,
+    /// The mask of one answer.
+    pub(super) mask: Mask,
+}
+
+/// A mask that is wiped when dropped.
+#[derive(Default)]
+pub(super) struct Mask(pub(super) Vec<u64>);
+
+impl Drop for Mask {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Ciphertexts of a query that lie together in the kernel's order.
+const TOGETHER: usize = 8;
+
+/// The ciphertexts of a query in the kernel's order, for each prime. They are public.
+#[derive(Default)]
+pub(super) struct Terms(Vec<PointTerms>);
+
+impl Terms {
+    /// Expands the seeds of a list and puts it in order.
+    pub(super) fn fill(
+        &mut self,
+        params: &Params,
+        points: Points,
+        list: &[SeededCiphertext],
+        threads: usize,
+    ) {
+        let primes = (0..params.data_primes()).map(|i| params.prime(i));
+        if self.0.len() == params.data_primes() {
+            let buffers = self.0.iter_mut().zip(primes);
+            buffers.for_each(|(buffer, prime)| buffer.reuse(prime, points, list.len()));
         } else {
-            let make = |_| PointSums::zeros(points, rows);
-            self.sums = (0..params.data_primes()).map(make).collect();
+            let make = |prime| PointTerms::zeros(prime, points, list.len());
+            self.0 = primes.map(make).collect();
         }
+        let mut limbs: Vec<_> = self.0.iter_mut().map(PointTerms::places).collect();
+        let eights = list.chunks(TOGETHER).map(|list| {
+            let next = |places: &mut _| Iterator::next(places).expect("a place for each eight");
+            (list, limbs.iter_mut().map(next).collect::<Vec<_>>())
+        });
+        let mut eights: Vec<_> = eights.collect();
+        let each = threads::share(eights.len(), threads);
+        threads::each(eights.chunks_mut(each).collect(), |eights| {
+            let n = params.degree();
+            let mut second = vec![0; TOGETHER * n];
+            for (list, places) in eights {
+                let mut seeds: Vec<_> = list.iter().map(|ct| Prg::new(&ct.seed)).collect();
+                for (limb, place) in places.iter_mut().enumerate() {
+                    for (prg, second) in seeds.iter_mut().zip(second.chunks_exact_mut(n)) {
+                        sample::expand(params.prime(limb), prg, second);
+                    }
+                    let mut halves = [[&[][..]; 2]; TOGETHER];
+                    let all = list.iter().zip(second.chunks_exact(n));
+                    for (halves, (ct, second)) in halves.iter_mut().zip(all) {
+                        *halves = [ct.c0.limb(limb), second];
+                    }
+                    place.put(params.simd(), &halves[..list.len()]);
+                }
+            }
+        });
+    }
+
+    /// Those modulo one prime.
+    pub(super) fn limb(&self, limb: usize) -> &PointTerms {
+        &self.0[limb]
+    }
+}
+
+/// Sums of products modulo one prime.
+#[derive(Default)]
+pub(super) struct Sums(Option<PointSums>);
+
+impl Sums {
+    /// The sums of all rows of some weights.
+    pub(super) fn multiply(
+        &mut self,
+        params: &Params,
+        weights: &PointWeights,
+        terms: &PointTerms,
+    ) -> &PointSums {
+        let (points, rows) = (weights.points(), weights.rows());
+        let sums = self.0.get_or_insert_with(|| PointSums::zeros(points, rows));
+        sums.reuse(points, rows);
+        multiply(params.simd(), weights, terms, sums, false);
+        sums
     }
 }
 
 /// The first `len` numbers of a buffer, which grows if it has to.
-pub(super) fn sized<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
+pub(super) fn sized<T: Copy + Default + Zeroize>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len {
-        buffer.resize(len, T::default());
+        buffer.zeroize();
+        *buffer = vec![T::default(); len];
     }
     &mut buffer[..len]
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        for buffer in [
-            &mut self.limb,
-            &mut self.small,
-            &mut self.first,
-            &mut self.second,
-        ] {
-            buffer.zeroize();
-        }
-        self.fractions.zeroize();
-    }
 }

@@ -12,6 +12,7 @@ use crate::subring::noise::Margins;
 use crate::subring::open::Opener;
 use crate::subring::query;
 use crate::subring::shape::Blocks;
+use crate::wire::{self, Described};
 use primer_ring::prg::Prg;
 use std::sync::Arc;
 
@@ -37,7 +38,13 @@ fn setting() -> Setting {
         ..Blocks::choose(&params, 240, 32, 4)
     };
     let x = residues(&mut rng, 240, 32);
-    let sent = query::encrypt(&secret, blocks.queries(), &mut rng, |index, plain| {
+    let described = Described {
+        form: 0,
+        numbers: [240, 32, blocks.stride, blocks.queries()],
+    };
+    let mut message = wire::start_query(&params, &described);
+    let out = wire::query_ciphertexts(&mut message);
+    query::encrypt(&secret, 1, 8192, &mut rng, out, |index, plain, _| {
         for t in 0..240 {
             let from = index * blocks.stride;
             for i in from..32.min(from + blocks.stride) {
@@ -45,6 +52,7 @@ fn setting() -> Setting {
             }
         }
     });
+    let sent = wire::read_query(&params, &described, &message).unwrap();
     Setting {
         params,
         secret,
@@ -58,7 +66,10 @@ fn setting() -> Setting {
 impl Setting {
     fn answer(&mut self, weights: &DenseWeights) -> Vec<u8> {
         let mask = residues(&mut self.rng, 240, 4);
-        let mut out = Vec::new();
+        let margins = Margins::of(&self.params).unwrap();
+        let lengths = (0..self.blocks.answers())
+            .map(|answer| margins.answer_len(8192, self.blocks.sent_len(0, answer)));
+        let mut out = vec![0; lengths.sum()];
         let mut work = Workspace::default();
         let (public, queries) = (&self.public, [&self.sent[..]]);
         weights

@@ -23,8 +23,8 @@ mod matrices;
 mod subring;
 
 pub(crate) use subring::{
-    Described, answer_len, ciphertext_len, query_len, read_answer, read_query, start_answer,
-    write_query,
+    CiphertextWriter, Described, answer_ciphertexts, answer_len, ciphertext_len, query_ciphertexts,
+    query_len, read_answer, read_query, start_answer, start_query,
 };
 
 use crate::error::HeError;

@@ -5,12 +5,13 @@
 //! ciphertexts that are rounded and of which only the useful part is sent; these are written and
 //! read where they are made and opened.
 
-use super::{HEADER, Kind, LAYOUT, Reader, Writer, expect_length, limb_bytes};
+use super::{HEADER, Kind, LAYOUT, Reader, WIDTH, Writer, expect_length, limb_bytes};
 use crate::ciphertext::SeededCiphertext;
 use crate::error::{HeError, agree};
 use crate::params::Params;
 use primer_lattice::poly::Poly;
-use primer_ring::prg::SEED_BYTES;
+use primer_ring::pack;
+use primer_ring::prg::{SEED_BYTES, Seed};
 
 /// What a message says about the matrix in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,19 +67,44 @@ fn open<'a>(
     Ok(reader)
 }
 
-/// A query as it travels.
-pub(crate) fn write_query(
-    params: &Params,
-    described: &Described,
-    ciphertexts: &[SeededCiphertext],
-) -> Vec<u8> {
-    let len = query_len(params, ciphertexts.len());
-    let mut out = start(params, Kind::BlockQuery, described, len);
-    for ciphertext in ciphertexts {
-        out.0.extend(ciphertext.seed);
-        out.residues(ciphertext.c0.data());
+/// A query as it travels, but for its ciphertexts: their bytes, the last ones, are zero.
+pub(crate) fn start_query(params: &Params, described: &Described) -> Vec<u8> {
+    let [.., count] = described.numbers;
+    let len = query_len(params, count);
+    let mut out = start(params, Kind::BlockQuery, described, len).0;
+    out.resize(len, 0);
+    out
+}
+
+/// The ciphertexts of a query that was started.
+pub(crate) fn query_ciphertexts(query: &mut [u8]) -> &mut [u8] {
+    &mut query[HEADER + LAYOUT..]
+}
+
+/// Writes one ciphertext into its bytes, limb by limb.
+pub(crate) struct CiphertextWriter<'a>(&'a mut [u8]);
+
+impl<'a> CiphertextWriter<'a> {
+    /// Writes the seed.
+    ///
+    /// # Panics
+    /// If there is not that much room.
+    pub(crate) fn new(seed: &Seed, out: &'a mut [u8]) -> Self {
+        let (now, later) = out.split_at_mut(SEED_BYTES);
+        now.copy_from_slice(seed);
+        Self(later)
     }
-    out.0
+
+    /// Writes the next limb of `c0`.
+    ///
+    /// # Panics
+    /// If there is not that much room.
+    pub(crate) fn limb(&mut self, residues: &[u32]) {
+        let len = residues.len() * WIDTH as usize / 8;
+        let (now, later) = std::mem::take(&mut self.0).split_at_mut(len);
+        pack::pack_into(residues.iter().map(|&x| x.into()), WIDTH, now);
+        self.0 = later;
+    }
 }
 
 /// A query from its bytes; the last number of the description says how many ciphertexts it has.
@@ -102,9 +128,16 @@ pub(crate) fn read_query(
     ciphertexts.collect()
 }
 
-/// The start of an answer of so many bytes in all.
+/// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last ones, are zero.
 pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
-    start(params, Kind::BlockAnswer, described, len).0
+    let mut out = start(params, Kind::BlockAnswer, described, len).0;
+    out.resize(len, 0);
+    out
+}
+
+/// The ciphertexts of an answer that was started.
+pub(crate) fn answer_ciphertexts(answer: &mut [u8]) -> &mut [u8] {
+    &mut answer[HEADER + LAYOUT..]
 }
 
 /// The ciphertexts of an answer of so many bytes in all.

@@ -23,6 +23,7 @@ impl Aligned {
     /// written before at the same length or a larger one.
     pub fn sized(&mut self, len: usize) -> &mut [u32] {
         if self.data.len() < len + LINE {
+            self.wipe();
             self.data = vec![0; len + LINE];
         }
         let start = self.start();

@@ -63,6 +63,13 @@ versions! {
         }
     }
 
+    /// `out -= a · b`.
+    pub fn mul_sub(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32]) {
+        for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
+            *o = prime.sub(*o, prime.mul(x, y));
+        }
+    }
+
     /// `out += a · b` for fixed factors `b`, given with their Shoup quotients.
     pub fn mul_add_shoup(
         prime: Prime,
@@ -73,6 +80,21 @@ versions! {
     ) {
         for (((o, &x), &value), &quotient) in out.iter_mut().zip(a).zip(b).zip(quotients) {
             *o = prime.add(*o, prime.mul_shoup(x, Shoup { value, quotient }));
+        }
+    }
+
+    /// `out = from + a · b` for fixed factors `b`, given with their Shoup quotients.
+    pub fn mul_shoup_onto(
+        prime: Prime,
+        out: &mut [u32],
+        from: &[u32],
+        a: &[u32],
+        b: &[u32],
+        quotients: &[u32]
+    ) {
+        let factors = b.iter().zip(quotients);
+        for (((o, &f), &x), (&value, &quotient)) in out.iter_mut().zip(from).zip(a).zip(factors) {
+            *o = prime.add(f, prime.mul_shoup(x, Shoup { value, quotient }));
         }
     }
 
@@ -206,21 +228,100 @@ versions! {
         }
     }
 
-    /// `fractions += x/q` in units of `2^-64`, one prime's part of it: `scaled / prime` for
-    /// `scaled` the residues times a factor, with the prime's reciprocal `⌊2^93/prime⌋` in two
-    /// halves. Up to three units too small.
-    pub fn add_fraction(
+    /// `x/q` modulo 1 in units of `2^-64`, for `x` given by limbs of as many numbers as there are
+    /// fractions: the sum of `limb·factor/2^96` for factors of 96 bits, low words first.
+    pub fn fractions(out: &mut [u64], limbs: &[u32], factors: &[[u32; 3]]) {
+        const BLOCK: usize = 16;
+        #[inline(always)]
+        fn part(x: u32, [low, middle, high]: [u32; 3]) -> u64 {
+            let [low, middle, high] = [low, middle, high].map(|f| u64::from(x) * u64::from(f));
+            (high << 32).wrapping_add(middle).wrapping_add(low >> 32)
+        }
+        let n = out.len();
+        assert_eq!(limbs.len(), n * factors.len());
+        let mut blocks = out.chunks_exact_mut(BLOCK);
+        for (b, out) in blocks.by_ref().enumerate() {
+            let mut sums = [0u64; BLOCK];
+            for (limb, &factor) in limbs.chunks_exact(n).zip(factors) {
+                let block: &[u32; BLOCK] = limb[b * BLOCK..].first_chunk().expect("a block");
+                for (sum, &x) in sums.iter_mut().zip(block) {
+                    *sum = sum.wrapping_add(part(x, factor));
+                }
+            }
+            out.copy_from_slice(&sums);
+        }
+        let rest = blocks.into_remainder();
+        let first = n - rest.len();
+        for (i, out) in rest.iter_mut().enumerate() {
+            let parts = limbs[first + i..].iter().step_by(n).zip(factors);
+            *out = parts.fold(0, |sum, (&x, &f)| sum.wrapping_add(part(x, f)));
+        }
+    }
+
+    /// `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the factor, both
+    /// in Montgomery form.
+    pub fn scale_wide(prime: Prime, out: &mut [u32], x: &[u64], factors: [u32; 2]) {
+        let [low, high] = factors.map(u64::from);
+        for (o, &x) in out.iter_mut().zip(x) {
+            *o = prime.redc((x & ((1 << 30) - 1)) * low + (x >> 30) * high);
+        }
+    }
+
+    /// `out += small` for small signed numbers.
+    pub fn add_small(prime: Prime, out: &mut [u32], small: &[i8]) {
+        for (o, &x) in out.iter_mut().zip(small) {
+            *o = prime.add(*o, prime.from_signed(i32::from(x)));
+        }
+    }
+
+    /// `out += Σ digits·factors + constant`: digits below `2^30`, one plane of as many as there is
+    /// room for after the other, factors in Montgomery form, four at most.
+    pub fn add_digits(
         prime: Prime,
-        fractions: &mut [u64],
-        residues: &[u32],
-        factor: Shoup,
-        reciprocal: [u32; 2]
+        out: &mut [u32],
+        digits: &[u32],
+        factors: &[u32],
+        constant: u32
     ) {
-        let [low, high] = reciprocal.map(u64::from);
-        for (out, &x) in fractions.iter_mut().zip(residues) {
-            let scaled = u64::from(prime.mul_shoup(x, factor));
-            let part = ((scaled * high) << 3).wrapping_add((scaled * low) >> 29);
-            *out = out.wrapping_add(part);
+        let plane = digits.len() / factors.len();
+        let len = out.len();
+        let planes: [&[u32]; 4] = std::array::from_fn(|i| &digits[i.min(factors.len() - 1) * plane..][..len]);
+        let factors: [u64; 4] = std::array::from_fn(|i| factors.get(i).map_or(0, |&f| f.into()));
+        for (i, out) in out.iter_mut().enumerate() {
+            // Below 2^62.
+            let sum = (0..4).fold(0, |sum, d| sum + u64::from(planes[d][i]) * factors[d]);
+            *out = prime.add(*out, prime.add(prime.redc(sum), constant));
+        }
+    }
+
+    /// Digits to the base three of bytes below `3^5`, less one: the first of all bytes, the second
+    /// of all, and so on. The bytes are used up.
+    pub fn ternary_digits(bytes: &mut [u8], out: &mut [i8]) {
+        for out in out.chunks_mut(bytes.len()) {
+            for (out, byte) in out.iter_mut().zip(&mut *bytes) {
+                // A third, rounded down.
+                let third = ((u16::from(*byte) * 171) >> 9) as u8;
+                *out = (*byte - 3 * third) as i8 - 1;
+                *byte = third;
+            }
+        }
+    }
+
+    /// The heads among 42 coins, less 21: coins are bits, five planes of bytes and two bits each
+    /// of a plane of a fourth.
+    pub fn count_coins(out: &mut [i8], whole: &[u8], last: &[u8]) {
+        let plane = whole.len() / 5;
+        for (quarter, out) in out.chunks_mut(last.len()).enumerate() {
+            let planes: [&[u8]; 5] =
+                std::array::from_fn(|p| &whole[p * plane + quarter * last.len()..][..out.len()]);
+            let last = &last[..out.len()];
+            for (i, out) in out.iter_mut().enumerate() {
+                let pair = (last[i] >> (2 * quarter)) & 3;
+                let heads = planes.iter().fold(pair.count_ones() as u8, |sum, plane| {
+                    sum + plane[i].count_ones() as u8
+                });
+                *out = heads as i8 - 21;
+            }
         }
     }
 

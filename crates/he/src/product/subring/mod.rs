@@ -255,18 +255,21 @@ impl Packer for SubringPacker {
     fn encrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         form: &Form,
         matrix: &Matrix<u64>,
         mut rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, HeError> {
         let (params, rng) = (secret.params(), &mut rng);
-        let described = self.describe_query(params, form);
-        let [.., count] = described.numbers;
-        let ciphertexts = match *form {
+        let mut message = wire::start_query(params, &self.describe_query(params, form));
+        let out = wire::query_ciphertexts(&mut message);
+        match *form {
             Form::Blocks { rows, cols, block } => {
                 let lanes = Lanes::new(params, rows);
                 let terms = cols.div_ceil(block);
-                query::encrypt(secret, count, rng, |index, plain| {
+                // Beyond a block's inputs there is nothing.
+                let used = lanes.lanes() * block;
+                query::encrypt(secret, threads, used, rng, out, |index, plain, _| {
                     let first = index % terms * block;
                     for (t, row) in lanes.of_run(index / terms).enumerate() {
                         let features = &matrix.row(row)[first..cols.min(first + block)];
@@ -274,7 +277,7 @@ impl Packer for SubringPacker {
                             plain[lanes.at(t, i)] = x;
                         }
                     }
-                })
+                });
             }
             Form::Heads {
                 heads,
@@ -283,15 +286,19 @@ impl Packer for SubringPacker {
                 outputs,
                 ..
             } => HeadShape::choose(params, rows, (heads, inputs, outputs))
-                .encrypt(secret, matrix, rng),
+                .encrypt(secret, threads, matrix, rng, out),
             Form::Rows { rows, cols } => {
-                SlotShape::new(params, rows, cols).encrypt(secret, matrix, rng)
+                SlotShape::new(params, rows, cols).encrypt(secret, threads, matrix, rng, out);
             }
-            Form::Repeated { rows } => {
-                SlotShape::new(params, rows, 1).encrypt_repeated(secret, matrix.data(), rng)
-            }
-        };
-        Ok(wire::write_query(params, &described, &ciphertexts))
+            Form::Repeated { rows } => SlotShape::new(params, rows, 1).encrypt_repeated(
+                secret,
+                threads,
+                matrix.data(),
+                rng,
+                out,
+            ),
+        }
+        Ok(message)
     }
 
     fn read(
@@ -392,6 +399,7 @@ impl Packer for SubringPacker {
     fn decrypt(
         &self,
         secret: &SecretKey,
+        threads: usize,
         relation: &Relation,
         bytes: &[u8],
     ) -> Result<Matrix<u64>, HeError> {
@@ -401,12 +409,12 @@ impl Packer for SubringPacker {
         let margins = Margins::of(params)?;
         let one = |sent: usize| margins.answer_len(params.degree(), sent);
         match (relation, self.plan(params, relation)) {
-            (_, Plan::Blocks(blocks, _)) => open_blocks(secret, &blocks, bytes, one),
-            (_, Plan::Heads(shape)) => shape.decrypt(secret, bytes, one),
+            (_, Plan::Blocks(blocks, _)) => open_blocks(secret, threads, &blocks, bytes, one),
+            (_, Plan::Heads(shape)) => shape.decrypt(secret, threads, bytes, one),
             (Relation::RowSums { .. }, Plan::Slots(shape)) => {
-                shape.decrypt_sums(secret, bytes, one(params.degree()))
+                shape.decrypt_sums(secret, threads, bytes, one(params.degree()))
             }
-            (_, Plan::Slots(shape)) => shape.decrypt(secret, bytes, one(params.degree())),
+            (_, Plan::Slots(shape)) => shape.decrypt(secret, threads, bytes, one(params.degree())),
         }
     }
 }

@@ -64,30 +64,28 @@ impl Multiplier for SubringWeights {
         mask: &Matrix<u64>,
         mut rng: &mut dyn CryptoRng,
     ) -> Result<(Vec<u8>, Counters), HeError> {
-        let mut out = wire::start_answer(&server.params, &self.described, self.len);
+        let mut message = wire::start_answer(&server.params, &self.described, self.len);
+        let out = wire::answer_ciphertexts(&mut message);
         let (public, work) = (&server.public, &mut server.work.subring);
         let rng = &mut rng;
         let counted = |wanted| agree("queries of the product", queries.len(), wanted);
         let counters = match &self.weights {
-            Product::Dense(weights) => {
-                weights.answer(public, work, queries, mask, rng, &mut out)?
-            }
+            Product::Dense(weights) => weights.answer(public, work, queries, mask, rng, out)?,
             Product::Heads(weights) => {
                 counted(1)?;
-                weights.answer(public, work, queries[0], mask, rng, &mut out)?
+                weights.answer(public, work, queries[0], mask, rng, out)?
             }
             Product::RowSums(shape, u) => {
                 counted(1)?;
-                shape.row_sums(public, work, queries[0], u, mask, rng, &mut out)?
+                shape.row_sums(public, work, queries[0], u, mask, rng, out)?
             }
             Product::Slots(shape, [u, v]) => {
                 counted(2)?;
                 let queries = [queries[0], queries[1]];
-                shape.products(public, work, queries, [u, v], mask, rng, &mut out)?
+                shape.products(public, work, queries, [u, v], mask, rng, out)?
             }
         };
-        debug_assert_eq!(out.len(), self.len);
-        Ok((out, counters))
+        Ok((message, counters))
     }
 
     fn memory(&self) -> usize {

@@ -1,48 +1,62 @@
 //! The products on 256-bit vectors: six rows by eight columns in registers.
 #![allow(unsafe_code)] // Vector loads and stores inside slices whose lengths are asserted.
 
-use super::{AGAIN, Block, FIRST, PANEL, TILE};
+use super::{AGAIN, FIRST, PANEL, Panels, TILE, TOGETHER, Task};
 use crate::prime::Prime;
 use std::arch::x86_64::*;
 
-/// Fills `out`, `[row][column]`, for a block of so many rows.
-pub(super) fn run(task: Block<'_>, height: usize, out: &mut [u32]) {
+/// Fills the sums of a point.
+pub(super) fn run(task: Task<'_>) {
     // SAFETY: `Level::Avx2` is only made where the instructions exist.
-    unsafe {
-        match height {
-            1 => rows::<1>(task, out),
-            2 => rows::<2>(task, out),
-            3 => rows::<3>(task, out),
-            4 => rows::<4>(task, out),
-            5 => rows::<5>(task, out),
-            _ => rows::<6>(task, out),
+    unsafe { point(task) }
+}
+
+#[target_feature(enable = "avx2")]
+fn point(mut task: Task<'_>) {
+    let constants = constants(task.prime);
+    for column in (0..task.points.columns()).step_by(PANEL) {
+        for block in 0..task.blocks.count() {
+            match task.blocks.rows(block).len() {
+                1 => rows::<1>(constants, &mut task, column, block),
+                2 => rows::<2>(constants, &mut task, column, block),
+                3 => rows::<3>(constants, &mut task, column, block),
+                4 => rows::<4>(constants, &mut task, column, block),
+                5 => rows::<5>(constants, &mut task, column, block),
+                _ => rows::<6>(constants, &mut task, column, block),
+            }
         }
     }
 }
 
+/// A panel times a block.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn rows<const ROWS: usize>(task: Block<'_>, out: &mut [u32]) {
-    let terms = task.terms;
-    let columns = out.len() / ROWS;
-    assert!(columns.is_multiple_of(PANEL) && out.len() == columns * ROWS);
-    assert!(terms > 0 && task.weights.len() == terms * ROWS && task.data.len() == terms * columns);
-    let constants = constants(task.prime);
-    for (p, panel) in task.data.chunks_exact(terms * PANEL).enumerate() {
-        for side in (0..PANEL).step_by(TILE) {
-            // SAFETY: the panel has `PANEL` numbers for every term, of which eight follow `side`;
-            // there are `ROWS` weights for every term; every row of the output has `columns`
-            // numbers, of which eight follow `p·PANEL + side`.
-            unsafe {
-                tile::<ROWS>(
-                    constants,
-                    terms,
-                    task.weights.as_ptr(),
-                    panel.as_ptr().add(side),
-                    out.as_mut_ptr().add(p * PANEL + side),
-                    columns,
-                    task.add,
-                );
-            }
+fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: usize, block: usize) {
+    let (terms, places, add) = (task.terms, task.places(column), task.add);
+    let (rows, weights) = task.block(block);
+    let (weights, first) = (weights.as_ptr(), rows.start);
+    assert!(terms > 0 && rows.len() == ROWS);
+    let Panels { data, stride } = task.panels;
+    let panel = &data[TOGETHER * column..];
+    assert!(panel.len() >= (terms - 1) / TOGETHER * stride + TOGETHER * PANEL);
+    let out = &mut task.sums.data[first * task.sums.stride..];
+    let step = task.sums.stride;
+    assert!(out.len() >= ROWS * step && places.iter().all(|place| place + TILE <= step));
+    for (side, place) in [0, TILE].into_iter().zip(places) {
+        // SAFETY: the panels have `PANEL` numbers for every term, of which eight follow `side`;
+        // there are `ROWS` weights for every term; eight numbers follow `place` in each of `ROWS`
+        // rows.
+        unsafe {
+            tile::<ROWS>(
+                constants,
+                terms,
+                weights,
+                panel.as_ptr().add(side),
+                stride,
+                out.as_mut_ptr().add(place),
+                step,
+                add,
+            );
         }
     }
 }
@@ -72,7 +86,8 @@ fn constants(prime: Prime) -> Constants {
 
 /// # Safety
 /// There must be `ROWS` numbers at `weights` and eight at `data` for each of the terms, which are
-/// [`PANEL`] numbers apart there; and room for eight at `out` in each row, `stride` apart.
+/// [`PANEL`] numbers apart there, but every [`TOGETHER`] of them `eights`; and room for eight at `out`
+/// in each row, `stride` apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(
@@ -80,34 +95,39 @@ unsafe fn tile<const ROWS: usize>(
     terms: usize,
     mut weights: *const u32,
     mut data: *const u32,
+    eights: usize,
     out: *mut u32,
     stride: usize,
     add: bool,
 ) {
     // Even columns, odd columns.
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-    let mut left = terms;
-    let mut some = left.min(FIRST);
-    while some > 0 {
-        for _ in 0..some {
-            // SAFETY: both pointers stand at one of the terms that are left.
-            unsafe {
-                let even = _mm256_loadu_si256(data.cast());
-                let odd = _mm256_shuffle_epi32::<0b1111_0101>(even);
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    let weight = _mm256_set1_epi32(*weights.add(r) as i32);
-                    sums[0] = _mm256_add_epi64(sums[0], _mm256_mul_epi32(weight, even));
-                    sums[1] = _mm256_add_epi64(sums[1], _mm256_mul_epi32(weight, odd));
-                }
-                weights = weights.add(ROWS);
-                data = data.wrapping_add(PANEL);
-            }
+    let (mut left, mut room) = (terms, FIRST);
+    while left >= TOGETHER {
+        for i in 0..TOGETHER {
+            // SAFETY: both pointers stand at eight terms that lie together.
+            unsafe { step::<ROWS>(&mut sums, weights.add(i * ROWS), data.add(i * PANEL)) };
         }
-        for sum in sums.as_flattened_mut() {
-            *sum = corrected(constants, *sum);
+        weights = weights.wrapping_add(TOGETHER * ROWS);
+        data = data.wrapping_add(eights);
+        left -= TOGETHER;
+        room -= TOGETHER;
+        if room == 0 {
+            sums.as_flattened_mut()
+                .iter_mut()
+                .for_each(|sum| *sum = corrected(constants, *sum));
+            room = AGAIN;
         }
-        left -= some;
-        some = left.min(AGAIN);
+    }
+    for i in 0..left {
+        // SAFETY: both pointers stand at the terms that are left, fewer than eight.
+        unsafe { step::<ROWS>(&mut sums, weights.add(i * ROWS), data.add(i * PANEL)) };
+    }
+    // Sixteen terms need no correction, whether they follow one or are all.
+    if left > 0 || room != AGAIN {
+        sums.as_flattened_mut()
+            .iter_mut()
+            .for_each(|sum| *sum = corrected(constants, *sum));
     }
     for (r, [even, odd]) in sums.into_iter().enumerate() {
         // SAFETY: there is room for eight numbers.
@@ -119,6 +139,29 @@ unsafe fn tile<const ROWS: usize>(
                 v = _mm256_min_epu32(v, _mm256_sub_epi32(v, constants.q));
             }
             _mm256_storeu_si256(at, v);
+        }
+    }
+}
+
+/// Adds one term to the sums.
+///
+/// # Safety
+/// There must be `ROWS` numbers at `weights` and eight at `data`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn step<const ROWS: usize>(
+    sums: &mut [[__m256i; 2]; ROWS],
+    weights: *const u32,
+    data: *const u32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let even = _mm256_loadu_si256(data.cast());
+        let odd = _mm256_shuffle_epi32::<0b1111_0101>(even);
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let weight = _mm256_set1_epi32(*weights.add(r) as i32);
+            sums[0] = _mm256_add_epi64(sums[0], _mm256_mul_epi32(weight, even));
+            sums[1] = _mm256_add_epi64(sums[1], _mm256_mul_epi32(weight, odd));
         }
     }
 }

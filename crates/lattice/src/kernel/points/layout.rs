@@ -1,6 +1,7 @@
 //! From polynomials to the order in which the products read: balanced residues, moved.
 #![allow(unsafe_code)] // Calls of AVX2-compiled copies of safe code, after detection.
 
+use super::TILE;
 use crate::kernel::elementwise::versions;
 use crate::prime::Prime;
 use crate::simd::{Level, Simd};
@@ -16,11 +17,19 @@ fn balanced(prime: Prime, value: u32) -> u32 {
 }
 
 versions! {
-    /// Balanced values in chunks of `len`, which land `stride` apart.
-    pub(super) fn scatter(prime: Prime, to: &mut [u32], values: &[u32], len: usize, stride: usize) {
-        for (values, to) in values.chunks_exact(len).zip(to.chunks_mut(stride)) {
-            for (to, value) in to[..len].iter_mut().zip(values) {
-                *to = balanced(prime, *value);
+    /// A panel of some terms, balanced: two tiles of each, given by the half and the place in it.
+    pub(super) fn gather(
+        prime: Prime,
+        panel: &mut [u32],
+        terms: &[[&[u32]; 2]],
+        tiles: [(usize, usize); 2]
+    ) {
+        for (to, halves) in panel.chunks_exact_mut(2 * TILE).zip(terms) {
+            for (to, (half, at)) in to.chunks_exact_mut(TILE).zip(tiles) {
+                let tile: &[u32; TILE] = halves[half][at..].first_chunk().expect("a tile");
+                for (to, value) in to.iter_mut().zip(tile) {
+                    *to = balanced(prime, *value);
+                }
             }
         }
     }

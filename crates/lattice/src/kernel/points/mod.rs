@@ -26,18 +26,16 @@
 //! `4q²/2^32 + q/2 < 1.5·q` in absolute value: two conditional steps lead to `[0, q)`.
 //!
 //! # The layout
-//! All three are cut by points first, so that a point's share of each is contiguous and in the
-//! nearest caches while it is worked on:
-//!
 //! * [`PointWeights`]: `[point][block of rows][term][row of the block]`. A block has up to six rows
 //!   and is what the registers hold; rows are spread evenly over the blocks, so nothing is padded.
-//! * [`PointTerms`]: `[point][panel of 16 columns][term][column]`, a cache line for each term. The
-//!   first half's `T` columns come before those of the second.
-//! * [`PointSums`] lie as `[point][row][column]`.
+//! * [`PointTerms`]: `[eight terms][point][panel of 16 columns][term][column]`, a cache line for
+//!   each term, balanced. Eight ciphertexts are put at a time and fill memory in one sweep, and the
+//!   next panel of every eight terms follows the last. The first half's `T` columns come before
+//!   those of the second.
+//! * [`PointSums`] are polynomials again, ready for an inverse transform. A panel's sums are one
+//!   cache line of each row.
 //!
-//! Polynomials go in and out whole, one half at a time ([`PointTerms::put`], [`PointSums::take`]):
-//! meant to happen right after a forward and right before an inverse transform, while the values
-//! are in the cache.
+//! A panel of all terms stays in the nearest cache while all rows are multiplied with it.
 //!
 //! The inner loop keeps six rows by eight columns of sums in twelve registers. A signed product
 //! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even
@@ -53,7 +51,7 @@ mod terms;
 mod tests;
 mod weights;
 
-pub use terms::{PointSums, PointTerms};
+pub use terms::{Place, PointSums, PointTerms};
 pub use weights::PointWeights;
 
 use crate::prime::Prime;
@@ -64,6 +62,8 @@ use std::ops::Range;
 const PANEL: usize = 16;
 /// Columns whose sums registers hold.
 const TILE: usize = 8;
+/// Terms that lie together.
+const TOGETHER: usize = 8;
 /// Most rows of a block.
 const HEIGHT: usize = 6;
 /// Terms of a sum that starts at zero, before its first correction.
@@ -106,6 +106,12 @@ impl Points {
         self.degree / self.run
     }
 
+    /// The half and the place in it of both tiles of a panel, from a column on.
+    fn tiles(self, point: usize, column: usize) -> [(usize, usize); 2] {
+        let at = |c: usize| (c / self.run, point * self.run + c % self.run);
+        [at(column), at(column + TILE)]
+    }
+
     /// Columns of the matrix at each point: both halves of a ciphertext.
     const fn columns(self) -> usize {
         2 * self.run
@@ -146,39 +152,66 @@ pub fn multiply(
     assert_eq!(weights.prime(), terms.prime(), "limbs of one prime");
     assert_eq!(weights.terms(), terms.terms(), "a weight for every term");
     assert_eq!(weights.rows(), sums.rows(), "a sum for every row");
-    let blocks = weights.blocks_of_rows();
-    let columns = weights.points().columns();
     for point in 0..weights.points().count() {
-        let (values, data) = (weights.at(point), terms.at(point));
-        let out = sums.at_mut(point);
-        for block in 0..blocks.count() {
-            let rows = blocks.rows(block);
-            let task = Block {
-                prime: weights.prime(),
-                terms: weights.terms(),
-                weights: &values[rows.start * weights.terms()..rows.end * weights.terms()],
-                data,
-                add,
-            };
-            let out = &mut out[rows.start * columns..rows.end * columns];
-            match simd.level() {
-                #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::run(task, rows.len(), out),
-                _ => portable::run(task, rows.len(), out),
-            }
+        let task = Task {
+            prime: weights.prime(),
+            points: weights.points(),
+            point,
+            terms: weights.terms(),
+            weights: weights.at(point),
+            blocks: weights.blocks_of_rows(),
+            panels: terms.panels(point),
+            sums: sums.all(),
+            add,
+        };
+        match simd.level() {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => avx2::run(task),
+            _ => portable::run(task),
         }
     }
 }
 
-/// The product of one block of rows at one point.
-#[derive(Clone, Copy)]
-struct Block<'a> {
+/// The products of all rows at one point.
+struct Task<'a> {
     prime: Prime,
+    points: Points,
+    point: usize,
     /// At least one.
     terms: usize,
-    /// `[term][row]`.
+    /// `[block][term][row of the block]`.
     weights: &'a [u32],
-    /// `[panel][term][column of the panel]`.
-    data: &'a [u32],
+    blocks: Blocks,
+    panels: Panels<'a>,
+    sums: Rows<'a>,
     add: bool,
+}
+
+impl Task<'_> {
+    /// The rows of a block and their weights, `[term][row]`.
+    fn block(&self, block: usize) -> (Range<usize>, &[u32]) {
+        let rows = self.blocks.rows(block);
+        let weights = &self.weights[rows.start * self.terms..rows.end * self.terms];
+        (rows, weights)
+    }
+
+    /// Where both tiles of a panel belong in a row of sums.
+    fn places(&self, column: usize) -> [usize; 2] {
+        let tiles = self.points.tiles(self.point, column);
+        tiles.map(|(half, at)| half * self.points.degree + at)
+    }
+}
+
+/// All panels of a point: `[panel][term][column]` of eight terms, then so many numbers further those
+/// of the next eight.
+#[derive(Clone, Copy)]
+struct Panels<'a> {
+    data: &'a [u32],
+    stride: usize,
+}
+
+/// Rows of sums, so many numbers apart.
+struct Rows<'a> {
+    data: &'a mut [u32],
+    stride: usize,
 }

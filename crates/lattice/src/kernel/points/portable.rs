@@ -1,41 +1,43 @@
 //! The products in plain Rust.
 
-use super::{AGAIN, Block, FIRST, PANEL};
+use super::{AGAIN, FIRST, PANEL, TILE, TOGETHER, Task};
 use crate::prime::Prime;
 
-/// Fills `out`, `[row][column]`, for a block of so many rows.
-pub(super) fn run(task: Block<'_>, height: usize, out: &mut [u32]) {
-    let columns = out.len() / height;
-    for (r, out) in out.chunks_exact_mut(columns).enumerate() {
-        for (panel, out) in task
-            .data
-            .chunks_exact(PANEL * task.terms)
-            .zip(out.chunks_exact_mut(PANEL))
-        {
-            let sums = sums(&task, r, height, panel);
-            for (out, sum) in out.iter_mut().zip(sums) {
-                let residue = reduced(task.prime, sum);
-                *out = if task.add {
-                    task.prime.add(*out, residue)
-                } else {
-                    residue
-                };
+/// Fills the sums of a point.
+pub(super) fn run(task: Task<'_>) {
+    for column in (0..task.points.columns()).step_by(PANEL) {
+        for block in 0..task.blocks.count() {
+            let (rows, _) = task.block(block);
+            for row in rows.clone() {
+                let sums = sums(&task, column, block, row - rows.start);
+                let places = task.places(column);
+                let first = row * task.sums.stride;
+                for (sums, place) in sums.chunks_exact(TILE).zip(places) {
+                    let out = &mut task.sums.data[first + place..][..TILE];
+                    for (out, &sum) in out.iter_mut().zip(sums) {
+                        let residue = reduced(task.prime, sum);
+                        *out = if task.add {
+                            task.prime.add(*out, residue)
+                        } else {
+                            residue
+                        };
+                    }
+                }
             }
         }
     }
 }
 
-/// The corrected sums of one row in one panel.
-fn sums(task: &Block<'_>, row: usize, height: usize, panel: &[u32]) -> [i64; PANEL] {
+/// The corrected sums of one row of a block in one panel.
+fn sums(task: &Task<'_>, column: usize, block: usize, row: usize) -> [i64; PANEL] {
     let mut sums = [0i64; PANEL];
     let quadruple = 4 * i64::from(task.prime.value()).pow(2);
     let mut room = FIRST;
-    let terms = panel
-        .chunks_exact(PANEL)
-        .zip(task.weights.chunks_exact(height));
-    for (i, (columns, weights)) in terms.enumerate() {
+    let (rows, weights) = task.block(block);
+    for (i, weights) in weights.chunks_exact(rows.len()).enumerate() {
+        let at = i / TOGETHER * task.panels.stride + TOGETHER * column + i % TOGETHER * PANEL;
         let weight = i64::from(weights[row] as i32);
-        for (sum, column) in sums.iter_mut().zip(columns) {
+        for (sum, column) in sums.iter_mut().zip(&task.panels.data[at..][..PANEL]) {
             *sum += weight * i64::from(*column as i32);
         }
         room -= 1;

@@ -1,17 +1,22 @@
 //! Ciphertexts on their way into the products, and sums on their way out.
 
 use super::layout;
-use super::{PANEL, Points};
+use super::{PANEL, Panels, Points, Rows, TOGETHER};
 use crate::kernel::aligned::Aligned;
 use crate::prime::Prime;
 use crate::simd::Simd;
+
+/// Numbers between two rows of sums: an odd number of lines, more than a page. With rows a power of
+/// two apart, or nearly, the lines of a panel's sums contend for the same place in a cache.
+const GAP: usize = 81 * PANEL;
 
 /// One limb of some ciphertexts as matrices over points.
 pub struct PointTerms {
     prime: Prime,
     points: Points,
     terms: usize,
-    /// `[point][panel][term][column of the panel]`: balanced.
+    /// `[eight terms][point][panel][term][column of the panel]`, and a few lines after all panels
+    /// of eight terms: balanced.
     data: Aligned,
 }
 
@@ -21,13 +26,14 @@ impl PointTerms {
     /// # Panics
     /// If there are none.
     pub fn zeros(prime: Prime, points: Points, terms: usize) -> Self {
-        assert!(terms > 0, "a product has terms");
-        Self {
+        let mut made = Self {
             prime,
             points,
             terms,
-            data: Aligned::zeros(2 * points.degree() * terms),
-        }
+            data: Aligned::default(),
+        };
+        made.reuse(prime, points, terms);
+        made
     }
 
     /// Uses the buffer for other terms, possibly of another prime. Each of them is to be put:
@@ -38,30 +44,28 @@ impl PointTerms {
     pub fn reuse(&mut self, prime: Prime, points: Points, terms: usize) {
         assert!(terms > 0, "a product has terms");
         (self.prime, self.points, self.terms) = (prime, points, terms);
-        self.data.sized(2 * points.degree() * terms);
+        self.data.sized(self.len());
     }
 
-    /// Puts one half of a ciphertext: its values in transform order, reduced.
-    ///
-    /// # Panics
-    /// If there is no such term or half, or if it is not one polynomial.
-    pub fn put(&mut self, simd: Simd, term: usize, half: usize, values: &[u32]) {
-        let (points, terms, prime) = (self.points, self.terms, self.prime);
-        assert!(term < terms && half < 2 && values.len() == points.degree());
-        debug_assert!(values.iter().all(|v| *v < prime.value()));
-        let data = self.data.sized(2 * points.degree() * terms);
-        let (run, panel) = (points.run(), PANEL * terms);
-        if run < PANEL {
-            // Both halves share a panel.
-            let first = term * PANEL + half * run;
-            layout::scatter(simd, prime, &mut data[first..], values, run, panel);
-        } else {
-            let per_half = run / PANEL * panel;
-            for (f, values) in values.chunks_exact(run).enumerate() {
-                let first = (2 * f + half) * per_half + term * PANEL;
-                layout::scatter(simd, prime, &mut data[first..], values, PANEL, panel);
-            }
-        }
+    /// From eight terms to the next. A few lines more than a power of two, so that panels of the
+    /// same point do not contend for the same place in a cache.
+    fn stride(&self) -> usize {
+        TOGETHER * (2 * self.points.degree() + PANEL)
+    }
+
+    fn len(&self) -> usize {
+        self.terms.div_ceil(TOGETHER) * self.stride()
+    }
+
+    /// The places of all terms, eight at a time, in order.
+    pub fn places(&mut self) -> impl Iterator<Item = Place<'_>> {
+        let (prime, points, stride, len) = (self.prime, self.points, self.stride(), self.len());
+        let all = self.data.sized(len).chunks_exact_mut(stride);
+        all.map(move |data| Place {
+            prime,
+            points,
+            data,
+        })
     }
 
     /// Number of terms.
@@ -79,10 +83,41 @@ impl PointTerms {
         self.points
     }
 
-    /// The matrix of one point.
-    pub(super) fn at(&self, point: usize) -> &[u32] {
-        let len = self.points.columns() * self.terms;
-        &self.data.get(self.points.count() * len)[point * len..][..len]
+    /// The panels of one point.
+    pub(super) fn panels(&self, point: usize) -> Panels<'_> {
+        let first = TOGETHER * point * self.points.columns();
+        Panels {
+            data: &self.data.get(self.len())[first..],
+            stride: self.stride(),
+        }
+    }
+}
+
+/// Where up to eight terms belong.
+pub struct Place<'a> {
+    prime: Prime,
+    points: Points,
+    data: &'a mut [u32],
+}
+
+impl Place<'_> {
+    /// Puts terms: both halves of each, by values in transform order, reduced.
+    ///
+    /// # Panics
+    /// If there are more than eight, or if a half is not one polynomial.
+    pub fn put(&mut self, simd: Simd, terms: &[[&[u32]; 2]]) {
+        let (prime, points) = (self.prime, self.points);
+        assert!(terms.len() <= TOGETHER, "eight terms lie together");
+        let mut polynomials = terms.as_flattened().iter();
+        assert!(polynomials.all(|half| half.len() == points.degree()));
+        for point in 0..points.count() {
+            for column in (0..points.columns()).step_by(PANEL) {
+                let first = TOGETHER * (point * points.columns() + column);
+                let panel = &mut self.data[first..][..TOGETHER * PANEL];
+                let tiles = points.tiles(point, column);
+                layout::gather(simd, prime, panel, terms, tiles);
+            }
+        }
     }
 }
 
@@ -90,38 +125,40 @@ impl PointTerms {
 pub struct PointSums {
     points: Points,
     rows: usize,
-    /// `[point][row][column]`: reduced.
+    /// `[row][half][value]`, and a gap after each row: reduced.
     data: Aligned,
 }
 
 impl PointSums {
     /// Sums that are all zero.
     pub fn zeros(points: Points, rows: usize) -> Self {
-        Self {
+        let mut sums = Self {
             points,
             rows,
-            data: Aligned::zeros(2 * points.degree() * rows),
-        }
+            data: Aligned::default(),
+        };
+        sums.reuse(points, rows);
+        sums
     }
 
     /// Uses the buffer for other sums, which are unspecified until a product has overwritten them.
     pub fn reuse(&mut self, points: Points, rows: usize) {
         (self.points, self.rows) = (points, rows);
-        self.data.sized(2 * points.degree() * rows);
+        self.data.sized(rows * self.stride());
     }
 
-    /// Takes one half of a row's ciphertext: its values in transform order, reduced.
+    fn stride(&self) -> usize {
+        2 * self.points.degree() + GAP
+    }
+
+    /// One half of a row's ciphertext: its values in transform order, reduced.
     ///
     /// # Panics
-    /// If there is no such row or half, or if there is not room for one polynomial.
-    pub fn take(&self, row: usize, half: usize, values: &mut [u32]) {
-        let (points, run) = (self.points, self.points.run());
-        assert!(row < self.rows && half < 2 && values.len() == points.degree());
-        let stride = points.columns() * self.rows;
-        let data = &self.data.get(points.count() * stride)[(2 * row + half) * run..];
-        for (values, data) in values.chunks_exact_mut(run).zip(data.chunks(stride)) {
-            values.copy_from_slice(&data[..run]);
-        }
+    /// If there is no such row or half.
+    pub fn values(&self, row: usize, half: usize) -> &[u32] {
+        assert!(row < self.rows && half < 2);
+        let n = self.points.degree();
+        &self.data.get(self.rows * self.stride())[row * self.stride() + half * n..][..n]
     }
 
     /// Number of rows.
@@ -134,10 +171,13 @@ impl PointSums {
         self.points
     }
 
-    /// The sums of one point.
-    pub(super) fn at_mut(&mut self, point: usize) -> &mut [u32] {
-        let len = self.points.columns() * self.rows;
-        &mut self.data.sized(self.points.count() * len)[point * len..][..len]
+    /// All rows.
+    pub(super) fn all(&mut self) -> Rows<'_> {
+        let stride = self.stride();
+        Rows {
+            data: self.data.sized(self.rows * stride),
+            stride,
+        }
     }
 }
 

@@ -43,9 +43,12 @@ impl Case {
             let rows = weights.block(block);
             weights.write(simd, block, &self.weights[rows.start * row..rows.end * row]);
         }
+        let n = points.degree();
+        let halves = self.ciphertexts.chunks_exact(2 * n);
+        let halves: Vec<_> = halves.map(|c| [&c[..n], &c[n..]]).collect();
         let mut terms = PointTerms::zeros(prime, points, self.terms);
-        for (i, values) in self.ciphertexts.chunks_exact(points.degree()).enumerate() {
-            terms.put(simd, i / 2, i % 2, values);
+        for (mut place, halves) in terms.places().zip(halves.chunks(TOGETHER)) {
+            place.put(simd, halves);
         }
         (weights, terms)
     }
@@ -67,13 +70,11 @@ impl Case {
         for simd in Simd::available() {
             let (weights, terms) = self.prepare(simd);
             let mut sums = PointSums::zeros(self.points, self.rows);
-            let mut values = vec![0; self.points.degree()];
             // Once as the result, once more on top of it.
             for add in [false, true] {
                 multiply(simd, &weights, &terms, &mut sums, add);
                 for (row, half) in (0..self.rows).flat_map(|r| [(r, 0), (r, 1)]) {
-                    sums.take(row, half, &mut values);
-                    for (at, &got) in values.iter().enumerate() {
+                    for (at, &got) in sums.values(row, half).iter().enumerate() {
                         let once = self.definition(row, half, at);
                         let want = if add {
                             self.prime.add(once, once)
@@ -157,17 +158,18 @@ fn buffers_serve_products_of_other_shapes() {
     let simd = Simd::detect();
     let large = Case::random(Points::new(256, 32), 9, 40, &mut rng);
     let small = Case::random(Points::new(128, 16), 4, 7, &mut rng);
-    let (_, mut terms) = large.prepare(simd);
     let mut sums = PointSums::zeros(large.points, large.rows);
-    terms.reuse(small.prime, small.points, small.terms);
-    sums.reuse(small.points, small.rows);
-    for (i, values) in small.ciphertexts.chunks_exact(128).enumerate() {
-        terms.put(simd, i / 2, i % 2, values);
+    for case in [large, small] {
+        sums.reuse(case.points, case.rows);
+        let (weights, terms) = case.prepare(simd);
+        multiply(simd, &weights, &terms, &mut sums, false);
+        let values = sums.values(3, 1).iter().enumerate();
+        assert!(
+            values
+                .clone()
+                .all(|(at, &v)| v == case.definition(3, 1, at))
+        );
     }
-    multiply(simd, &small.prepare(simd).0, &terms, &mut sums, false);
-    let mut values = vec![0; 128];
-    sums.take(3, 1, &mut values);
-    assert!((0..128).all(|at| values[at] == small.definition(3, 1, at)));
 }
 
 #[test]
@@ -185,13 +187,8 @@ fn other_numbers_of_terms_are_refused() {
     let (prime, points) = (Prime::largest(1)[0], Points::new(64, 16));
     let weights = PointWeights::zeros(prime, points, 2, 3);
     let terms = PointTerms::zeros(prime, points, 4);
-    multiply(
-        Simd::detect(),
-        &weights,
-        &terms,
-        &mut PointSums::zeros(points, 2),
-        false,
-    );
+    let mut sums = PointSums::zeros(points, 2);
+    multiply(Simd::detect(), &weights, &terms, &mut sums, false);
 }
 
 #[test]
@@ -200,11 +197,6 @@ fn other_primes_are_refused() {
     let (primes, points) = (Prime::largest(2), Points::new(64, 16));
     let weights = PointWeights::zeros(primes[0], points, 2, 3);
     let terms = PointTerms::zeros(primes[1], points, 3);
-    multiply(
-        Simd::detect(),
-        &weights,
-        &terms,
-        &mut PointSums::zeros(points, 2),
-        false,
-    );
+    let mut sums = PointSums::zeros(points, 2);
+    multiply(Simd::detect(), &weights, &terms, &mut sums, false);
 }
