@@ -55,3 +55,9 @@ pub use primer_protocol::{Reveal, Scheme};
 pub use server::{AccessTokens, Limits, Server, ServerOptions, StopHandle};
 pub use service::{BundleId, ServiceError};
 pub use zeroize::Zeroizing;
+
+/// Threads to work with: as many as were asked for, or as the machine has cores for.
+fn threads(asked: Option<usize>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(cores).max(1)
+}

@@ -186,6 +186,12 @@ impl ClientSession {
         &self.program
     }
 
+    /// Lets so many threads encrypt and decrypt; one, unless this is called. Each takes memory of
+    /// its own.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.keys.set_threads(threads);
+    }
+
     /// Shows the client its own share of what goes into each stop, so that the fixed-point
     /// reference can repeat a run bit for bit. Whoever sees these and the server's messages sees
     /// the text.
@@ -277,5 +283,11 @@ impl ServerSession {
     /// The program of this session.
     pub const fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Lets so many threads compute products; one, unless this is called. Each takes memory of its
+    /// own.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.keys.set_threads(threads);
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct BenchArgs {
     /// Measure the building blocks instead: transforms, rotations, garbling, oblivious transfer,
     /// float
     #[arg(long, conflicts_with_all = [
-        "model", "layers", "tokens", "schemes", "link", "runs", "bundles", "growth",
+        "model", "layers", "tokens", "schemes", "link", "runs", "bundles", "threads", "growth",
         "report",
     ])]
     kernels: bool,
@@ -48,6 +48,9 @@ pub(super) struct BenchArgs {
     /// one of them
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = up_to(32))]
     bundles: usize,
+    /// Threads of each party; with one, each party is bound to a core
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(1024))]
+    threads: usize,
     /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
     #[arg(long)]
     growth: bool,
@@ -116,6 +119,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
         link: args.link,
         runs: args.runs,
         bundles: args.bundles,
+        threads: args.threads,
         growth: args.growth,
     })?;
     if args.json {
@@ -133,11 +137,15 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
 
 fn text(table: &Table) -> String {
     let mut out = format!(
-        "{}: {} layers, {} tokens, link {}, one thread a party{}\n",
+        "{}: {} layers, {} tokens, link {}, {} a party{}\n",
         table.model,
         table.layers,
         table.tokens,
         table.link.name(),
+        match table.threads_per_party {
+            1 => "one thread".to_owned(),
+            threads => format!("{threads} threads"),
+        },
         if table.pinned {
             ", a core each"
         } else {

@@ -40,6 +40,9 @@ pub(super) struct RemoteArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 120,
           value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
+    /// Threads that encrypt and decrypt while preparing [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Attempts in all if the connection breaks, each with a fresh bundle
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -76,6 +79,7 @@ impl RemoteArgs {
             token,
             identity,
             timeout: Duration::from_secs(self.timeout),
+            threads: self.threads.map(usize::from),
             attempts: self.attempts,
             ..ClientOptions::default()
         };

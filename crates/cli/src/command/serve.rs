@@ -56,6 +56,9 @@ pub(super) struct ServeArgs {
     /// What clients learn: all outputs of the model, or the label alone
     #[arg(long, default_value = "logits")]
     reveal: RevealArg,
+    /// Threads that prepare bundles, divided among the sessions [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     #[command(flatten)]
     state: StateArgs,
     /// Certificate chain, as PEM, instead of one of the server's own making
@@ -201,6 +204,7 @@ impl ServeArgs {
                 RevealArg::Logits => Reveal::Outputs,
                 RevealArg::Label => Reveal::Label,
             },
+            threads: self.threads.map(usize::from),
             limits: Limits {
                 sessions: limits.max_sessions as usize,
                 tokens: limits.max_tokens as usize,

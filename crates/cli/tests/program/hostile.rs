@@ -235,7 +235,8 @@ fn limited(blocks: u32, args: &[&str]) -> Command {
 fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let server = Server::start(&server_state, &[]);
+    // The scheme with the largest bundles at the client, which fail long before they are whole.
+    let server = Server::start(&server_state, &["--scheme", "fp"]);
     // The stores are made before the limit is felt.
     json(client("prepare", &server, &state).args(["--tokens", "8"]));
     let bundles = |state: &Path, role: &str| {
@@ -267,6 +268,8 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
     let args = [
         "serve",
         "--json",
+        "--scheme",
+        "fp",
         "--listen",
         "127.0.0.1:0",
         "--state",

@@ -51,6 +51,8 @@ pub struct Request {
     pub runs: usize,
     /// Bundles that are prepared together, by schemes that do so.
     pub bundles: usize,
+    /// Threads of each party. More than one are not bound to a core.
+    pub threads: usize,
     /// Whether growth is measured as well.
     pub growth: bool,
 }
@@ -99,7 +101,7 @@ fn empty(request: &Request, subject: &Subject) -> Table {
         layers_measured: subject.weights.shape.layers,
         tokens: request.tokens,
         link: request.link,
-        threads_per_party: 1,
+        threads_per_party: request.threads,
         pinned: true,
         runs: request.runs,
         results: Vec::new(),
@@ -205,6 +207,7 @@ mod tests {
             link: Link::Loopback,
             runs: 1,
             bundles: 1,
+            threads: 1,
             growth: false,
         };
         let subject = Subject::synthetic("small", &bert_shape(1, 16, 2)).unwrap();

@@ -63,6 +63,7 @@ pub(super) fn pair(
         tokens: request.tokens,
         runs: request.runs,
         bundles: bundles(request, entrant),
+        threads: request.threads,
         link: request.link,
     };
     let prepared = prepared.map(Path::to_owned);

@@ -49,6 +49,8 @@ pub(super) struct Job {
     pub(super) runs: usize,
     /// How many bundles are prepared together, one of which is used.
     pub(super) bundles: usize,
+    /// How many threads it may have.
+    pub(super) threads: usize,
     /// The link in between.
     pub(super) link: Link,
 }
@@ -184,9 +186,10 @@ pub(super) fn input(tokens: usize, vocab: usize) -> Input {
 pub fn run(job: &str) -> Result<()> {
     let job: Job = serde_json::from_str(job).context("reading the job of a party")?;
     let entrant = job.entrant.parse().map_err(anyhow::Error::msg)?;
+    let pin = |core| job.threads == 1 && pinned::pin(core);
     let (pinned, outcome) = match &job.role {
-        Role::Server { prepared } => (pinned::pin(0), server(&job, entrant, prepared.as_deref())?),
-        Role::Client { server } => (pinned::pin(1), client(&job, entrant, server)?),
+        Role::Server { prepared } => (pin(0), server(&job, entrant, prepared.as_deref())?),
+        Role::Client { server } => (pin(1), client(&job, entrant, server)?),
     };
     let outcome = Outcome {
         pinned,
@@ -247,6 +250,7 @@ fn accept(job: &Job) -> Result<Channel> {
 fn serve(job: &Job, program: &Program, model: &ServerModel, channel: &mut Channel) -> Result<()> {
     let offer = |_, _| Ok(program.clone());
     let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
+    session.set_threads(job.threads);
     for _ in 0..job.runs {
         let mut files = files(job.bundles)?;
         session.prepare_together(channel, model, &mut sinks(&mut files))?;
@@ -288,6 +292,7 @@ fn ask(job: &Job, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
     let started = Instant::now();
     let mut session = ClientSession::open(channel, scheme, job.tokens, rng)?;
     let setup_s = started.elapsed().as_secs_f64();
+    session.set_threads(job.threads);
     let vocab = session.program().plan().graph().shape.vocab;
     let input = input(job.tokens, vocab);
     let mut outcome = Outcome {

@@ -217,9 +217,9 @@ mod tests {
         assert_eq!((part.rounds_online, part.extrapolated), (62, true));
         assert_eq!((part.setup_s, part.model_s), (Some(0.5), None));
         assert_eq!((part.bytes.offline_up, part.bytes.online_up), (12, 3));
-        // Of four bundles prepared together, one is told.
+        // Of four bundles prepared together one is told, and another run is the middle one.
         let shared = of(11.0, 4);
-        assert_eq!((shared.offline_s, shared.online_s), (6.0, 8.0));
+        assert_eq!((shared.offline_s, shared.online_s), (9.0, 1.0));
         assert_eq!((shared.bytes.offline_up, shared.bytes.online_up), (3, 3));
     }
 }

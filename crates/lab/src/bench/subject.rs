@@ -128,6 +128,7 @@ mod tests {
                 link: Link::Loopback,
                 runs: 1,
                 bundles: 1,
+                threads: 1,
                 growth: false,
             })
         };

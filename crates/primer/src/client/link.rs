@@ -30,6 +30,8 @@ pub(crate) struct Link {
     pub(crate) card: Card,
     /// The protocol's session and its length.
     session: Option<(usize, ClientSession)>,
+    /// How many threads prepare.
+    pub(crate) threads: usize,
 }
 
 /// What a stored bundle needs to be used: the plan, and the server's address. Public, and known to
@@ -96,6 +98,7 @@ impl Link {
             channel,
             card,
             session: None,
+            threads: 1,
         })
     }
 
@@ -139,6 +142,7 @@ impl Link {
                 return Err(ServiceError::Nonsense { what });
             }
         };
+        session.set_threads(self.threads);
         let program = session.program();
         check_program(program, &self.card)?;
         let takes = cost::stored(program).client;

@@ -46,6 +46,8 @@ pub struct ClientOptions {
     pub identity: Option<Identity>,
     /// The longest pause of the server.
     pub timeout: Duration,
+    /// Threads that prepare; all cores if not given.
+    pub threads: Option<usize>,
     /// Attempts in all, each on a new connection and with a fresh bundle.
     pub attempts: u32,
     /// Unspent bundles are deleted after this time.
@@ -60,6 +62,7 @@ impl Default for ClientOptions {
             token: None,
             identity: None,
             timeout: Duration::from_secs(120),
+            threads: None,
             attempts: 3,
             expiry: Duration::from_secs(29 * 24 * 3600),
         }
@@ -412,6 +415,7 @@ impl Client {
         let peer = self.peer();
         let link = self.link.as_mut().expect("just brought up");
         let place = (&self.store, &*self.address, &peer, self.options.expiry);
+        link.threads = crate::threads(self.options.threads);
         let prepared = link.prepare((tokens, bundles), place, &mut *self.observer)?;
         if let Some(program) = link.program() {
             self.programs.keep(program.clone());

@@ -205,6 +205,9 @@ impl Connection<'_> {
             self.session = Some((tokens, session));
         }
         let (_, session) = self.session.as_mut().expect("just made or found");
+        // Whoever else is inside is taken to work as well.
+        let sessions = self.shared.gate.sessions().max(1);
+        session.set_threads(self.shared.threads / sessions);
         let mut all: Vec<&mut (dyn Write + Send)> = Vec::with_capacity(bundles);
         all.extend(sinks.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
         session.prepare_together(&mut self.channel, &built.model, &mut all)?;

@@ -47,6 +47,8 @@ struct Shared {
     quota: Quota,
     tls: TlsServer,
     access: Option<AccessTokens>,
+    /// Threads that prepare, for all sessions together.
+    threads: usize,
     gate: Arc<Gate>,
     metrics: Metrics,
     address: SocketAddr,
@@ -195,6 +197,7 @@ impl Server {
                 store,
                 tls,
                 access: options.access,
+                threads: crate::threads(options.threads),
                 metrics: Metrics::default(),
                 address,
             }),

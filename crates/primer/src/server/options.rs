@@ -32,6 +32,8 @@ pub struct ServerOptions {
     pub scheme: Scheme,
     /// What clients learn.
     pub reveal: Reveal,
+    /// Threads that prepare, divided among the sessions; all cores if not given.
+    pub threads: Option<usize>,
     /// Bounds of everything.
     pub limits: Limits,
 }
@@ -50,6 +52,7 @@ impl Default for ServerOptions {
             access: None,
             scheme: Scheme::default(),
             reveal: Reveal::Outputs,
+            threads: None,
             limits: Limits::default(),
         }
     }
