@@ -145,9 +145,12 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let which = usize::from(choice >> 4) % case.queries.len();
     let told = changed(&case.queries[which], &mut script);
-    let received = case.product.queries().iter().enumerate().map(|(i, query)| {
-        query.read(if i == which { &told } else { &case.queries[i] })
-    });
+    let received = case
+        .product
+        .queries()
+        .iter()
+        .enumerate()
+        .map(|(i, query)| query.read(if i == which { &told } else { &case.queries[i] }));
     if let Ok(received) = received.collect::<Result<Vec<_>, _>>() {
         let mut server = server.lock().unwrap();
         let answer = answer((&case.product, &case.weights), &mut server, &received);
