@@ -6,15 +6,12 @@
 use primer_he::measure;
 use primer_he::product::{Method, WeightSize};
 use primer_ring::prg::Prg;
+use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of this process, in seconds; the wall clock where the system does not tell.
+/// Processor time of this process, in seconds.
 fn processor() -> f64 {
-    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    let wall = START.get_or_init(std::time::Instant::now).elapsed();
-    std::fs::read_to_string("/proc/self/schedstat")
-        .ok()
-        .and_then(|s| s.split(' ').next()?.parse::<f64>().ok())
-        .map_or(wall.as_secs_f64(), |ns| ns * 1e-9)
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 fn main() -> Result<(), primer_he::error::HeError> {
@@ -35,7 +32,8 @@ fn main() -> Result<(), primer_he::error::HeError> {
     }
     println!(
         "packing  tokens  in x out  weights  seconds  prepare s  prepared MB  \
-         up bytes  down bytes  rotations  products"
+         up bytes  down bytes  rotations  products  ciphertexts up, down  \
+         encrypt, read, decrypt us each"
     );
     let lean = Method::subring(WeightSize::Columns(12_000));
     let methods = [("tokens-first", Method::tokens_first()), ("subring", lean)];
@@ -46,7 +44,8 @@ fn main() -> Result<(), primer_he::error::HeError> {
         for streamed in [false, true] {
             let m = measure::product(method, shape, streamed, 7, processor, &mut rng)?;
             println!(
-                "{name}  {tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}",
+                "{name}  {tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}  \
+                 {}, {}  {:.0}, {:.0}, {:.0}",
                 if streamed { "streamed" } else { "kept" },
                 m.seconds,
                 m.prepare_s,
@@ -54,7 +53,12 @@ fn main() -> Result<(), primer_he::error::HeError> {
                 m.bytes_up,
                 m.bytes_down,
                 m.rotations,
-                m.products
+                m.products,
+                m.inputs,
+                m.answers,
+                m.encrypt_s * 1e6,
+                m.read_s * 1e6,
+                m.decrypt_s * 1e6
             );
         }
     }

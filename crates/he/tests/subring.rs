@@ -302,6 +302,50 @@ fn what_cannot_be_hidden_is_not_specified() {
 }
 
 #[test]
+fn threads_change_nothing() {
+    let secrets = Method::subring(WeightSize::Residues);
+    let heads = Relation::Heads {
+        heads: 5,
+        operand: Operand::Columns,
+        rows: 600,
+        inputs: 9,
+        outputs: 7,
+    };
+    let dense = Relation::Dense {
+        rows: 600,
+        inputs: 9,
+        outputs: 90,
+    };
+    let (rows, cols) = (40, 900);
+    let relations = [
+        dense,
+        heads,
+        Relation::Centred { rows, cols },
+        Relation::RowSums { rows: 600, cols },
+        Relation::ScaledRows { rows, cols },
+    ];
+    let mut rng = Prg::new(&[4; 16]);
+    for relation in relations {
+        let product = Product::new(&secrets, relation).unwrap();
+        let mut session = Session::new(&product.keys(), 3);
+        let sizes = value_sizes(&relation).into_iter();
+        let x: Vec<_> = sizes.map(|size| residues(&mut rng, size)).collect();
+        let sizes = common::weight_sizes(&relation).into_iter();
+        let w: Vec<_> = sizes.map(|size| residues(&mut rng, size)).collect();
+        let encoded = product.prepare(weights(&relation, &w)).unwrap();
+        let mask = residues(&mut rng, relation.size());
+        let want = expected(&relation, &x, &w, &mask);
+        // More threads than there is work for, none, and one again.
+        for (ours, theirs) in [(1, 3), (2, 1), (100, 100), (0, 0)] {
+            session.client.set_threads(ours);
+            session.server.set_threads(theirs);
+            let got = session.run(&product, &x, &encoded, &mask);
+            assert!(got == want, "{relation} by {ours} and {theirs} threads");
+        }
+    }
+}
+
+#[test]
 fn damaged_and_foreign_messages_are_refused() {
     let secrets = Method::subring(WeightSize::Residues);
     let heads = Relation::Heads {

@@ -14,6 +14,7 @@ use crate::params::Params;
 use crate::product::{
     ClientKeys, Method, Operand, Product, Relation, ServerKeys, WeightSize, Weights,
 };
+use crate::wire;
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::kernel::weighted::{Runs, weighted};
 use primer_ring::matrix::Matrix;
@@ -111,8 +112,16 @@ pub struct Measured {
     pub prepare_s: f64,
     /// Bytes of the prepared weights.
     pub prepared_bytes: usize,
+    /// Encryption of one ciphertext of a query, as it travels, in seconds.
+    pub encrypt_s: f64,
+    /// Reading of one, in seconds.
+    pub read_s: f64,
     /// Reading, decryption and unpacking of one answer ciphertext, in seconds.
     pub decrypt_s: f64,
+    /// Ciphertexts of the query.
+    pub inputs: usize,
+    /// Ciphertexts of the answer.
+    pub answers: usize,
     /// Bytes of the client's ciphertexts.
     pub bytes_up: u64,
     /// Bytes of the server's answers.
@@ -156,14 +165,21 @@ pub fn product(
     let mut random = |rows, cols| Matrix::from_fn(rows, cols, |_, _| modulus::random(rng));
     let (x, mask) = (random(rows, inputs), random(rows, outputs));
     let query = &product.queries()[0];
-    let query = query.read(&query.encrypt(&client, &x, rng)?)?;
+    let mut asked = query.encrypt(&client, &x, rng);
+    let encrypt = best_by(&clock, repetitions, || {
+        asked = query.encrypt(&client, &x, rng)
+    });
+    let asked = asked?;
+    let mut received = query.read(&asked);
+    let read = best_by(&clock, repetitions, || received = query.read(&asked));
+    let query = received?;
     let mut last = Err(HeError::NoiseExhausted { index: 0 });
     let seconds = best_by(&clock, repetitions, || {
         last = product.answer_counted(&mut server, &[&query], &weights, &mask, rng);
     });
     let (answer, counters) = last?;
     let mut decrypted = Ok(());
-    let decrypt = best(10, || {
+    let decrypt = best_by(&clock, 10, || {
         decrypted = product.decrypt(&client, &answer).map(drop);
     });
     decrypted?;
@@ -173,12 +189,20 @@ pub fn product(
         answers,
         ..
     } = counters;
+    let params = method.params();
+    let bytes_up = product.queries()[0].wire_len();
+    let ciphertexts = bytes_up as usize - wire::query_len(params, 0);
+    let inputs = ciphertexts / wire::ciphertext_len(params);
     Ok(Measured {
         seconds,
         prepare_s,
         prepared_bytes: weights.memory(),
+        encrypt_s: encrypt / inputs as f64,
+        read_s: read / inputs as f64,
         decrypt_s: decrypt / answers as f64,
-        bytes_up: product.queries()[0].wire_len(),
+        inputs,
+        answers,
+        bytes_up,
         bytes_down: product.answer_len(),
         rotations,
         products,

@@ -226,8 +226,8 @@ impl ServerKeys {
         Ok(Self { evaluators })
     }
 
-    /// Lets one product be worked on by so many threads, each with memory of its own; by one, unless
-    /// this is called. Packings that rotate use one.
+    /// Lets one product be worked on by so many threads, each with memory of its own; by one,
+    /// unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         for evaluator in &mut self.evaluators {
             evaluator.work.subring.set_threads(threads);

@@ -128,7 +128,7 @@ pub(crate) fn read_query(
     ciphertexts.collect()
 }
 
-/// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last ones, are zero.
+/// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last, are zero.
 pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
     let mut out = start(params, Kind::BlockAnswer, described, len).0;
     out.resize(len, 0);

@@ -258,8 +258,8 @@ versions! {
         }
     }
 
-    /// `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the factor, both
-    /// in Montgomery form.
+    /// `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the factor,
+    /// both in Montgomery form.
     pub fn scale_wide(prime: Prime, out: &mut [u32], x: &[u64], factors: [u32; 2]) {
         let [low, high] = factors.map(u64::from);
         for (o, &x) in out.iter_mut().zip(x) {
@@ -285,7 +285,9 @@ versions! {
     ) {
         let plane = digits.len() / factors.len();
         let len = out.len();
-        let planes: [&[u32]; 4] = std::array::from_fn(|i| &digits[i.min(factors.len() - 1) * plane..][..len]);
+        // Where there is no digit, any will do: its factor is zero.
+        let planes: [&[u32]; 4] =
+            std::array::from_fn(|i| &digits[i.min(factors.len() - 1) * plane..][..len]);
         let factors: [u64; 4] = std::array::from_fn(|i| factors.get(i).map_or(0, |&f| f.into()));
         for (i, out) in out.iter_mut().enumerate() {
             // Below 2^62.

@@ -4,6 +4,8 @@
 //! sums and scaled rows by slots of the ring. A query is cut as its product wants it, so the block
 //! of a dense query is part of its form: products that cut a matrix in the same way share it.
 
+mod describe;
+mod plan;
 mod weights;
 
 use super::method::WeightSize;
@@ -16,15 +18,16 @@ use crate::keys::SecretKey;
 use crate::params::Params;
 use crate::subring::dense::DenseWeights;
 use crate::subring::heads::{HeadShape, HeadWeights};
-use crate::subring::noise::{Hidden, Margins};
+use crate::subring::noise::Margins;
 use crate::subring::open::open_blocks;
 use crate::subring::query;
 use crate::subring::residual::Centring;
-use crate::subring::shape::{Blocks, Lanes};
+use crate::subring::shape::Lanes;
 use crate::subring::slots::SlotShape;
-use crate::wire::{self, Described};
+use crate::wire;
+use plan::Plan;
 use primer_ring::matrix::Matrix;
-use primer_ring::modulus::{self, P};
+use primer_ring::modulus;
 use rand_core::CryptoRng;
 use std::sync::Arc;
 use weights::{Product, Signed, SubringWeights, centred_squares, squares};
@@ -34,154 +37,7 @@ pub(super) struct SubringPacker {
     pub(super) size: WeightSize,
 }
 
-/// How a relation is laid out.
-enum Plan {
-    /// By coefficients; the features of a residual's ciphertext, if there is one.
-    Blocks(Blocks, Option<usize>),
-    Heads(HeadShape),
-    Slots(SlotShape),
-}
-
 impl SubringPacker {
-    fn plan(&self, params: &Params, relation: &Relation) -> Plan {
-        match *relation {
-            Relation::Dense {
-                rows,
-                inputs,
-                outputs,
-            } => Plan::Blocks(Blocks::choose(params, rows, inputs, outputs), None),
-            Relation::Residual {
-                rows,
-                inputs,
-                cols,
-                block,
-            } => Plan::Blocks(Blocks::choose(params, rows, inputs, cols), Some(block)),
-            Relation::Centred { rows, cols } => {
-                let blocks = Blocks::choose(params, rows, cols, cols);
-                Plan::Blocks(blocks, Some(blocks.stride))
-            }
-            Relation::Heads {
-                heads,
-                rows,
-                inputs,
-                outputs,
-                ..
-            } => Plan::Heads(HeadShape::choose(params, rows, (heads, inputs, outputs))),
-            Relation::RowSums { rows, cols }
-            | Relation::ScaledRows { rows, cols }
-            | Relation::Elementwise { rows, cols } => {
-                Plan::Slots(SlotShape::new(params, rows, cols))
-            }
-        }
-    }
-
-    /// What flooding has to hide.
-    fn hidden(&self, params: &Params, relation: &Relation) -> Hidden {
-        let (rows, cols) = relation.size();
-        match self.plan(params, relation) {
-            Plan::Blocks(blocks, _) => {
-                let inputs = match *relation {
-                    Relation::Dense { inputs, .. } => inputs,
-                    Relation::Residual { inputs, cols, .. } => inputs + cols,
-                    _ => cols,
-                };
-                // Noise of all inputs times the weights of all outputs of a block.
-                let energy = blocks.width as f64 * self.size.column_energy(inputs);
-                Hidden::new(params, rows * cols, energy)
-            }
-            Plan::Heads(shape) => {
-                let sent = shape.answers() * shape.sent(0).len();
-                Hidden::new(params, sent, shape.energy())
-            }
-            Plan::Slots(shape) => {
-                let (answers, products) = match relation {
-                    Relation::RowSums { .. } => (shape.lanes.runs(), shape.chunks()),
-                    _ => (shape.count(), 2),
-                };
-                let energy = shape.energy(params, products);
-                Hidden::new(params, answers * params.degree(), energy)
-            }
-        }
-    }
-
-    fn describe_query(&self, params: &Params, form: &Form) -> Described {
-        match *form {
-            Form::Blocks { rows, cols, block } => {
-                let count = Lanes::new(params, rows).runs() * cols.div_ceil(block);
-                Described {
-                    form: 0,
-                    numbers: [rows, cols, block, count],
-                }
-            }
-            Form::Heads {
-                heads,
-                rows,
-                inputs,
-                outputs,
-                ..
-            } => {
-                let shape = HeadShape::choose(params, rows, (heads, inputs, outputs));
-                let [together, replicas] = shape.numbers();
-                let cut = together << 16 | replicas;
-                Described {
-                    form: 1,
-                    numbers: [rows, heads * inputs, cut, shape.queries()],
-                }
-            }
-            Form::Rows { rows, cols } => Described {
-                form: 2,
-                numbers: [rows, cols, 0, SlotShape::new(params, rows, cols).count()],
-            },
-            Form::Repeated { rows } => Described {
-                form: 3,
-                numbers: [rows, 1, 0, Lanes::new(params, rows).runs()],
-            },
-        }
-    }
-
-    /// What an answer says about itself, and its length.
-    fn describe_answer(
-        &self,
-        params: &Params,
-        relation: &Relation,
-    ) -> Result<(Described, usize), HeError> {
-        let margins = Margins::of(params)?;
-        let len = |sent: usize| margins.answer_len(params.degree(), sent);
-        let (rows, cols) = relation.size();
-        let (form, cut, lengths): (_, _, Vec<usize>) = match self.plan(params, relation) {
-            Plan::Blocks(blocks, _) => {
-                let runs = 0..blocks.lanes.runs();
-                let lengths = runs.flat_map(|run| {
-                    let rows = blocks.lanes.of_run(run).len();
-                    let answers = 0..blocks.answers();
-                    answers.map(move |a| len(rows * blocks.outputs_of(a).len()))
-                });
-                (0, blocks.stride, lengths.collect())
-            }
-            Plan::Heads(shape) => {
-                let runs = shape.lanes.runs();
-                let lengths = (0..runs).flat_map(|run| {
-                    let one = len(shape.lanes.of_run(run).len() * shape.lanes.points());
-                    std::iter::repeat_n(one, shape.answers() / runs)
-                });
-                let [together, replicas] = shape.numbers();
-                (1, together << 16 | replicas, lengths.collect())
-            }
-            Plan::Slots(shape) => {
-                let answers = match relation {
-                    Relation::RowSums { .. } => shape.lanes.runs(),
-                    _ => shape.count(),
-                };
-                (2, 0, vec![len(params.degree()); answers])
-            }
-        };
-        let described = Described {
-            form,
-            numbers: [rows, cols, cut, lengths.len()],
-        };
-        Ok((described, wire::answer_len(lengths.iter().sum())))
-    }
-
     /// Fails if weights are larger than the method admits.
     fn check_size(&self, columns: usize, inputs: usize, squares: f64) -> Result<(), HeError> {
         let most = columns as f64 * self.size.column_energy(inputs);
@@ -415,17 +271,6 @@ impl Packer for SubringPacker {
                 shape.decrypt_sums(secret, threads, bytes, one(params.degree()))
             }
             (_, Plan::Slots(shape)) => shape.decrypt(secret, threads, bytes, one(params.degree())),
-        }
-    }
-}
-
-impl WeightSize {
-    /// The mean square of a column's length, at most.
-    fn column_energy(self, inputs: usize) -> f64 {
-        match self {
-            Self::Columns(length) => (length as f64).powi(2),
-            // Two entries of a diagonal term may fall together.
-            Self::Residues => (inputs + 3) as f64 * (P as f64 / 2.0).powi(2),
         }
     }
 }

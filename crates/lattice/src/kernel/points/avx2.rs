@@ -86,8 +86,8 @@ fn constants(prime: Prime) -> Constants {
 
 /// # Safety
 /// There must be `ROWS` numbers at `weights` and eight at `data` for each of the terms, which are
-/// [`PANEL`] numbers apart there, but every [`TOGETHER`] of them `eights`; and room for eight at `out`
-/// in each row, `stride` apart.
+/// [`PANEL`] numbers apart there, but every [`TOGETHER`] of them `eights`; and room for eight at
+/// `out` in each row, `stride` apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(

@@ -202,8 +202,8 @@ impl Task<'_> {
     }
 }
 
-/// All panels of a point: `[panel][term][column]` of eight terms, then so many numbers further those
-/// of the next eight.
+/// All panels of a point: `[panel][term][column]` of eight terms, then so many numbers further
+/// those of the next eight.
 #[derive(Clone, Copy)]
 struct Panels<'a> {
     data: &'a [u32],
