@@ -4,10 +4,11 @@
 mod common;
 
 use common::{Seen, range, shape};
-use primer_plan::assign::{AssignError, MARGIN, Observation, WeightRange};
+use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange};
 use primer_plan::function::Function;
 use primer_plan::graph::{Form, Op, StopFunction};
 use primer_plan::plan::Plan;
+use primer_plan::role::ValueRole;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
@@ -60,6 +61,128 @@ fn an_activation_gets_the_finest_format_that_holds_its_margin() {
         assert_eq!(scales.values[id.index()].format(), Some(format));
         assert!(format.max_real() >= MARGIN * reached);
         assert!(format.max_real() < 2.01 * MARGIN * reached);
+    }
+}
+
+/// Bits in front of the point cost nothing where a value is requantised by transfers.
+#[test]
+fn looked_up_plans_reach_four_times_what_was_seen_with_the_same_resolution() {
+    let seen = Seen::with_form(&shape(), Form::LookedUp);
+    let plan = seen.plan();
+    let graph = plan.graph();
+    let mut roomy = 0;
+    for step in &graph.steps {
+        let Op::Stop {
+            function: StopFunction::Requantise,
+            input,
+            output,
+        } = step.op
+        else {
+            continue;
+        };
+        let value = graph.value(output);
+        let most = seen.values[input.index()].max;
+        let format = plan.scale(output).format().unwrap();
+        let old = Format::fitting(15, MARGIN * most);
+        match value.role {
+            ValueRole::Probabilities => continue,
+            ValueRole::Centred => assert!(format.bits <= 22),
+            _ if graph.outputs.contains(&output) => assert_eq!(format.bits, 22),
+            _ => assert_eq!(format.fraction, old.fraction, "{}", value.name),
+        }
+        // The index of a gate must not get longer.
+        let gated = graph
+            .readers(input)
+            .any(|s| matches!(s.op, Op::Again { .. }));
+        let reached = if gated { 3.0 * most } else { ROOM * most };
+        assert!(format.max_real() >= reached, "{}", value.name);
+        roomy += 1;
+    }
+    assert!(roomy > 15, "{roomy}");
+    let gates = (0..graph.steps.len()).filter_map(|step| match plan.function(step) {
+        Some(Function::Lookup(lookup)) if lookup.is_flagged() => Some(lookup.index_bits),
+        _ => None,
+    });
+    assert_eq!(gates.collect::<Vec<_>>(), [8, 8]);
+}
+
+/// What is bounded by a factor reaches as far as that factor, however little was seen of it.
+#[test]
+fn mixed_values_and_activations_leave_their_range_only_with_their_factor() {
+    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    for name in ["layer0.attention.sum", "layer0.intermediate.gated"] {
+        seen.set(name, range(-0.2, 0.2));
+    }
+    let plan = seen.plan();
+    let graph = plan.graph();
+    let mut bounded = 0;
+    for step in graph.steps.iter().filter(|step| step.layer == Some(0)) {
+        let (sum, bound) = match step.op {
+            Op::Mix { value, output, .. } => (output, value),
+            Op::Multiply { left, output, .. } => (output, left),
+            _ => continue,
+        };
+        assert_eq!(
+            seen.values[sum.index()].max,
+            0.2,
+            "{}",
+            graph.value(sum).name
+        );
+        let fixed = graph.readers(sum).next().unwrap().output();
+        let reach = |id| plan.scale(id).format().unwrap().max_real();
+        assert!(reach(fixed) >= reach(bound), "{}", graph.value(fixed).name);
+        let format = Format::fitting(15, MARGIN * 0.2);
+        assert_eq!(plan.scale(fixed).fraction(), format.fraction);
+        bounded += 1;
+    }
+    assert_eq!(bounded, 2);
+}
+
+/// Room is what products leave: weights do not get coarser for it.
+#[test]
+fn room_is_not_taken_from_weights() {
+    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let mut bits = Vec::new();
+    for max_abs in [0.8, 1e-3, 2e-4, 1e-4] {
+        seen.weights.fill(WeightRange {
+            max_abs,
+            mean_max_abs: 1e-5,
+        });
+        let plan = seen.plan();
+        let map = plan.graph().steps.iter().find_map(|step| match &step.op {
+            Op::Linear { terms, output, .. } => Some((terms[0], *output)),
+            _ => None,
+        });
+        let (term, sum) = map.unwrap();
+        let (query, finest) = (
+            seen.id("layer0.query"),
+            Format::fitting(15, max_abs).fraction,
+        );
+        assert_eq!(plan.graph().accumulator_of(query), sum);
+        bits.push(plan.scale(query).format().unwrap().bits);
+        let room = plan.scale(sum).fraction() - plan.scale(term.input).fraction();
+        assert_eq!(plan.weight_scale(term.weight).fraction(), finest.min(room));
+        assert!(room >= finest || bits.last() == Some(&15), "{max_abs}");
+    }
+    assert_eq!((bits[0], bits[3]), (17, 15));
+}
+
+#[test]
+fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer() {
+    let limit = (1u64 << (K - 1)) as f64;
+    for form in Form::ALL {
+        for (least, roomy) in [(50.0, true), (0.01, false)] {
+            let mut seen = Seen::with_form(&shape(), form);
+            let name = "layer1.output_norm.squares";
+            seen.set(name, range(least, 300.0));
+            let plan = seen.plan();
+            let fraction = plan.scale(seen.id(name)).fraction();
+            let reach = limit * f64::from(-fraction).exp2();
+            assert!(reach >= MARGIN * MARGIN * 300.0);
+            // The comparator that garbles separate plans would pay for it in gates.
+            let roomy = roomy && form != Form::Separate;
+            assert_eq!(reach >= ROOM * 300.0, roomy, "{form:?}: {reach}");
+        }
     }
 }
 

@@ -190,15 +190,15 @@ fn plans_keep_their_fingerprints() {
 
 const FINGERPRINTS: [&str; 12] = [
     "4c76518bfbc7b130",
-    "950606ba74839915",
-    "47e024af4fa09cdb",
+    "76603116bcc4132e",
+    "8d8bc3195b7073ae",
     "9da7dfa9132f45b6",
-    "a7610a4c76ed0eec",
-    "e64d0fff8a11e162",
+    "a9fff9273dd074fd",
+    "fcab6d438abb0ce8",
     "3f9a92623d2b43be",
-    "ab998e7f4569683f",
-    "1e75ab0362927809",
+    "3203b30ddbb71879",
+    "ecf8208227970a9f",
     "dc1e95e6c8cd14ff",
-    "81e25095e3c90e41",
-    "27cac406dcdb6f0a",
+    "b20cc03d14f85f1f",
+    "7974555af2eae829",
 ];

@@ -1,18 +1,21 @@
 //! Scales from what was observed.
 //!
 //! The float reference is run over a calibration text and the range of every value is recorded.
-//! From these ranges, widened by [`MARGIN`], and from the largest absolute weights, every scale
-//! follows. The rule that ties them together: an accumulator must fill `Z_p` exactly as far as its
-//! stop's ring needs it, `fraction = ring fraction + K - ring bits`, because truncation keeps the
-//! top bits; products are brought to that scale by a shift to the left, and a weight gets no more
-//! fractional bits than leave this shift at zero or more.
+//! From these ranges, widened by [`MARGIN`] or, where that is free, by [`ROOM`], and from the
+//! largest absolute weights, every scale follows. The rule that ties them together: an accumulator
+//! must fill `Z_p` exactly as far as its stop's ring needs it,
+//! `fraction = ring fraction + K - ring bits`, because truncation keeps the top bits; products are
+//! brought to that scale by a shift to the left, and a weight gets no more fractional bits than
+//! leave this shift at zero or more.
 
 mod fit;
 mod lookups;
 mod observation;
+mod room;
 mod weights;
 
 pub use observation::{Observation, WeightRange};
+pub use room::ROOM;
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use crate::graph::{Graph, Op, Step, StopFunction, ValueId};
@@ -131,12 +134,6 @@ impl Assigner<'_> {
         MARGIN * self.observations[id.index()].max_abs()
     }
 
-    /// A sum of squares with its margin; ε joins it before the root.
-    fn wide_squares(&self, id: ValueId) -> f64 {
-        let shape = &self.graph.shape;
-        (self.wide(id) + shape.epsilon * shape.hidden as f64) * MARGIN
-    }
-
     fn too_wide(&self, id: ValueId, range: f64, bits: u32) -> AssignError {
         AssignError::TooWide {
             value: self.graph.value(id).name.clone(),
@@ -222,19 +219,16 @@ impl Assigner<'_> {
         let range = self.wide(input);
         let Format { bits, fraction } = if self.graph.value(output).role == ValueRole::Centred {
             // The sum of squares has to fit Z_p with its margin, one bit kept free.
-            let widest = self.wide_squares(self.squares_of(output)).max(1e-9);
-            let room = ((f64::from(K - 2) - widest.log2()) / 2.0).floor() as i32;
+            let room = (self.squares_fraction(self.squares_of(output)) - 1) >> 1;
             let format = Format::fitting(CENTRED_BITS, range);
-            Format {
-                fraction: format.fraction.min(room),
-                ..format
-            }
+            let fraction = format.fraction.min(room);
+            self.roomy(input, Format { fraction, ..format })
         } else if self.graph.value(output).role == ValueRole::Probabilities {
             lookups::PROBABILITY
         } else if self.graph.outputs.contains(&output) {
-            Format::fitting(OUTPUT_BITS, range)
+            self.roomy(input, Format::fitting(OUTPUT_BITS, range))
         } else {
-            Format::fitting(ACTIVATION_BITS, range)
+            self.roomy(input, Format::fitting(ACTIVATION_BITS, range))
         };
         // One more bit than the value needs: the requantising transfer wants the top bit free.
         self.accumulator(input, bits + 1, fraction);
@@ -300,9 +294,7 @@ impl Assigner<'_> {
             unreachable!("a root is taken of a sum of squares");
         };
         let doubled = 2 * self.fraction(centred);
-        // As far up as the margin allows: v·2^fraction < 2^(K-1).
-        let room = f64::from(K - 1) - self.wide_squares(squares).max(1e-9).log2();
-        let fraction = room.floor() as i32;
+        let fraction = self.squares_fraction(squares);
         if fraction < doubled {
             return Err(self.too_wide(squares, self.wide(squares), K));
         }

@@ -1,0 +1,110 @@
+//! Room beyond the margin, where it costs nothing.
+//!
+//! A text that the calibration text does not resemble reaches further than [`MARGIN`] allows. Some
+//! widths are free, and get room for [`ROOM`] times what was seen:
+//!
+//! - **Requantised values of the looked-up form.** A requantising transfer costs the same for any
+//!   ring, so a value keeps its fractional bits and gets more bits in front. Its accumulator has to
+//!   fill `Z_p` further up and loses as many fractional bits: what its products do not use.
+//! - **Mixed values and what an activation leaves** are bounded by what goes in: probabilities add
+//!   up to one, nearly, and a gate is at most one. They get the range of the values, and of the
+//!   activation's input, so they cannot leave theirs unless those have.
+//! - **The input of an activation**, as far as the index of its gate stays as short as it is and
+//!   its cells no wider than they may be.
+//! - **Sums of squares.** Their ring stays what it is and its unit becomes coarser, as long as
+//!   centred values keep enough bits where they are smallest.
+//!
+//! The separate form gets none: a comparator garbles its plans whole, and there widths and shifts
+//! are gates.
+
+use super::{Assigner, MARGIN, lookups};
+use crate::graph::{Form, Op, ValueId, WeightId};
+use crate::scales::{Scale, WEIGHT_BITS};
+use primer_ring::fixed::Format;
+use primer_ring::modulus::K;
+use primer_ring::truncate::MIN_SHIFT;
+
+/// How much further than what was seen a value may reach, where that costs nothing.
+pub const ROOM: f64 = 4.0;
+/// Bits of the widest value that can be requantised: its ring has one more.
+const WIDEST: u32 = K - MIN_SHIFT - 1;
+/// Bits that a centred value keeps below its row's standard deviation, in the row where that is
+/// smallest, before its sum of squares gets room.
+const CENTRED_PRECISION: f64 = 9.0;
+
+impl Assigner<'_> {
+    /// The format of a requantised value with the room that is free.
+    pub(super) fn roomy(&self, sum: ValueId, format: Format) -> Format {
+        if self.graph.form != Form::LookedUp {
+            return format;
+        }
+        let wanted = self.wanted(sum);
+        let short = |more: &u32| widened(format, *more).max_real() < wanted;
+        let missing = (0..WIDEST - format.bits).take_while(short).count() as u32;
+        // An accumulator fills its ring, and no product may be finer than its accumulator.
+        let accumulator = format.fraction + (K - format.bits - 1) as i32;
+        let mut spare = accumulator - self.finest_product(sum);
+        if (self.graph.readers(sum)).any(|step| matches!(step.op, Op::Again { .. })) {
+            spare = spare.min(lookups::spare_places(K as i32 - 1 - accumulator));
+        }
+        widened(format, missing.min(spare.max(0) as u32))
+    }
+
+    /// How far a sum should reach: further than was seen, and as far as what bounds it.
+    fn wanted(&self, sum: ValueId) -> f64 {
+        let seen = ROOM * self.observations[sum.index()].max_abs();
+        let bound = match self.graph.maker(sum).op {
+            Op::Mix { value, .. } => value,
+            Op::Multiply { left, .. } => left,
+            _ => return seen,
+        };
+        let bound = self.values[bound.index()].and_then(Scale::format);
+        bound.map_or(seen, |format| seen.max(format.max_real()))
+    }
+
+    /// Fractional bits of the finest product that goes into a sum, with weights as fine as they
+    /// fit. Means of diagonal weights do not count: they are far finer than anything they join.
+    fn finest_product(&self, sum: ValueId) -> i32 {
+        let weight = |id: WeightId| {
+            let range = self.weights[id.index()];
+            Format::fitting(WEIGHT_BITS, range.max_abs).fraction
+        };
+        let maker = self.graph.maker(sum);
+        match &maker.op {
+            Op::Embed { table, .. } => weight(*table),
+            Op::Linear { terms, .. } => {
+                let term = terms
+                    .iter()
+                    .map(|t| self.fraction(t.input) + weight(t.weight));
+                term.max().expect("a linear step has terms")
+            }
+            _ => maker.inputs().iter().map(|id| self.fraction(*id)).sum(),
+        }
+    }
+
+    /// Fractional bits of a sum of squares: as far up in half of `Z_p` as its range allows.
+    pub(super) fn squares_fraction(&self, squares: ValueId) -> i32 {
+        let shape = &self.graph.shape;
+        let seen = self.observations[squares.index()];
+        let (width, epsilon) = (shape.hidden as f64, shape.epsilon * shape.hidden as f64);
+        let reaching = |range: f64| (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32;
+        // ε joins the sum before the root, and squares grow twice as fast as what is squared.
+        let margin = reaching((MARGIN * seen.max_abs() + epsilon) * MARGIN);
+        if self.graph.form == Form::Separate {
+            return margin;
+        }
+        let room = reaching(ROOM * (seen.max_abs() + epsilon));
+        // Centred values have half of these fractional bits, and one is kept free.
+        let deviation = ((seen.min.max(0.0) + epsilon) / width).sqrt().max(1e-9);
+        let needed = 2 * (CENTRED_PRECISION - deviation.log2()).ceil() as i32 + 1;
+        margin.min(room.max(needed))
+    }
+}
+
+/// A format with more bits in front.
+fn widened(format: Format, more: u32) -> Format {
+    Format {
+        bits: format.bits + more,
+        ..format
+    }
+}
