@@ -180,6 +180,8 @@ fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer
             let fraction = plan.scale(seen.id(name)).fraction();
             let reach = limit * f64::from(-fraction).exp2();
             assert!(reach >= MARGIN * MARGIN * 300.0);
+            // The comparator that garbles separate plans would pay for it in gates.
+            let roomy = roomy && form != Form::Separate;
             assert_eq!(reach >= ROOM * 300.0, roomy, "{form:?}: {reach}");
         }
     }

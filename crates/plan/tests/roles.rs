@@ -189,16 +189,16 @@ fn plans_keep_their_fingerprints() {
 }
 
 const FINGERPRINTS: [&str; 12] = [
-    "2acf2c67a3a3a63a",
+    "4c76518bfbc7b130",
     "76603116bcc4132e",
     "11c4bc01ea32094f",
-    "d365ab8a57ba18b4",
+    "9da7dfa9132f45b6",
     "a9fff9273dd074fd",
     "57d8a4d38acdc716",
-    "a85d1e58fee3d371",
+    "3f9a92623d2b43be",
     "3203b30ddbb71879",
     "5e9b9db2b5cbeaa9",
-    "665de3a5ea911fd0",
+    "dc1e95e6c8cd14ff",
     "b20cc03d14f85f1f",
     "047318e1aad1943b",
 ];

@@ -5,8 +5,7 @@
 //!
 //! - **Requantised values of the looked-up form.** A requantising transfer costs the same for any
 //!   ring, so a value keeps its fractional bits and gets more bits in front. Its accumulator has to
-//!   fill `Z_p` further up and loses as many fractional bits: what its products do not use. (In the
-//!   other forms a value's bits are gates of the comparator that garbles all of them.)
+//!   fill `Z_p` further up and loses as many fractional bits: what its products do not use.
 //! - **Mixed values and what an activation leaves** are bounded by what goes in: probabilities add
 //!   up to one, nearly, and a gate is at most one. They get the range of the values, and of the
 //!   activation's input, so they cannot leave theirs unless those have.
@@ -14,6 +13,9 @@
 //!   its cells no wider than they may be.
 //! - **Sums of squares.** Their ring stays what it is and its unit becomes coarser, as long as
 //!   centred values keep enough bits where they are smallest.
+//!
+//! The separate form gets none: a comparator garbles its plans whole, and there widths and shifts
+//! are gates.
 
 use super::{Assigner, MARGIN, lookups};
 use crate::graph::{Form, Op, ValueId, WeightId};
@@ -88,6 +90,9 @@ impl Assigner<'_> {
         let reaching = |range: f64| (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32;
         // ε joins the sum before the root, and squares grow twice as fast as what is squared.
         let margin = reaching((MARGIN * seen.max_abs() + epsilon) * MARGIN);
+        if self.graph.form == Form::Separate {
+            return margin;
+        }
         let room = reaching(ROOM * (seen.max_abs() + epsilon));
         // Centred values have half of these fractional bits, and one is kept free.
         let deviation = ((seen.min.max(0.0) + epsilon) / width).sqrt().max(1e-9);
