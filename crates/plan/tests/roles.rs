@@ -191,14 +191,14 @@ fn plans_keep_their_fingerprints() {
 const FINGERPRINTS: [&str; 12] = [
     "4c76518bfbc7b130",
     "76603116bcc4132e",
-    "11c4bc01ea32094f",
+    "b4320b730674bf9c",
     "9da7dfa9132f45b6",
     "a9fff9273dd074fd",
-    "57d8a4d38acdc716",
+    "a9af4c0a3db8a2a7",
     "3f9a92623d2b43be",
     "3203b30ddbb71879",
-    "5e9b9db2b5cbeaa9",
+    "e8521e02b0660556",
     "dc1e95e6c8cd14ff",
     "b20cc03d14f85f1f",
-    "047318e1aad1943b",
+    "6e5d5eed8d3afaed",
 ];

@@ -177,12 +177,6 @@ impl Assigner<'_> {
     }
 }
 
-/// Integer places that an activation's input may have more than so many, with the sign: its index
-/// gets no longer, and its cells no wider than they may be.
-pub(super) const fn spare_places(whole: i32) -> i32 {
-    GATE_INDEX_BITS as i32 - GATE_FRACTION - whole
-}
-
 /// What an activation multiplies its argument with.
 fn gate(activation: Activation, x: f64) -> f64 {
     if x == 0.0 {

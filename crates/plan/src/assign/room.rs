@@ -9,15 +9,15 @@
 //! - **Mixed values and what an activation leaves** are bounded by what goes in: probabilities add
 //!   up to one, nearly, and a gate is at most one. They get the range of the values, and of the
 //!   activation's input, so they cannot leave theirs unless those have.
-//! - **The input of an activation**, as far as the index of its gate stays as short as it is and
-//!   its cells no wider than they may be.
 //! - **Sums of squares.** Their ring stays what it is and its unit becomes coarser, as long as
 //!   centred values keep enough bits where they are smallest.
 //!
-//! The separate form gets none: a comparator garbles its plans whole, and there widths and shifts
+//! The input of an activation gets none: it would widen the cells of its gate's index, which cost
+//! more labels than room saves. Its range flag tells when it is left. The separate form gets none at
+//! all: a comparator garbles its plans whole, and there widths and shifts
 //! are gates.
 
-use super::{Assigner, MARGIN, lookups};
+use super::{Assigner, MARGIN};
 use crate::graph::{Form, Op, ValueId, WeightId};
 use crate::scales::{Scale, WEIGHT_BITS};
 use primer_ring::fixed::Format;
@@ -43,9 +43,9 @@ impl Assigner<'_> {
         let missing = (0..WIDEST - format.bits).take_while(short).count() as u32;
         // An accumulator fills its ring, and no product may be finer than its accumulator.
         let accumulator = format.fraction + (K - format.bits - 1) as i32;
-        let mut spare = accumulator - self.finest_product(sum);
+        let spare = accumulator - self.finest_product(sum);
         if (self.graph.readers(sum)).any(|step| matches!(step.op, Op::Again { .. })) {
-            spare = spare.min(lookups::spare_places(K as i32 - 1 - accumulator));
+            return format;
         }
         widened(format, missing.min(spare.max(0) as u32))
     }
