@@ -47,7 +47,9 @@ impl Shelf {
             return Ok(Arc::clone(found));
         }
         let exchanges = model.program().exchanges_for(bundles)?;
-        let made = Arc::new(Encoded::new(model, exchanges, &mut inner.room)?);
+        let mut room = inner.room;
+        let made = Arc::new(Encoded::new(model, exchanges, &mut room)?);
+        inner.room = room;
         inner.by_bundles.insert(bundles, Arc::clone(&made));
         Ok(made)
     }
