@@ -80,7 +80,7 @@ pub fn run(
     let decrypting = Instant::now();
     let slots = answer.decrypt(&secret);
     let labels = match &shape.head {
-        Head::Classify { labels } => labels.len(),
+        Head::Classify { labels, .. } => labels.len(),
         _ => return Err(FheError::Head),
     };
     let logits = (0..labels).map(|j| slots[j * tokens]).collect();

@@ -12,7 +12,7 @@
 //! | product with a number | | `2m` passes |
 //! | rescaling | `2m` | `2m` passes |
 //! | digits | `m + a·(m + α) - m` | `(a·(m + α) - m)·(α + 1)` terms of a conversion |
-//! | key switching of a rotation | `2·(m + α)` | `d·(m + α)` inner terms, `2m·(α + 1)` terms, `4m` passes |
+//! | rotation (key switching) | `2·(m + α)` | `d·(m + α)` inner, `2m·(α + 1)` terms, `4m` passes |
 //! | relinearisation | both of the above | |
 //!
 //! [`Units::measure`] measures the parts on one thread; [`Units::seconds`] adds them up. Rings

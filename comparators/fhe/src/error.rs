@@ -45,7 +45,7 @@ pub enum FheError {
         levels: usize,
     },
     /// The model's head is none that this comparator computes.
-    #[error("only classifiers are computed homomorphically")]
+    #[error("only BERT's classifiers are computed homomorphically")]
     Head,
     /// The input is not padded to the set-up's tokens.
     #[error("an input of {found} tokens where the set-up has {expected}")]

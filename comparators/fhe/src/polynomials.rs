@@ -186,7 +186,8 @@ impl Functions for Polynomials {
             StopFunction::CoarseMaximum
             | StopFunction::Power
             | StopFunction::Reciprocal
-            | StopFunction::Gate => unreachable!("the comparator has whole functions"),
+            | StopFunction::Gate
+            | StopFunction::Summary => unreachable!("the comparator has whole functions"),
             StopFunction::Softmax => {
                 let Softmax { squarings, heads } = self.softmax(value);
                 for r in 0..x.rows() {

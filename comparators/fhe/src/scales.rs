@@ -70,7 +70,8 @@ pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]>
                 StopFunction::CoarseMaximum
                 | StopFunction::Power
                 | StopFunction::Reciprocal
-                | StopFunction::Gate => unreachable!("the comparator has whole functions"),
+                | StopFunction::Gate
+                | StopFunction::Summary => unreachable!("the comparator has whole functions"),
             },
             Op::Scores { query, output, .. } => {
                 let softmax = polynomials.softmax(output.index());

@@ -13,7 +13,7 @@ use crate::packing::{Packed, capacity};
 use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax};
 use crate::walk::{Inputs, PackedWalk, input_width};
 use primer_plan::graph::{Graph, Op, StopFunction};
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Head, Shape, Summary};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ impl Polynomials {
                 | StopFunction::Power
                 | StopFunction::Reciprocal
                 | StopFunction::Gate => unreachable!("the comparator has whole functions"),
+                StopFunction::Summary => unreachable!("the comparator has BERT's classifiers"),
                 StopFunction::Activation => plain(degrees.activation),
                 StopFunction::InverseRoot => plain(degrees.root),
                 StopFunction::Tanh => plain(degrees.tanh),
@@ -86,9 +87,17 @@ impl Counted {
         degrees: &Degrees,
         slots: usize,
     ) -> Result<Self, FheError> {
-        let Head::Classify { labels } = &shape.head else {
+        let Head::Classify {
+            labels,
+            summary: Summary::Tanh,
+            ..
+        } = &shape.head
+        else {
             return Err(FheError::Head);
         };
+        if shape.types == 0 || shape.is_projected() {
+            return Err(FheError::Head);
+        }
         let tokens = tokens.next_power_of_two();
         let most = capacity(slots, tokens);
         let heads = shape.heads.next_power_of_two() * shape.head_size().next_power_of_two();
@@ -196,9 +205,7 @@ mod tests {
     fn labels_fit_one_answer() {
         let counted = |labels: usize| {
             let shape = Shape {
-                head: Head::Classify {
-                    labels: (0..labels).map(|i| i.to_string()).collect(),
-                },
+                head: Head::classify((0..labels).map(|i| i.to_string()).collect()),
                 vocab: 126,
                 positions: 16,
                 ..synthetic::bert_shape(1, 32, 2)

@@ -190,6 +190,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
             Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } | Op::Multiply { .. } => {
                 unreachable!("the comparator has whole functions")
             }
+            Op::Kept { .. } | Op::Pool { .. } => unreachable!("the comparator has classifiers"),
             Op::Mix {
                 probabilities,
                 value,

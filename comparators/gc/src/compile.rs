@@ -69,6 +69,7 @@ impl Compiler<'_> {
             | Op::RowSum { .. }
             | Op::Again { .. }
             | Op::Multiply { .. } => Err(GcError::Form(graph.form.name())),
+            Op::Kept { .. } | Op::Pool { .. } => Err(GcError::Family(graph.shape.architecture())),
             Op::Scores { query, key, output } => {
                 let (query, key) = (*query, *key);
                 let terms = graph.shape.head_size();
@@ -130,6 +131,9 @@ impl Compiler<'_> {
     fn embed(&mut self, table: WeightId, positions: WeightId, output: ValueId) -> Result<Work> {
         let plan = self.plan;
         let graph = plan.graph();
+        if graph.shape.types == 0 || graph.shape.is_projected() {
+            return Err(GcError::Family(graph.shape.architecture()));
+        }
         let entries = [graph.shape.vocab, graph.shape.types];
         let cols = graph.shape.hidden;
         // Not a product: doubled by its place alone.

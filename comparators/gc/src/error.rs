@@ -29,6 +29,9 @@ pub enum GcError {
     /// product costs the same.
     #[error("a garbled model needs a plan in the separate form, this one has the {0} form")]
     Form(&'static str),
+    /// A model that is not BERT's.
+    #[error("models like BERT are garbled whole, and this one is a {0}")]
+    Family(String),
     /// The plan asks for more than is ever run here.
     #[error("the plan has {amount} {what}, at most {limit} are garbled")]
     TooLarge {

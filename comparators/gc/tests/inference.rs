@@ -44,6 +44,7 @@ fn the_bare_encoder() {
 fn more_features_than_a_link_has_terms() {
     let shape = Shape {
         hidden: 20,
+        embedding: 20,
         ffn: 24,
         ..tiny()
     };

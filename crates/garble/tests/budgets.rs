@@ -41,7 +41,7 @@ fn counts_of_the_page() {
     assert_eq!(gates(coarse(6, 2), 30), 798);
     assert_eq!(gates(coarse(7, 2), 30), 946);
     let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
-    assert_eq!([16, 20, 22].map(reciprocal), [183, 247, 251]);
+    assert_eq!([16, 20, 22, 24].map(reciprocal), [183, 247, 251, 254]);
     assert_eq!(
         StopCircuit::argmax(16, 2)
             .unwrap()
@@ -107,7 +107,7 @@ fn a_score_takes_at_most_forty_gates() {
                 let maximum = gates(coarse(m, near), n);
                 // No comparison for the first score.
                 assert_eq!(maximum, (5 * m as usize - 3) * n - 2 * m as usize);
-                for ring in [16, 20, 22] {
+                for ring in [16, 20, 22, 24] {
                     let all = maximum + reciprocal(ring);
                     assert!(all <= 40 * n, "{all} gates for {n} scores of {m} bits");
                 }

@@ -91,12 +91,15 @@ fn reciprocal_on_whole_rings() {
         let function = Function::Reciprocal(reciprocal.clone());
         elementwise(&function, |x| reciprocal.apply(x), whole_ring(m));
     }
-    let reciprocal = Reciprocal::new(22, 1.0);
-    let mut prg = Prg::new(&[7; 16]);
-    let draw = |_| (prg.next_u64() as i64) >> 42 >> (prg.next_u32() % 22);
-    let values: Vec<i64> = (0..20_000).map(draw).collect();
-    let function = Function::Reciprocal(reciprocal.clone());
-    elementwise(&function, |x| reciprocal.apply(x), values.into_iter());
+    // The widest ring cuts its result, so its smallest numbers are of interest too.
+    for m in [22, 24] {
+        let reciprocal = Reciprocal::new(m, 1.0);
+        let mut prg = Prg::new(&[7; 16]);
+        let draw = |_| (prg.next_u64() as i64) >> (64 - m) >> (prg.next_u32() % m);
+        let values: Vec<i64> = (0..20).chain((0..20_000).map(draw)).collect();
+        let function = Function::Reciprocal(reciprocal.clone());
+        elementwise(&function, |x| reciprocal.apply(x), values.into_iter());
+    }
 }
 
 /// All pairs of a small ring, and random rows of the ones in use, with far and padded scores.

@@ -60,12 +60,17 @@ impl PreparedCentred {
         Ok(Self { centre, diagonal })
     }
 
-    /// Fails if there are no columns or the noise would not fit.
-    pub(crate) fn check(params: &Arc<Params>, layout: &Layout, cols: usize) -> Result<(), HeError> {
+    /// The noise; fails if there are no columns or it does not fit.
+    pub(crate) fn check(
+        params: &Arc<Params>,
+        layout: &Layout,
+        cols: usize,
+    ) -> Result<f64, HeError> {
         let shape = Self::centre(&Chunks::even(layout, cols));
         let centre = PreparedWeights::plan(params, layout, shape)?;
         let diagonal = noise::growth(params.degree()) * noise::fresh();
-        noise::check(params, centre.noise() + diagonal)
+        let noise = centre.noise() + diagonal;
+        noise::check(params, noise).map(|()| noise)
     }
 
     /// The shape of the centring term: from all columns to the widest chunk.

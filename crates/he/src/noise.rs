@@ -71,18 +71,22 @@ pub(crate) fn capacity(params: &Params, limbs: usize) -> f64 {
 
 /// Root of the Fisher information of flooding noise (a sum of eight uniforms), in units of one
 /// term: 0.6140.
-#[cfg(test)]
 const FISHER: f64 = 0.615;
 
-/// Statistical distance, as a power of two, between an answer ciphertext and one that carries the
-/// same message with noise independent of the weights: half the length of the hidden noise times
-/// the root of the flood's Fisher information.
+/// A bound of the squared statistical distance between an answer ciphertext and one that carries
+/// the same message with noise independent of the weights: half the length of the hidden noise
+/// times the root of the flood's Fisher information, squared.
 ///
-/// Several answers add as the root of the sum of squares.
+/// Squares of several answers add up.
+pub(crate) fn squared_distance(params: &Params, noise: f64) -> f64 {
+    let square = params.degree() as f64 * hidden(params, noise).powi(2);
+    square * (FISHER / 2.0).powi(2) * (-2.0 * f64::from(FLOOD_TERM_BITS)).exp2()
+}
+
+/// The same as a power of two, not squared.
 #[cfg(test)]
 pub(crate) fn distance_bits(params: &Params, noise: f64) -> f64 {
-    let length = (params.degree() as f64).sqrt() * hidden(params, noise);
-    (length * FISHER / 2.0).log2() - f64::from(FLOOD_TERM_BITS)
+    squared_distance(params, noise).log2() / 2.0
 }
 
 /// Refuses an operation whose answers could not be flooded and decrypted.

@@ -40,6 +40,11 @@ pub const MIN_DATA_PRIMES: usize = ANSWER_LIMBS;
 pub const FLOOD_LIMBS: usize = 4;
 /// Primes of an answer on the wire.
 pub const ANSWER_LIMBS: usize = 2;
+/// Encryptions of zero in the public key of [`SHARING_PRIMES`] data primes without rotations, and
+/// answers that share a fresh secret because of it. Other sets have one.
+const SHARED_ZEROS: usize = 4;
+/// The set that nearly all answers of a model are made with: it is worth a larger key.
+const SHARING_PRIMES: usize = 4;
 /// Coefficients of a plaintext that are scaled at once.
 const SCALED: usize = 256;
 /// Bytes of a fingerprint.
@@ -121,7 +126,7 @@ impl Params {
         let mut hash = blake3::Hasher::new_derive_key(if rotating {
             "primer homomorphic parameters 1"
         } else {
-            "primer homomorphic parameters without rotations 1"
+            "primer homomorphic parameters without rotations 2"
         });
         hash.update(&(degree as u64).to_le_bytes());
         hash.update(&P.to_le_bytes());
@@ -171,6 +176,15 @@ impl Params {
             FLOOD_LIMBS.min(self.data)
         } else {
             self.data
+        }
+    }
+
+    /// Encryptions of zero in a public key.
+    pub(crate) fn zeros(&self) -> usize {
+        if self.rotating || self.data != SHARING_PRIMES {
+            1
+        } else {
+            SHARED_ZEROS
         }
     }
 

@@ -128,21 +128,22 @@ pub(crate) fn zero(params: &Params) -> [Poly<Values>; 2] {
     std::array::from_fn(|_| Poly::zero(params.basis(), params.data_primes()))
 }
 
-/// Fails if a sum of `terms` slot-wise products would have too much noise.
-pub(crate) fn check_slotwise(params: &Params, terms: usize) -> Result<(), HeError> {
+/// The noise of a sum of `terms` slot-wise products; fails if it is too much.
+pub(crate) fn check_slotwise(params: &Params, terms: usize) -> Result<f64, HeError> {
     let noise = terms as f64 * noise::growth(params.degree()) * noise::fresh();
-    noise::check(params, noise)
+    noise::check(params, noise).map(|()| noise)
 }
 
-/// Fails if sums over the features of `chunks` ciphertexts would have too much noise.
+/// The noise of sums over the features of `chunks` ciphertexts; fails if it is too much.
 pub(crate) fn check_row_sums(
     params: &Params,
     layout: &Layout,
     chunks: usize,
-) -> Result<(), HeError> {
+) -> Result<f64, HeError> {
     let switched = noise::key_switch(params) + noise::rounding(params);
     let product = chunks as f64 * noise::growth(params.degree()) * noise::fresh();
-    noise::check(params, layout.period() as f64 * (product + switched))
+    let noise = layout.period() as f64 * (product + switched);
+    noise::check(params, noise).map(|()| noise)
 }
 
 /// The rotations by which a cell is summed up, each twice the last.

@@ -117,7 +117,7 @@ pub fn fill_ternary(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
     }
 }
 
-/// Error coefficients: the number of heads of twice [`ERROR_BOUND`] coins, less their mean.
+/// Error coefficients: the number of heads of twice [`ERROR_BOUND`] coins, minus their mean.
 pub fn error(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     let mut out = Zeroizing::new(vec![0; count]);
     fill_error(Simd::detect(), rng, &mut out);

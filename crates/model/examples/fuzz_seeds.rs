@@ -9,7 +9,7 @@ use primer_plan::assign::{Observation, WeightRange, assign};
 use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph};
 use primer_plan::plan::Plan;
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Family, Head, Pooling, Shape};
 use std::path::Path;
 
 /// Bytes of the checksum at the end of a prepared file, which the target appends itself.
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (
             "classify",
             Activation::GeluErf,
-            Head::Classify { labels },
+            Head::classify(labels.clone()),
             Form::Separate,
         ),
         ("span", Activation::Relu, Head::Span, Form::Merged),
@@ -30,6 +30,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Activation::GeluTanh,
             Head::Encoder { pooled: true },
             Form::Separate,
+        ),
+        (
+            "tokens",
+            Activation::GeluErf,
+            Head::Tokens { labels },
+            Form::LookedUp,
+        ),
+        (
+            "sentence",
+            Activation::GeluErf,
+            Head::Sentence {
+                pooling: Pooling::Mean,
+                normalised: true,
+            },
+            Form::LookedUp,
         ),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
@@ -40,7 +55,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let architecture = match head {
             Head::Classify { .. } => "BertForSequenceClassification",
             Head::Span => "BertForQuestionAnswering",
-            Head::Encoder { .. } => "BertModel",
+            Head::Tokens { .. } => "BertForTokenClassification",
+            Head::Encoder { .. } | Head::Sentence { .. } => "BertModel",
         };
         let act = match activation {
             Activation::GeluErf => "gelu",
@@ -57,8 +73,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         std::fs::write(corpus.join("config").join(name), config)?;
         let shape = Shape {
+            family: Family::Bert,
             layers: 1,
             hidden: 4,
+            embedding: 4,
             heads: 2,
             ffn: 4,
             vocab: 3,

@@ -95,7 +95,8 @@ pub fn inputs(
     }
     let singles = lines.iter().map(|&(number, line)| (number, line, None));
     let pairs = lines.windows(2).map(|w| (w[0].0, w[0].1, Some(w[1].1)));
-    let pairs = pairs.filter(|_| weights.shape.types > 1);
+    // One type is not enough to tell two texts apart; none at all says that nothing does.
+    let pairs = pairs.filter(|_| weights.shape.types != 1);
     let encode = |(line, first, second): (usize, &str, Option<&str>)| {
         text.encode_padded(first, second, limit, Truncate::LongestFirst)
             .and_then(|input| input.fits(&weights.shape).map(|()| input))

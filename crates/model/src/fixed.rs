@@ -187,11 +187,14 @@ impl FixedWalk<'_> {
                 let positions = self.bias(*positions);
                 let fraction = self.plan.weight_scale(*table).fraction();
                 let shift = self.plan.shift(fraction, *output);
-                let vocab = self.graph().shape.vocab;
+                let shape = &self.graph().shape;
                 let cols = words.cols();
                 Matrix::from_fn(self.input.tokens(), cols, |t, j| {
                     let word = words.get(self.input.ids[t] as usize, j);
-                    let kind = words.get(vocab + self.input.types[t] as usize, j);
+                    let kind = match shape.types {
+                        0 => 0,
+                        _ => words.get(shape.vocab + self.input.types[t] as usize, j),
+                    };
                     ((i64::from(word) + i64::from(kind)) << shift) + positions.get(t, j)
                 })
             }
@@ -275,6 +278,22 @@ impl FixedWalk<'_> {
                 let (x, y) = (self.get(*left), self.get(*right));
                 Matrix::from_fn(x.rows(), x.cols(), |r, c| {
                     (x.get(r, c) * y.get(r, c)) << shift
+                })
+            }
+            Op::Kept { .. } => Matrix::from_fn(self.graph().tokens, 1, |t, _| {
+                i64::from(t < self.input.length)
+            }),
+            Op::Pool {
+                input,
+                kept,
+                output,
+            } => {
+                let fractions = self.fraction(*input) + self.fraction(*kept);
+                let shift = self.plan.shift(fractions, *output);
+                let (x, kept) = (self.get(*input), self.get(*kept));
+                Matrix::from_fn(1, x.cols(), |_, c| {
+                    let rows = (0..x.rows()).map(|t| x.get(t, c) * kept.get(t, 0));
+                    rows.sum::<i64>() << shift
                 })
             }
             Op::Stop {

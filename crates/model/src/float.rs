@@ -11,7 +11,7 @@ use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::Input;
 use primer_plan::function::Activation;
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
-use primer_plan::shape::Shape;
+use primer_plan::shape::{Head, Shape};
 use primer_ring::gemm::{self, Layout};
 use primer_ring::matrix::Matrix;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct StopPoint<'a> {
     pub input: ValueId,
     /// The model's shape.
     pub shape: &'a Shape,
+    /// Features of a token: where a root is taken, those whose squares were added up.
+    pub width: usize,
     /// Tokens of the input, and so keys of a row of scores.
     pub tokens: usize,
     /// Tokens before the padding.
@@ -67,12 +69,19 @@ impl Functions for Exact {
             }
             StopFunction::InverseRoot => {
                 let epsilon = stop.shape.epsilon as f32;
-                let width = stop.shape.hidden as f32;
+                let width = stop.width as f32;
                 x.data_mut()
                     .iter_mut()
                     .for_each(|v| *v = (*v / width + epsilon).sqrt().recip());
             }
             StopFunction::Tanh => x.data_mut().iter_mut().for_each(|v| *v = v.tanh()),
+            StopFunction::Summary => {
+                let Head::Classify { summary, .. } = &stop.shape.head else {
+                    unreachable!("a classifier has a summary");
+                };
+                let f = activation(summary.activation().expect("not the tangent"));
+                x.data_mut().iter_mut().for_each(|v| *v = f(*v));
+            }
             StopFunction::CoarseMaximum => {
                 for r in 0..x.rows() {
                     let row = x.row_mut(r);
@@ -203,10 +212,17 @@ impl FloatWalk<'_> {
                 let mut out = self.zeros(*output);
                 for t in 0..out.rows() {
                     let word = table.row(self.input.ids[t] as usize);
-                    let kind = table.row(self.graph.shape.vocab + self.input.types[t] as usize);
                     let place = positions.row(t);
                     for (j, o) in out.row_mut(t).iter_mut().enumerate() {
-                        *o = word[j] + kind[j] + place[j];
+                        *o = word[j] + place[j];
+                    }
+                    if self.graph.shape.types > 0 {
+                        let kind = self.graph.shape.vocab + self.input.types[t] as usize;
+                        let kind = table.row(kind).iter();
+                        out.row_mut(t)
+                            .iter_mut()
+                            .zip(kind)
+                            .for_each(|(o, k)| *o += k);
                     }
                 }
                 out
@@ -297,6 +313,15 @@ impl FloatWalk<'_> {
                 let (x, y) = (self.get(*left), self.get(*right));
                 Matrix::from_fn(x.rows(), x.cols(), |r, c| x.get(r, c) * y.get(r, c))
             }
+            Op::Kept { .. } => Matrix::from_fn(self.graph.tokens, 1, |t, _| {
+                f32::from(u8::from(t < self.input.length))
+            }),
+            Op::Pool { input, kept, .. } => {
+                let (x, kept) = (self.get(*input), self.get(*kept));
+                Matrix::from_fn(1, x.cols(), |_, c| {
+                    (0..x.rows()).map(|t| x.get(t, c) * kept.get(t, 0)).sum()
+                })
+            }
             Op::Stop {
                 function, input, ..
             } => self.stop(*function, *input, functions),
@@ -358,6 +383,10 @@ impl FloatWalk<'_> {
             function,
             input,
             shape: &self.graph.shape,
+            width: match function {
+                StopFunction::InverseRoot => self.graph.squared_width(input),
+                _ => self.graph.value(input).cols,
+            },
             tokens: self.graph.tokens,
             length: self.input.length,
         };

@@ -1,9 +1,11 @@
 //! From a checkpoint's tensors to the weights of the plan's graph.
 //!
-//! The rewritings that `primer_plan::bert` describes, carried out on the numbers:
+//! The rewritings that `primer_plan::encoder` describes, carried out on the numbers:
 //!
 //! * a linear map that reads a LayerNorm's result `γ⊙ŷ + β` becomes one of `ŷ`: rows times γ, and
-//!   `β·W` joins the bias;
+//!   `β·W` joins the bias. `ŷ` is centred, so its product with a constant column is zero, and
+//!   every column's mean over the inputs is taken off: the result is the same, and whatever error
+//!   the features of `ŷ` have in common is not seen (rounded means of a residual leave one);
 //! * a linear map whose result goes into a LayerNorm has the mean over its outputs subtracted, and
 //!   so has its bias; the residual `γ⊙ŷ + β` that joins it becomes `γ⊙ŷ - ⟨γ/d, ŷ⟩` and a
 //!   centred β;
@@ -97,6 +99,11 @@ impl FloatWeights {
         };
         folder.embeddings();
         let mut norm = folder.norm("embeddings.LayerNorm");
+        if shape.is_projected() {
+            folder.after_norm("embeddings_project", LinearMap::Projection, &norm, 1.0);
+            // No LayerNorm comes behind it.
+            norm = Norm::none(shape.hidden);
+        }
         for layer in 0..shape.layers {
             folder.layer = Some(layer);
             norm = folder.layer(layer, &norm);
@@ -160,6 +167,19 @@ fn in_order(
 struct Norm {
     gain: Vec<f32>,
     shift: Vec<f32>,
+    /// Whether the features of what is read add up to zero, as a LayerNorm leaves them.
+    centred: bool,
+}
+
+impl Norm {
+    /// That of a value which is read as it is.
+    fn none(width: usize) -> Self {
+        Self {
+            gain: vec![1.0; width],
+            shift: vec![0.0; width],
+            centred: false,
+        }
+    }
 }
 
 struct Folder<'a> {
@@ -189,11 +209,30 @@ fn centre_rows(matrix: &mut Matrix<f32>) {
     }
 }
 
+/// Takes off every column its mean.
+fn centre_columns(matrix: &mut Matrix<f32>) {
+    let mut means = vec![0.0; matrix.cols()];
+    for r in 0..matrix.rows() {
+        let row = matrix.row(r).iter();
+        means
+            .iter_mut()
+            .zip(row)
+            .for_each(|(m, v)| *m += f64::from(*v));
+    }
+    means.iter_mut().for_each(|m| *m /= matrix.rows() as f64);
+    for r in 0..matrix.rows() {
+        let row = matrix.row_mut(r).iter_mut();
+        row.zip(&means)
+            .for_each(|(v, m)| *v = (f64::from(*v) - m) as f32);
+    }
+}
+
 impl Folder<'_> {
     fn norm(&self, name: &str) -> Norm {
         Norm {
             gain: self.checkpoint.get(&format!("{name}.weight")).to_vec(),
             shift: self.checkpoint.get(&format!("{name}.bias")).to_vec(),
+            centred: true,
         }
     }
 
@@ -221,15 +260,17 @@ impl Folder<'_> {
     }
 
     fn embeddings(&mut self) {
-        let d = self.shape.hidden;
+        let width = self.shape.embedding;
         let get = |name: &str| {
             self.checkpoint
                 .get(&format!("embeddings.{name}_embeddings.weight"))
         };
         let mut table = get("word").to_vec();
-        table.extend_from_slice(get("token_type"));
-        let mut table = Matrix::from_vec(self.shape.vocab + self.shape.types, d, table);
-        let mut positions = Matrix::from_vec(self.shape.positions, d, get("position").to_vec());
+        if self.shape.types > 0 {
+            table.extend_from_slice(get("token_type"));
+        }
+        let mut table = Matrix::from_vec(self.shape.one_hot(), width, table);
+        let mut positions = Matrix::from_vec(self.shape.positions, width, get("position").to_vec());
         centre_rows(&mut table);
         centre_rows(&mut positions);
         self.insert(LinearMap::Embedding, FloatWeight::Dense(table));
@@ -247,6 +288,9 @@ impl Folder<'_> {
             }
         }
         bias.iter_mut().for_each(|b| *b *= scale);
+        if norm.centred {
+            centre_columns(&mut weight);
+        }
         self.insert_dense(map, weight, bias);
     }
 
@@ -300,19 +344,25 @@ impl Folder<'_> {
                 self.insert_dense(LinearMap::Classifier, weight, bias);
             }
             Head::Span => self.after_norm("qa_outputs", LinearMap::Span, norm, 1.0),
+            Head::Tokens { .. } => self.after_norm("classifier", LinearMap::Classifier, norm, 1.0),
+            Head::Sentence { .. } => self.last_hidden(norm),
             Head::Encoder { pooled } => {
-                let mean = vec![0.0; norm.gain.len()];
-                let gain = FloatWeight::Diagonal {
-                    gain: norm.gain.clone(),
-                    mean,
-                };
-                self.insert(LinearMap::LastHidden, gain);
-                let shift = row(norm.shift.iter().map(|v| f64::from(*v)));
-                self.insert(LinearMap::LastHidden, FloatWeight::Bias(shift));
+                self.last_hidden(norm);
                 if pooled {
                     self.after_norm("pooler.dense", LinearMap::Pooler, norm, 1.0);
                 }
             }
         }
+    }
+
+    /// The last gain and shift, as they are.
+    fn last_hidden(&mut self, norm: &Norm) {
+        let gain = FloatWeight::Diagonal {
+            gain: norm.gain.clone(),
+            mean: vec![0.0; norm.gain.len()],
+        };
+        self.insert(LinearMap::LastHidden, gain);
+        let shift = row(norm.shift.iter().map(|v| f64::from(*v)));
+        self.insert(LinearMap::LastHidden, FloatWeight::Bias(shift));
     }
 }

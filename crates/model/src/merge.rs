@@ -1,6 +1,6 @@
 //! Queries and keys merged: the weights of a graph with [`Form::Merged`].
 //!
-//! `primer_plan::bert` derives the relation. On the folded weights of a head, `A` and `a` of the
+//! `primer_plan::encoder` derives the relation. On the folded weights of a head, `A` and `a` of the
 //! queries, `B` and `b` of the keys:
 //!
 //! ```text

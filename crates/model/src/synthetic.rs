@@ -2,7 +2,7 @@
 
 use crate::load::tensors::{Checkpoint, wanted};
 use primer_plan::function::Activation;
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Family, Head, Shape};
 use primer_ring::prg::{Prg, Seed};
 use rand_core::Rng;
 use std::collections::HashMap;
@@ -13,8 +13,10 @@ const DEVIATION: f64 = 0.02;
 /// The shape of a BERT with `layers` layers of width `hidden`, otherwise like BERT-base.
 pub fn bert_shape(layers: usize, hidden: usize, heads: usize) -> Shape {
     Shape {
+        family: Family::Bert,
         layers,
         hidden,
+        embedding: hidden,
         heads,
         ffn: 4 * hidden,
         vocab: 30_522,
@@ -22,9 +24,7 @@ pub fn bert_shape(layers: usize, hidden: usize, heads: usize) -> Shape {
         types: 2,
         activation: Activation::GeluErf,
         epsilon: 1e-12,
-        head: Head::Classify {
-            labels: vec!["LABEL_0".into(), "LABEL_1".into()],
-        },
+        head: Head::classify(vec!["LABEL_0".into(), "LABEL_1".into()]),
     }
 }
 

@@ -4,11 +4,18 @@
 //! two texts loses tokens first, or only the second one (for a question and its context). The
 //! result is padded to a *length bucket*: the number of tokens is the one thing about a text that
 //! the server learns, so it is rounded up to one of a few public lengths.
+//!
+//! A tokenizer may come from a server that one does not trust: `pipeline` says which are accepted.
+
+mod pipeline;
+
+pub use pipeline::MAX_TEXT;
 
 use primer_plan::shape::Shape;
 use serde::Deserialize;
 use std::borrow::Cow;
 use thiserror::Error;
+use tokenizers::decoders::wordpiece::WordPiece as Pieces;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
@@ -16,7 +23,7 @@ use tokenizers::processors::bert::BertProcessing;
 use tokenizers::utils::truncation::{
     TruncationDirection, TruncationParams, TruncationStrategy, truncate_encodings,
 };
-use tokenizers::{PostProcessor, Tokenizer};
+use tokenizers::{Decoder, Encoding, PostProcessor, PostProcessorWrapper, Tokenizer};
 
 /// The public lengths that inputs are padded to, up to a model's limit.
 pub const BUCKETS: [usize; 13] = [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512];
@@ -55,6 +62,22 @@ pub enum TextError {
     /// There is nothing in the text.
     #[error("the text is empty")]
     Empty,
+    /// A text beyond all that a model could take.
+    #[error("the text has {bytes} bytes, the limit is {limit}")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The tokenizer made more tokens than the limit, which it was told.
+    #[error("the tokenizer makes {tokens} tokens where {limit} are the limit")]
+    TooMany {
+        /// Its tokens.
+        tokens: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The limit leaves no room for the text.
     #[error("a limit of {limit} tokens leaves no room beside {special} special tokens")]
     NoRoom {
@@ -101,6 +124,9 @@ pub enum Truncate {
     OnlySecond,
 }
 
+/// Where a token begins and ends in a text, in characters; nothing if it is not of that text.
+pub type Place = Option<(usize, usize)>;
+
 /// A text as token rows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Input {
@@ -112,8 +138,8 @@ pub struct Input {
     pub length: usize,
     /// Tokens that truncation removed.
     pub removed: usize,
-    /// For every token of the second text, where it stands there, in characters.
-    pub second: Vec<Option<(usize, usize)>>,
+    /// For every token of the second text, where it stands there.
+    pub second: Vec<Place>,
 }
 
 impl Input {
@@ -130,15 +156,21 @@ impl Input {
     /// # Errors
     /// [`TextError::Token`] or [`TextError::TokenType`] with the first that has none.
     pub fn fits(&self, shape: &Shape) -> Result<(), TextError> {
-        if let Some(&token) = self.ids.iter().find(|t| **t as usize >= shape.vocab) {
-            let vocab = shape.vocab;
+        self.fits_embeddings(shape.vocab, shape.types)
+    }
+
+    /// The same for a model with so many tokens and types. One without types does not look at them.
+    ///
+    /// # Errors
+    /// As [`Self::fits`].
+    pub fn fits_embeddings(&self, vocab: usize, types: usize) -> Result<(), TextError> {
+        if let Some(&token) = self.ids.iter().find(|t| **t as usize >= vocab) {
             return Err(TextError::Token { token, vocab });
         }
-        if let Some(&kind) = self.types.iter().find(|t| **t as usize >= shape.types) {
-            let types = shape.types;
-            return Err(TextError::TokenType { kind, types });
+        match self.types.iter().find(|t| **t as usize >= types) {
+            Some(&kind) if types > 0 => Err(TextError::TokenType { kind, types }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Pads to a number of tokens.
@@ -155,7 +187,10 @@ impl Input {
 
 /// A model's tokenizer.
 pub struct TextEncoder {
+    /// Without a post-processor: one that trims offsets would do so twice.
     tokenizer: Tokenizer,
+    /// What joins the tokens of one text or of two, and adds the special ones.
+    processor: Option<PostProcessorWrapper>,
     padding: u32,
     max_tokens: usize,
 }
@@ -186,6 +221,13 @@ impl TokenizerConfig {
     }
 }
 
+/// Reads `tokenizer.json` with the reader that is compiled in the library:
+/// [`Tokenizer::from_bytes`] would be compiled here once more, which takes as long as the rest of
+/// this crate.
+fn parse_tokenizer(json: impl AsRef<[u8]>) -> tokenizers::Result<Tokenizer> {
+    std::str::from_utf8(json.as_ref())?.parse()
+}
+
 impl TextEncoder {
     /// From the bytes of `tokenizer.json`, and of `tokenizer_config.json` if there is one.
     ///
@@ -193,7 +235,8 @@ impl TextEncoder {
     /// [`TextError::Tokenizer`] if they do not describe a tokenizer.
     pub fn from_json(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, TextError> {
         let config = TokenizerConfig::parse(config)?;
-        let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|e| TextError::Tokenizer {
+        let bytes = pipeline::rebuilt(bytes)?;
+        let mut tokenizer = parse_tokenizer(&bytes).map_err(|e| TextError::Tokenizer {
             file: "tokenizer.json",
             reason: e.to_string(),
         })?;
@@ -242,22 +285,27 @@ impl TextEncoder {
             .map_err(|e| failed(e.to_string()))?;
         tokenizer.with_pre_tokenizer(Some(BertPreTokenizer));
         tokenizer.with_post_processor(Some(BertProcessing::new(sep, cls)));
+        tokenizer.with_decoder(Some(Pieces::default()));
         Self::finish(tokenizer, "vocab.txt", &config)
     }
 
     fn finish(
-        tokenizer: Tokenizer,
+        mut tokenizer: Tokenizer,
         file: &'static str,
         config: &TokenizerConfig,
     ) -> Result<Self, TextError> {
-        let padding = tokenizer
-            .token_to_id("[PAD]")
-            .ok_or_else(|| TextError::Tokenizer {
-                file,
-                reason: "[PAD] is missing".into(),
-            })?;
+        // What it is called in BERT's vocabulary, and in those of byte pairs and sentence pieces.
+        let padding = tokenizer.token_to_id("[PAD]");
+        let padding = padding.or_else(|| tokenizer.token_to_id("<pad>"));
+        let padding = padding.ok_or_else(|| TextError::Tokenizer {
+            file,
+            reason: "[PAD] is missing".into(),
+        })?;
+        let processor = tokenizer.get_post_processor().cloned();
+        tokenizer.with_post_processor(None::<PostProcessorWrapper>);
         Ok(Self {
             tokenizer,
+            processor,
             padding,
             max_tokens: config.max_tokens(),
         })
@@ -273,10 +321,10 @@ impl TextEncoder {
             .get_vocab(true)
             .into_values()
             .max()
-            .map_or(0, |id| id + 1);
-        if largest as usize > vocab {
+            .map_or(0, |id| id as usize + 1);
+        if largest > vocab {
             return Err(TextError::Vocabulary {
-                tokens: largest as usize,
+                tokens: largest,
                 vocab,
             });
         }
@@ -305,25 +353,122 @@ impl TextEncoder {
         limit: usize,
         truncate: Truncate,
     ) -> Result<Input, TextError> {
-        if first.trim().is_empty() || second.is_some_and(|s| s.trim().is_empty()) {
+        let (encoding, removed) = self.encoding(first, second, limit, truncate)?;
+        Ok(input_of(&encoding, removed))
+    }
+
+    /// Encodes one text, and tells where in it each token stands, in characters; special tokens
+    /// stand nowhere.
+    ///
+    /// # Errors
+    /// [`TextError`] as for [`Self::encode`].
+    pub fn encode_with_places(
+        &self,
+        text: &str,
+        limit: usize,
+    ) -> Result<(Input, Vec<Place>), TextError> {
+        let (encoding, removed) = self.encoding(text, None, limit, Truncate::LongestFirst)?;
+        Ok((input_of(&encoding, removed), places(&encoding, 0)))
+    }
+
+    /// Encodes a first text with as many overlapping pieces of a second one as it takes, each with
+    /// at most `limit` tokens, without padding. Neighbours share `stride` tokens.
+    ///
+    /// # Errors
+    /// [`TextError`] if a text is empty or the first one leaves no room for the second.
+    pub fn windows(
+        &self,
+        first: &str,
+        second: &str,
+        limit: usize,
+        stride: usize,
+    ) -> Result<Vec<Input>, TextError> {
+        let (first, mut rest) = (self.tokenise(first)?, self.tokenise(second)?);
+        let special = self.special_tokens(true);
+        if first.len() + special >= limit {
+            let tokens = first.len();
+            return Err(TextError::FirstTooLong { tokens, limit });
+        }
+        let room = limit - special - first.len();
+        let stride = stride.min(room - 1);
+        rest.truncate(room, stride, TruncationDirection::Right);
+        let behind = rest.take_overflowing();
+        let pieces = std::iter::once(rest).chain(behind);
+        let window = |piece| {
+            let encoding = self.process(first.clone(), Some(piece))?;
+            within(&encoding, limit)?;
+            Ok(input_of(&encoding, 0))
+        };
+        pieces.map(window).collect()
+    }
+
+    /// A token as its vocabulary has it.
+    pub fn piece(&self, token: u32) -> Option<String> {
+        self.tokenizer.id_to_token(token)
+    }
+
+    /// Whether a token stands for what the vocabulary does not have.
+    pub fn is_unknown(&self, token: u32) -> bool {
+        let unknown = ["[UNK]", "<unk>"];
+        let mut ids = unknown.iter().filter_map(|u| self.tokenizer.token_to_id(u));
+        ids.any(|id| id == token)
+    }
+
+    /// Tokens as text again.
+    pub fn join(&self, tokens: &[u32]) -> String {
+        let pieces: Vec<String> = tokens.iter().filter_map(|t| self.piece(*t)).collect();
+        let together = pieces.join(" ");
+        match self.tokenizer.get_decoder() {
+            Some(decoder) => decoder.decode(pieces).unwrap_or(together),
+            None => together,
+        }
+    }
+
+    /// The tokens of one text alone.
+    fn tokenise(&self, text: &str) -> Result<Encoding, TextError> {
+        if text.trim().is_empty() {
             return Err(TextError::Empty);
         }
-        let failed = |e: tokenizers::Error| TextError::Encode(e.to_string());
-        let tokens = |text: &str| {
-            self.tokenizer
-                .encode_char_offsets(Cow::from(text), false)
-                .map_err(failed)
+        if text.len() > MAX_TEXT {
+            return Err(TextError::TooLong {
+                bytes: text.len(),
+                limit: MAX_TEXT,
+            });
+        }
+        let encoding = self.tokenizer.encode_char_offsets(Cow::from(text), false);
+        encoding.map_err(|e| TextError::Encode(e.to_string()))
+    }
+
+    /// Tokens that join those of one text or of two.
+    fn special_tokens(&self, pair: bool) -> usize {
+        let processor = self.processor.as_ref();
+        processor.map_or(0, |p| p.added_tokens(pair))
+    }
+
+    /// The tokens of one text or of two as one row, with the special ones.
+    fn process(&self, first: Encoding, second: Option<Encoding>) -> Result<Encoding, TextError> {
+        let row = match &self.processor {
+            Some(processor) => processor.process(first, second, true),
+            None => self.tokenizer.post_process(first, second, true),
         };
-        let first = tokens(first)?;
-        let second = second.map(tokens).transpose()?;
-        let special = self
-            .tokenizer
-            .get_post_processor()
-            .map_or(0, |p| p.added_tokens(second.is_some()));
+        row.map_err(|e| TextError::Encode(e.to_string()))
+    }
+
+    /// What is left of one text or two within a limit, and how many tokens are not.
+    fn encoding(
+        &self,
+        first: &str,
+        second: Option<&str>,
+        limit: usize,
+        truncate: Truncate,
+    ) -> Result<(Encoding, usize), TextError> {
+        let first = self.tokenise(first)?;
+        let second = second.map(|text| self.tokenise(text)).transpose()?;
+        let special = self.special_tokens(second.is_some());
         if limit <= special + usize::from(second.is_some()) {
             return Err(TextError::NoRoom { limit, special });
         }
-        let before = first.len() + second.as_ref().map_or(0, tokenizers::Encoding::len);
+        let before = first.len() + second.as_ref().map_or(0, Encoding::len);
         let strategy = match truncate {
             Truncate::OnlySecond if second.is_some() => {
                 if first.len() + special >= limit {
@@ -344,24 +489,10 @@ impl TextEncoder {
         };
         let (first, second) = truncate_encodings(first, second, &params)
             .map_err(|e| TextError::Encode(e.to_string()))?;
-        let after = first.len() + second.as_ref().map_or(0, tokenizers::Encoding::len);
-        let encoding = self
-            .tokenizer
-            .post_process(first, second, true)
-            .map_err(failed)?;
-        let second = encoding
-            .get_sequence_ids()
-            .into_iter()
-            .zip(encoding.get_offsets())
-            .map(|(sequence, offsets)| (sequence == Some(1)).then_some(*offsets))
-            .collect();
-        Ok(Input {
-            ids: encoding.get_ids().to_vec(),
-            types: encoding.get_type_ids().to_vec(),
-            length: encoding.len(),
-            removed: before - after,
-            second,
-        })
+        let after = first.len() + second.as_ref().map_or(0, Encoding::len);
+        let encoding = self.process(first, second)?;
+        within(&encoding, limit)?;
+        Ok((encoding, before - after))
     }
 
     /// Encodes and pads to the length bucket.
@@ -380,6 +511,32 @@ impl TextEncoder {
         input.pad_to(tokens, self.padding);
         Ok(input)
     }
+}
+
+/// Refuses more tokens than there may be: what a template adds is the tokenizer's to decide.
+fn within(encoding: &Encoding, limit: usize) -> Result<(), TextError> {
+    match encoding.len() {
+        tokens if tokens > limit => Err(TextError::TooMany { tokens, limit }),
+        _ => Ok(()),
+    }
+}
+
+fn input_of(encoding: &Encoding, removed: usize) -> Input {
+    Input {
+        ids: encoding.get_ids().to_vec(),
+        types: encoding.get_type_ids().to_vec(),
+        length: encoding.len(),
+        removed,
+        second: places(encoding, 1),
+    }
+}
+
+/// Where the tokens of one of the texts stand in it, in characters.
+fn places(encoding: &Encoding, text: usize) -> Vec<Place> {
+    let sequences = encoding.get_sequence_ids().into_iter();
+    let all = sequences.zip(encoding.get_offsets());
+    all.map(|(sequence, offsets)| (sequence == Some(text)).then_some(*offsets))
+        .collect()
 }
 
 #[cfg(test)]

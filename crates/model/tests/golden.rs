@@ -5,9 +5,10 @@ mod common;
 
 use common::{RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers, root, shared};
 use primer_model::float::{self, NoObserver};
-use primer_model::fold::FloatWeights;
+use primer_model::fold::{FloatWeight, FloatWeights};
 use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Form;
+use primer_plan::role::LinearMap;
 use primer_ring::matrix::Matrix;
 use serde_json::Value;
 use std::path::Path;
@@ -87,6 +88,33 @@ fn the_demo_model_matches_hugging_face() {
     let (weights, text) = load_folded(&root().join("models/sst2-demo"));
     let worst = worst(&weights, &text, &fixtures().join("sst2-demo.golden.jsonl"));
     assert!(worst < TOLERANCE, "{worst}");
+}
+
+/// What all features of a normalised value have in common is nothing, so no map that reads one
+/// sees it: a rounded mean of the residual adds the same error to all of them.
+#[test]
+fn maps_of_normalised_values_do_not_see_what_features_have_in_common() {
+    let (weights, _) = load_folded(&root().join("models/sst2-demo"));
+    let graph = weights.graph(1);
+    let mut checked = 0;
+    for (weight, made) in graph.weights.iter().zip(weights.all()) {
+        use LinearMap::{Intermediate, Key, Pooler, Query, Value};
+        let FloatWeight::Dense(matrix) = &**made else {
+            continue;
+        };
+        if ![Query, Key, Value, Intermediate, Pooler].contains(&weight.map) {
+            continue;
+        }
+        let largest = matrix.data().iter().fold(0f32, |m, v| m.max(v.abs()));
+        for c in 0..matrix.cols() {
+            let sum: f64 = (0..matrix.rows())
+                .map(|r| f64::from(matrix.get(r, c)))
+                .sum();
+            assert!(sum.abs() < 1e-5 * f64::from(largest), "{}", weight.name);
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 2 * 4 + 1);
 }
 
 #[test]

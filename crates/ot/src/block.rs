@@ -20,6 +20,8 @@ pub(crate) struct State {
     pub(crate) session: Session,
     /// Transfers begun so far.
     pub(crate) spent: u64,
+    /// Threads that may grow trees.
+    pub(crate) threads: usize,
 }
 
 impl State {
@@ -29,6 +31,7 @@ impl State {
             streams: Streams::new(variant, leaves),
             session,
             spent: 0,
+            threads: 1,
         }
     }
 

@@ -17,12 +17,13 @@
 //! last `χ` that meets a difference, collide with probability `2^-128`.
 //!
 //! *What it gives.* Column `i` of block `b` passes if `T_i ⊕ h(t^i) = Δ_i·(x ⊕ h(c_b))`. If the two
-//! hashes on the right are equal, it always does; if not, for one value of `Δ_i` only. So a receiver
-//! passes with blocks whose choices differ from those of the others only by guessing all bits of Δ
-//! in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of blocks and one
-//! `2^-128` for each attempt to find a message (it can be retried at home, at the price of a hash).
-//! The lowest bit of Δ is known and needs no guess, but the receiver may choose the lowest bits of
-//! its rows anyway. A failure ends the session: nothing is learnt by asking again.
+//! hashes on the right are equal, it always does; if not, for one value of `Δ_i` only. So a
+//! receiver passes with blocks whose choices differ from those of the others only by guessing all
+//! bits of Δ in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of
+//! blocks and one `2^-128` for each attempt to find a message (it can be retried at home, at the
+//! price of a hash). The lowest bit of Δ is known and needs no guess, but the receiver may choose
+//! the lowest bits of its rows anyway. A failure ends the session: nothing is learnt by asking
+//! again.
 //!
 //! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
 //! thrown away, and `T` is what the sender computes itself.
@@ -132,8 +133,9 @@ mod tests {
     const BYTES: usize = 40;
     const STRIDE: usize = 64;
 
-    /// What the sender says to a receiver whose choices in column `i` are those of `choices(i)`, and
-    /// who proves that they are `claimed`, adding `guess` to the hashes of the columns in `guessed`.
+    /// What the sender says to a receiver whose choices in column `i` are those of `choices(i)`,
+    /// and who proves that they are `claimed`, adding `guess` to the hashes of the columns in
+    /// `guessed`.
     fn verdict(
         delta: u128,
         choices: impl Fn(usize) -> [u8; BYTES] + Sync,

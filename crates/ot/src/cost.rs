@@ -125,6 +125,20 @@ pub fn product_online(n: usize, modulus: u64) -> TransferBytes {
     }
 }
 
+/// `n` products of bits that both come late, offline: as many bytes as if one of the factors were
+/// known, [`product_offline_as`].
+pub fn bit_product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferBytes {
+    product_offline_as(variant, n, modulus)
+}
+
+/// `n` products of bits that both come late, online: a bit each way, one round.
+pub fn bit_product_online(n: usize) -> TransferBytes {
+    TransferBytes {
+        from_sender: correction(n),
+        from_receiver: correction(n),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

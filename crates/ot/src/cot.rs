@@ -26,9 +26,9 @@
 //! masked in every block by a stream it does not have; the receiver gets no message at all. *Rows
 //! are not independent keys*: all pairs differ by the same Δ. As wire labels that is what free XOR
 //! wants, and the garbling hash must be correlation robust, which it must be anyway; for anything
-//! else they are hashed first ([`crate::hash`], [`crate::onehot`]). The lowest bit of Δ is 1 so that
-//! labels carry their colour; the base transfer of that bit has a known choice, which costs one of
-//! 128 bits of Δ's entropy, as in every garbler with point-and-permute.
+//! else they are hashed first ([`crate::hash`], [`crate::onehot`]). The lowest bit of Δ is 1 so
+//! that labels carry their colour; the base transfer of that bit has a known choice, which costs
+//! one of 128 bits of Δ's entropy, as in every garbler with point-and-permute.
 //!
 //! A receiver that deviates could use different choices in different blocks, and see from what
 //! follows whether it guessed bits of Δ. A [checked](Variant::checked) variant makes it prove that
@@ -228,6 +228,17 @@ impl CotSender {
     pub(crate) fn tree_keys(&self) -> TreeKeys {
         TreeKeys::new(&self.state.session)
     }
+
+    /// Lets so many threads grow the trees of [`crate::onehot`]; one, unless this is called. Each
+    /// takes less than a megabyte. Nothing that is sent tells how many there are.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.state.threads = threads.max(1);
+    }
+
+    /// Threads that may grow trees.
+    pub(crate) fn threads(&self) -> usize {
+        self.state.threads
+    }
 }
 
 impl CotReceiver {
@@ -360,5 +371,16 @@ impl CotReceiver {
     /// The keys of this state's trees.
     pub(crate) fn tree_keys(&self) -> TreeKeys {
         TreeKeys::new(&self.state.session)
+    }
+
+    /// Lets so many threads grow the trees of [`crate::onehot`]; one, unless this is called. Each
+    /// takes less than a megabyte. Nothing that is sent tells how many there are.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.state.threads = threads.max(1);
+    }
+
+    /// Threads that may grow trees.
+    pub(crate) fn threads(&self) -> usize {
+        self.state.threads
     }
 }

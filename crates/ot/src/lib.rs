@@ -14,14 +14,16 @@
 //!    free-XOR offset of the garbler, so their rows *are* wire labels.
 //! 3. What reads these rows beside garbling: [`product`], transfers that are prepared offline with
 //!    random choices and corrected online, when the real choice is known, at a bit up and a few
-//!    bytes down, and [`pads`], whose choices are known offline, both by hashing ([`hash`]);
-//!    [`onehot`], shares of a unit vector at a sum of two secrets, by small trees.
+//!    bytes down, [`pads`], whose choices are known offline, and [`bit_products`], of two bits that
+//!    are both known online, all by hashing ([`hash`]); [`onehot`], shares of a unit vector at a
+//!    sum of two secrets, by small trees.
 //!
 //! Roles are separate from parties: each extension has a sender and a receiver, and one connection
 //! can carry one in each direction. Costs are in [`cost`] and tested against the meter; security
 //! notes and sources are in `docs/protocol/ot.md`.
 
 pub mod base;
+pub mod bit_products;
 pub mod bits;
 mod block;
 pub mod check;
@@ -44,6 +46,7 @@ mod transpose_avx2;
 mod variant;
 
 pub use base::BaseOt;
+pub use bit_products::{BitAnswering, BitReceiver, BitSender, BitWaiting};
 pub use bits::Bits;
 pub use cot::{CotReceiver, CotSender, Delta};
 pub use error::{OtError, Result};

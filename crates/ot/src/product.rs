@@ -63,12 +63,12 @@ pub struct ProductWaiting {
 }
 
 impl ProductSender {
-    /// Offline: prepares one transfer for each offset and its difference, residues of `modulus` (2 to
-    /// 2^57).
+    /// Offline: prepares one transfer for each offset and its difference, residues of `modulus` (2
+    /// to 2^57).
     ///
     /// # Errors
-    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::Count`] if there are
-    /// not as many differences as offsets, [`crate::OtError::NotResidues`].
+    /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::Count`] if there
+    /// are not as many differences as offsets, [`crate::OtError::NotResidues`].
     pub fn prepare(
         cot: &mut CotSender,
         channel: &mut Channel,

@@ -1,5 +1,5 @@
-//! An extension whose bytes are changed on their way: the check finds every change. (A receiver that
-//! deviates and proves what it did is in the unit tests.)
+//! An extension whose bytes are changed on their way: the check finds every change. (A receiver
+//! that deviates and proves what it did is in the unit tests.)
 
 use primer_net::Channel;
 use primer_ot::*;

@@ -22,12 +22,18 @@ fn receiver(variant: Variant, channel: &mut Channel) -> Result<CotReceiver> {
 
 /// Shares for many elements, on several states, in several chunks: right, at the predicted cost.
 fn check(variant: Variant, shape: Shape, count: usize) {
+    check_with(1, variant, shape, count);
+}
+
+/// The same with so many threads of the sender, and one more of the receiver.
+fn check_with(threads: usize, variant: Variant, shape: Shape, count: usize) {
     let indices: Vec<u16> = (0..count)
         .map(|i| (i * 7 % shape.indices()) as u16)
         .collect();
     let ((ours, sent), (offsets, theirs, received)) = run_pair(
         |channel| {
             let mut cot = sender(variant, channel)?;
+            cot.set_threads(threads);
             let before = channel.meter().report();
             let mut all = Vec::new();
             onehot::send(&mut cot, channel, shape, &indices, |first, vectors| {
@@ -39,6 +45,7 @@ fn check(variant: Variant, shape: Shape, count: usize) {
         },
         |channel| {
             let mut cot = receiver(variant, channel)?;
+            cot.set_threads(threads + 1);
             let before = channel.meter().report();
             let (mut drawn, mut all) = (Vec::new(), Vec::new());
             let rng = &mut Prg::from_os();
@@ -95,6 +102,24 @@ fn shares_in_chunks_at_the_predicted_cost() {
     check(Variant::SOFT_4.checked(), Shape::carrying(9).unwrap(), 500);
 }
 
+/// Threads are the party's own affair: whatever their numbers, and for counts around every boundary
+/// of batches and turns, the shares are right and the bytes the same.
+#[test]
+fn any_number_of_threads() {
+    let shape = Shape::new(8).unwrap();
+    for (threads, count) in [
+        (0, 70),
+        (2, 1023),
+        (2, 1025),
+        (3, 3 * 1024),
+        (4, 9 * 1024 + 71),
+    ] {
+        check_with(threads, Variant::SOFT_4, shape, count);
+    }
+    check_with(2, Variant::SOFT_4, Shape::new(5).unwrap(), 5000);
+    check_with(3, Variant::SOFT_4, shape, shape.chunk() + 65);
+}
+
 #[test]
 fn the_budget_of_a_look_up() {
     let n = 10_000;
@@ -131,10 +156,10 @@ fn the_sinks_error_comes_back() {
                 &mut cot,
                 channel,
                 shape,
-                &[1; 200],
+                &[1; 5000],
                 |first, _| match first {
-                    64 => Err(OtError::Inconsistent),
-                    _ => Ok(()),
+                    0 => Ok(()),
+                    _ => Err(OtError::Inconsistent),
                 },
             )
         },
@@ -142,7 +167,7 @@ fn the_sinks_error_comes_back() {
             let mut cot = receiver(Variant::SOFT_4, channel)?;
             let rng = &mut Prg::from_os();
             let shape = Shape::new(6).unwrap();
-            onehot::receive(&mut cot, channel, shape, 200, rng, |_, _, _| {
+            onehot::receive(&mut cot, channel, shape, 5000, rng, |_, _, _| {
                 Ok::<_, OtError>(())
             })
         },
@@ -255,7 +280,10 @@ proptest! {
         payload in proptest::collection::vec(any::<u8>(), 0..700),
         whole in any::<bool>(),
     ) {
-        let payload = if whole { payload.iter().copied().cycle().take(480).collect() } else { payload };
+        let payload = match whole {
+            true => payload.iter().copied().cycle().take(480).collect(),
+            false => payload,
+        };
         let length = payload.len();
         let result = hostile_sender(3, move |channel, _| {
             channel.send(Kind::new(kind, "noise"), &payload)

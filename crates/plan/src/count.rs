@@ -43,12 +43,12 @@ impl Counts {
                 self.secret_products += size * weight.rows as u64;
             }
             Op::Mix { .. } => self.secret_products += size * graph.tokens as u64,
-            Op::SquareSum { input, .. } => {
+            Op::SquareSum { input, .. } | Op::Pool { input, .. } => {
                 let input = graph.value(*input);
                 self.secret_products += (input.rows * input.cols) as u64;
             }
             Op::ScaleRows { .. } | Op::Multiply { .. } => self.secret_products += size,
-            Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } => {}
+            Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } | Op::Kept { .. } => {}
             Op::Stop { function, .. } => {
                 *self.stop_elements.entry(*function).or_default() += size;
                 self.stops += 1;
@@ -82,12 +82,14 @@ mod tests {
     use super::*;
     use crate::function::Activation;
     use crate::graph::Form;
-    use crate::shape::{Head, Shape};
+    use crate::shape::{Family, Head, Shape};
 
     fn bert_base() -> Shape {
         Shape {
+            family: Family::Bert,
             layers: 12,
             hidden: 768,
+            embedding: 768,
             heads: 12,
             ffn: 3072,
             vocab: 30_522,
@@ -95,9 +97,7 @@ mod tests {
             types: 2,
             activation: Activation::GeluErf,
             epsilon: 1e-12,
-            head: Head::Classify {
-                labels: vec!["a".into(), "b".into()],
-            },
+            head: Head::classify(vec!["a".into(), "b".into()]),
         }
     }
 

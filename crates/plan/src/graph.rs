@@ -1,8 +1,9 @@
-//! The steps of a BERT and the values between them: structure without numbers.
+//! The steps of an encoder and the values between them: structure without numbers.
 //!
-//! A [`Graph`] is the only place that knows the order of operations in a BERT. It is built from a
-//! [`Shape`] and a number of tokens ([`crate::bert`]), and everybody walks it: the float reference,
-//! the fixed-point reference, both parties of the protocol, the cost estimate and the printer.
+//! A [`Graph`] is the only place that knows the order of operations in an encoder. It is built from
+//! a [`Shape`] and a number of tokens ([`crate::encoder`]), and everybody walks it: the float
+//! reference, the fixed-point reference, both parties of the protocol, the cost estimate and the
+//! printer.
 //!
 //! Values alternate between two kinds. An *accumulator* is the exact result of a linear step at
 //! a fine scale; a *fixed* value is an accumulator after a stop (a requantisation or a non-linear
@@ -89,7 +90,7 @@ impl Weight {
     }
 }
 
-/// Which of the graphs that compute the same: [`crate::bert`] says why all of them are exact.
+/// Which of the graphs that compute the same: [`crate::encoder`] says why all of them are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -178,6 +179,17 @@ impl Graph {
         match self.maker(fixed).op {
             Op::Stop { input, .. } => input,
             _ => panic!("{} is an accumulator itself", self.value(fixed).name),
+        }
+    }
+
+    /// Features whose squares a value adds up.
+    ///
+    /// # Panics
+    /// If the value is no sum of squares.
+    pub fn squared_width(&self, squares: ValueId) -> usize {
+        match self.maker(squares).op {
+            Op::SquareSum { input, .. } => self.value(input).cols,
+            _ => panic!("{} is no sum of squares", self.value(squares).name),
         }
     }
 

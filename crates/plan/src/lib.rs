@@ -1,6 +1,6 @@
-//! What a private BERT computes, independent of who computes it and how.
+//! What a private encoder computes, independent of who computes it and how.
 //!
-//! A model's [`shape`] is compiled into a [`graph`] of steps ([`bert`] knows their order and
+//! A model's [`shape`] is compiled into a [`graph`] of steps ([`encoder`] knows their order and
 //! nothing else does; it says of every value and weight what it is, its [`role`]). Ranges observed
 //! on a calibration text give every value and weight a scale ([`assign`], [`scales`]); graph and
 //! scales together are the [`plan`], which both parties hold and compare by fingerprint.
@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod assign;
-pub mod bert;
 pub mod count;
+pub mod encoder;
 pub mod function;
 pub mod graph;
 pub mod plan;

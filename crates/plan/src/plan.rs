@@ -2,7 +2,7 @@
 
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
-use crate::scales::{Scale, Scales, WEIGHT_BITS, WeightScale};
+use crate::scales::{KEPT, Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -205,9 +205,9 @@ impl Plan {
 
     /// LayerNorm's ε, once for each feature, at the scale of a sum of squares.
     pub fn epsilon(&self, squares: ValueId) -> i64 {
-        let shape = &self.graph.shape;
+        let width = self.graph.squared_width(squares) as f64;
         let unit = exp2(self.scale(squares).fraction());
-        (shape.epsilon * shape.hidden as f64 * unit).round() as i64
+        (self.graph.shape.epsilon * width * unit).round() as i64
     }
 
     /// Bytes that both sides agree on.
@@ -382,6 +382,13 @@ impl Plan {
             Op::RowSum { input, .. } => shift(read(*input)?)?,
             Op::Again { input, .. } => shift(self.scale(*input).fraction())?,
             Op::Multiply { left, right, .. } => shift(read(*left)? + read(*right)?)?,
+            Op::Pool { input, kept, .. } => shift(read(*input)? + read(*kept)?)?,
+            Op::Kept { .. } => {
+                return match self.scale(output) {
+                    KEPT if function.is_none() => Ok(()),
+                    _ => Err(self.conflict(output, "it is one or zero")),
+                };
+            }
         }
         if self.scale(output).truncation().is_none() {
             return Err(self.conflict(output, "it is not an accumulator with a usable ring"));
@@ -456,11 +463,11 @@ impl Plan {
             (StopFunction::Softmax, Some(Function::Softmax(f))) => {
                 (f.ring_bits, f.fraction as i32, f.output_fraction())
             }
-            (StopFunction::Activation, Some(Function::Gelu(f))) => {
+            (StopFunction::Activation | StopFunction::Summary, Some(Function::Gelu(f))) => {
                 (f.ring_bits, f.fraction, f.output_fraction)
             }
             (
-                StopFunction::Activation,
+                StopFunction::Activation | StopFunction::Summary,
                 Some(Function::Relu {
                     ring_bits,
                     fraction,

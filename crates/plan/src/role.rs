@@ -1,6 +1,6 @@
 //! What the values and weights of a graph are.
 //!
-//! [`crate::bert`] gives every value a [`ValueRole`] and says of every weight to which
+//! [`crate::encoder`] gives every value a [`ValueRole`] and says of every weight to which
 //! [`LinearMap`] it belongs. Whoever treats one value differently from another asks for its role;
 //! names are for people, and the order of steps is nobody else's business. Roles follow from the
 //! shape and do not travel with a plan.
@@ -19,6 +19,8 @@ pub enum ValueRole {
     InverseRoot,
     /// What LayerNorm leaves, without its gain and shift: what the next linear maps read.
     Hidden,
+    /// Embeddings brought to the width of the layers, where they have another.
+    Projected,
     /// The queries of all heads side by side.
     Query,
     /// The keys of all heads side by side.
@@ -45,19 +47,25 @@ pub enum ValueRole {
     Intermediate,
     /// What the activation multiplies the wide layer with, or the index that it is looked up with.
     Gate,
-    /// The first token's summary, before or after its tangent.
+    /// The first token's summary, before or after its function.
     Pooled,
+    /// For every token, whether it is there or padding.
+    Kept,
+    /// The vector of the whole text, but for a factor that the client knows.
+    Sentence,
     /// The scores of labels, or those of where an answer starts and ends.
     Logits,
     /// The hidden state as a result: with gain and shift.
     LastHidden,
 }
 
-/// A linear map of a BERT. Each has weights of up to three kinds ([`WeightKind`]).
+/// A linear map of an encoder. Each has weights of up to three kinds ([`WeightKind`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinearMap {
     /// From one-hot rows to features; its bias holds the positions.
     Embedding,
+    /// From embeddings to the width of the layers.
+    Projection,
     /// To the queries.
     Query,
     /// To the keys.
@@ -76,7 +84,7 @@ pub enum LinearMap {
     LastHidden,
     /// To the first token's summary.
     Pooler,
-    /// From the summary to the labels.
+    /// To the labels, from the summary or from every token.
     Classifier,
     /// From features to the start and the end of an answer.
     Span,
@@ -87,6 +95,7 @@ impl LinearMap {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Embedding => "embeddings",
+            Self::Projection => "embeddings_project",
             Self::Query => "query",
             Self::Key => "key",
             Self::Value => "value",

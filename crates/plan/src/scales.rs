@@ -104,6 +104,12 @@ pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
 /// Bits of an activation with its sign, as in the paper.
 pub const ACTIVATION_BITS: u32 = 15;
 
+/// How a value is written that is one or zero.
+pub const KEPT: Scale = Scale::Fixed {
+    bits: 2,
+    fraction: 0,
+};
+
 /// Scales of all values and weights, and the functions of the stops that have one.
 ///
 /// They depend on the model and on the form of its graph, not on the number of tokens.

@@ -4,16 +4,70 @@ use crate::function::Activation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Which of Hugging Face's encoders a model is. A name for people: what it computes follows from
+/// the rest of its [`Shape`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Family {
+    /// BERT.
+    Bert,
+    /// DistilBERT.
+    DistilBert,
+    /// RoBERTa.
+    Roberta,
+    /// XLM-RoBERTa.
+    XlmRoberta,
+    /// ELECTRA.
+    Electra,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Bert,
+        Self::DistilBert,
+        Self::Roberta,
+        Self::XlmRoberta,
+        Self::Electra,
+    ];
+
+    /// What the names of its classes begin with.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "Bert",
+            Self::DistilBert => "DistilBert",
+            Self::Roberta => "Roberta",
+            Self::XlmRoberta => "XLMRoberta",
+            Self::Electra => "Electra",
+        }
+    }
+}
+
 /// What stands on top of the encoder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Head {
-    /// A classifier on the pooled first token, with the names of its labels.
+    /// A classifier on a summary of the first token, with the names of its labels.
     Classify {
         /// One name per output.
         labels: Vec<String>,
+        /// The function behind the summary.
+        summary: Summary,
+        /// What the outputs mean.
+        problem: Problem,
     },
     /// Start and end scores for every token (extractive question answering).
     Span,
+    /// A classifier on every token, with the names of its labels.
+    Tokens {
+        /// One name per output.
+        labels: Vec<String>,
+    },
+    /// One vector for the whole text.
+    Sentence {
+        /// How it is made of the last hidden state.
+        pooling: Pooling,
+        /// Whether the client scales it to length one.
+        normalised: bool,
+    },
     /// The encoder itself: the last hidden state, and the pooled first token if there is a pooler.
     Encoder {
         /// Whether the model has a pooler.
@@ -21,22 +75,120 @@ pub enum Head {
     },
 }
 
-/// The sizes of a BERT: all that a client learns about the model besides its scales.
+/// The function behind the first token's summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Summary {
+    /// Of BERT and RoBERTa.
+    Tanh,
+    /// Of DistilBERT.
+    Relu,
+    /// Of ELECTRA.
+    Gelu,
+}
+
+impl Summary {
+    /// The function as an activation, unless it is the tangent.
+    pub const fn activation(self) -> Option<Activation> {
+        match self {
+            Self::Tanh => None,
+            Self::Relu => Some(Activation::Relu),
+            Self::Gelu => Some(Activation::GeluErf),
+        }
+    }
+}
+
+/// What the outputs of a classifier mean (`problem_type`). The client applies what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Problem {
+    /// One of the labels is right: softmax.
+    SingleLabel,
+    /// Any of the labels may be right: the logistic function of each.
+    MultiLabel,
+    /// Numbers, as they are.
+    Regression,
+}
+
+/// How a sentence's vector is made of the last hidden state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pooling {
+    /// The mean over all tokens but the padding.
+    Mean,
+    /// The first token's.
+    First,
+}
+
+impl Head {
+    /// The usual classifier: one label is right, and BERT's summary.
+    pub const fn classify(labels: Vec<String>) -> Self {
+        Self::Classify {
+            labels,
+            summary: Summary::Tanh,
+            problem: Problem::SingleLabel,
+        }
+    }
+
+    /// The names of its labels, if it has any.
+    pub fn labels(&self) -> Option<&[String]> {
+        match self {
+            Self::Classify { labels, .. } | Self::Tokens { labels } => Some(labels),
+            Self::Span | Self::Sentence { .. } | Self::Encoder { .. } => None,
+        }
+    }
+
+    /// Whether its result is one label, so that it can be revealed alone.
+    pub const fn has_one_label(&self) -> bool {
+        matches!(
+            self,
+            Self::Classify {
+                problem: Problem::SingleLabel,
+                ..
+            }
+        )
+    }
+
+    /// What it is for, as Hugging Face's classes are named.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Classify { .. } => "ForSequenceClassification",
+            Self::Span => "ForQuestionAnswering",
+            Self::Tokens { .. } => "ForTokenClassification",
+            Self::Sentence { .. } => "Model with sentence pooling",
+            Self::Encoder { .. } => "Model",
+        }
+    }
+
+    /// What it has to offer.
+    pub const fn about(&self) -> &'static str {
+        match self {
+            Self::Classify { .. } => "labels",
+            Self::Span => "a span head",
+            Self::Tokens { .. } => "labels of tokens",
+            Self::Sentence { .. } => "sentence embeddings",
+            Self::Encoder { .. } => "no head",
+        }
+    }
+}
+
+/// The sizes of an encoder: all that a client learns about the model besides its scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
+    /// Which encoder it is.
+    pub family: Family,
     /// Transformer layers.
     pub layers: usize,
     /// Features of a token.
     pub hidden: usize,
+    /// Features of an embedding; if they are not as many as a token's, a projection follows.
+    pub embedding: usize,
     /// Attention heads; they divide the features evenly.
     pub heads: usize,
     /// Width of the feed-forward layer.
     pub ffn: usize,
     /// Entries of the vocabulary.
     pub vocab: usize,
-    /// Positions, and so the largest number of tokens.
+    /// Positions that a text can have, and so the largest number of tokens.
     pub positions: usize,
-    /// Token types.
+    /// Token types; zero if the model does not tell the texts of a pair apart.
     pub types: usize,
     /// The feed-forward activation.
     pub activation: Activation,
@@ -46,7 +198,7 @@ pub struct Shape {
     pub head: Head,
 }
 
-/// A shape that cannot be a BERT, or not one that this program handles.
+/// A shape that cannot be an encoder, or not one that this program handles.
 #[derive(Debug, Error, PartialEq)]
 pub enum ShapeError {
     /// A size is zero or beyond its limit.
@@ -78,18 +230,17 @@ impl Shape {
     /// # Errors
     /// [`ShapeError`] with the first size at fault.
     pub fn validate(&self) -> Result<(), ShapeError> {
-        let labels = match &self.head {
-            Head::Classify { labels } => labels.len(),
-            Head::Span | Head::Encoder { .. } => 1,
-        };
+        let labels = self.head.labels().map_or(1, <[String]>::len);
         for (what, value, limit) in [
             ("num_hidden_layers", self.layers, 96),
             ("hidden_size", self.hidden, 4096),
+            ("embedding_size", self.embedding, 4096),
             ("num_attention_heads", self.heads, 128),
             ("intermediate_size", self.ffn, 16_384),
             ("vocab_size", self.vocab, 1 << 20),
             ("max_position_embeddings", self.positions, 4096),
-            ("type_vocab_size", self.types, 64),
+            // None at all is a model without token types.
+            ("type_vocab_size", self.types.max(1), 64),
             ("the number of labels", labels, 4096),
         ] {
             if value == 0 || value > limit {
@@ -106,6 +257,21 @@ impl Shape {
             return Err(ShapeError::Epsilon(self.epsilon));
         }
         Ok(())
+    }
+
+    /// The model's class, as Hugging Face names it.
+    pub fn architecture(&self) -> String {
+        format!("{}{}", self.family.name(), self.head.name())
+    }
+
+    /// Whether embeddings are projected to the width of the layers.
+    pub const fn is_projected(&self) -> bool {
+        self.embedding != self.hidden
+    }
+
+    /// Rows of the embedding table: words, and below them token types.
+    pub const fn one_hot(&self) -> usize {
+        self.vocab + self.types
     }
 
     /// Features of one attention head.

@@ -107,9 +107,9 @@ pub enum Op {
         /// The accumulator.
         output: ValueId,
     },
-    /// Scores minus what they are measured against, padded keys far below: the exponents of softmax.
-    /// They are an accumulator of their own, a constant added so that their range is centred
-    /// ([`crate::plan::Plan::rest`]).
+    /// Scores minus what they are measured against, padded keys far below: the exponents of
+    /// softmax. They are an accumulator of their own, a constant added so that their range is
+    /// centred ([`crate::plan::Plan::rest`]).
     Rest {
         /// The accumulator of the scores.
         scores: ValueId,
@@ -157,6 +157,21 @@ pub enum Op {
         /// The accumulator.
         output: ValueId,
     },
+    /// One for every token before the padding and zero behind it: the client's secret, of which
+    /// both parties have shares already.
+    Kept {
+        /// A fixed value, one column.
+        output: ValueId,
+    },
+    /// The sum of the rows of all tokens before the padding.
+    Pool {
+        /// The rows.
+        input: ValueId,
+        /// Which of them count ([`Op::Kept`]).
+        kept: ValueId,
+        /// The accumulator, one row.
+        output: ValueId,
+    },
     /// A stop: an accumulator becomes a fixed value.
     Stop {
         /// Which function is applied on the way.
@@ -180,8 +195,10 @@ pub enum StopFunction {
     Activation,
     /// The reciprocal square root of LayerNorm.
     InverseRoot,
-    /// The pooler's tangent.
+    /// The tangent of a summary.
     Tanh,
+    /// The activation of a summary that has no tangent.
+    Summary,
     /// What the scores of a row are measured against: their maximum, coarsely.
     CoarseMaximum,
     /// Two to the power of an exponent.
@@ -194,12 +211,13 @@ pub enum StopFunction {
 
 impl StopFunction {
     /// All stop functions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Requantise,
         Self::Softmax,
         Self::Activation,
         Self::InverseRoot,
         Self::Tanh,
+        Self::Summary,
         Self::CoarseMaximum,
         Self::Power,
         Self::Reciprocal,
@@ -214,6 +232,7 @@ impl StopFunction {
             Self::Activation => "activation",
             Self::InverseRoot => "inverse_root",
             Self::Tanh => "tanh",
+            Self::Summary => "summary",
             Self::CoarseMaximum => "coarse_maximum",
             Self::Power => "power",
             Self::Reciprocal => "reciprocal",
@@ -248,6 +267,8 @@ impl Step {
             | Op::RowSum { output, .. }
             | Op::Again { output, .. }
             | Op::Multiply { output, .. }
+            | Op::Kept { output }
+            | Op::Pool { output, .. }
             | Op::Stop { output, .. } => output,
         }
     }
@@ -255,7 +276,7 @@ impl Step {
     /// The values that the step reads.
     pub fn inputs(&self) -> Vec<ValueId> {
         match &self.op {
-            Op::Embed { .. } => vec![],
+            Op::Embed { .. } | Op::Kept { .. } => vec![],
             Op::Linear { terms, .. } => terms.iter().map(|t| t.input).collect(),
             Op::Scores { query, key, .. } => vec![*query, *key],
             Op::Mix {
@@ -268,6 +289,7 @@ impl Step {
                 scores, reference, ..
             } => vec![*scores, *reference],
             Op::Multiply { left, right, .. } => vec![*left, *right],
+            Op::Pool { input, kept, .. } => vec![*input, *kept],
             Op::RowSum { input, .. }
             | Op::Again { input, .. }
             | Op::MergedScores { input, .. }

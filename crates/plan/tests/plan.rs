@@ -8,7 +8,7 @@ use primer_plan::function::{Activation, Function, Gelu};
 use primer_plan::graph::{Form, Op};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
-use primer_plan::shape::ShapeError;
+use primer_plan::shape::{Head, Pooling, Shape, ShapeError};
 
 /// The error after a change to good scales.
 fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
@@ -138,6 +138,30 @@ fn merged_scores_are_checked() {
 }
 
 #[test]
+fn what_is_kept_is_one_or_zero() {
+    let head = Head::Sentence {
+        pooling: Pooling::Mean,
+        normalised: true,
+    };
+    let seen = Seen::plausible(&Shape { head, ..shape() });
+    let accumulator = Scale::Accumulator {
+        fraction: 20,
+        ring_bits: 16,
+    };
+    let fixed = |bits, fraction| Scale::Fixed { bits, fraction };
+    for scale in [fixed(3, 0), fixed(2, 1), accumulator] {
+        let mut scales = seen.assign().unwrap();
+        scales.values[seen.id("kept").index()] = scale;
+        let error = Plan::new(&seen.graph.shape, 8, scales).err().unwrap();
+        let named = ["kept", "one or zero"];
+        assert!(
+            named.iter().all(|n| error.to_string().contains(n)),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn encodings() {
     let plan = Seen::plausible(&shape()).plan();
     let bytes = plan.encode();
@@ -146,15 +170,15 @@ fn encodings() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
-    // The version 2, spelled with a useless second byte.
-    let spelled = [&[0x82, 0x00], &bytes[1..]].concat();
+    // The version 3, spelled with a useless second byte.
+    let spelled = [&[0x83, 0x00], &bytes[1..]].concat();
     assert!(matches!(
         Plan::decode(&spelled),
         Err(PlanError::Encoding(_))
     ));
     let mut newer = bytes;
-    newer[0] = 3;
-    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(3))));
+    newer[0] = 4;
+    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(4))));
     let huge = vec![0; MAX_ENCODED + 1];
     assert!(matches!(Plan::decode(&huge), Err(PlanError::TooLarge(n)) if n == MAX_ENCODED + 1));
 }

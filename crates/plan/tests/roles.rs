@@ -5,7 +5,7 @@ mod common;
 use common::{Seen, shape};
 use primer_plan::graph::{Form, Graph, Op, StopFunction};
 use primer_plan::role::{LinearMap, ValueRole};
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Family, Head, Pooling, Problem, Shape, Summary};
 use std::collections::HashSet;
 
 fn shapes() -> Vec<Shape> {
@@ -15,8 +15,34 @@ fn shapes() -> Vec<Shape> {
         Head::Encoder { pooled: false },
         Head::Encoder { pooled: true },
     ];
+    let sentence = |pooling| Head::Sentence {
+        pooling,
+        normalised: true,
+    };
+    let labels = || vec!["no".into(), "yes".into()];
+    let more = [
+        Head::Tokens { labels: labels() },
+        sentence(Pooling::Mean),
+        sentence(Pooling::First),
+    ];
     let with = |head| Shape { head, ..shape() };
-    heads.into_iter().map(with).collect()
+    let mut shapes: Vec<Shape> = heads.into_iter().chain(more).map(with).collect();
+    let head = |summary| Head::Classify {
+        labels: labels(),
+        summary,
+        problem: Problem::SingleLabel,
+    };
+    shapes.push(Shape {
+        family: Family::DistilBert,
+        types: 0,
+        ..with(head(Summary::Relu))
+    });
+    shapes.push(Shape {
+        family: Family::Electra,
+        embedding: 32,
+        ..with(head(Summary::Gelu))
+    });
+    shapes
 }
 
 fn graphs() -> impl Iterator<Item = Graph> {
@@ -38,6 +64,7 @@ fn roles_fit_the_operations() {
                     // Two terms are a residual connection, and a LayerNorm follows.
                     assert_eq!(terms.len() == 2, made == ValueRole::Centred);
                     let wanted = match graph.weight(terms[0].weight).map {
+                        LinearMap::Projection => ValueRole::Projected,
                         LinearMap::Query => ValueRole::Query,
                         LinearMap::Key => ValueRole::Key,
                         LinearMap::Value => ValueRole::Value,
@@ -55,7 +82,12 @@ fn roles_fit_the_operations() {
                     assert_eq!(all, (ValueRole::Query, ValueRole::Key, ValueRole::Scores));
                 }
                 Op::MergedScores { input, .. } => {
-                    assert_eq!((role(*input), made), (ValueRole::Hidden, ValueRole::Scores));
+                    let first = step.layer == Some(0) && graph.shape.is_projected();
+                    let read = match first {
+                        true => ValueRole::Projected,
+                        false => ValueRole::Hidden,
+                    };
+                    assert_eq!((role(*input), made), (read, ValueRole::Scores));
                 }
                 Op::Mix {
                     probabilities,
@@ -105,6 +137,12 @@ fn roles_fit_the_operations() {
                     let wide = ValueRole::Intermediate;
                     assert_eq!(all, (wide, ValueRole::Gate, wide));
                 }
+                Op::Kept { .. } => assert_eq!(made, ValueRole::Kept),
+                Op::Pool { input, kept, .. } => {
+                    let all = (role(*input), role(*kept), made);
+                    let wanted = (ValueRole::LastHidden, ValueRole::Kept, ValueRole::Sentence);
+                    assert_eq!(all, wanted);
+                }
                 Op::Stop {
                     function, input, ..
                 } => match function {
@@ -127,7 +165,7 @@ fn roles_fit_the_operations() {
                             (ValueRole::SquareSum, ValueRole::InverseRoot)
                         );
                     }
-                    StopFunction::Tanh => {
+                    StopFunction::Tanh | StopFunction::Summary => {
                         assert_eq!((role(*input), made), (ValueRole::Pooled, ValueRole::Pooled));
                     }
                     StopFunction::CoarseMaximum => {
@@ -188,17 +226,32 @@ fn plans_keep_their_fingerprints() {
     assert_eq!(found, FINGERPRINTS);
 }
 
-const FINGERPRINTS: [&str; 12] = [
-    "4c76518bfbc7b130",
-    "76603116bcc4132e",
-    "b4320b730674bf9c",
-    "9da7dfa9132f45b6",
-    "a9fff9273dd074fd",
-    "a9af4c0a3db8a2a7",
-    "3f9a92623d2b43be",
-    "3203b30ddbb71879",
-    "e8521e02b0660556",
-    "dc1e95e6c8cd14ff",
-    "b20cc03d14f85f1f",
-    "6e5d5eed8d3afaed",
+const FINGERPRINTS: [&str; 27] = [
+    "6833ff87dc418fa5",
+    "c86420553b14f7f7",
+    "3382f9dec8abfacd",
+    "e07e18b4db9921fa",
+    "f913093f8849c097",
+    "20b939a16c19e148",
+    "c43e820487f3aea6",
+    "2efb900a685179b3",
+    "a920a2b81f96b4ba",
+    "056c12143ed187ae",
+    "d0a5b7e6633ea049",
+    "5b24d51b51fbe231",
+    "3b0d8c04ddbf1558",
+    "c3237a566a0e1ca3",
+    "eaceeb1a9264a2cb",
+    "ca6f39b49fd3b236",
+    "e6a4bfdc0bf27ce3",
+    "c1a01e9ef2c951ee",
+    "012e08da3077da1e",
+    "bd94997e846d1fc2",
+    "b6daec301c89408e",
+    "41704b498c1d2ada",
+    "3eacd1ce936320dd",
+    "30588e6133b4d615",
+    "13fd8cd50b069450",
+    "2e56f42707115558",
+    "a03f9c409b83ca76",
 ];

@@ -37,8 +37,8 @@ impl Exchanges {
                     let linear = (linear, step.output());
                     hgs::exchanges(graph, recipe, linear, bundles, &by_step)?
                 }
-                Work::Product(product) => product.exchanges(graph, recipe, bundles)?,
-                Work::Local(_) | Work::Stop(_) => Vec::new(),
+                Work::Product(work) => work.product.exchanges(graph, recipe, bundles)?,
+                Work::Local(_) | Work::Stop(_) | Work::Joined => Vec::new(),
             });
         }
         let this = Self { by_step };

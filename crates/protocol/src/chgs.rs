@@ -2,7 +2,7 @@
 //!
 //! **Relation.** The server holds `x̂ = x - r`, the client `r`. For every head they want shares of
 //! `(x·W + u)·xᵀ`, where `W` and the row `u` are the server's: queries and keys, merged
-//! (`primer_plan::bert`). The first product `y = x·W + u` is shared as HGS does, the second is
+//! (`primer_plan::encoder`). The first product `y = x·W + u` is shared as HGS does, the second is
 //! opened as FHGS does; nothing is rounded between them.
 //!
 //! ```text

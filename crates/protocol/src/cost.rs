@@ -11,14 +11,14 @@ use crate::exchange::{Exchange, Owner};
 use crate::program::Program;
 use crate::scheme::{Reveal, When};
 use crate::stored;
-use crate::work::Work;
+use crate::work::{ProductWork, StopWork, Work};
 use primer_he::product::Query;
 use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 pub use primer_stops::StoredBytes;
-use primer_stops::{Turn, flags};
+use primer_stops::{Turn, TwoPartyStop, flags};
 use std::collections::HashSet;
 
 /// What some steps of an inference cost, frame headers included, the handshake not.
@@ -104,7 +104,7 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
     if count.flags_left.is_some() {
         parts.outside.bytes += flags::bytes();
     }
-    let inputs = graph.tokens * (graph.shape.vocab + graph.shape.types);
+    let inputs = graph.tokens * graph.shape.one_hot();
     parts.outside.bytes.online_up += residues(inputs) + residues(graph.tokens);
     for (index, step) in graph.steps.iter().enumerate() {
         let part = match step.layer {
@@ -215,8 +215,8 @@ impl Count<'_> {
             self.exchange(exchange, part);
         }
         match program.work(index) {
-            Work::Linear(_) | Work::Local(_) => {}
-            Work::Product(product) => {
+            Work::Linear(_) | Work::Local(_) | Work::Joined => {}
+            Work::Product(ProductWork { product, stop }) => {
                 for id in product.opens() {
                     if self.opened.insert(id) {
                         self.down(self.size(id), part);
@@ -225,23 +225,16 @@ impl Count<'_> {
                 if let Some(elements) = product.opens_besides(program.plan().graph()) {
                     self.down(elements, part);
                 }
-                let output = program.step(index).output();
-                part.bytes.online_up += residues(self.size(output));
-                self.owes = true;
-            }
-            Work::Stop(work) => {
-                let mut bytes = work.stop.bytes();
-                bytes.offline_up *= self.bundles;
-                bytes.offline_down *= self.bundles;
-                part.bytes += bytes;
-                part.and_gates += work.stop.and_gates();
-                for turn in work.stop.turns() {
-                    self.preparing(turn, part);
+                match stop {
+                    Some(StopWork { stop, .. }) => self.stop(&**stop, part),
+                    None => {
+                        let output = program.step(index).output();
+                        part.bytes.online_up += residues(self.size(output));
+                        self.owes = true;
+                    }
                 }
-                self.turn(Turn::Down, part);
-                self.owes |= work.stop.outputs() > 0;
-                self.flags_left = self.flags_left.map(|left| left - work.stop.flags());
             }
+            Work::Stop(StopWork { stop, .. }) => self.stop(&**stop, part),
         }
         if program.settled_after(index) && std::mem::take(&mut self.owes) {
             self.turn(Turn::Up, part);
@@ -249,6 +242,20 @@ impl Count<'_> {
                 self.turn(Turn::Down, part);
             }
         }
+    }
+
+    fn stop(&mut self, stop: &dyn TwoPartyStop, part: &mut Part) {
+        let mut bytes = stop.bytes();
+        bytes.offline_up *= self.bundles;
+        bytes.offline_down *= self.bundles;
+        part.bytes += bytes;
+        part.and_gates += stop.and_gates();
+        for turn in stop.turns() {
+            self.preparing(turn, part);
+        }
+        self.turn(Turn::Down, part);
+        self.owes |= stop.outputs() > 0;
+        self.flags_left = self.flags_left.map(|left| left - stop.flags());
     }
 
     /// The server opens some residues.

@@ -2,7 +2,7 @@
 //!
 //! **Relation.** The server holds `x̂ = x - r` and `ŷ = y - s`, the client `r` and `s`. They want
 //! shares of `x∘y`, where `∘` is bilinear ([`Factors`]): scores, mixing, row-wise squares, rows
-//! times factors, elements times elements.
+//! times factors, elements times elements, the sum of rows times factors.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), Enc(s), unless the server has them
@@ -20,6 +20,12 @@
 //! uniform to the client, which does not know `U` and `V`; `z - t` is uniform to the server, which
 //! does not know `t`. A value is opened with one mask only and only once, in however many products
 //! it appears.
+//!
+//! **Without the last message.** A product that is requantised next need not be shared anew. The
+//! parties hold `x∘y` as it is, the client's share being `z`, and a stop for which the client's
+//! share may come late takes both (`primer_stops::late`): its request joins `D` and `E`, its answer
+//! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform to
+//! the server because of `S` and `S'`, whatever `x∘y` is, so truncation rounds by the same coin.
 //!
 //! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
 //! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.
@@ -62,6 +68,8 @@ enum Bilinear {
     ScaleRows,
     /// Element by element.
     Multiply,
+    /// The sum of the rows of the left, each times the one element of the right.
+    Pool,
 }
 
 impl Factors {
@@ -77,12 +85,14 @@ impl Factors {
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
             Op::Multiply { left, right, .. } => (left, right, Bilinear::Multiply),
+            Op::Pool { input, kept, .. } => (input, kept, Bilinear::Pool),
             Op::Embed { .. }
             | Op::Linear { .. }
             | Op::MergedScores { .. }
             | Op::Rest { .. }
             | Op::RowSum { .. }
             | Op::Again { .. }
+            | Op::Kept { .. }
             | Op::Stop { .. } => return None,
         };
         Some(Self {
@@ -136,8 +146,18 @@ impl Factors {
             Bilinear::Multiply => Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, c))
             }),
+            Bilinear::Pool => sum_of_rows(&Share::from_fn(x.rows(), x.cols(), |t, c| {
+                modulus::mul(x.get(t, c), y.get(t, 0))
+            })),
         }
     }
+}
+
+/// All rows added up.
+fn sum_of_rows(x: &Share) -> Share {
+    Share::from_fn(1, x.cols(), |_, c| {
+        (0..x.rows()).fold(0, |sum, t| modulus::add(sum, x.get(t, c)))
+    })
 }
 
 /// One exchange for each mixed term, or one for both; for some bundles together. Heads of bundles
@@ -197,7 +217,10 @@ pub(crate) fn exchanges(
             by_head(Operand::Rows, (n, n, width), left)?,
         ]),
         Bilinear::Squares => by_row(Relation::RowSums { rows, cols }, &[left]),
-        Bilinear::ScaleRows => by_row(Relation::ScaledRows { rows, cols }, &[left, right]),
+        // What is pooled is scaled first; each party adds up the rows of its own.
+        Bilinear::ScaleRows | Bilinear::Pool => {
+            by_row(Relation::ScaledRows { rows, cols }, &[left, right])
+        }
         Bilinear::Multiply => by_row(Relation::Elementwise { rows, cols }, &[left, right]),
     }
 }
@@ -217,12 +240,12 @@ struct ClientProduct {
     right: Arc<Share>,
     /// The terms known offline.
     constant: Share,
-    /// The client's share of the result.
-    mask: Arc<Share>,
+    /// What its share of the result is to be, if it is shared anew.
+    mask: Option<Arc<Share>>,
 }
 
 impl ClientProduct {
-    /// What goes to the server: the client's share minus the mask.
+    /// The client's share; minus the mask, which then goes to the server, if there is one.
     fn reshare(
         self,
         factors: Factors,
@@ -236,7 +259,9 @@ impl ClientProduct {
             share.add(&factors.product(heads, &self.left, e));
         }
         share.shift(shift);
-        share.sub(&self.mask);
+        if let Some(mask) = self.mask {
+            share.sub(&mask);
+        }
         share
     }
 }
@@ -284,6 +309,7 @@ fn mixed(graph: &Graph, factors: Factors, mut parts: Vec<Share>) -> Share {
     match (factors.kind, parts.as_mut_slice()) {
         (Bilinear::Scores, [by_right, by_left]) => sizes.scores(by_right, by_left),
         (Bilinear::Mix, [by_right, by_left]) => sizes.mix(by_right, by_left),
+        (Bilinear::Pool, [both]) => sum_of_rows(both),
         (kind, [both]) => {
             if kind == Bilinear::Squares {
                 // U∘r and r∘U are the same.
@@ -339,7 +365,7 @@ pub(crate) fn multiplier(
         (Bilinear::Mix, 0) => by_head(&|h, u, _| u.row_block(h, n).transpose()),
         (Bilinear::Mix, _) => by_head(&|h, _, v| v.columns(h * width, width)),
         (Bilinear::Squares, _) => Ok(product.prepare(Weights::RowSums(&u()))?),
-        (Bilinear::ScaleRows, _) => {
+        (Bilinear::ScaleRows | Bilinear::Pool, _) => {
             let factor = v();
             let v = Share::from_fn(product.rows(), product.cols(), |t, _| factor.get(t, 0));
             Ok(product.prepare(Weights::ScaledRows { u: &u(), v: &v })?)
@@ -369,18 +395,19 @@ impl Drop for Blocks {
     }
 }
 
-/// Online, the client, after what the server opened: its share minus the mask.
-pub(crate) fn client_owes(
+/// Online, the client, after what the server opened: its share, minus the mask if there is one.
+pub(crate) fn client_share(
     online: &mut OnlineClient<'_>,
     (factors, output): (Factors, ValueId),
     constant: Share,
+    mask: Option<Arc<Share>>,
 ) -> Share {
     let plan = online.program.plan();
     let product = ClientProduct {
         left: online.masks.get(factors.left),
         right: online.masks.get(factors.right),
         constant,
-        mask: online.masks.get(output),
+        mask,
     };
     let opened = match factors.form {
         Products::Encrypted => None,

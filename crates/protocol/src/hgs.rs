@@ -128,7 +128,7 @@ fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
             let term = Term {
                 owner: None,
                 weight: *table,
-                cols: graph.shape.vocab + graph.shape.types,
+                cols: graph.shape.one_hot(),
                 // A one-hot row has no fractional bits.
                 scaling: Scaling::Dense(shift(plan.weight_scale(*table).fraction())),
             };

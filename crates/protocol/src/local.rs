@@ -22,6 +22,8 @@ pub(crate) enum Local {
     RowSum { input: ValueId, shift: u32 },
     /// The same, shifted.
     Again { input: ValueId, shift: u32 },
+    /// One for every token before the padding, zero behind it.
+    Kept,
 }
 
 /// Who applies a map: constants are added once.
@@ -53,6 +55,7 @@ impl Local {
                 input,
                 shift: shift(input, output),
             }),
+            Op::Kept { .. } => Some(Self::Kept),
             _ => None,
         }
     }
@@ -99,6 +102,19 @@ impl Local {
                 share.shift(*shift);
                 share
             }
+            Self::Kept => kept(party, padding),
         }
     }
+}
+
+/// A party's share of what is not padding. The client's is known without the steps before it:
+/// products read it, and they are prepared before anything is mapped.
+pub(crate) fn kept(party: Party, padding: &Share) -> Share {
+    let one = match party {
+        Party::Client => 0,
+        Party::Server => 1,
+    };
+    Share::from_fn(padding.cols(), 1, |t, _| {
+        modulus::sub(one, padding.get(0, t))
+    })
 }

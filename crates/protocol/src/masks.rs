@@ -5,11 +5,13 @@
 //! answer. All of it is known before there is a text.
 
 use crate::exchange::Owner;
+use crate::local::{self, Party};
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
 use primer_model::text::Input;
 use primer_plan::graph::ValueId;
+use primer_plan::role::ValueRole;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::TwoPartyStop;
@@ -35,7 +37,7 @@ impl Masks {
     /// The mask of the one-hot rows.
     fn input(&self) -> Share {
         let graph = self.program.plan().graph();
-        let columns = graph.shape.vocab + graph.shape.types;
+        let columns = graph.shape.one_hot();
         self.seeds.share(Use::Input, graph.tokens, columns)
     }
 
@@ -52,12 +54,17 @@ impl Masks {
 
     /// The client's share of a value.
     pub(crate) fn get(&mut self, id: ValueId) -> Arc<Share> {
-        let draw = || {
-            let value = self.program.plan().graph().value(id);
-            let share = self.seeds.share(Use::Value(id), value.rows, value.cols);
-            Arc::new(share)
-        };
-        Arc::clone(self.shares.entry(id).or_insert_with(draw))
+        if let Some(share) = self.shares.get(&id) {
+            return Arc::clone(share);
+        }
+        let value = self.program.plan().graph().value(id);
+        let share = Arc::new(match value.role {
+            // Not drawn: it follows from the padding, of which there is a mask already.
+            ValueRole::Kept => local::kept(Party::Client, &self.padding()),
+            _ => self.seeds.share(Use::Value(id), value.rows, value.cols),
+        });
+        self.shares.insert(id, Arc::clone(&share));
+        share
     }
 
     /// The client's share of the input or of a value.
@@ -93,8 +100,9 @@ impl Masks {
         let mut rows = self.input().negated();
         for t in 0..graph.tokens {
             let row = rows.row_mut(t);
-            let (word, kind) = (input.ids[t] as usize, input.types[t] as usize);
-            for hot in [word, graph.shape.vocab + kind] {
+            let kind = (graph.shape.types > 0).then(|| input.types[t] as usize);
+            let kind = kind.map(|kind| graph.shape.vocab + kind);
+            for hot in [Some(input.ids[t] as usize), kind].into_iter().flatten() {
                 row[hot] = modulus::add(row[hot], 1);
             }
         }

@@ -11,7 +11,7 @@ use crate::error::{ProtocolError, Result};
 use crate::scheme::{Recipe, Reveal, Scheme, When};
 use crate::work::{Compiler, Work};
 use primer_he::error::HeError;
-use primer_he::product::KeyNeeds;
+use primer_he::product::{KeyNeeds, lifetime};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -41,7 +41,7 @@ fn check_sizes(graph: &Graph) -> Result<()> {
             limit,
         })
     };
-    let one_hot = graph.tokens as u64 * (graph.shape.vocab + graph.shape.types) as u64;
+    let one_hot = graph.tokens as u64 * graph.shape.one_hot() as u64;
     check("the masked input", one_hot, MAX_MATRIX)?;
     let mut total = one_hot;
     for value in &graph.values {
@@ -143,6 +143,13 @@ impl Program {
     /// The keys that its products need, with their parameters.
     pub fn key_needs(&self) -> &KeyNeeds {
         &self.0.needs
+    }
+
+    /// How many inferences of one client are within a statistical distance of `2^-40` of something
+    /// that does not depend on the weights: at least [`primer_he::product::INFERENCES`] by schemes
+    /// that choose their moduli, and as many as it happens to be by the paper's.
+    pub fn inferences(&self) -> f64 {
+        lifetime(self.0.exchanges.products(), 1)
     }
 
     /// Range flags of an inference: one for each element of the stops that have them. If there are
@@ -267,9 +274,7 @@ fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<boo
         if settle {
             under_way.clear();
         }
-        if work.speaks() {
-            under_way.push(step.output());
-        }
+        under_way.extend(work.asks_for(step));
         if index > 0 {
             settled.push(settle);
         }

@@ -2,7 +2,8 @@
 //!
 //! All schemes compute the same values up to rounding. A [`Recipe`] says everything in which they
 //! differ: how matrices lie in ciphertexts, when steps are prepared, what a product of two secrets
-//! is made of, by which means each kind of stop is computed, and what the plan must look like.
+//! is made of and how it ends, by which means each kind of stop is computed, and what the plan must
+//! look like.
 //!
 //! | scheme | packing | prepared | products of secrets | scores |
 //! |---|---|---|---|---|
@@ -10,7 +11,7 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | in a subring, no rotations | offline | opened | separate, and functions looked up |
+//! | `lean` | in a subring, no rotations | offline | opened, requantised at once | looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
@@ -38,7 +39,8 @@ pub enum Scheme {
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
-    /// Past the paper: products without rotations, functions of short indices looked up. The default.
+    /// Past the paper: products without rotations, functions of short indices looked up. The
+    /// default.
     #[default]
     Lean,
 }
@@ -67,6 +69,7 @@ impl Scheme {
             secrets: Packing::TokensFirst,
             products: Products::Opened,
             requantise: Means::Transfers,
+            after_products: None,
             functions: Means::Garbling,
             transfers: Variant::IKNP,
         };
@@ -91,6 +94,7 @@ impl Scheme {
                 form: Form::LookedUp,
                 linear: Packing::Subring(Primes::Four),
                 secrets: Packing::Subring(Primes::Five),
+                after_products: Some(Means::LateTransfers),
                 transfers: Variant::SOFT_4,
                 ..FP
             },
@@ -125,6 +129,9 @@ pub struct Recipe {
     pub products: Products,
     /// By which means values are requantised.
     pub requantise: Means,
+    /// By which means a product of two secrets is requantised in its own round trip; if by none,
+    /// the client shares it anew, and it is requantised like any other value.
+    pub after_products: Option<Means>,
     /// By which means functions are computed that are more than a look-up.
     pub functions: Means,
     /// Which transfers stops stand on, in both directions.
@@ -141,13 +148,14 @@ impl Recipe {
             | StopFunction::Activation
             | StopFunction::InverseRoot
             | StopFunction::Tanh
+            | StopFunction::Summary
             | StopFunction::CoarseMaximum
             | StopFunction::Reciprocal => self.functions,
         }
     }
 
-    /// The same with other moduli, in the order of their costs, for models and lengths whose weights
-    /// the smallest ones do not hide for long enough.
+    /// The same with other moduli, in the order of their costs, for models and lengths whose
+    /// weights the smallest ones do not hide for long enough.
     pub(crate) fn wider(self) -> impl Iterator<Item = Self> {
         const LADDER: [(Primes, Primes); 3] = [
             (Primes::Four, Primes::Six),
@@ -171,8 +179,8 @@ impl Recipe {
         }
     }
 
-    /// How many bundles of a padded length are best prepared in one go when `wanted` are: a power of
-    /// two, since a server encodes its weights for each number. More than fill
+    /// How many bundles of a padded length are best prepared in one go when `wanted` are: a power
+    /// of two, since a server encodes its weights for each number. More than fill
     /// [`TOKENS_TOGETHER`] save little and take memory.
     pub const fn batch(&self, tokens: usize, wanted: usize) -> usize {
         let mut batch = 1;

@@ -7,8 +7,9 @@
 //!
 //! Both have the same course. Offline, exchanges that leave the client with the terms that it knows
 //! already; online the server opens its shares against masks, the client sends its share of the
-//! result minus a fresh mask. The online part comes in halves, as that of stops does: products and
-//! stops that need nothing of each other share a round trip.
+//! result minus a fresh mask, or both hand what they have to a stop. The online part comes in
+//! halves, as that of stops does: products and stops that need nothing of each other share a round
+//! trip.
 
 use crate::chgs::{self, Merged};
 use crate::client::OnlineClient;
@@ -135,18 +136,23 @@ impl SecretProduct {
         }
     }
 
-    /// Online, the client, first half: hears what is opened. Gives what it owes the server: its
-    /// share of the result minus the mask.
+    /// Online, the client, first half: hears what is opened. Gives its share of the result: minus
+    /// the mask, which is what it owes the server, or, if a stop takes it, as it is.
     pub(crate) fn client_listen(
         &self,
         channel: &mut Channel,
         online: &mut OnlineClient<'_>,
-        output: ValueId,
+        (output, masked): (ValueId, bool),
         known: Vec<Share>,
     ) -> Result<Share> {
         online.hear_opened(channel, &self.opens())?;
         match self {
-            Self::Factors(factors) => Ok(fhgs::client_owes(online, (*factors, output), one(known))),
+            Self::Factors(factors) => {
+                let mask = masked.then(|| online.masks.get(output));
+                let product = (*factors, output);
+                Ok(fhgs::client_share(online, product, one(known), mask))
+            }
+            // No stop takes merged scores as they are.
             Self::Merged(merged) => {
                 let known = two(known);
                 chgs::client_listen(channel, online, (*merged, output), known)
@@ -155,7 +161,7 @@ impl SecretProduct {
     }
 
     /// Online, the server, first half: opens its shares. Gives its own part of the result; what the
-    /// client owes is added to it.
+    /// client owes is added to it, unless a stop takes it as it is.
     pub(crate) fn server_request(
         &self,
         channel: &mut Channel,

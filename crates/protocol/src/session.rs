@@ -77,12 +77,12 @@ pub struct ClientSession {
     /// The client's requantisations are these.
     pub(crate) transfers: CotSender,
     pub(crate) rng: Prg,
-    pub(crate) see: Box<See>,
+    pub(crate) see: Box<See<'static>>,
     pub(crate) poison: Poison,
 }
 
-/// Sees the client's share of what goes into each stop.
-pub(crate) type See = dyn FnMut(ValueId, &Matrix<u64>) + Send;
+/// Sees the client's share of what goes into each stop: offline, or online if it is late.
+pub(crate) type See<'a> = dyn FnMut(ValueId, &Matrix<u64>) + Send + 'a;
 
 /// What the server keeps of a session.
 pub struct ServerSession {
@@ -186,10 +186,11 @@ impl ClientSession {
         &self.program
     }
 
-    /// Lets so many threads encrypt and decrypt; one, unless this is called. Each takes memory of
-    /// its own.
+    /// Lets so many threads encrypt, decrypt and grow the trees of look-ups; one, unless this is
+    /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
         self.keys.set_threads(threads);
+        self.transfers.set_threads(threads);
     }
 
     /// Shows the client its own share of what goes into each stop, so that the fixed-point
@@ -262,8 +263,10 @@ impl ServerSession {
         };
         channel.send_value(WELCOME, &welcome)?;
         let keys = ServerKeys::receive(program.key_needs(), |kind, length| {
+            // Up to tens of megabytes, set aside once the client has begun to send them.
+            let mut stream = channel.recv_stream(message(kind), length)?;
             let mut bytes = vec![0; length as usize];
-            channel.recv_exact(message(kind), &mut bytes)?;
+            stream.get(&mut bytes)?;
             Ok::<_, ProtocolError>(bytes)
         })?;
         let delta = Delta::random(&mut rng);
@@ -285,9 +288,10 @@ impl ServerSession {
         &self.program
     }
 
-    /// Lets so many threads compute products; one, unless this is called. Each takes memory of its
-    /// own.
+    /// Lets so many threads compute products and grow the trees of look-ups; one, unless this is
+    /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
         self.keys.set_threads(threads);
+        self.transfers.set_threads(threads);
     }
 }

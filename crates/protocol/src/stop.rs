@@ -9,11 +9,11 @@
 
 use crate::masks::Masks;
 use crate::program::Program;
+use crate::session::See;
 use crate::share::{Share, power};
 use primer_plan::function::{Function, Masking};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::Plan;
-use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use zeroize::Zeroizing;
 
@@ -32,13 +32,14 @@ fn mask_scores(plan: &Plan, masking: Masking, input: ValueId, share: &mut Share,
     }
 }
 
-/// The client's share of what goes into a stop; `see` gets it before it is truncated.
+/// The client's share of what goes into a stop, if it is known offline; `see` gets it before it is
+/// truncated.
 pub(crate) fn client_share(
     program: &Program,
     index: usize,
     input: ValueId,
     masks: &mut Masks,
-    see: &mut dyn FnMut(ValueId, &Matrix<u64>),
+    see: &mut See<'_>,
 ) -> RingShare {
     let plan = program.plan();
     let mut share = masks.get(input).first_rows(plan.graph().value(input).rows);
@@ -50,7 +51,17 @@ pub(crate) fn client_share(
         };
         mask_scores(plan, masking, input, &mut share, &masks.padding());
     }
-    see(input, &share);
+    truncated(plan, input, &share, see)
+}
+
+/// The client's share of a product as it goes into a late stop.
+pub(crate) fn truncated(
+    plan: &Plan,
+    input: ValueId,
+    share: &Share,
+    see: &mut See<'_>,
+) -> RingShare {
+    see(input, share);
     let by = plan.truncation(input);
     Zeroizing::new(share.data().iter().map(|v| by.client(*v)).collect())
 }

@@ -1,15 +1,16 @@
-//! What each step of a plan is to the protocols: linear, local, a product of two secrets, or a stop.
+//! What each step of a plan is to the protocols: linear, local, a product of two secrets, or a
+//! stop.
 
 use crate::error::{ProtocolError, Result};
+use crate::fhgs::Factors;
 use crate::hgs::Linear;
 use crate::local::Local;
 use crate::scheme::{Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
-use primer_plan::graph::{Graph, Op, Step, ValueId};
+use primer_plan::graph::{Graph, Op, Step, StopFunction, ValueId};
 use primer_plan::plan::Plan;
-use primer_plan::shape::Head;
 use primer_stops::means::Wanted;
-use primer_stops::{StopBuilder, Task, TwoPartyStop};
+use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
 use std::sync::Arc;
 
 /// A step, ready to be run.
@@ -19,14 +20,25 @@ pub(crate) enum Work {
     /// A public map of shares.
     Local(Local),
     /// A product of two secrets.
-    Product(SecretProduct),
+    Product(ProductWork),
     /// An accumulator becomes a value.
     Stop(StopWork),
+    /// Nothing is left to do: the product before it ended in this stop.
+    Joined,
 }
 
-/// A stop and the value that goes into it.
+/// A product of two secrets, and how it ends.
+pub(crate) struct ProductWork {
+    pub(crate) product: SecretProduct,
+    /// The stop that takes the parties' shares of it as they are. If there is none, the client
+    /// shares the product anew.
+    pub(crate) stop: Option<StopWork>,
+}
+
+/// A stop, the value that goes into it and the value that it makes.
 pub(crate) struct StopWork {
     pub(crate) input: ValueId,
+    pub(crate) output: ValueId,
     pub(crate) stop: Arc<dyn TwoPartyStop>,
 }
 
@@ -44,24 +56,30 @@ impl Work {
     /// What the bundles keep of the step.
     pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
         match self {
-            Self::Product(product) => product.kept(graph, step.output()),
-            Self::Linear(_) | Self::Local(_) | Self::Stop(_) => Kept::default(),
+            Self::Product(work) => work.product.kept(graph, step.output()),
+            Self::Linear(_) | Self::Local(_) | Self::Stop(_) | Self::Joined => Kept::default(),
         }
     }
 
-    /// The stop, if it is one.
+    /// The stop, if it is one or ends in one.
     pub(crate) fn stop(&self) -> Option<&StopWork> {
         match self {
             Self::Stop(work) => Some(work),
-            Self::Linear(_) | Self::Local(_) | Self::Product(_) => None,
+            Self::Product(work) => work.stop.as_ref(),
+            Self::Linear(_) | Self::Local(_) | Self::Joined => None,
         }
     }
 
-    /// Whether the parties speak with each other for it, online.
-    pub(crate) fn speaks(&self) -> bool {
+    /// What the parties speak with each other for, online: the value that a step makes, or the one
+    /// that it ends in.
+    pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
-            Self::Linear(_) | Self::Local(_) => false,
-            Self::Product(_) | Self::Stop(_) => true,
+            Self::Linear(_) | Self::Local(_) | Self::Joined => None,
+            Self::Product(ProductWork { stop: None, .. }) => Some(step.output()),
+            Self::Stop(work)
+            | Self::Product(ProductWork {
+                stop: Some(work), ..
+            }) => Some(work.output),
         }
     }
 }
@@ -86,7 +104,7 @@ impl<'a> Compiler<'a> {
 
     pub(crate) fn steps(mut self) -> Result<Vec<Work>> {
         let graph = self.plan.graph();
-        if self.reveal == Reveal::Label && !matches!(graph.shape.head, Head::Classify { .. }) {
+        if self.reveal == Reveal::Label && !graph.shape.head.has_one_label() {
             return Err(ProtocolError::NoLabel);
         }
         (0..graph.steps.len())
@@ -99,14 +117,52 @@ impl<'a> Compiler<'a> {
         let step = &plan.graph().steps[index];
         let linear = || Linear::of(plan, recipe, step).map(Work::Linear);
         let local = || Local::of(plan, step).map(Work::Local);
-        let product = || SecretProduct::of(plan, recipe, step).map(Work::Product);
-        match linear().or_else(local).or_else(product) {
-            Some(work) => Ok(work),
-            None => Ok(Work::Stop(self.stop(index)?)),
+        if let Some(work) = linear().or_else(local) {
+            return Ok(work);
         }
+        if let Some(product) = SecretProduct::of(plan, recipe, step) {
+            let stop = match self.ends_in(index) {
+                Some(means) => Some(self.stop(index + 1, Some(means))?),
+                None => None,
+            };
+            return Ok(Work::Product(ProductWork { product, stop }));
+        }
+        if index > 0 && self.ends_in(index - 1).is_some() {
+            return Ok(Work::Joined);
+        }
+        Ok(Work::Stop(self.stop(index, None)?))
     }
 
-    fn stop(&mut self, index: usize) -> Result<StopWork> {
+    /// By which means the product of step `index` is requantised in its own round trip: if the
+    /// recipe has some, and the next step does that and is the only one that reads the product.
+    fn ends_in(&self, index: usize) -> Option<Means> {
+        let (means, plan) = (self.recipe.after_products?, self.plan);
+        let steps = &plan.graph().steps;
+        let (step, next) = (&steps[index], steps.get(index + 1)?);
+        Factors::of(step, self.recipe.products)?;
+        let Op::Stop {
+            function: StopFunction::Requantise,
+            input,
+            output,
+        } = next.op
+        else {
+            return None;
+        };
+        let alone = |step: &&Step| step.inputs().contains(&input);
+        let joined = input == step.output()
+            && step.layer == next.layer
+            && steps.iter().filter(alone).count() == 1
+            && !self.shows_label(output);
+        joined.then_some(means)
+    }
+
+    /// Whether a label is revealed instead of this value.
+    fn shows_label(&self, output: ValueId) -> bool {
+        self.reveal == Reveal::Label && self.plan.graph().outputs.contains(&output)
+    }
+
+    /// The stop of a step, by means of its own or by those that the recipe has for its function.
+    fn stop(&mut self, index: usize, means: Option<Means>) -> Result<StopWork> {
         let plan = self.plan;
         let Op::Stop {
             function,
@@ -116,14 +172,12 @@ impl<'a> Compiler<'a> {
         else {
             unreachable!("a step is linear, local, a product or a stop");
         };
-        let shown = plan.graph().outputs.contains(&output);
-        let (means, result) = match plan.function(index) {
-            Some(function_of) => (self.recipe.means(function), Wanted::Function(function_of)),
+        let usual = self.recipe.means(function);
+        let (usual, result) = match plan.function(index) {
+            Some(function) => (usual, Wanted::Function(function)),
             // The label is a function of the outputs, which nobody gets to see.
-            None if shown && self.reveal == Reveal::Label => {
-                (self.recipe.functions, Wanted::Position)
-            }
-            None => (self.recipe.means(function), Wanted::Same),
+            None if self.shows_label(output) => (self.recipe.functions, Wanted::Position),
+            None => (usual, Wanted::Same),
         };
         let value = plan.graph().value(input);
         let task = Task {
@@ -132,7 +186,11 @@ impl<'a> Compiler<'a> {
             rows: value.rows,
             cols: value.cols,
         };
-        let stop = self.stops.stop(means, &task)?;
-        Ok(StopWork { input, stop })
+        let stop = self.stops.stop(means.unwrap_or(usual), &task)?;
+        Ok(StopWork {
+            input,
+            output,
+            stop,
+        })
     }
 }

@@ -28,6 +28,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
                 StopFunction::Softmax => seen[id] = range(0.0, 1.0),
                 StopFunction::InverseRoot => seen[id] = range(0.1, 2.0),
                 StopFunction::Tanh => seen[id] = range(-1.0, 1.0),
+                StopFunction::Summary => {}
                 StopFunction::Power | StopFunction::Reciprocal | StopFunction::Gate => {
                     seen[id] = range(0.0, 1.0);
                 }
@@ -170,5 +171,57 @@ fn moduli_are_as_large_as_a_clients_life_asks_for() {
         let sets = program.key_needs().sets().iter();
         let found: Vec<usize> = sets.map(|set| set.params().data_primes()).collect();
         assert_eq!(found, primes, "{layers} x {hidden}, {tokens} tokens");
+    }
+}
+
+/// A count with two digits, rounded down: what is promised.
+fn count(inferences: f64) -> String {
+    let unit = 10f64.powf((inferences.log10() - 1.0).floor().max(0.0));
+    let whole = ((inferences / unit).floor() * unit) as u64;
+    let digits = whole.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<&str> = groups.map(|g| std::str::from_utf8(g).unwrap()).collect();
+    groups.join(",")
+}
+
+/// For how many inferences the statistical promise holds: the table of SECURITY.md, which the same
+/// variable rewrites.
+#[test]
+fn lifetimes_are_those_of_the_security_page() {
+    const BEGIN: &str = "<!-- lifetimes: begin -->\n";
+    const END: &str = "<!-- lifetimes: end -->";
+    let mut table = String::from("| layers × width | vocabulary | tokens |");
+    table += &Scheme::ALL.map(|s| format!(" `{}` |", s.name())).concat();
+    table += "\n|---|---|---|---|---|---|---|---|\n";
+    for ((layers, hidden, heads), vocab, tokens) in [
+        ((2, 128, 2), 8_192, 32),
+        ((6, 384, 12), 30_522, 32),
+        ((12, 768, 12), 30_522, 32),
+        ((12, 768, 12), 30_522, 128),
+        ((12, 768, 12), 30_522, 512),
+        ((12, 768, 12), 50_265, 32),
+        ((12, 768, 12), 250_002, 32),
+        ((24, 1024, 16), 30_522, 128),
+    ] {
+        let mut shape = synthetic::bert_shape(layers, hidden, heads);
+        shape.vocab = vocab;
+        write!(table, "| {layers} × {hidden} | {vocab} | {tokens} |").unwrap();
+        for scheme in Scheme::ALL {
+            let inferences = program(&shape, tokens, scheme).inferences();
+            write!(table, " {} |", count(inferences)).unwrap();
+        }
+        table.push('\n');
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../SECURITY.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a table");
+    let (kept, after) = rest.split_once(END).expect("the table has an end");
+    if std::env::var_os("PRIMER_BLESS").is_some() {
+        std::fs::write(&path, [before, BEGIN, &table, END, after].concat()).unwrap();
+    } else {
+        assert_eq!(
+            table, kept,
+            "SECURITY.md is stale; see the top of this test"
+        );
     }
 }

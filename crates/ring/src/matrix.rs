@@ -52,36 +52,43 @@ impl<T: Copy + Default> Matrix<T> {
     }
 
     /// Number of rows.
+    #[inline]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
     /// Number of columns.
+    #[inline]
     pub const fn cols(&self) -> usize {
         self.cols
     }
 
     /// One row.
+    #[inline]
     pub fn row(&self, r: usize) -> &[T] {
         &self.data[r * self.cols..][..self.cols]
     }
 
     /// One row, to be changed.
+    #[inline]
     pub fn row_mut(&mut self, r: usize) -> &mut [T] {
         &mut self.data[r * self.cols..][..self.cols]
     }
 
     /// One element.
+    #[inline]
     pub fn get(&self, r: usize, c: usize) -> T {
         self.row(r)[c]
     }
 
     /// All elements, rows first.
+    #[inline]
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
     /// All elements, rows first, to be changed.
+    #[inline]
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }

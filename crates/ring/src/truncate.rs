@@ -84,7 +84,8 @@ impl Truncation {
         (x + (1 << (self.shift() - 1))) >> self.shift()
     }
 
-    /// Whether both forms of truncation keep a value's sign bit: its range minus two units on each side.
+    /// Whether both forms of truncation keep a value's sign bit: its range minus two units on each
+    /// side.
     #[inline(always)]
     pub const fn holds(self, x: i64) -> bool {
         let limit = ((1i64 << (self.ring_bits - 1)) - 2) << self.shift();

@@ -17,7 +17,8 @@
 //! **What it tells.** If no flag is set, all parities are equal, and the client learns that and
 //! nothing else: it could have computed the server's message itself. If one is set, each parity
 //! differs with probability one half, independently, so the client is not told with probability
-//! 2^-40. The server hears the subsets after all flags are fixed, from the party that wants to know.
+//! 2^-40. The server hears the subsets after all flags are fixed, from the party that wants to
+//! know.
 //!
 //! **What it leaks.** If flags are set, the client learns the parities of 40 random subsets of
 //! *which* ones: up to 40 bits about where in the network values were large. With few flags set it

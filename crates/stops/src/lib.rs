@@ -17,6 +17,8 @@
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
+//! * [`late`]: the identity where the client's share too is known online only, right after a
+//!   product of two secrets.
 //! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
 //! * [`flags`]: whether any looked-up value came near the end of its range.
 //!
@@ -32,6 +34,7 @@ mod bytes;
 mod error;
 pub mod flags;
 pub mod garbled;
+pub mod late;
 pub mod lookup;
 pub mod means;
 pub mod measure;
@@ -42,6 +45,7 @@ pub use bytes::StoredBytes;
 pub use error::{Result, StopsError};
 pub use flags::FlagShares;
 pub use garbled::Garbled;
+pub use late::LateRequantise;
 pub use lookup::Lookups;
 pub use means::{Means, StopBuilder, Task};
 pub use requantise::Requantise;

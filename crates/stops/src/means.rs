@@ -5,6 +5,7 @@
 
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
+use crate::late::LateRequantise;
 use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
@@ -20,19 +21,28 @@ pub enum Means {
     Garbling,
     /// One oblivious transfer for each element; requantisation only.
     Transfers,
+    /// A product of two late bits for each element; requantisation of what both parties learn
+    /// online.
+    LateTransfers,
     /// Shares of a unit vector for each element; functions of a short index only.
     Lookups,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Garbling, Self::Transfers, Self::Lookups];
+    pub const ALL: [Self; 4] = [
+        Self::Garbling,
+        Self::Transfers,
+        Self::LateTransfers,
+        Self::Lookups,
+    ];
 
     /// Its name, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Garbling => "garbling",
             Self::Transfers => "transfers",
+            Self::LateTransfers => "late transfers",
             Self::Lookups => "look-ups",
         }
     }
@@ -89,6 +99,10 @@ impl StopBuilder {
         match (means, task.result) {
             (Means::Transfers, Wanted::Same) => {
                 let stop = Requantise::new(task.ring_bits, elements)?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
+            (Means::LateTransfers, Wanted::Same) => {
+                let stop = LateRequantise::new(task.ring_bits, elements)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
@@ -163,6 +177,7 @@ mod tests {
         let refused = [
             (Means::Transfers, Wanted::Function(&relu)),
             (Means::Transfers, Wanted::Position),
+            (Means::LateTransfers, Wanted::Position),
             (Means::Garbling, Wanted::Same),
             (Means::Lookups, Wanted::Function(&relu)),
             (Means::Lookups, Wanted::Position),

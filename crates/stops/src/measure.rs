@@ -36,8 +36,8 @@ pub fn typical_gelu() -> Lookup {
     Lookup::new(index, [0; 2], vec![table]).expect("these parameters are usable")
 }
 
-/// Runs `count` look-ups over memory on SoftSpoken transfers, `runs` times, and reports the best run
-/// of each phase.
+/// Runs `count` look-ups over memory on SoftSpoken transfers, `runs` times, and reports the best
+/// run of each phase.
 ///
 /// # Errors
 /// [`StopsError`] if a party fails, which over memory it does not.
@@ -68,7 +68,7 @@ pub fn measure(count: usize, runs: usize) -> Result<Figures> {
                 ClientStop::prepare(stop, &mut tools, &shares, &masks, &mut stored)?;
                 best[0] = best[0].min(clock.elapsed());
                 let clock = ThreadClock::start();
-                let owing = stop.listen(channel, &mut &stored[..], &masks)?;
+                let owing = stop.listen(channel, &mut &stored[..], &[], &masks)?;
                 owing.answer(channel)?;
                 best[1] = best[1].min(clock.elapsed());
             }

@@ -5,7 +5,7 @@
 //! offline    prepare(shares, masks) -> stored    <------>    prepare() -> stored
 //!                                    ... any time passes ...
 //! online                                         <------     request(stored, shares)
-//!            listen(stored, masks)
+//!            listen(stored, late shares, masks)
 //!            answer()                            ------>
 //!                                                            receive() -> shares modulo p
 //! ```
@@ -14,9 +14,10 @@
 //! and listened to before the first is answered: they share one round trip.
 //!
 //! Offline the client knows its shares of what goes in (ring elements) and its shares of what comes
-//! out (masks modulo p); the server knows nothing but the counts. Masks are drawn from a seed, so a
-//! stop may ask for them twice instead of storing them. Each party writes what it must remember to
-//! a sink, exactly [`Stop::stored`] bytes, and reads it back online, once.
+//! out (masks modulo p); the server knows nothing but the counts. Only of a stop that is
+//! [late](Stop::is_late) does the client learn what goes in online. Masks are drawn from a seed, so
+//! a stop may ask for them twice instead of storing them. Each party writes what it must remember
+//! to a sink, exactly [`Stop::stored`] bytes, and reads it back online, once.
 //!
 //! Material that is small is read before it is needed. That of a stop that [streams](Stop::streams)
 //! is not held in memory on the client's side: it is read while the stop runs.
@@ -54,6 +55,12 @@ pub trait Stop: Send + Sync {
     /// AND gates that are garbled for it.
     fn and_gates(&self) -> u64 {
         0
+    }
+
+    /// Whether the client knows its shares of what goes in online only, when it has what the
+    /// server sent before its request. Then it prepares without them.
+    fn is_late(&self) -> bool {
+        false
     }
 
     /// Whether the client's material is read while the stop runs, not before.
@@ -98,8 +105,8 @@ pub struct ServerTools<'a> {
 
 /// The client's part of a stop.
 pub trait ClientStop: Stop {
-    /// Offline: for the client's ring shares and its new shares modulo p. What it must remember
-    /// goes to the sink.
+    /// Offline: for the client's ring shares, none if they are late, and its new shares modulo p.
+    /// What it must remember goes to the sink.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel, the transfers and the sink;
@@ -112,14 +119,17 @@ pub trait ClientStop: Stop {
         sink: &mut dyn Write,
     ) -> Result<()>;
 
-    /// Online, first half: takes the server's request. `stored` gives what went to the sink.
+    /// Online, first half: takes the server's request. `stored` gives what went to the sink,
+    /// `late` are the client's ring shares if it did not have them offline.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel and of material that is not this stop's.
+    /// [`crate::StopsError`] of the channel and of material that is not this stop's;
+    /// [`crate::StopsError::Count`] if there are more or fewer shares or masks than the stop has.
     fn listen(
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
+        late: &[u64],
         masks: &[u64],
     ) -> Result<Box<dyn Owing>>;
 }

@@ -1,8 +1,8 @@
 //! Keys: the client's secret, and what it publishes to the server.
 //!
 //! * [`SecretKey`]: a ternary polynomial `s`. Never leaves the client, is wiped when dropped.
-//! * [`PublicKey`]: one encryption of zero `(b, a)`, `b = -a·s + e`, at the primes at which answers
-//!   are flooded. The server re-randomises every answer with it.
+//! * [`PublicKey`]: an encryption of zero `(b, a)`, `b = -a·s + e`, or a few of them, at the primes
+//!   at which answers are flooded. The server re-randomises every answer with them.
 //! * [`GaloisKeys`]: for each rotation `σ`, what turns a ciphertext under `σ(s)` into one under
 //!   `s`.
 //!

@@ -1,4 +1,10 @@
 //! The public key: with it the server makes fresh encryptions of zero, one for every answer.
+//!
+//! The key is one encryption of zero `(b, a)`, or several with uniform halves `a_1, a_2, …` of
+//! their own. From each, a fresh one is `(b_i·u, a_i·u + e_i)`. With several keys the same ternary
+//! `u` serves as many answers: `a_1·u + e_1, a_2·u + e_2, …` are samples of ring LWE with one
+//! secret and different uniform factors, as a client's queries are, so all of them are pseudorandom
+//! together. A `u` never meets the same `a_i` twice.
 
 use super::{SecretKey, draw_seed, error, expand};
 use crate::params::Params;
@@ -9,14 +15,31 @@ use primer_ring::prg::{Prg, Seed};
 use rand_core::CryptoRng;
 use std::sync::Arc;
 
-/// An encryption of zero, for re-randomising answers.
+/// Encryptions of zero, for re-randomising answers: as many as the parameters say.
 pub(crate) struct PublicKey {
     pub(crate) params: Arc<Params>,
     pub(crate) seed: Seed,
-    pub(crate) b: Poly<Values>,
-    pub(crate) a: Poly<Values>,
+    zeros: Vec<Zero>,
+}
+
+/// One encryption of zero.
+struct Zero {
+    /// `b` and `a`.
+    halves: [Poly<Values>; 2],
     /// `⌊x·2^32/q⌋` for each number `x` of both, by which products with them are reduced.
     quotients: [Vec<u32>; 2],
+}
+
+impl Zero {
+    fn new(params: &Params, halves: [Poly<Values>; 2]) -> Self {
+        let quotients = halves.each_ref().map(|half| {
+            let limbs = (0..half.limbs()).map(|i| (params.prime(i), half.limb(i)));
+            let quotients =
+                limbs.flat_map(|(prime, limb)| limb.iter().map(move |&x| prime.shoup(x).quotient));
+            quotients.collect()
+        });
+        Self { halves, quotients }
+    }
 }
 
 impl PublicKey {
@@ -25,44 +48,51 @@ impl PublicKey {
         let params = &secret.params;
         let limbs = params.flood_limbs();
         let seed = draw_seed(rng);
-        let a = expand(params, limbs, &mut Prg::new(&seed));
-        let b = secret.mask(&a, error(params, limbs, rng));
-        Self::with_halves(params, seed, [b, a])
-    }
-
-    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, b: Poly<Values>) -> Self {
-        let a = expand(params, params.flood_limbs(), &mut Prg::new(&seed));
-        Self::with_halves(params, seed, [b, a])
-    }
-
-    fn with_halves(params: &Arc<Params>, seed: Seed, [b, a]: [Poly<Values>; 2]) -> Self {
-        let quotients = [&b, &a].map(|half| {
-            let limbs = (0..half.limbs()).map(|i| (params.prime(i), half.limb(i)));
-            let quotients =
-                limbs.flat_map(|(prime, limb)| limb.iter().map(move |&x| prime.shoup(x).quotient));
-            quotients.collect()
+        let mut prg = Prg::new(&seed);
+        let zeros = (0..params.zeros()).map(|_| {
+            let a = expand(params, limbs, &mut prg);
+            let b = secret.mask(&a, error(params, limbs, rng));
+            Zero::new(params, [b, a])
         });
         Self {
             params: params.clone(),
             seed,
-            b,
-            a,
-            quotients,
+            zeros: zeros.collect(),
         }
     }
 
-    /// `out = from + u·b` or, for the other half, `u·a`, modulo one prime and by values.
+    /// The key of a seed and of the halves that are sent, one for each encryption of zero.
+    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, sent: Vec<Poly<Values>>) -> Self {
+        let mut prg = Prg::new(&seed);
+        let zeros = sent.into_iter().map(|b| {
+            let a = expand(params, params.flood_limbs(), &mut prg);
+            Zero::new(params, [b, a])
+        });
+        Self {
+            params: params.clone(),
+            seed,
+            zeros: zeros.collect(),
+        }
+    }
+
+    /// The halves that are sent.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Poly<Values>> {
+        self.zeros.iter().map(|zero| &zero.halves[0])
+    }
+
+    /// `out = from + u·b` or, for the other half, `u·a`, modulo one prime and by values, with one
+    /// of the encryptions of zero.
     pub(crate) fn product_onto(
         &self,
-        limb: usize,
-        half: usize,
+        zero: usize,
+        (limb, half): (usize, usize),
         u: &[u32],
         from: &[u32],
         out: &mut [u32],
     ) {
-        let params = &self.params;
-        let key = [&self.b, &self.a][half].limb(limb);
-        let quotients = &self.quotients[half][limb * key.len()..][..key.len()];
+        let (params, zero) = (&self.params, &self.zeros[zero]);
+        let key = zero.halves[half].limb(limb);
+        let quotients = &zero.quotients[half][limb * key.len()..][..key.len()];
         let prime = params.prime(limb);
         elementwise::mul_shoup_onto(params.simd(), prime, out, from, u, key, quotients);
     }
@@ -82,7 +112,7 @@ impl PublicKey {
             &sample::ternary(rng, params.degree()),
         )
         .into_values(params.basis());
-        for (key, out) in [(&self.b, c0), (&self.a, c1)] {
+        for (key, out) in self.zeros[0].halves.iter().zip([c0, c1]) {
             let mut z = u.copy();
             z.mul_assign(params.basis(), key);
             let mut z = z.into_coefficients(params.basis());

@@ -6,7 +6,7 @@
 //! before it comes:
 //!
 //! ```text
-//! for each set   client -> server   the public key, an encryption of zero
+//! for each set   client -> server   the public key, an encryption of zero or four
 //!                                   the rotation keys, if the set has any rotations
 //! ```
 //!

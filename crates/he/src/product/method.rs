@@ -112,6 +112,11 @@ impl Method {
         &self.params
     }
 
+    /// Whether a value is a slot, and answers hide as much as they hide then.
+    pub(super) fn is_slotted(&self) -> bool {
+        !matches!(self.packing, Packing::Subring { .. })
+    }
+
     /// What knows the packing.
     pub(super) fn packer(&self) -> Box<dyn Packer> {
         match self.packing {

@@ -161,8 +161,8 @@ impl Product {
 
     /// A bound of the squared statistical distance between what a client sees of one run of this
     /// product and something that does not depend on the weights. Squares add up over products and
-    /// inferences ([`check_lifetime`]). None for slot packings, whose bound is one for each answer.
-    pub fn squared_distance(&self) -> Option<f64> {
+    /// inferences ([`check_lifetime`]).
+    pub fn squared_distance(&self) -> f64 {
         let packer = self.method.packer();
         packer.squared_distance(self.method.params(), &self.relation)
     }
@@ -334,9 +334,17 @@ impl Product {
     }
 }
 
-/// Refuses an inference of which [`INFERENCES`] together would tell more about the weights than a
-/// statistical distance of `2^-40`: `products` are all products of so many inferences, each as often
-/// as it is run. Those whose packing bounds single answers only are left out.
+/// How many inferences of one client are within a statistical distance of `2^-40` of something that
+/// does not depend on the weights: `products` are all products of so many inferences, each as often
+/// as it is run.
+pub fn lifetime<'a>(products: impl IntoIterator<Item = &'a Product>, inferences: usize) -> f64 {
+    let squared: f64 = products.into_iter().map(Product::squared_distance).sum();
+    crate::subring::noise::SQUARED_DISTANCE / (squared / inferences as f64)
+}
+
+/// Refuses an inference whose [`lifetime`] is shorter than [`INFERENCES`]. Slot packings, whose
+/// parameters are fixed and hide less, are left out: how long theirs is, is for the caller to
+/// judge.
 ///
 /// # Errors
 /// [`HeError::Distance`] with the distance reached and allowed.
@@ -344,7 +352,8 @@ pub fn check_lifetime<'a>(
     products: impl IntoIterator<Item = &'a Product>,
     inferences: usize,
 ) -> Result<(), HeError> {
-    let squares = products.into_iter().filter_map(Product::squared_distance);
+    let adaptable = products.into_iter().filter(|p| !p.method.is_slotted());
+    let squares = adaptable.map(Product::squared_distance);
     crate::subring::noise::check_lifetime(squares.sum::<f64>() / inferences as f64)
 }
 

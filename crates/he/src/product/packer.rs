@@ -26,11 +26,9 @@ pub(super) trait Packer {
     }
 
     /// A bound of the squared statistical distance between the answer to one run of a product and
-    /// one that does not depend on the weights; such bounds add up. None, where a packing has a
-    /// bound for single answers only.
-    fn squared_distance(&self, _params: &Params, _relation: &Relation) -> Option<f64> {
-        None
-    }
+    /// one that does not depend on the weights; such bounds add up. Of a product that passed
+    /// [`Self::check`].
+    fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64;
 
     /// Fails if a product does not fit the parameters, its worst-case noise included.
     fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError>;

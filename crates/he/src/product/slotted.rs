@@ -12,6 +12,7 @@ use crate::centred::PreparedCentred;
 use crate::ciphertext::SeededCiphertext;
 use crate::error::HeError;
 use crate::keys::SecretKey;
+use crate::noise;
 use crate::packing::chunks::{BlockShape, Chunks};
 use crate::packing::layout::Layout;
 use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
@@ -77,15 +78,16 @@ impl SlotPacker {
     }
 }
 
-impl Packer for SlotPacker {
-    fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError> {
+impl SlotPacker {
+    /// The worst noise of an answer; fails if it does not fit.
+    fn noise(&self, params: &Arc<Params>, relation: &Relation) -> Result<f64, HeError> {
         let layout = self.layout(params, relation.size().0)?;
         match *relation {
             Relation::Dense {
                 inputs, outputs, ..
             } => {
-                PreparedWeights::plan(params, &layout, BlockShape::dense(inputs, outputs))?;
-                Ok(())
+                let shape = BlockShape::dense(inputs, outputs);
+                Ok(PreparedWeights::plan(params, &layout, shape)?.noise())
             }
             Relation::Heads {
                 heads,
@@ -93,8 +95,8 @@ impl Packer for SlotPacker {
                 outputs,
                 ..
             } => {
-                PreparedWeights::plan(params, &layout, BlockShape::blocks(heads, inputs, outputs))?;
-                Ok(())
+                let shape = BlockShape::blocks(heads, inputs, outputs);
+                Ok(PreparedWeights::plan(params, &layout, shape)?.noise())
             }
             Relation::Centred { cols, .. } => PreparedCentred::check(params, &layout, cols),
             Relation::RowSums { cols, .. } => {
@@ -104,6 +106,21 @@ impl Packer for SlotPacker {
             Relation::Residual { .. } => Err(HeError::Unsupported {
                 relation: relation.to_string(),
             }),
+        }
+    }
+}
+
+impl Packer for SlotPacker {
+    fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError> {
+        self.noise(params, relation).map(drop)
+    }
+
+    fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64 {
+        let answers = self.answer(params, relation);
+        let answers = answers.map(|(layout, chunks)| EncryptedMatrix::count(&layout, &chunks));
+        match (self.noise(params, relation), answers) {
+            (Ok(noise), Ok(answers)) => answers as f64 * noise::squared_distance(params, noise),
+            _ => f64::INFINITY,
         }
     }
 

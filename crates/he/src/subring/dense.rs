@@ -1,10 +1,11 @@
 //! Dense matrices by coefficients, and the residual's term in the same answer.
 //!
 //! The weight polynomial of input block `I` and output block `R` is
-//! `Σ_o Σ_i w[Ik + i][Rm + o]·Y^(ok + k-1-i)`. Weights of a model are transformed once and kept,
-//! one 32-bit number for each weight and prime, in groups of answers; or they are kept as they are
-//! and transformed group by group when they are used.
+//! `Σ_o Σ_i w[Ik + i][Rm + o]·Y^(ok - i)`. Weights of a model are transformed once and kept, one
+//! 32-bit number for each weight and prime, in groups of answers; or they are kept as they are and
+//! transformed group by group when they are used.
 
+use super::finish::Sent;
 use super::noise::Margins;
 use super::residual::{Centred, Centring};
 use super::shape::Blocks;
@@ -17,6 +18,7 @@ use crate::keys::PublicKey;
 use crate::params::Params;
 use crate::threads;
 use primer_lattice::kernel::points::{PointWeights, Points};
+use primer_lattice::ntt::Part;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 use std::ops::Range;
@@ -32,6 +34,8 @@ pub(crate) struct DenseWeights {
     params: Arc<Params>,
     blocks: Blocks,
     transforms: Transforms,
+    /// The coefficients of answers that carry results.
+    part: Part,
     source: Source,
     residual: Option<Centring>,
 }
@@ -98,6 +102,7 @@ impl DenseWeights {
             params: params.clone(),
             blocks,
             transforms: Transforms::new(params, blocks.lanes.points()),
+            part: blocks.part(),
             source,
             residual,
         }
@@ -155,9 +160,10 @@ impl DenseWeights {
                 for first in (0..inputs).step_by(stride) {
                     let polynomial = polynomials.next().expect("one for each row and term");
                     for (o, output) in outputs.clone().enumerate() {
-                        let last = self.blocks.power(o);
                         for (i, input) in (first..inputs.min(first + stride)).enumerate() {
-                            polynomial[last - i] = prime.from_signed_wide(entry(input, output));
+                            let (power, sign) = self.blocks.weight(o, i);
+                            let weight = sign * entry(input, output);
+                            polynomial[power] = prime.from_signed_wide(weight);
                         }
                     }
                     self.transforms.forward(limb, polynomial);
@@ -255,7 +261,7 @@ impl DenseWeights {
             ..
         } = room;
         // A narrower answer's coefficients are the first of these.
-        let sent = blocks.sent(run, 0);
+        let sent = blocks.places(run);
         let sent_of = |answer| &sent[..blocks.sent_len(run, answer)];
         // In the place of sums, if the residual's term is all.
         let zeros = vec![
@@ -283,7 +289,8 @@ impl DenseWeights {
             for (i, answer) in group.clone().enumerate() {
                 let halves =
                     [0, 1].map(|half| sums.map_or(&zeros[..], |sums| sums.values(i, half)));
-                finish.limb(task.public, i, limb, sent_of(answer), halves, |half, to| {
+                let sent = Sent::Part(&self.part, sent_of(answer));
+                finish.limb(task.public, i, limb, sent, halves, |half, to| {
                     if let Some(residual) = &task.residual {
                         residual.add(params, (limb, half), answer, to);
                     }

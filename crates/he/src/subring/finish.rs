@@ -4,8 +4,11 @@
 //!
 //! 1. add `(b·u, a·u + e1)` with fresh `u` and `e1` to the halves: `c1` becomes pseudorandom. The
 //!    error that an encryption of zero has in its other half would be lost in step 3, so none is
-//!    drawn;
-//! 2. take the coefficients of `c0` that carry results; the others are never sent;
+//!    drawn. Where the public key has several encryptions of zero, as many answers share a `u`,
+//!    each with an `a` and `b` of its own ([`crate::keys::PublicKey`]): it is transformed once for
+//!    them;
+//! 2. take the coefficients of `c0` that carry results; the others are never sent, and where the
+//!    results of a dense product are all, most of them are not computed ([`Part`]);
 //! 3. add the mask and flooding noise to each of them;
 //! 4. round both halves from `q` to a power of two, the fewest bits that still decrypt.
 //!
@@ -18,16 +21,27 @@ use super::workspace::sized;
 use crate::keys::PublicKey;
 use crate::params::Params;
 use primer_lattice::kernel::elementwise;
+use primer_lattice::ntt::Part;
 use primer_lattice::sample;
 use primer_ring::pack;
 use rand_core::CryptoRng;
 use zeroize::Zeroize;
 
+/// Which coefficients of `c0` are sent.
+#[derive(Clone, Copy)]
+pub(super) enum Sent<'a> {
+    /// Some of all.
+    Coefficients(&'a [usize]),
+    /// Some of a part.
+    Part(&'a Part, &'a [usize]),
+}
+
 /// The memory of answers that are being finished. What is in it depends on weights and is wiped.
 #[derive(Default)]
 pub(super) struct Finish {
-    /// `[answer][u, e1][N]`.
-    drawn: Vec<i8>,
+    /// `[answer][N]`, and `[answers that share it][N]`.
+    e1: Vec<i8>,
+    small_u: Vec<i8>,
     /// `[answer][limb][coefficients that are sent]`, with room for `most` of them.
     first: Vec<u32>,
     most: usize,
@@ -35,7 +49,10 @@ pub(super) struct Finish {
     second: Vec<u32>,
     /// One limb each: `u` and `c0` by values.
     u: Vec<u32>,
+    /// Which `u` that is, and modulo which prime.
+    current: Option<(usize, usize)>,
     limb: Vec<u32>,
+    part: Vec<u32>,
     fractions: Vec<u64>,
 }
 
@@ -52,11 +69,13 @@ impl Finish {
         self.most = most;
         sized(&mut self.first, answers * limbs * most);
         sized(&mut self.second, answers * limbs * n);
-        for drawn in sized(&mut self.drawn, 2 * answers * n).chunks_exact_mut(2 * n) {
-            let (u, e1) = drawn.split_at_mut(n);
-            sample::fill_ternary(params.simd(), rng, u);
-            sample::fill_error(params.simd(), rng, e1);
-        }
+        self.current = None;
+        let shared = answers.div_ceil(params.zeros());
+        let (simd, u) = (params.simd(), sized(&mut self.small_u, shared * n));
+        u.chunks_exact_mut(n)
+            .for_each(|u| sample::fill_ternary(simd, rng, u));
+        let e1 = sized(&mut self.e1, answers * n).chunks_exact_mut(n);
+        e1.for_each(|e1| sample::fill_error(simd, rng, e1));
     }
 
     /// Step 1 and 2 of an answer modulo one prime, given both halves of the product by values;
@@ -66,30 +85,43 @@ impl Finish {
         public: &PublicKey,
         answer: usize,
         limb: usize,
-        sent: &[usize],
+        sent: Sent<'_>,
         halves: [&[u32]; 2],
         mut more: impl FnMut(usize, &mut [u32]),
     ) {
         let params = &*public.params;
         let (n, limbs, simd) = (params.degree(), params.data_primes(), params.simd());
         let (prime, ntt) = (params.prime(limb), params.ntt(limb));
-        let (u, e1) = self.drawn[2 * answer * n..][..2 * n].split_at(n);
-        let values_u = sized(&mut self.u, n);
-        elementwise::from_small(simd, prime, values_u, u);
-        ntt.forward(values_u);
+        let (shared, zero) = (answer / params.zeros(), answer % params.zeros());
+        let u = sized(&mut self.u, n);
+        if self.current != Some((shared, limb)) {
+            elementwise::from_small(simd, prime, u, &self.small_u[shared * n..][..n]);
+            ntt.forward(u);
+            self.current = Some((shared, limb));
+        }
         let c0 = sized(&mut self.limb, n);
-        public.product_onto(limb, 0, values_u, halves[0], c0);
+        public.product_onto(zero, (limb, 0), u, halves[0], c0);
         more(0, c0);
-        ntt.inverse(c0);
-        let first = &mut self.first[answer * limbs * self.most + limb * sent.len()..];
-        for (to, &from) in first.iter_mut().zip(sent) {
-            *to = c0[from];
+        let (found, places) = match sent {
+            Sent::Coefficients(places) => {
+                ntt.inverse(c0);
+                (c0, places)
+            }
+            Sent::Part(part, places) => {
+                let found = sized(&mut self.part, part.room());
+                ntt.inverse_part(part, c0, found);
+                (found, places)
+            }
+        };
+        let first = &mut self.first[answer * limbs * self.most + limb * places.len()..];
+        for (to, &from) in first.iter_mut().zip(places) {
+            *to = found[from];
         }
         let c1 = &mut self.second[(answer * limbs + limb) * n..][..n];
-        public.product_onto(limb, 1, values_u, halves[1], c1);
+        public.product_onto(zero, (limb, 1), u, halves[1], c1);
         more(1, c1);
         ntt.inverse(c1);
-        elementwise::add_small(simd, prime, c1, e1);
+        elementwise::add_small(simd, prime, c1, &self.e1[answer * n..][..n]);
     }
 
     /// Step 3 and 4 of an answer whose limbs are all there, into its bytes. `mask` has a residue
@@ -127,15 +159,83 @@ impl Finish {
 
 impl Drop for Finish {
     fn drop(&mut self) {
-        self.drawn.zeroize();
+        self.e1.zeroize();
+        self.small_u.zeroize();
         self.fractions.zeroize();
         for buffer in [
             &mut self.first,
             &mut self.second,
             &mut self.u,
             &mut self.limb,
+            &mut self.part,
         ] {
             buffer.zeroize();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::SecretKey;
+    use primer_ring::prg::Prg;
+
+    /// Five answers share two `u` with four keys, and one each where there is one key: all of them
+    /// are fresh encryptions of zero, whichever prime comes first.
+    #[test]
+    fn every_answer_is_an_encryption_of_zero_of_its_own() {
+        for (primes, shared) in [(4, 2), (5, 5)] {
+            let params = Params::without_rotations(8192, primes).unwrap();
+            let n = params.degree();
+            let mut rng = Prg::new(&[8; 16]);
+            let secret = SecretKey::generate(&params, &mut rng);
+            let public = PublicKey::generate(&secret, &mut rng);
+            let all: Vec<usize> = (0..n).collect();
+            let nothing = vec![0; n];
+            let mut finish = Finish::default();
+            finish.start(&params, 5, n, &mut rng);
+            assert_eq!(finish.small_u.len(), shared * n);
+            for limb in [1, 0] {
+                for answer in 0..5 {
+                    let sent = Sent::Coefficients(&all);
+                    let halves = [&nothing[..]; 2];
+                    finish.limb(&public, answer, limb, sent, halves, |_, _| ());
+                }
+            }
+            let mut seen = Vec::new();
+            for answer in 0..5 {
+                let phases = [0, 1].map(|limb| {
+                    let (prime, ntt) = (params.prime(limb), params.ntt(limb));
+                    let at = (answer * primes + limb) * n;
+                    let mut phase = finish.second[at..][..n].to_vec();
+                    seen.push(phase.clone());
+                    ntt.forward(&mut phase);
+                    let secret = secret.values().limb(limb);
+                    elementwise::mul_assign(params.simd(), prime, &mut phase, secret);
+                    ntt.inverse(&mut phase);
+                    elementwise::add_assign(
+                        params.simd(),
+                        prime,
+                        &mut phase,
+                        &finish.first[at..][..n],
+                    );
+                    phase.into_iter().map(move |x| {
+                        let q = i64::from(prime.value());
+                        let x = i64::from(x);
+                        if x > q / 2 { x - q } else { x }
+                    })
+                });
+                let [first, second] = phases.map(Iterator::collect::<Vec<_>>);
+                // e·u + e1·s: a deviation of √(14·8192), ten of them at most.
+                assert!(first == second && first.iter().all(|x| x.abs() < 3400));
+                assert!(first.iter().any(|x| x.abs() > 340));
+            }
+            for (i, c1) in seen.iter().enumerate() {
+                assert!(seen[..i].iter().all(|other| {
+                    let same = other.iter().zip(c1).filter(|(x, y)| x == y).count();
+                    same < 8
+                }));
+            }
         }
     }
 }

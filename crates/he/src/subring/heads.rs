@@ -16,6 +16,7 @@
 //! for its sum, which is the mask of the output. Slots of no output get a uniform mask.
 
 use super::cost;
+use super::finish::Sent;
 use super::noise::Margins;
 use super::open::open_all;
 use super::query;
@@ -390,7 +391,14 @@ impl HeadWeights {
             let sums = sums.multiply(params, weights, terms.limb(limb));
             for part in 0..shape.parts() {
                 let halves = [sums.values(part, 0), sums.values(part, 1)];
-                finish.limb(public, part, limb, &sent, halves, |_, _| ());
+                finish.limb(
+                    public,
+                    part,
+                    limb,
+                    Sent::Coefficients(&sent),
+                    halves,
+                    |_, _| (),
+                );
             }
         }
         let answers = out.chunks_exact_mut(self.len(margins, index));

@@ -11,10 +11,10 @@
 //! keys but the public one.
 //!
 //! # Three ways to use it
-//! * [`dense`], coefficients: input `i` of a block of `k` at `Y^i`, weight `w[i][o]` at
-//!   `Y^(ok + k-1-i)`; the product has `Σ_i x_i·w[i][o]` at `Y^(ok + k-1)`. With `km ≤ F` what
-//!   wraps around lands below `Y^(k-1)`, where nobody reads. Weights stay as small as they are, and
-//!   noise grows with them alone.
+//! * [`dense`], coefficients: input `i` of a block of `k` at `Y^i`, weight `w[i][o]` at `Y^(ok -
+//!   i)`; the product has `Σ_i x_i·w[i][o]` at `Y^(ok)`. With `km ≤ F` what wraps around lands
+//!   between the results, where nobody reads. Weights stay as small as they are, and noise grows
+//!   with them alone.
 //! * [`heads`], slots of the subring: modulo p, polynomials in `Y` are `F` numbers that multiply
 //!   one by one. Head, replica and lane make a slot; sums over ciphertexts are taken by the server,
 //!   sums over lanes by the client. Weights are 41-bit numbers anyway where this is used.

@@ -22,7 +22,7 @@ use primer_ring::pack;
 /// Inferences of one client that the bound has to hold for together.
 pub const INFERENCES: f64 = 1e5;
 /// The statistical distance that they may reach, squared.
-const SQUARED_DISTANCE: f64 = 1.0 / (1u128 << 80) as f64;
+pub(crate) const SQUARED_DISTANCE: f64 = 1.0 / (1u128 << 80) as f64;
 
 /// Variance of a fresh coefficient: the error's 21/2, and at most 1/4 for the rounding of a
 /// plaintext.

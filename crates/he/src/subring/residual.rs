@@ -1,7 +1,7 @@
-//! The residual's term `g_j·x_j - ⟨h, x⟩`: a diagonal, less one number that all outputs share.
+//! The residual's term `g_j·x_j - ⟨h, x⟩`: a diagonal minus one number that all outputs share.
 //!
 //! As a dense matrix it would cost as much as any. But the weight polynomial of input block `I` and
-//! output block `R` is `D - P·H`: `H = Σ_i h_i·Y^(k-1-i)` belongs to the input block alone,
+//! output block `R` is `D - P·H`: `H = Σ_i h_i·Y^(-i)` belongs to the input block alone,
 //! `P = Σ_o Y^(ok)` to nothing, and `D` is zero unless the blocks have features in common. So
 //! `Z = P·Σ_I H_I·c_I` is computed once, and an answer is `-Z` plus its few products with `D`.
 //!
@@ -44,7 +44,6 @@ impl Centring {
         let (points, limbs) = (blocks.lanes.points(), params.data_primes());
         let transforms = Transforms::new(params, points);
         let terms = gain.len().div_ceil(width);
-        let last = blocks.stride - 1;
         // Signed coefficients at some powers, as values modulo every prime.
         let values = |coefficients: &[(usize, i64)]| {
             let mut values = Zeroizing::new(vec![0; limbs * points]);
@@ -58,10 +57,10 @@ impl Centring {
         };
         let mut means = Zeroizing::new(vec![0; limbs * terms * points]);
         for (term, h) in mean.chunks(width).enumerate() {
-            let signed = h
-                .iter()
-                .enumerate()
-                .map(|(i, &h)| (last - i, modulus::to_signed(h)));
+            let signed = h.iter().enumerate().map(|(i, &h)| {
+                let (power, sign) = blocks.weight(0, i);
+                (power, sign * modulus::to_signed(h))
+            });
             let made = values(&Zeroizing::new(signed.collect::<Vec<_>>()));
             for (limb, from) in made.chunks_exact(points).enumerate() {
                 means[(limb * terms + term) * points..][..points].copy_from_slice(from);
@@ -74,8 +73,8 @@ impl Centring {
             let of_term = |term: usize| {
                 let shared = outputs.clone().filter(|j| j / width == term);
                 let signed = shared.map(|j| {
-                    let power = blocks.power(j - outputs.start) - j % width;
-                    (power, modulus::to_signed(gain[j]))
+                    let (power, sign) = blocks.weight(j - outputs.start, j % width);
+                    (power, sign * modulus::to_signed(gain[j]))
                 });
                 (term, values(&Zeroizing::new(signed.collect::<Vec<_>>())))
             };

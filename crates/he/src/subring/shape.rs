@@ -2,6 +2,7 @@
 
 use super::cost;
 use crate::params::Params;
+use primer_lattice::ntt::Part;
 use std::ops::Range;
 
 /// Fewest rows side by side: what the kernel's vectors hold.
@@ -121,9 +122,13 @@ impl Blocks {
         first..(first + self.width).min(self.outputs)
     }
 
-    /// The power of `Y` at which output `o` of a block is read.
-    pub(crate) fn power(&self, o: usize) -> usize {
-        o * self.stride + self.stride - 1
+    /// The power of `Y`, and the sign, of the weight from input `i` of a block to output `o`:
+    /// `Y^(ok - i)`, where `Y^F = -1`.
+    pub(crate) fn weight(&self, o: usize, i: usize) -> (usize, i64) {
+        match (o * self.stride).checked_sub(i) {
+            Some(power) => (power, 1),
+            None => (o * self.stride + self.lanes.points - i, -1),
+        }
     }
 
     /// How many coefficients of an answer's ciphertext are sent.
@@ -132,11 +137,22 @@ impl Blocks {
     }
 
     /// The coefficients of an answer's ciphertext that are sent: output by output, all rows of
-    /// each.
+    /// each. Output `o` of a block is at `Y^(ok)`.
     pub(crate) fn sent(&self, run: usize, answer: usize) -> Vec<usize> {
         let outputs = 0..self.outputs_of(answer).len();
-        let powers = outputs.map(|o| self.power(o));
+        let powers = outputs.map(|o| o * self.stride);
         self.lanes.coefficients(run, powers)
+    }
+
+    /// The powers of `Y` that have results, of all rows.
+    pub(crate) fn part(&self) -> Part {
+        let lanes = self.lanes.lanes;
+        Part::new(lanes * self.lanes.points, lanes, self.stride, self.width)
+    }
+
+    /// Those that are sent of a full answer, as places in that part.
+    pub(crate) fn places(&self, run: usize) -> Vec<usize> {
+        self.lanes.coefficients(run, 0..self.width)
     }
 }
 
@@ -169,6 +185,10 @@ mod tests {
             sent.sort_unstable();
             sent.dedup();
             assert_eq!(sent.len(), blocks.sent_len(0, 0));
+            let places = blocks.places(0).into_iter();
+            let lanes = blocks.lanes.lanes();
+            let spread = places.map(|at| at % lanes + at / lanes * blocks.stride * lanes);
+            assert!(spread.eq(blocks.sent(0, 0)));
             // Those of a narrower answer are the first of them.
             let last = blocks.answers() - 1;
             let narrow = blocks.sent(0, last);

@@ -9,6 +9,7 @@
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
 
+use super::finish::Sent;
 use super::noise::Margins;
 use super::open::open_all;
 use super::query;
@@ -269,7 +270,8 @@ impl SlotShape {
         room.finish.start(params, 1, sent.len(), rng);
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
-            room.finish.limb(public, 0, limb, &sent, halves, |_, _| ());
+            let sent = Sent::Coefficients(&sent);
+            room.finish.limb(public, 0, limb, sent, halves, |_, _| ());
         }
         room.finish.write(params, margins, 0, &plain, rng, out);
         sum.iter_mut().for_each(|half| half.wipe());

@@ -8,6 +8,7 @@
 //! | message | bytes after the header |
 //! |---|---|
 //! | public key | `16 + 4·l` with `l = 30·N/8` bytes a limb |
+//! | public key without rotations | `16 + z·L·l`, four encryptions of zero for `L = 4`, else one |
 //! | Galois keys | `4 + k·(4 + 16 + L·(L+1)·l)` for `k` rotations |
 //! | encrypted matrix | `17 + c·(16 + L·l)` for `c` ciphertexts |
 //! | answer | `17 + c·4·l` |

@@ -296,7 +296,7 @@ versions! {
         }
     }
 
-    /// Digits to the base three of bytes below `3^5`, less one: the first of all bytes, the second
+    /// Digits to the base three of bytes below `3^5`, minus one: the first of all bytes, the second
     /// of all, and so on. The bytes are used up.
     pub fn ternary_digits(bytes: &mut [u8], out: &mut [i8]) {
         for out in out.chunks_mut(bytes.len()) {
@@ -309,7 +309,7 @@ versions! {
         }
     }
 
-    /// The heads among 42 coins, less 21: coins are bits, five planes of bytes and two bits each
+    /// The heads among 42 coins, minus 21: coins are bits, five planes of bytes and two bits each
     /// of a plane of a fourth.
     pub fn count_coins(out: &mut [i8], whole: &[u8], last: &[u8]) {
         let plane = whole.len() / 5;

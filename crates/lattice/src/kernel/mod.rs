@@ -2,8 +2,8 @@
 //!
 //! [`aligned`] holds their buffers, [`elementwise`] loops that the compiler vectorises by itself
 //! once it may use AVX2; [`inner`] the sum of products of key switching; [`weighted`] the sum of
-//! products of rotated ciphertexts with weights; [`points`] the matrix products at evaluation points
-//! that need no rotation. Vector forms have portable twins, and tests
+//! products of rotated ciphertexts with weights; [`points`] the matrix products at evaluation
+//! points that need no rotation. Vector forms have portable twins, and tests
 //! compare them.
 
 pub mod aligned;

@@ -1,52 +1,102 @@
 //! `config.json`.
 
+use super::family::{Description, Positions, Types};
 use primer_plan::function::Activation;
-use primer_plan::shape::ShapeError;
-use serde::Deserialize;
+use primer_plan::shape::{Family, Problem, ShapeError};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The architectures that can be loaded.
+/// What a model's class says that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
-    /// `BertForSequenceClassification`.
+    /// `…ForSequenceClassification`.
     SequenceClassification,
-    /// `BertForQuestionAnswering`.
+    /// `…ForTokenClassification`.
+    TokenClassification,
+    /// `…ForQuestionAnswering`.
     QuestionAnswering,
-    /// `BertModel`.
+    /// `…Model`.
     Encoder,
+}
+
+impl Architecture {
+    const ALL: [(&'static str, Self); 4] = [
+        ("ForSequenceClassification", Self::SequenceClassification),
+        ("ForTokenClassification", Self::TokenClassification),
+        ("ForQuestionAnswering", Self::QuestionAnswering),
+        ("Model", Self::Encoder),
+    ];
+
+    /// Of a class of a family.
+    fn of(class: &str, family: Family) -> Option<Self> {
+        let head = class.strip_prefix(family.name())?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|(name, _)| *name == head).map(|(_, found)| found)
+    }
 }
 
 /// Why a configuration was refused.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// Not JSON, or a field is missing or of the wrong type.
+    /// Not JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// Not a BERT.
-    #[error("model_type \"{0}\" is not supported; only \"bert\" is")]
+    /// A field is missing or of the wrong type.
+    #[error("{field}: {reason}")]
+    Field {
+        /// Its name.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A family that is not known.
+    #[error(
+        "model_type \"{0}\" is not supported; supported are {known}",
+        known = Description::model_types()
+    )]
     ModelType(String),
     /// An architecture that has no plan.
     #[error(
-        "architecture \"{0}\" is not supported; supported are BertForSequenceClassification, \
-         BertForQuestionAnswering and BertModel"
+        "architecture \"{class}\" is not supported for model_type \"{model_type}\"; supported are \
+         {family}ForSequenceClassification, {family}ForTokenClassification, \
+         {family}ForQuestionAnswering and {family}Model"
     )]
-    Architecture(String),
+    Architecture {
+        /// The class.
+        class: String,
+        /// The family, as the file calls it.
+        model_type: &'static str,
+        /// What its classes begin with.
+        family: &'static str,
+    },
     /// No architecture at all.
     #[error("\"architectures\" is missing or empty, so the model's head is unknown")]
     NoArchitecture,
     /// An activation that has no circuit.
     #[error(
-        "hidden_act \"{0}\" is not supported; supported are \"gelu\", \"gelu_new\", \
+        "{field} \"{value}\" is not supported; supported are \"gelu\", \"gelu_new\", \
          \"gelu_pytorch_tanh\" and \"relu\""
     )]
-    Activation(String),
+    Activation {
+        /// What the family calls it.
+        field: &'static str,
+        /// What it is.
+        value: String,
+    },
     /// Relative positions.
     #[error("position_embedding_type \"{0}\" is not supported; only \"absolute\" is")]
     Positions(String),
     /// A decoder.
     #[error("is_decoder is true, but only encoders are supported")]
     Decoder,
+    /// What a classifier's outputs mean.
+    #[error(
+        "problem_type \"{0}\" is not supported; supported are \"single_label_classification\", \
+         \"multi_label_classification\" and \"regression\""
+    )]
+    Problem(String),
     /// Labels that do not count from zero.
     #[error("id2label has {count} labels, but none for \"{missing}\"")]
     Labels {
@@ -55,129 +105,202 @@ pub enum ConfigError {
         /// The index that is missing.
         missing: usize,
     },
+    /// No positions are left behind the padding's.
+    #[error("max_position_embeddings is {positions}, but positions begin at {first}")]
+    NoPositions {
+        /// Rows of the table.
+        positions: usize,
+        /// The first that a text has.
+        first: usize,
+    },
     /// A size is out of bounds or contradicts another.
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
 /// The fields of `config.json` that matter, checked one by one.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Config {
-    /// The model's class.
+    /// How the family's files are laid out.
+    pub(super) description: &'static Description,
+    /// What the model is for.
     pub architecture: Architecture,
     /// The feed-forward activation.
     pub activation: Activation,
-    /// `num_hidden_layers`.
+    /// Layers.
     pub layers: usize,
-    /// `hidden_size`.
+    /// Features of a token.
     pub hidden: usize,
-    /// `num_attention_heads`.
+    /// Features of an embedding.
+    pub embedding: usize,
+    /// Attention heads.
     pub heads: usize,
-    /// `intermediate_size`.
+    /// Width of the feed-forward layer.
     pub ffn: usize,
     /// `vocab_size`.
     pub vocab: usize,
-    /// `max_position_embeddings`.
-    pub positions: usize,
-    /// `type_vocab_size`.
-    pub types: usize,
+    /// Rows of the table of positions.
+    pub position_rows: usize,
+    /// The first of them that a text has.
+    pub first_position: usize,
+    /// Rows of the table of token types; zero if there is none.
+    pub type_rows: usize,
     /// `layer_norm_eps`.
     pub epsilon: f64,
     /// Names of the labels in order.
     pub labels: Vec<String>,
+    /// What a classifier's outputs mean.
+    pub problem: Problem,
 }
 
-#[derive(Deserialize)]
-struct Raw {
-    architectures: Option<Vec<String>>,
-    model_type: Option<String>,
-    hidden_act: String,
-    num_hidden_layers: usize,
-    hidden_size: usize,
-    num_attention_heads: usize,
-    intermediate_size: usize,
-    vocab_size: usize,
-    max_position_embeddings: usize,
-    #[serde(default = "two")]
-    type_vocab_size: usize,
-    #[serde(default = "default_epsilon")]
-    layer_norm_eps: f64,
-    position_embedding_type: Option<String>,
-    #[serde(default)]
-    is_decoder: bool,
-    id2label: Option<BTreeMap<usize, String>>,
-    num_labels: Option<usize>,
-}
+/// The fields of the file.
+struct Raw(Map<String, Value>);
 
-const fn two() -> usize {
-    2
-}
+impl Raw {
+    /// A field, if it is there and not null.
+    fn get<T: DeserializeOwned>(&self, field: &'static str) -> Result<Option<T>, ConfigError> {
+        match self.0.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => {
+                let parsed = serde_json::from_value(value.clone());
+                parsed.map(Some).map_err(|cause| ConfigError::Field {
+                    field,
+                    reason: cause.to_string(),
+                })
+            }
+        }
+    }
 
-const fn default_epsilon() -> f64 {
-    1e-12
+    /// A field that must be there.
+    fn need<T: DeserializeOwned>(&self, field: &'static str) -> Result<T, ConfigError> {
+        let reason = "it is missing".to_owned();
+        self.get(field)?.ok_or(ConfigError::Field { field, reason })
+    }
 }
 
 impl Config {
-    /// Parses and checks the file's bytes.
+    /// Parses and checks the file's bytes. Of an encoder that something else stands on top of, as
+    /// sentence-transformers keep it, the class does not matter.
     ///
     /// # Errors
     /// [`ConfigError`] naming the field at fault.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ConfigError> {
-        let raw: Raw = serde_json::from_slice(bytes)?;
-        if let Some(kind) = raw.model_type.filter(|t| t != "bert") {
-            return Err(ConfigError::ModelType(kind));
-        }
-        let name = raw.architectures.and_then(|list| list.into_iter().next());
-        let architecture = match name.ok_or(ConfigError::NoArchitecture)?.as_str() {
-            "BertForSequenceClassification" => Architecture::SequenceClassification,
-            "BertForQuestionAnswering" => Architecture::QuestionAnswering,
-            "BertModel" => Architecture::Encoder,
-            other => return Err(ConfigError::Architecture(other.to_owned())),
+    pub fn parse(bytes: &[u8], any_class: bool) -> Result<Self, ConfigError> {
+        let raw = Raw(serde_json::from_slice(bytes)?);
+        let model_type: String = raw.get("model_type")?.unwrap_or_else(|| "bert".to_owned());
+        let Some(description) = Description::of(&model_type) else {
+            return Err(ConfigError::ModelType(model_type));
         };
-        let activation = match raw.hidden_act.as_str() {
+        let architecture = match any_class {
+            true => Architecture::Encoder,
+            false => architecture(&raw, description)?,
+        };
+        let fields = &description.fields;
+        let value: String = raw.need(fields.activation)?;
+        let activation = match value.as_str() {
             "gelu" => Activation::GeluErf,
             "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluTanh,
             "relu" => Activation::Relu,
-            other => return Err(ConfigError::Activation(other.to_owned())),
+            _ => {
+                let field = fields.activation;
+                return Err(ConfigError::Activation { field, value });
+            }
         };
-        if let Some(kind) = raw.position_embedding_type.filter(|t| t != "absolute") {
+        let kind: Option<String> = raw.get("position_embedding_type")?;
+        if let Some(kind) = kind.filter(|kind| kind != "absolute") {
             return Err(ConfigError::Positions(kind));
         }
-        if raw.is_decoder {
+        if raw.get("is_decoder")?.unwrap_or(false) {
             return Err(ConfigError::Decoder);
         }
-        let labels = match raw.id2label {
-            Some(map) => {
-                if let Some(missing) = (0..map.len()).find(|i| !map.contains_key(i)) {
-                    return Err(ConfigError::Labels {
-                        count: map.len(),
-                        missing,
-                    });
-                }
-                map.into_values().collect()
-            }
-            // Hugging Face's default: two labels named by number.
-            None => {
-                let count = raw.num_labels.unwrap_or(2);
-                if count > 4096 {
-                    let (what, value, limit) = ("the number of labels", count, 4096);
-                    return Err(ShapeError::Size { what, value, limit }.into());
-                }
-                (0..count).map(|i| format!("LABEL_{i}")).collect()
+        let hidden = raw.need(fields.hidden)?;
+        let embedding = match description.projected {
+            true => raw.get("embedding_size")?.unwrap_or(128),
+            false => hidden,
+        };
+        let position_rows = raw.need("max_position_embeddings")?;
+        let first_position = match description.positions {
+            Positions::First => 0,
+            Positions::BehindPadding => {
+                let padding = raw.get::<usize>("pad_token_id")?.unwrap_or(1);
+                padding.saturating_add(1)
             }
         };
+        if first_position > 0 && position_rows <= first_position {
+            return Err(ConfigError::NoPositions {
+                positions: position_rows,
+                first: first_position,
+            });
+        }
+        let labels = labels(&raw)?;
         Ok(Self {
+            description,
             architecture,
             activation,
-            layers: raw.num_hidden_layers,
-            hidden: raw.hidden_size,
-            heads: raw.num_attention_heads,
-            ffn: raw.intermediate_size,
-            vocab: raw.vocab_size,
-            positions: raw.max_position_embeddings,
-            types: raw.type_vocab_size,
-            epsilon: raw.layer_norm_eps,
+            layers: raw.need(fields.layers)?,
+            hidden,
+            embedding,
+            heads: raw.need(fields.heads)?,
+            ffn: raw.need(fields.ffn)?,
+            vocab: raw.need("vocab_size")?,
+            position_rows,
+            first_position,
+            type_rows: type_rows(&raw, description)?,
+            epsilon: raw.get("layer_norm_eps")?.unwrap_or(1e-12),
+            problem: problem(&raw, labels.len())?,
             labels,
         })
+    }
+}
+
+fn architecture(raw: &Raw, description: &Description) -> Result<Architecture, ConfigError> {
+    let classes: Vec<String> = raw.get("architectures")?.unwrap_or_default();
+    let class = classes.into_iter().next();
+    let class = class.ok_or(ConfigError::NoArchitecture)?;
+    Architecture::of(&class, description.family).ok_or(ConfigError::Architecture {
+        class,
+        model_type: description.model_type,
+        family: description.family.name(),
+    })
+}
+
+fn type_rows(raw: &Raw, description: &Description) -> Result<usize, ConfigError> {
+    if description.types == Types::None {
+        return Ok(0);
+    }
+    let (what, limit) = ("type_vocab_size", 64);
+    match raw.get(what)?.unwrap_or(2) {
+        value if value == 0 || value > limit => Err(ShapeError::Size { what, value, limit }.into()),
+        rows => Ok(rows),
+    }
+}
+
+fn labels(raw: &Raw) -> Result<Vec<String>, ConfigError> {
+    let named: Option<BTreeMap<usize, String>> = raw.get("id2label")?;
+    if let Some(named) = named {
+        if let Some(missing) = (0..named.len()).find(|i| !named.contains_key(i)) {
+            let count = named.len();
+            return Err(ConfigError::Labels { count, missing });
+        }
+        return Ok(named.into_values().collect());
+    }
+    // Hugging Face's default: two labels named by number.
+    let count = raw.get("num_labels")?.unwrap_or(2);
+    if count > 4096 {
+        let (what, value, limit) = ("the number of labels", count, 4096);
+        return Err(ShapeError::Size { what, value, limit }.into());
+    }
+    Ok((0..count).map(|i| format!("LABEL_{i}")).collect())
+}
+
+/// As Hugging Face's models decide it: one output without a `problem_type` is a regression.
+fn problem(raw: &Raw, labels: usize) -> Result<Problem, ConfigError> {
+    let named: Option<String> = raw.get("problem_type")?;
+    match named.as_deref() {
+        Some("single_label_classification") => Ok(Problem::SingleLabel),
+        Some("multi_label_classification") => Ok(Problem::MultiLabel),
+        Some("regression") => Ok(Problem::Regression),
+        Some(other) => Err(ConfigError::Problem(other.to_owned())),
+        None if labels == 1 => Ok(Problem::Regression),
+        None => Ok(Problem::SingleLabel),
     }
 }

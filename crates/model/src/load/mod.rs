@@ -1,16 +1,21 @@
 //! Reading a `save_pretrained` directory.
 //!
 //! Three files matter: `config.json` ([`config`]), `model.safetensors` ([`tensors`]) and
-//! `tokenizer.json` or `vocab.txt` ([`crate::text`]). Everything is checked before it is used, and
-//! an error names the file and the field, tensor or line at fault.
+//! `tokenizer.json` or `vocab.txt` ([`crate::text`]); of a sentence encoder also what says how it
+//! pools (`sentence.rs`). How the families of encoders differ is described in `family/`. Everything
+//! is checked before it is used, and an error names the file and the field, tensor or line at
+//! fault.
 
 pub mod config;
+mod family;
 mod mapped;
+mod sentence;
 pub mod tensors;
 
 use crate::text::{TextEncoder, TextError};
 use config::{Config, ConfigError};
 use mapped::MappedFile;
+use sentence::Sentence;
 use std::path::{Path, PathBuf};
 use tensors::{Checkpoint, TensorError};
 use thiserror::Error;
@@ -50,6 +55,14 @@ pub enum LoadError {
     /// The weights are not usable.
     #[error("model.safetensors: {0}")]
     Tensors(#[from] TensorError),
+    /// What stands beside a sentence encoder is not usable.
+    #[error("{file}: {reason}")]
+    Sentence {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The tokenizer is not usable.
     #[error(transparent)]
     Text(#[from] TextError),
@@ -61,6 +74,7 @@ pub struct ModelFiles {
     weights: Weights,
     tokenizer: TokenizerFile,
     tokenizer_config: Option<Vec<u8>>,
+    sentence: Option<Sentence>,
 }
 
 enum Weights {
@@ -106,6 +120,7 @@ impl ModelFiles {
             weights,
             tokenizer,
             tokenizer_config,
+            sentence: Sentence::open(dir)?,
         })
     }
 
@@ -121,6 +136,7 @@ impl ModelFiles {
             weights: Weights::Static(weights),
             tokenizer: TokenizerFile::Json(tokenizer.to_vec()),
             tokenizer_config: Some(tokenizer_config.to_vec()),
+            sentence: None,
         }
     }
 
@@ -139,12 +155,13 @@ impl ModelFiles {
     /// # Errors
     /// [`LoadError`] naming what is not usable.
     pub fn load(&self) -> Result<LoadedModel, LoadError> {
-        let config = Config::parse(&self.config)?;
+        let sentence = self.sentence.as_ref();
+        let config = Config::parse(&self.config, sentence.is_some())?;
         let bytes = match &self.weights {
             Weights::Mapped(file) => file.bytes(),
             Weights::Static(bytes) => bytes,
         };
-        let (shape, checkpoint) = Checkpoint::read(&config, bytes)?;
+        let (shape, checkpoint) = Checkpoint::read(&config, sentence, bytes)?;
         let text = match &self.tokenizer {
             TokenizerFile::Json(json) => {
                 TextEncoder::from_json(json, self.tokenizer_config.as_deref())?

@@ -1,6 +1,8 @@
 //! `model.safetensors`.
 
 use super::config::{Architecture, Config};
+use super::family::Types;
+use super::sentence::Sentence;
 use half::{bf16, f16};
 use primer_plan::shape::{Head, Shape, ShapeError};
 use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
@@ -18,7 +20,7 @@ pub enum TensorError {
     Missing {
         /// Its name.
         name: String,
-        /// Names in the file that no BERT has.
+        /// Names in the file that the architecture does not have.
         unexpected: Vec<String>,
     },
     /// A tensor has another shape than the configuration says.
@@ -59,61 +61,58 @@ fn unexpected_note(names: &[String]) -> String {
         String::new()
     } else {
         format!(
-            "; the file has {} instead, which no BERT has",
+            "; the file has {} instead, which this architecture does not have",
             names.join(", ")
         )
     }
 }
 
-/// The tensors of a BERT in single precision, by their names without the `bert.` prefix.
+/// The tensors of an encoder in single precision, by the names that BERT has for them, without its
+/// prefix.
 pub struct Checkpoint {
     tensors: HashMap<String, Vec<f32>>,
 }
 
 impl Checkpoint {
-    /// Reads and checks all tensors that the configuration asks for.
+    /// Reads and checks all tensors that the configuration asks for. Something else than the
+    /// model's own head may stand on top.
     ///
     /// # Errors
     /// [`TensorError`] naming the tensor at fault.
-    pub fn read(config: &Config, bytes: &[u8]) -> Result<(Shape, Self), TensorError> {
+    pub(super) fn read(
+        config: &Config,
+        sentence: Option<&Sentence>,
+        bytes: &[u8],
+    ) -> Result<(Shape, Self), TensorError> {
         let file = SafeTensors::deserialize(bytes).map_err(TensorError::Container)?;
+        let description = config.description;
         let mut views: HashMap<String, TensorView<'_>> = HashMap::new();
         for (name, view) in file.tensors() {
-            views.insert(name.strip_prefix("bert.").unwrap_or(&name).to_owned(), view);
+            let name = name.strip_prefix(description.prefix).unwrap_or(&name);
+            views.insert(name.to_owned(), view);
         }
-        let head = match config.architecture {
-            Architecture::SequenceClassification => Head::Classify {
-                labels: config.labels.clone(),
-            },
-            Architecture::QuestionAnswering => Head::Span,
-            Architecture::Encoder => Head::Encoder {
-                pooled: views.contains_key("pooler.dense.weight"),
-            },
-        };
-        let shape = Shape {
-            layers: config.layers,
-            hidden: config.hidden,
-            heads: config.heads,
-            ffn: config.ffn,
-            vocab: config.vocab,
-            positions: config.positions,
-            types: config.types,
-            activation: config.activation,
-            epsilon: config.epsilon,
-            head,
-        };
+        let pooled = views.contains_key("pooler.dense.weight");
+        let shape = shape(config, sentence, pooled);
         shape.validate()?;
+        let mut all = wanted(&shape);
+        for (name, dims) in &mut all {
+            if name == POSITIONS {
+                // Those that no text has are there too.
+                dims[0] = config.position_rows;
+            }
+        }
+        if description.types == Types::First {
+            all.push((TYPES.to_owned(), vec![config.type_rows, shape.embedding]));
+        }
+        let names = all.iter().map(|(name, _)| name);
+        let names = names.map(|name| description.file_name(name, &shape.head));
+        let names: Vec<String> = names.collect();
         let mut tensors = HashMap::new();
-        let wanted = wanted(&shape);
-        for (name, expected) in &wanted {
-            // Checkpoints converted from TensorFlow call LayerNorm's tensors gamma and beta.
-            let old = name
-                .replace("LayerNorm.weight", "LayerNorm.gamma")
-                .replace("LayerNorm.bias", "LayerNorm.beta");
-            let Some(view) = views.get(name).or_else(|| views.get(&old)) else {
+        for ((ours, expected), name) in all.iter().zip(&names) {
+            let Some(view) = views.get(name).or_else(|| views.get(&old_name(name))) else {
                 return Err(TensorError::Missing {
                     name: name.clone(),
-                    unexpected: unexpected(&views, &wanted),
+                    unexpected: unexpected(&views, &names),
                 });
             };
             if view.shape() != expected.as_slice() {
@@ -123,8 +122,9 @@ impl Checkpoint {
                     expected: expected.clone(),
                 });
             }
-            tensors.insert(name.clone(), to_f32(name, view)?);
+            tensors.insert(ours.clone(), to_f32(name, view)?);
         }
+        bring_positions(config, &shape, &mut tensors);
         Ok((shape, Self { tensors }))
     }
 
@@ -151,63 +151,114 @@ impl Checkpoint {
     }
 }
 
+const POSITIONS: &str = "embeddings.position_embeddings.weight";
+const TYPES: &str = "embeddings.token_type_embeddings.weight";
+
+/// The shape that a configuration describes.
+fn shape(config: &Config, sentence: Option<&Sentence>, pooled: bool) -> Shape {
+    let labels = config.labels.clone();
+    let head = match (sentence, config.architecture) {
+        (Some(sentence), _) => sentence.head(),
+        (None, Architecture::SequenceClassification) => Head::Classify {
+            labels,
+            summary: config.description.summary,
+            problem: config.problem,
+        },
+        (None, Architecture::TokenClassification) => Head::Tokens { labels },
+        (None, Architecture::QuestionAnswering) => Head::Span,
+        (None, Architecture::Encoder) => Head::Encoder { pooled },
+    };
+    let limit = sentence.and_then(|sentence| sentence.max_tokens);
+    let positions = config.position_rows - config.first_position;
+    Shape {
+        family: config.description.family,
+        layers: config.layers,
+        hidden: config.hidden,
+        embedding: config.embedding,
+        heads: config.heads,
+        ffn: config.ffn,
+        vocab: config.vocab,
+        positions: positions.min(limit.unwrap_or(positions)),
+        types: match config.description.types {
+            Types::Told => config.type_rows,
+            Types::First | Types::None => 0,
+        },
+        activation: config.activation,
+        epsilon: config.epsilon,
+        head,
+    }
+}
+
+/// Leaves the positions that a text has, with the type of every token if there is but one.
+fn bring_positions(config: &Config, shape: &Shape, tensors: &mut HashMap<String, Vec<f32>>) {
+    let width = shape.embedding;
+    let table = tensors.get_mut(POSITIONS).expect("just read");
+    table.drain(..config.first_position * width);
+    table.truncate(shape.positions * width);
+    if config.description.types == Types::First {
+        let kind = tensors.remove(TYPES).expect("just read");
+        let table = tensors.get_mut(POSITIONS).expect("just read");
+        for (position, kind) in table.iter_mut().zip(kind[..width].iter().cycle()) {
+            *position += kind;
+        }
+    }
+}
+
+/// Checkpoints converted from TensorFlow call LayerNorm's tensors gamma and beta.
+fn old_name(name: &str) -> String {
+    name.replace("LayerNorm.weight", "LayerNorm.gamma")
+        .replace("LayerNorm.bias", "LayerNorm.beta")
+}
+
 /// Names in the file that belong to no tensor of this architecture, a few of them.
-fn unexpected(
-    views: &HashMap<String, TensorView<'_>>,
-    wanted: &[(String, Vec<usize>)],
-) -> Vec<String> {
-    let mut names: Vec<String> = views
-        .keys()
-        .filter(|have| !have.ends_with("position_ids") && wanted.iter().all(|(w, _)| w != *have))
-        .cloned()
-        .collect();
+fn unexpected(views: &HashMap<String, TensorView<'_>>, wanted: &[String]) -> Vec<String> {
+    let unknown = |have: &&String| !have.ends_with("position_ids") && !wanted.contains(have);
+    let mut names: Vec<String> = views.keys().filter(unknown).cloned().collect();
     names.sort();
     names.truncate(3);
     names
 }
 
-/// The tensors of an architecture with their shapes, as Hugging Face lays them out.
+/// The tensors of an architecture with their shapes, as Hugging Face's BERT has them.
 pub fn wanted(shape: &Shape) -> Vec<(String, Vec<usize>)> {
-    let d = shape.hidden;
+    let (d, width) = (shape.hidden, shape.embedding);
     let mut list: Vec<(String, Vec<usize>)> = Vec::new();
     let mut add = |name: String, dims: &[usize]| list.push((name, dims.to_vec()));
-    add(
-        "embeddings.word_embeddings.weight".into(),
-        &[shape.vocab, d],
-    );
-    add(
-        "embeddings.position_embeddings.weight".into(),
-        &[shape.positions, d],
-    );
-    add(
-        "embeddings.token_type_embeddings.weight".into(),
-        &[shape.types, d],
-    );
-    let mut norms = vec!["embeddings.LayerNorm".to_owned()];
+    let words = "embeddings.word_embeddings.weight";
+    add(words.into(), &[shape.vocab, width]);
+    add(POSITIONS.into(), &[shape.positions, width]);
+    if shape.types > 0 {
+        add(TYPES.into(), &[shape.types, width]);
+    }
+    let mut norms = vec![("embeddings.LayerNorm".to_owned(), width)];
     let mut dense = Vec::new();
+    if shape.is_projected() {
+        dense.push(("embeddings_project".to_owned(), d, width));
+    }
     for layer in 0..shape.layers {
         let prefix = format!("encoder.layer.{layer}");
         for part in ["query", "key", "value"] {
             dense.push((format!("{prefix}.attention.self.{part}"), d, d));
         }
         dense.push((format!("{prefix}.attention.output.dense"), d, d));
-        norms.push(format!("{prefix}.attention.output.LayerNorm"));
+        norms.push((format!("{prefix}.attention.output.LayerNorm"), d));
         dense.push((format!("{prefix}.intermediate.dense"), shape.ffn, d));
         dense.push((format!("{prefix}.output.dense"), d, shape.ffn));
-        norms.push(format!("{prefix}.output.LayerNorm"));
+        norms.push((format!("{prefix}.output.LayerNorm"), d));
     }
     match &shape.head {
-        Head::Classify { labels } => {
+        Head::Classify { labels, .. } => {
             dense.push(("pooler.dense".into(), d, d));
             dense.push(("classifier".into(), labels.len(), d));
         }
+        Head::Tokens { labels } => dense.push(("classifier".into(), labels.len(), d)),
         Head::Span => dense.push(("qa_outputs".into(), 2, d)),
         Head::Encoder { pooled: true } => dense.push(("pooler.dense".into(), d, d)),
-        Head::Encoder { pooled: false } => {}
+        Head::Encoder { pooled: false } | Head::Sentence { .. } => {}
     }
-    for name in norms {
-        add(format!("{name}.weight"), &[d]);
-        add(format!("{name}.bias"), &[d]);
+    for (name, width) in norms {
+        add(format!("{name}.weight"), &[width]);
+        add(format!("{name}.bias"), &[width]);
     }
     for (name, outputs, inputs) in dense {
         add(format!("{name}.weight"), &[outputs, inputs]);

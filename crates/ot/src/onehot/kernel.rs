@@ -119,7 +119,8 @@ fn descend<E: Engine>(
     sum
 }
 
-/// `left + X^(2^power)·right`, in place of `left`; the two change places first where `flip` says so.
+/// `left + X^(2^power)·right`, in place of `left`; the two change places first where `flip` says
+/// so.
 #[inline(always)]
 fn join<E: Engine>(
     e: E,
@@ -143,9 +144,9 @@ fn join<E: Engine>(
 }
 
 /// Stretches leaves to rows. Adds all of them to `sum`, and returns where in `pending`
-/// `Σ X^(2^shift·i)·row_i` is: the row at place `p` has the index `i = p XOR offset`, where the bits
-/// of the offset are given by `flips` if it is not zero. Without `flips` the party is the sender;
-/// with them it is the receiver, whose row at place 0 counts as zero.
+/// `Σ X^(2^shift·i)·row_i` is: the row at place `p` has the index `i = p XOR offset`, where the
+/// bits of the offset are given by `flips` if it is not zero. Without `flips` the party is the
+/// sender; with them it is the receiver, whose row at place 0 counts as zero.
 #[inline(always)]
 fn stretch<'a, E: Engine>(
     e: E,

@@ -7,8 +7,8 @@
 //! **By polynomials.** A vector is an element of `R = F_2[X]/(X^N - 1)`, `e_i` is `X^i`, and adding
 //! to an index is multiplying by a power of `X`. So what is wanted are shares of `X^u · X^b`, one
 //! factor known to each party. It is made digit by digit: `u` is cut into digits `u_0, u_1, …` with
-//! weights `s_0 = 1, s_1, …`, and shares of a vector `v` are turned into shares of `X^(s·d) · v` for
-//! one digit `d` at a time, beginning with `v = X^b`, all of which is the sender's share.
+//! weights `s_0 = 1, s_1, …`, and shares of a vector `v` are turned into shares of `X^(s·d) · v`
+//! for one digit `d` at a time, beginning with `v = X^b`, all of which is the sender's share.
 //!
 //! **One digit of D bits.** The sender grows a tree with `2^D` leaves and stretches each leaf to a
 //! row in `R`. By `D` transfers, chosen by the bits of `d`, the receiver learns all leaves but leaf
@@ -45,14 +45,18 @@
 //! several times faster. A wider index is one more digit. A shape that *carries* has a vector of
 //! `2N` entries for two numbers below `N`: the sum does not wrap.
 //!
+//! **Threads.** Batches of elements need nothing of each other, so as many as there are threads
+//! ([`crate::CotSender::set_threads`]) are grown side by side and handed over in order. The bytes
+//! are the same for any number of them.
+//!
 //! **Constant time.** The receiver numbers nodes by `i XOR d`, so the path that it lacks is always
 //! at place 0 and neither an address nor a branch depends on `d`: its bits only mask. The sender's
 //! index is placed by masks too.
 //!
 //! Sources: trees for shares of a unit vector in Boyle, Gilboa, Ishai (EUROCRYPT 2015) and Doerner,
 //! shelat (CCS 2017), sums of punctured rows in Chase, Ghosh, Poburinnaya (CRYPTO 2020), shares of
-//! a rotated table in ROTL (PoPETs 2026.2). Cutting the offset into digits is the only thing that we
-//! have not found there in this form.
+//! a rotated table in ROTL (PoPETs 2026.2). Cutting the offset into digits is the only thing that
+//! we have not found there in this form.
 
 mod kernel;
 mod keys;
@@ -74,3 +78,26 @@ const CORRECTIONS: Kind = Kind::new(0x28, "one-hot corrections");
 
 /// Elements that share the keys of a hash.
 const BATCH: usize = 64;
+/// Elements that a thread works on before all hand over what they have: a quarter of a megabyte of
+/// corrections for the longest index, and enough work to be worth a thread.
+const TURN: usize = 16 * BATCH;
+
+/// Does each job with a worker of its own, the first in this thread, the others in threads of
+/// theirs.
+fn side_by_side<W: Send, J: Send>(
+    workers: &mut [W],
+    jobs: impl Iterator<Item = J>,
+    run: impl Fn(&mut W, J) + Sync,
+) {
+    let mut pairs = workers.iter_mut().zip(jobs);
+    let Some((worker, job)) = pairs.next() else {
+        return;
+    };
+    std::thread::scope(|scope| {
+        for (worker, job) in pairs {
+            let run = &run;
+            scope.spawn(move || run(worker, job));
+        }
+        run(worker, job);
+    });
+}

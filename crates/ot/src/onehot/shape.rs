@@ -42,7 +42,8 @@ impl Shape {
     /// Vectors of `2^place_bits` entries, offsets of the bits of these digits, the lowest first.
     ///
     /// # Errors
-    /// [`OtError::Index`] if a digit has no bits or more than 10, or all together more than a place.
+    /// [`OtError::Index`] if a digit has no bits or more than 10, or all together more than a
+    /// place.
     pub fn with_digits(place_bits: u32, digits: &[u32]) -> Result<Self> {
         let wrong = || OtError::Index { bits: place_bits };
         let each = digits.iter().all(|d| (1..=MAX_DEPTH).contains(d));

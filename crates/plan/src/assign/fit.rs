@@ -42,12 +42,10 @@ impl Assigner<'_> {
         self.coarsen(input, missing.min(spare));
     }
 
-    /// Fractional bits by which a product of rows and factors stays below its accumulator.
+    /// Fractional bits by which the products of a sum stay below its accumulator: of what a
+    /// LayerNorm leaves, or of projected embeddings.
     fn slack(&self, sum: ValueId) -> i32 {
-        let Op::ScaleRows { input, factor, .. } = self.graph.maker(sum).op else {
-            unreachable!("a layer reads a LayerNorm");
-        };
-        self.fraction(sum) - self.fraction(input) - self.fraction(factor)
+        self.fraction(sum) - self.finest_product(sum)
     }
 
     /// Takes fractional bits from a requantised value and its accumulator, if there are any to

@@ -16,15 +16,17 @@ use primer_ring::modulus::K;
 
 /// Fractional bits of an exponent, in units of log 2.
 const EXPONENT_FRACTION: i32 = 3;
-/// Fractional bits of a power and of a probability.
-const POWER_FRACTION: i32 = 12;
+/// Fractional bits of a power and of a probability: entries and requantised values of any width
+/// cost the same. A power and a reciprocal have as many together as their product can hold.
+const POWER_FRACTION: i32 = 15;
 /// Bits of a probability with its sign: it may exceed one by the error of the reciprocal.
 pub(super) const PROBABILITY: Format = Format {
-    bits: 14,
+    bits: 17,
     fraction: POWER_FRACTION,
 };
-/// Ring of a sum of powers.
-const TOTAL_RING: u32 = 22;
+/// Ring of a sum of powers, the widest that there is. At its maximum a row has a power of `2^-step`
+/// or more: 64 units with steps of 4 in a model of 512 tokens, 1,024 with steps of 2.
+const TOTAL_RING: u32 = 24;
 /// Bits of the activation's index: at least this many, for cells of at most this width.
 const GATE_INDEX_BITS: u32 = 8;
 const GATE_FRACTION: i32 = 3;

@@ -20,7 +20,8 @@ pub use room::ROOM;
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use crate::graph::{Graph, Op, Step, StopFunction, ValueId};
 use crate::role::ValueRole;
-use crate::scales::{ACTIVATION_BITS, Scale, Scales};
+use crate::scales::{KEPT, Scale, Scales};
+use crate::shape::Head;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use thiserror::Error;
@@ -158,13 +159,17 @@ impl Assigner<'_> {
     }
 
     fn step(&mut self, index: usize) -> Result<(), AssignError> {
-        let Op::Stop {
-            function,
-            input,
-            output,
-        } = self.graph.steps[index].op
-        else {
-            return Ok(());
+        let (function, input, output) = match self.graph.steps[index].op {
+            Op::Stop {
+                function,
+                input,
+                output,
+            } => (function, input, output),
+            Op::Kept { output } => {
+                self.values[output.index()] = Some(KEPT);
+                return Ok(());
+            }
+            _ => return Ok(()),
         };
         let scale = match function {
             StopFunction::Requantise => self.requantise(input, output),
@@ -174,7 +179,10 @@ impl Assigner<'_> {
                 self.fit_factors(input);
                 self.leave(index, Function::Softmax(softmax))
             }
-            StopFunction::Activation => self.activation(index, input)?,
+            StopFunction::Activation => {
+                self.activation(index, input, self.graph.shape.activation)?
+            }
+            StopFunction::Summary => self.activation(index, input, self.summary())?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
             StopFunction::CoarseMaximum => {
                 let coarse = self.coarse_maximum(input)?;
@@ -216,7 +224,11 @@ impl Assigner<'_> {
     }
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
-        let range = self.wide(input);
+        let range = match self.graph.maker(input).op {
+            // As many rows as there may be, whatever the calibration text has.
+            Op::Pool { input: rows, .. } => self.wide(rows) * self.graph.shape.max_tokens() as f64,
+            _ => self.wide(input),
+        };
         let Format { bits, fraction } = if self.graph.value(output).role == ValueRole::Centred {
             // The sum of squares has to fit Z_p with its margin, one bit kept free.
             let room = (self.squares_fraction(self.squares_of(output)) - 1) >> 1;
@@ -228,7 +240,7 @@ impl Assigner<'_> {
         } else if self.graph.outputs.contains(&output) {
             self.roomy(input, Format::fitting(OUTPUT_BITS, range))
         } else {
-            self.roomy(input, Format::fitting(ACTIVATION_BITS, range))
+            self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
         // One more bit than the value needs: the requantising transfer wants the top bit free.
         self.accumulator(input, bits + 1, fraction);
@@ -270,10 +282,24 @@ impl Assigner<'_> {
         ))
     }
 
-    fn activation(&mut self, index: usize, input: ValueId) -> Result<Scale, AssignError> {
+    /// The activation of a summary that has no tangent.
+    fn summary(&self) -> Activation {
+        let Head::Classify { summary, .. } = self.graph.shape.head else {
+            unreachable!("a classifier has a summary");
+        };
+        let activation = summary.activation();
+        activation.expect("the tangent is a stop of its own")
+    }
+
+    fn activation(
+        &mut self,
+        index: usize,
+        input: ValueId,
+        activation: Activation,
+    ) -> Result<Scale, AssignError> {
         let ring_bits = self.ring_for(input, ACTIVATION_FRACTION, 12)?;
         self.accumulator(input, ring_bits, ACTIVATION_FRACTION);
-        let function = match self.graph.shape.activation {
+        let function = match activation {
             Activation::Relu => Function::Relu {
                 ring_bits,
                 fraction: ACTIVATION_FRACTION,

@@ -6,6 +6,10 @@
 //! - **Requantised values of the looked-up form.** A requantising transfer costs the same for any
 //!   ring, so a value keeps its fractional bits and gets more bits in front. Its accumulator has to
 //!   fill `Z_p` further up and loses as many fractional bits: what its products do not use.
+//!   Behind the point it gets [`FINER`] bits more than the paper's 15, which its accumulator has
+//!   anyway: an accumulator fills `Z_p` by its range alone. All values get the same number, because
+//!   the terms of a step share a scale ([`super::weights`]): what one input has more than the
+//!   other, its weights have less.
 //! - **Mixed values and what an activation leaves** are bounded by what goes in: probabilities add
 //!   up to one, nearly, and a gate is at most one. They get the range of the values, and of the
 //!   activation's input, so they cannot leave theirs unless those have.
@@ -13,13 +17,13 @@
 //!   centred values keep enough bits where they are smallest.
 //!
 //! The input of an activation gets none: it would widen the cells of its gate's index, which cost
-//! more labels than room saves. Its range flag tells when it is left. The separate form gets none at
-//! all: a comparator garbles its plans whole, and there widths and shifts
+//! more labels than room saves. Its range flag tells when it is left. The separate form gets none
+//! at all: a comparator garbles its plans whole, and there widths and shifts
 //! are gates.
 
 use super::{Assigner, MARGIN};
 use crate::graph::{Form, Op, ValueId, WeightId};
-use crate::scales::{Scale, WEIGHT_BITS};
+use crate::scales::{ACTIVATION_BITS, Scale, WEIGHT_BITS};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use primer_ring::truncate::MIN_SHIFT;
@@ -31,8 +35,18 @@ const WIDEST: u32 = K - MIN_SHIFT - 1;
 /// Bits that a centred value keeps below its row's standard deviation, in the row where that is
 /// smallest, before its sum of squares gets room.
 const CENTRED_PRECISION: f64 = 9.0;
+/// Fractional bits that a requantised value has beyond those of [`ACTIVATION_BITS`].
+const FINER: u32 = 3;
 
 impl Assigner<'_> {
+    /// Bits of a requantised value before it gets room.
+    pub(super) fn activation_bits(&self) -> u32 {
+        match self.graph.form {
+            Form::LookedUp => ACTIVATION_BITS + FINER,
+            Form::Separate | Form::Merged => ACTIVATION_BITS,
+        }
+    }
+
     /// The format of a requantised value with the room that is free.
     pub(super) fn roomy(&self, sum: ValueId, format: Format) -> Format {
         if self.graph.form != Form::LookedUp {
@@ -40,7 +54,13 @@ impl Assigner<'_> {
         }
         let wanted = self.wanted(sum);
         let short = |more: &u32| widened(format, *more).max_real() < wanted;
-        let missing = (0..WIDEST - format.bits).take_while(short).count() as u32;
+        let missing = (0..K).take_while(short).count() as u32;
+        // What is bounded by something far larger gives up its finest bits for that.
+        let format = coarser(
+            format,
+            (format.bits + missing).saturating_sub(WIDEST).min(FINER),
+        );
+        let missing = missing.min(WIDEST - format.bits);
         // An accumulator fills its ring, and no product may be finer than its accumulator.
         let accumulator = format.fraction + (K - format.bits - 1) as i32;
         let spare = accumulator - self.finest_product(sum);
@@ -64,7 +84,7 @@ impl Assigner<'_> {
 
     /// Fractional bits of the finest product that goes into a sum, with weights as fine as they
     /// fit. Means of diagonal weights do not count: they are far finer than anything they join.
-    fn finest_product(&self, sum: ValueId) -> i32 {
+    pub(super) fn finest_product(&self, sum: ValueId) -> i32 {
         let weight = |id: WeightId| {
             let range = self.weights[id.index()];
             Format::fitting(WEIGHT_BITS, range.max_abs).fraction
@@ -86,7 +106,8 @@ impl Assigner<'_> {
     pub(super) fn squares_fraction(&self, squares: ValueId) -> i32 {
         let shape = &self.graph.shape;
         let seen = self.observations[squares.index()];
-        let (width, epsilon) = (shape.hidden as f64, shape.epsilon * shape.hidden as f64);
+        let width = self.graph.squared_width(squares) as f64;
+        let epsilon = shape.epsilon * width;
         let reaching = |range: f64| (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32;
         // ε joins the sum before the root, and squares grow twice as fast as what is squared.
         let margin = reaching((MARGIN * seen.max_abs() + epsilon) * MARGIN);
@@ -98,6 +119,14 @@ impl Assigner<'_> {
         let deviation = ((seen.min.max(0.0) + epsilon) / width).sqrt().max(1e-9);
         let needed = 2 * (CENTRED_PRECISION - deviation.log2()).ceil() as i32 + 1;
         margin.min(room.max(needed))
+    }
+}
+
+/// A format with fewer bits behind the point.
+fn coarser(format: Format, fewer: u32) -> Format {
+    Format {
+        bits: format.bits - fewer,
+        fraction: format.fraction - fewer as i32,
     }
 }
 

@@ -10,11 +10,13 @@
 //! ```
 //!
 //! The sum of powers is never negative, so all of the ring is used: `v` is the unsigned ring
-//! element. Rings end at 22 bits, where the output has the 32 bits that a value may have.
+//! element. A value has 32 bits at most, so the output is cut to 31: in rings of more than 22 bits
+//! the smallest sums, below `2^(ring_bits - 22)`, have no reciprocal. A sum of powers is far above:
+//! at its maximum a row has a power of `2^-step` or more (`assign/lookups.rs`).
 //!
-//! Zero has no reciprocal, and a circuit that finds the leading one by halving moves it by all its
-//! distances. That is what it gives here too, cut to the output's bits. It does not matter: every
-//! power of such a row is zero, and so are the products.
+//! Zero has no reciprocal either, and a circuit that finds the leading one by halving moves it by
+//! all its distances. That is what it gives here too, cut to the output's bits. It does not matter:
+//! every power of such a row is zero, and so are the products.
 //!
 //! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
 //! 2^-9.
@@ -25,6 +27,8 @@ use serde::{Deserialize, Serialize};
 const NAME: &str = "reciprocal";
 const TABLE_BITS: u32 = 7;
 const OUTPUT_BITS: u32 = 10;
+/// Bits of the result, at most: with a sign it has the 32 bits that a value may have.
+const LONGEST: u32 = 31;
 
 /// Reciprocal on a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,18 +82,24 @@ impl Reciprocal {
         1 << self.steps().ilog2()
     }
 
-    /// Bits of the output: the table's shifted by up to `H`.
+    /// Bits of the output: the table's shifted by up to `H`, as far as a value has bits.
     pub const fn output_bits(&self) -> u32 {
-        self.table.output_bits() + self.steps()
+        let all = self.table.output_bits() + self.steps();
+        if all < LONGEST { all } else { LONGEST }
+    }
+
+    /// The smallest number that has a reciprocal: those of smaller ones are cut.
+    pub const fn smallest(&self) -> i64 {
+        1 << (self.table.output_bits() + self.steps() - self.output_bits())
     }
 
     /// The function on a ring value, signed or not.
     #[inline]
     pub fn apply(&self, v: i64) -> i64 {
         let v = v as u64 & ((1 << self.ring_bits) - 1);
+        let kept = (1 << self.output_bits()) - 1;
         if v == 0 {
-            let moved = self.table.at(0) << (2 * self.first_distance() - 1);
-            return moved & ((1 << self.output_bits()) - 1);
+            return (self.table.at(0) << (2 * self.first_distance() - 1)) & kept;
         }
         let h = v.ilog2();
         let fine = self.table.input_bits();
@@ -98,14 +108,14 @@ impl Reciprocal {
         } else {
             v >> (h - fine)
         };
-        self.table.at(index & ((1 << fine) - 1)) << (self.steps() - h)
+        (self.table.at(index & ((1 << fine) - 1)) << (self.steps() - h)) & kept
     }
 
     pub(super) fn validate(&self) -> Result<(), FunctionError> {
         self.table.validate(NAME)?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=22).contains(&m)
+            (4..=24).contains(&m)
                 && self.table.input_bits() == TABLE_BITS
                 && self.table.output_bits() == OUTPUT_BITS,
             NAME,
@@ -141,6 +151,22 @@ mod tests {
         }
     }
 
+    /// A ring of 24 bits has no bits for the reciprocals of 1 to 3, and all others are as good.
+    #[test]
+    fn wide_rings_cut_the_smallest_sums() {
+        let reciprocal = Reciprocal::new(24, 27.7);
+        assert_eq!((reciprocal.output_bits(), reciprocal.smallest()), (31, 4));
+        let error = |v: i64| {
+            let got = reciprocal.apply(v) as f64 * 2f64.powi(-reciprocal.output_fraction);
+            (got * v as f64 / 27.7 - 1.0).abs()
+        };
+        let bound = 2f64.powi(-8) + 2f64.powi(-9);
+        let all = (reciprocal.smallest()..1 << 12).chain((1 << 12..1 << 24).step_by(101));
+        assert!(all.into_iter().all(|v| error(v) < bound));
+        assert!((1..reciprocal.smallest()).all(|v| error(v) > 0.1));
+        assert!((0..4).all(|v| reciprocal.apply(v) >> 31 == 0));
+    }
+
     #[test]
     fn ring_elements_are_unsigned_and_zero_is_no_fault() {
         let reciprocal = Reciprocal::new(20, 3.0);
@@ -151,7 +177,7 @@ mod tests {
     #[test]
     fn impossible_parameters_are_refused() {
         let mut reciprocal = Reciprocal::new(20, 3.0);
-        for bits in [0, 3, 23, u32::MAX] {
+        for bits in [0, 3, 25, u32::MAX] {
             reciprocal.ring_bits = bits;
             assert!(reciprocal.validate().is_err());
         }

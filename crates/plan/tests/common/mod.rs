@@ -6,12 +6,14 @@ use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph, ValueId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Family, Head, Shape};
 
 pub fn shape() -> Shape {
     Shape {
+        family: Family::Bert,
         layers: 2,
         hidden: 64,
+        embedding: 64,
         heads: 4,
         ffn: 256,
         vocab: 100,
@@ -19,9 +21,7 @@ pub fn shape() -> Shape {
         types: 2,
         activation: Activation::GeluErf,
         epsilon: 1e-12,
-        head: Head::Classify {
-            labels: vec!["no".into(), "yes".into()],
-        },
+        head: Head::classify(vec!["no".into(), "yes".into()]),
     }
 }
 

@@ -16,12 +16,13 @@ use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::When;
 use crate::seeds::Seeds;
-use crate::session::ClientSession;
+use crate::session::{ClientSession, See};
 use crate::stored;
 use crate::times::Times;
 use prepare::Preparation;
 use primer_model::text::Input;
 use primer_net::Channel;
+use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
@@ -67,6 +68,8 @@ pub struct Answer {
     /// where the program has no flags and nobody is told. After `Some(false)` the outputs may be
     /// garbage.
     pub in_range: Option<bool>,
+    /// The first residues of the masked input as the server saw them: uniform, whatever the text.
+    pub shown: Vec<u64>,
     /// Seconds of the online phase.
     pub times: Times,
 }
@@ -142,7 +145,7 @@ impl ClientSession {
     ) -> Result<Answer> {
         let program = self.program.clone();
         if program.scheme().recipe().when == When::Offline {
-            return infer(channel, &program, bundle, input);
+            return infer_watched(channel, &program, bundle, input, &mut *self.see);
         }
         self.poison.enter()?;
         let answer = self.infer_preparing(channel, &program, bundle, input)?;
@@ -158,7 +161,9 @@ impl ClientSession {
         mut bundle: Bundle,
         input: &Input,
     ) -> Result<Answer> {
-        let mut online = begin(channel, program, &mut bundle, input)?;
+        // Steps that are prepared online have no late stops: what there is to see is seen then.
+        let mut see = |_: ValueId, _: &Matrix<u64>| ();
+        let mut online = begin(channel, program, &mut bundle, input, &mut see)?;
         let mut preparation = Preparation::new(self, program, 1)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
@@ -178,13 +183,28 @@ impl ClientSession {
 pub fn infer(
     channel: &mut Channel,
     program: &Program,
+    bundle: Bundle,
+    input: &Input,
+) -> Result<Answer> {
+    infer_watched(channel, program, bundle, input, &mut |_, _| ())
+}
+
+/// The same; `see` gets the client's late shares of what goes into stops, as
+/// [`ClientSession::watch`] gets those that are known offline.
+///
+/// # Errors
+/// As [`infer`].
+pub fn infer_watched(
+    channel: &mut Channel,
+    program: &Program,
     mut bundle: Bundle,
     input: &Input,
+    see: &mut (dyn FnMut(ValueId, &Matrix<u64>) + Send),
 ) -> Result<Answer> {
     if program.scheme().recipe().when == When::Online {
         return Err(ProtocolError::NeedsSession);
     }
-    let mut online = begin(channel, program, &mut bundle, input)?;
+    let mut online = begin(channel, program, &mut bundle, input, see)?;
     for steps in program.segments() {
         online.segment(channel, steps, &mut *bundle.0)?;
     }
@@ -201,9 +221,10 @@ fn begin<'a>(
     program: &'a Program,
     bundle: &mut Bundle,
     input: &Input,
+    see: &'a mut See<'a>,
 ) -> Result<OnlineClient<'a>> {
     let clock = Clock::start();
     online::check_input(program.plan().graph(), input)?;
     let seeds = stored::read_header(&mut *bundle.0, program)?;
-    OnlineClient::send(channel, program, seeds, input, clock)
+    OnlineClient::send(channel, program, seeds, input, see, clock)
 }

@@ -11,10 +11,12 @@ use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::Reveal;
 use crate::seeds::Seeds;
+use crate::session::See;
 use crate::share::Share;
+use crate::stop;
 use crate::stored::{self, Material};
 use crate::times::Times;
-use crate::work::{StopWork, Work};
+use crate::work::{ProductWork, StopWork, Work};
 use primer_model::text::Input;
 use primer_net::Channel;
 use primer_plan::graph::{Graph, ValueId};
@@ -25,6 +27,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::ops::Range;
+
+/// So many residues of the masked input are kept for [`Answer::shown`].
+const SHOWN: usize = 48;
 
 /// What the client owes the server.
 enum Owed {
@@ -46,6 +51,8 @@ pub(crate) struct OnlineClient<'a> {
     /// Its shares of range flags, until it has asked about all of them.
     flags: Option<FlagShares>,
     in_range: Option<bool>,
+    see: &'a mut See<'a>,
+    shown: Vec<u64>,
     pub(super) clock: Clock,
 }
 
@@ -56,6 +63,7 @@ impl<'a> OnlineClient<'a> {
         program: &'a Program,
         seeds: Seeds,
         input: &Input,
+        see: &'a mut See<'a>,
         mut clock: Clock,
     ) -> Result<Self> {
         let masks = Masks::new(program, seeds);
@@ -73,6 +81,8 @@ impl<'a> OnlineClient<'a> {
             label: None,
             flags: program.flag_shares(),
             in_range: None,
+            see,
+            shown: rows.data().iter().take(SHOWN).copied().collect(),
             clock,
         })
     }
@@ -159,23 +169,42 @@ impl<'a> OnlineClient<'a> {
     ) -> Result<()> {
         let output = self.program.step(index).output();
         let owed = match self.program.work(index) {
-            Work::Linear(_) | Work::Local(_) => return Ok(()),
-            Work::Product(product) => {
+            Work::Linear(_) | Work::Local(_) | Work::Joined => return Ok(()),
+            Work::Product(ProductWork { product, stop }) => {
                 let known = material.take_shares(index);
-                Owed::Share(product.client_listen(channel, self, output, known)?)
+                let how = (output, stop.is_none());
+                let share = product.client_listen(channel, self, how, known)?;
+                match stop {
+                    None => Owed::Share(share),
+                    Some(work) => {
+                        let plan = self.program.plan();
+                        let late = stop::truncated(plan, work.input, &share, &mut *self.see);
+                        let stored = material.take_stop(index);
+                        self.listen(channel, work, &late, &mut &stored[..])?
+                    }
+                }
             }
-            Work::Stop(StopWork { stop, .. }) => {
-                let mask = self.masks.of_stop(&**stop, output);
-                Owed::Stop(if stop.streams() {
-                    ClientStop::listen(&**stop, channel, source, mask.data())?
-                } else {
-                    let stored = material.take_stop(index);
-                    ClientStop::listen(&**stop, channel, &mut &stored[..], mask.data())?
-                })
+            Work::Stop(work) if work.stop.streams() => self.listen(channel, work, &[], source)?,
+            Work::Stop(work) => {
+                let stored = material.take_stop(index);
+                self.listen(channel, work, &[], &mut &stored[..])?
             }
         };
         self.owed.push(owed);
         Ok(())
+    }
+
+    /// Takes the server's request of a stop.
+    fn listen(
+        &mut self,
+        channel: &mut Channel,
+        StopWork { output, stop, .. }: &StopWork,
+        late: &[u64],
+        stored: &mut dyn Read,
+    ) -> Result<Owed> {
+        let mask = self.masks.of_stop(&**stop, *output);
+        let owing = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
+        Ok(Owed::Stop(owing))
     }
 
     /// Takes what the server opens of some values, each once.
@@ -206,6 +235,7 @@ impl<'a> OnlineClient<'a> {
             reals: Vec::new(),
             label: self.label,
             in_range: self.in_range,
+            shown: std::mem::take(&mut self.shown),
             times: Times::default(),
         };
         if self.program.reveal() == Reveal::Outputs {
@@ -246,7 +276,8 @@ pub(super) fn check_input(graph: &Graph, input: &Input) -> Result<()> {
         ("as its largest token type", &input.types, graph.shape.types),
     ] {
         let largest = values.iter().copied().max().unwrap_or(0) as usize;
-        if largest >= limit {
+        // Nobody looks at the types of a model that has none.
+        if limit > 0 && largest >= limit {
             return Err(ProtocolError::Input {
                 what,
                 expected: limit - 1,

@@ -16,7 +16,7 @@ use crate::masks::Masks;
 use crate::program::Program;
 use crate::session::{ClientSession, See};
 use crate::share::Share;
-use crate::stop;
+use crate::stop::{self, RingShare};
 use crate::stored;
 use crate::work::{StopWork, Work};
 use primer_net::Channel;
@@ -35,7 +35,7 @@ pub(super) struct Preparation<'a> {
     labels: &'a mut CotReceiver,
     transfers: &'a mut CotSender,
     rng: &'a mut Prg,
-    see: &'a mut See,
+    see: &'a mut See<'a>,
 }
 
 impl<'a> Preparation<'a> {
@@ -147,13 +147,15 @@ impl<'a> Preparation<'a> {
                 let share = hgs::client_offline(linear, answers);
                 masks.insert(self.program.step(index).output(), share);
             }
-            Work::Product(product) => {
+            Work::Product(work) => {
                 let graph = self.program.plan().graph();
-                for known in product.client_offline(graph, masks, answers) {
+                for known in work.product.client_offline(graph, masks, answers) {
                     stored::write_share(sink, &known)?;
                 }
             }
-            Work::Local(_) | Work::Stop(_) => unreachable!("only products have exchanges"),
+            Work::Local(_) | Work::Stop(_) | Work::Joined => {
+                unreachable!("only products have exchanges")
+            }
         }
         Ok(())
     }
@@ -162,12 +164,19 @@ impl<'a> Preparation<'a> {
         &mut self,
         channel: &mut Channel,
         index: usize,
-        StopWork { input, stop }: &StopWork,
+        StopWork {
+            input,
+            output,
+            stop,
+        }: &StopWork,
         masks: &mut Masks,
         sink: &mut dyn Write,
     ) -> Result<()> {
-        let share = stop::client_share(self.program, index, *input, masks, &mut *self.see);
-        let mask = masks.of_stop(&**stop, self.program.step(index).output());
+        let share = match stop.is_late() {
+            true => RingShare::default(),
+            false => stop::client_share(self.program, index, *input, masks, &mut *self.see),
+        };
+        let mask = masks.of_stop(&**stop, *output);
         let mut tools = ClientTools {
             channel,
             labels: self.labels,

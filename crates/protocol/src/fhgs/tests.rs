@@ -37,7 +37,7 @@ fn product(
         left: share(graph, factors.left, rng),
         right: share(graph, factors.right, rng),
         constant: Share::zeros(value.rows, value.cols),
-        mask: Arc::new(mask(value.rows, value.cols, rng)),
+        mask: Some(Arc::new(mask(value.rows, value.cols, rng))),
     }
 }
 
@@ -68,7 +68,7 @@ fn the_shares_add_up_to_the_product() {
         material.constant = factors.product(heads, &r, &s);
         material.constant.add(&factors.product(heads, &u, &s));
         material.constant.add(&factors.product(heads, &r, &v));
-        let mask = Arc::clone(&material.mask);
+        let mask = material.mask.clone().unwrap();
         let (d, e) = (minus(&x_hat, &u), minus(&y_hat, &v));
         let mut sum = material.reshare(factors, heads, Some((&d, &e)), 0);
         sum.add(&factors.product(heads, &x_hat, &y_hat));
@@ -96,7 +96,7 @@ fn encrypted_products_add_up_too() {
         material.constant = factors.product(heads, &r, &s);
         material.constant.add(&factors.product(heads, &x_hat, &s));
         material.constant.add(&factors.product(heads, &r, &y_hat));
-        let mask = Arc::clone(&material.mask);
+        let mask = material.mask.clone().unwrap();
         let mut sum = material.reshare(factors, heads, None, 0);
         sum.add(&factors.product(heads, &x_hat, &y_hat));
         sum.add(&mask);
@@ -124,7 +124,7 @@ fn reshared(mask: impl Fn(usize, usize, &mut Prg) -> Share) -> Vec<Vec<u64>> {
             );
             let mut material = product(graph, step, factors, Share::random, &mut fixed);
             let value = graph.value(step.output());
-            material.mask = Arc::new(mask(value.rows, value.cols, &mut drawn));
+            material.mask = Some(Arc::new(mask(value.rows, value.cols, &mut drawn)));
             let heads = graph.shape.heads;
             // The same two elements every time: a product that never changes.
             let share = material.reshare(factors, heads, Some((&d, &e)), 3);

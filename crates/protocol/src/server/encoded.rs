@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::hgs::{Linear, Scaling, Together};
 use crate::secrets::SecretProduct;
 use crate::server::ServerModel;
-use crate::work::Work;
+use crate::work::{ProductWork, Work};
 use primer_he::product::{EncodedWeights, Product, Weights};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of encoded weights that a server keeps.
-const KEEP_BYTES: usize = 4 << 30;
+/// Bytes of encoded weights that a server keeps of one program.
+pub(super) const KEEP_BYTES: usize = 4 << 30;
 
 /// Encoded weights by the number of bundles that are prepared together.
 pub(super) struct Shelf {
@@ -53,6 +53,14 @@ impl Shelf {
         inner.by_bundles.insert(bundles, Arc::clone(&made));
         Ok(made)
     }
+
+    /// Bytes that all of them take.
+    pub(super) fn memory(&self) -> usize {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let weights = inner.by_bundles.values().flat_map(|e| &e.weights);
+        let each = weights.flatten().flatten();
+        each.map(EncodedWeights::memory).sum()
+    }
 }
 
 /// The exchanges of some bundles and the weights that answer them.
@@ -76,12 +84,15 @@ impl Encoded {
                     });
                     made.collect::<Result<_>>()?
                 }
-                Work::Product(SecretProduct::Merged(merged)) => {
+                Work::Product(ProductWork {
+                    product: SecretProduct::Merged(merged),
+                    ..
+                }) => {
                     let first = &parts[0].product;
                     let first = first.prepare_within(model.dense(merged.weight), room)?;
                     vec![Some(first), None]
                 }
-                Work::Product(SecretProduct::Factors(_)) | Work::Local(_) | Work::Stop(_) => {
+                Work::Product(_) | Work::Local(_) | Work::Stop(_) | Work::Joined => {
                     parts.iter().map(|_| None).collect()
                 }
             };

@@ -64,6 +64,16 @@ impl ServerModel {
         self.encoded(bundles).map(drop)
     }
 
+    /// Bytes of encoded weights that are kept for all numbers of bundles together. Weights beyond
+    /// are kept as they are, two bytes each for every number of bundles, and encoded when they are
+    /// used.
+    pub const KEEP_BYTES: usize = super::encoded::KEEP_BYTES;
+
+    /// Bytes that the encoded weights take now, for all numbers of bundles that were asked for.
+    pub fn encoded_bytes(&self) -> usize {
+        self.encoded.memory()
+    }
+
     /// Weights for some bundles together, with the exchanges that they answer.
     pub(crate) fn encoded(&self, bundles: usize) -> Result<Arc<Encoded>> {
         self.encoded.get(self, bundles)

@@ -16,7 +16,7 @@ use crate::share::Share;
 use crate::stop;
 use crate::stored::{self, Material};
 use crate::times::Times;
-use crate::work::{StopWork, Work};
+use crate::work::{ProductWork, StopWork, Work};
 use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
@@ -65,7 +65,7 @@ impl<'a> OnlineServer<'a> {
         let program = model.program();
         let graph = program.plan().graph();
         let _phase = channel.phase("online/embed");
-        let mut input = Share::zeros(graph.tokens, graph.shape.vocab + graph.shape.types);
+        let mut input = Share::zeros(graph.tokens, graph.shape.one_hot());
         channel.recv_residues(INPUT, K, P, input.data_mut())?;
         let mut padding = Share::zeros(1, graph.tokens);
         channel.recv_residues(PADDING, K, P, padding.data_mut())?;
@@ -186,22 +186,44 @@ impl<'a> OnlineServer<'a> {
                 self.values.insert(output, share);
                 return Ok(());
             }
-            Work::Product(product) => {
+            Work::Joined => return Ok(()),
+            Work::Product(ProductWork { product, stop }) => {
                 let kept = material.take_shares(index);
-                Awaited::Share(product.server_request(channel, self, index, kept)?)
+                let part = product.server_request(channel, self, index, kept)?;
+                match stop {
+                    None => (output, Awaited::Share(part)),
+                    Some(work) => self.ask(channel, index, work, part, material)?,
+                }
             }
-            Work::Stop(StopWork { input, stop }) => {
-                let plan = self.program.plan();
-                let share = self.get(*input).first_rows(plan.graph().value(*input).rows);
-                let share = stop::server_share(plan, index, *input, share, &self.padding);
-                let stored = material.take_stop(index);
-                let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
-                channel.flush()?;
-                Awaited::Stop(waiting)
+            Work::Stop(work) => {
+                let rows = self.program.plan().graph().value(work.input).rows;
+                let share = self.get(work.input).first_rows(rows);
+                self.ask(channel, index, work, share, material)?
             }
         };
-        self.awaited.push((output, awaited));
+        self.awaited.push(awaited);
         Ok(())
+    }
+
+    /// Asks for what a stop makes of the server's share of its input.
+    fn ask(
+        &self,
+        channel: &mut Channel,
+        index: usize,
+        StopWork {
+            input,
+            output,
+            stop,
+        }: &StopWork,
+        share: Share,
+        material: &mut Material,
+    ) -> Result<(ValueId, Awaited)> {
+        let plan = self.program.plan();
+        let share = stop::server_share(plan, index, *input, share, &self.padding);
+        let stored = material.take_stop(index);
+        let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
+        channel.flush()?;
+        Ok((*output, Awaited::Stop(waiting)))
     }
 
     /// Opens the server's shares of some values against their masks, each once.

@@ -130,7 +130,8 @@ impl<'a> Preparation<'a> {
                 .is_none_or(|(next, ..)| *next != index)
             {
                 self.forget(index);
-                if let Work::Product(product) = program.work(index) {
+                if let Work::Product(work) = program.work(index) {
+                    let product = &work.product;
                     for (seeds, sink) in seeds.iter().zip(sinks.iter_mut()) {
                         for share in product.server_offline(program.plan().graph(), index, seeds) {
                             stored::write_share(sink, &share)?;
@@ -159,10 +160,11 @@ impl<'a> Preparation<'a> {
         if let Some(weights) = encoded.of(index, part) {
             return (self.answerer).answer(exchange, weights, &mask, self.rng);
         }
-        let Work::Product(product) = self.model.program().work(index) else {
+        let Work::Product(work) = self.model.program().work(index) else {
             unreachable!("only products of secrets have weights of one inference");
         };
-        let weights = product.multiplier(self.model, (index, part), exchange, seeds, values)?;
+        let weights =
+            (work.product).multiplier(self.model, (index, part), exchange, seeds, values)?;
         (self.answerer).answer(exchange, &weights, &mask, self.rng)
     }
 

@@ -85,6 +85,16 @@ pub fn fixture(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
     load(dir.path(), scheme)
 }
 
+/// Where the small copies of other families' checkpoints are.
+pub fn families() -> PathBuf {
+    root().join("crates/model/tests/fixtures/family")
+}
+
+/// One of them.
+pub fn family(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
+    load(&families().join(name), scheme)
+}
+
 /// The words of the small random models.
 const WORDS: [&str; 12] = [
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "the", "of", "and", "film", "story", "good", "bad",
@@ -132,9 +142,7 @@ pub fn tiny_for(scheme: Scheme) -> Arc<IntModel> {
 
 /// A head with two labels.
 pub fn classify() -> Head {
-    Head::Classify {
-        labels: vec!["no".into(), "yes".into()],
-    }
+    Head::classify(vec!["no".into(), "yes".into()])
 }
 
 /// A pair of texts over the twelve words, `length` tokens of `tokens`; different seeds give

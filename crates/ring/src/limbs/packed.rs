@@ -4,8 +4,8 @@ use super::{COLUMNS, MAX_INNER, NOTHING, PAIRS, PANELS, Pair, STEPS};
 use crate::matrix::Matrix;
 use zeroize::optimization_barrier;
 
-/// The right side of products modulo p: a matrix of short integers, packed once. Two bytes for each,
-/// rows padded to an even number and columns to a multiple of sixteen. Wiped when dropped.
+/// The right side of products modulo p: a matrix of short integers, packed once. Two bytes for
+/// each, rows padded to an even number and columns to a multiple of sixteen. Wiped when dropped.
 pub struct Packed {
     rows: usize,
     cols: usize,

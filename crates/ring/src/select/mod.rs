@@ -16,8 +16,8 @@
 //! **Sums.** Entries have at most 40 bits with their sign, so 1024 of them stay below 2^50. The
 //! vector form turns a word of the string into masks by moving it left: the top bit of each of four
 //! lanes is the bit that decides, four entries further with every step. Where all entries of a
-//! table together stay below 2^31, as those of short tables do, lanes are half as wide and there are
-//! eight.
+//! table together stay below 2^31, as those of short tables do, lanes are half as wide and there
+//! are eight.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -257,7 +257,8 @@ mod tests {
         string[j / 8] >> (j % 8) & 1 == 1
     }
 
-    /// Both forms against the definition, with entries of full length and short ones, of both signs.
+    /// Both forms against the definition, with entries of full length and short ones, of both
+    /// signs.
     #[test]
     fn sums_are_what_they_say() {
         let mut prg = Prg::new(&[1; 16]);

@@ -74,8 +74,10 @@ impl ClientStop for Garbled {
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
+        late: &[u64],
         masks: &[u64],
     ) -> Result<Box<dyn Owing>> {
+        expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (mut results, revealed) = self.evaluate(channel, stored)?;
         let modulus = self.circuit.circuit().modulus();

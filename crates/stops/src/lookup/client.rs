@@ -53,8 +53,10 @@ impl ClientStop for Lookups {
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
+        late: &[u64],
         masks: &[u64],
     ) -> Result<Box<dyn Owing>> {
+        expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (n, results) = (self.elements, self.outputs());
         let damaged = |error| unusable(self.name(), error);

@@ -43,8 +43,11 @@ impl ClientStop for Requantise {
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
-        _masks: &[u64],
+        late: &[u64],
+        masks: &[u64],
     ) -> Result<Box<dyn Owing>> {
+        expect_count(self.name(), "late shares", 0, late.len())?;
+        expect_count(self.name(), "masks", self.elements, masks.len())?;
         let mut bytes = Zeroizing::new(vec![0; self.stored().client as usize]);
         let read = stored.read_exact(&mut bytes);
         read.map_err(|error| unusable(self.name(), error))?;

@@ -47,9 +47,7 @@ impl Requantise {
     /// # Errors
     /// [`StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
     pub fn new(ring_bits: u32, elements: usize) -> Result<Self> {
-        if !(3..=40).contains(&ring_bits) {
-            return Err(StopsError::Ring(ring_bits));
-        }
+        check_ring(ring_bits)?;
         Ok(Self {
             ring_bits,
             elements,
@@ -64,8 +62,22 @@ impl Requantise {
     }
 }
 
+/// Fails unless the sum has room for a guard bit, and `2^m` is smaller than p.
+pub(crate) fn check_ring(ring_bits: u32) -> Result<()> {
+    match ring_bits {
+        3..=40 => Ok(()),
+        _ => Err(StopsError::Ring(ring_bits)),
+    }
+}
+
+/// The server's share of `v + 2^(m-2)`, and the offset: with it the sum has its top bit clear.
+pub(crate) fn lifted(share: u64, ring_bits: u32) -> (u64, u64) {
+    let offset = 1 << (ring_bits - 2);
+    ((share + offset) & ((1 << ring_bits) - 1), offset)
+}
+
 /// Bytes of residues that are packed together.
-fn packed(values: usize) -> u64 {
+pub(crate) fn packed(values: usize) -> u64 {
     (values as u64 * u64::from(modulus::K)).div_ceil(8)
 }
 

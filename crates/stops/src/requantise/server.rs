@@ -1,6 +1,6 @@
 //! The server's side of a requantisation: the receiver of its transfers.
 
-use super::Requantise;
+use super::{Requantise, lifted};
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
@@ -38,10 +38,11 @@ impl ServerStop for Requantise {
         let products = ProductReceiver::from_bytes(&bytes, self.elements, P)
             .map_err(|error| unusable(self.name(), error))?;
         let m = self.ring_bits;
-        let offset = 1u64 << (m - 2);
-        let shifted = |share: u64| (share + offset) & ((1 << m) - 1);
-        let choices = Bits::from_fn(shares.len(), |i| shifted(shares[i]) >> (m - 1) == 1);
-        let own = shares.iter().map(|&a| modulus::sub(shifted(a), offset));
+        let choices = Bits::from_fn(shares.len(), |i| lifted(shares[i], m).0 >> (m - 1) == 1);
+        let own = shares.iter().map(|&a| {
+            let (a, offset) = lifted(a, m);
+            modulus::sub(a, offset)
+        });
         Ok(Box::new(Requested {
             own: Zeroizing::new(own.collect()),
             products: products.request(channel, &choices)?,

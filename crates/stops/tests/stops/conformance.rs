@@ -5,7 +5,7 @@
 //! round trip, errors for damage and wrong counts, and messages that tell the server nothing.
 
 use crate::parties::{
-    Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server,
+    Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server, timely,
 };
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
@@ -101,8 +101,8 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     }
 }
 
-/// Every kind of stop: by garbling all functions, by transfers the identity, by look-ups any
-/// function of a short index.
+/// Every kind of stop: by garbling all functions, by transfers the identity, also of late shares,
+/// by look-ups any function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -185,16 +185,16 @@ fn cases() -> Vec<Case> {
         lookup(8, [0; 2], 2),
         lookup(10, [3, 0], 3),
     ]);
-    for ring_bits in [3, 16, 40] {
-        cases.push(Case {
-            means: Means::Transfers,
+    for means in [Means::Transfers, Means::LateTransfers] {
+        cases.extend([3, 16, 40].map(|ring_bits| Case {
+            means,
             function: None,
             position: false,
             ring_bits,
             value_bits: ring_bits - 1,
             row: 4,
             reference: Box::new(<[i64]>::to_vec),
-        });
+        }));
     }
     cases
 }
@@ -313,7 +313,8 @@ fn halves_share_one_round_trip() {
             let mut bundle = Vec::new();
             for (i, stop) in stops.iter().enumerate() {
                 let client = stop_client(&**stop);
-                client.prepare(&mut p.client(), &shares[i].1, &masks(i), &mut bundle)?;
+                let [early, _] = timely(&**stop, &shares[i].1);
+                client.prepare(&mut p.client(), early, &masks(i), &mut bundle)?;
             }
             p.channel.flush()?;
             let before = p.channel.meter().report().total().rounds;
@@ -321,7 +322,8 @@ fn halves_share_one_round_trip() {
             let mut owing = Vec::new();
             for (i, stop) in stops.iter().enumerate() {
                 let client = stop_client(&**stop);
-                owing.push(client.listen(p.channel, &mut source, &masks(i))?);
+                let [_, late] = timely(&**stop, &shares[i].1);
+                owing.push(client.listen(p.channel, &mut source, late, &masks(i))?);
             }
             for owing in owing {
                 owing.answer(p.channel)?;
@@ -393,11 +395,23 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
             };
             run(Transport::Memory, client, |_| Ok(())).unwrap_err()
         };
-        counted(prepared(&client[1..], &masks), "shares");
-        counted(
-            prepared(client, &[masks.as_slice(), &[0]].concat()),
-            "masks",
-        );
+        let [early, late] = timely(stop, client);
+        let [more, too_late] = [early, late].map(|shares| [shares, &[0]].concat());
+        counted(prepared(&more, &masks), "shares");
+        if !early.is_empty() {
+            counted(prepared(&early[1..], &masks), "shares");
+        }
+        let too_many = [masks.as_slice(), &[0]].concat();
+        counted(prepared(early, &too_many), "masks");
+        let listened = |late: &[u64], masks: &[u64]| {
+            let client = |p: &mut crate::parties::Party<'_>| {
+                let stored = vec![0; stop.stored().client as usize];
+                (stop_client(stop).listen(p.channel, &mut &stored[..], late, masks)).map(|_| ())
+            };
+            run(Transport::Memory, client, |_| Ok(())).unwrap_err()
+        };
+        counted(listened(&too_late, &masks), "late shares");
+        counted(listened(late, &too_many), "masks");
         let request = |p: &mut crate::parties::Party<'_>| {
             let stored = vec![0; stop.stored().server as usize];
             let wrong = &server[1..];
@@ -420,8 +434,9 @@ fn what_the_server_gets_depends_on_the_mask_alone() {
                 |p| {
                     let mut stored = Vec::new();
                     let part = stop_client(stop);
-                    part.prepare(&mut p.client(), client, &masks, &mut stored)?;
-                    part.listen(p.channel, &mut &stored[..], &masks)?
+                    let [early, late] = timely(stop, client);
+                    part.prepare(&mut p.client(), early, &masks, &mut stored)?;
+                    part.listen(p.channel, &mut &stored[..], late, &masks)?
                         .answer(p.channel)
                 },
                 |p| {

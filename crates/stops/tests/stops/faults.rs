@@ -116,7 +116,7 @@ fn run_client(p: &mut Party<'_>, stop: &Garbled) -> Result<()> {
     let (shares, masks) = ([1; COUNT], [0; COUNT]);
     let mut stored = Vec::new();
     ClientStop::prepare(stop, &mut p.client(), &shares, &masks, &mut stored)?;
-    let owing = stop.listen(p.channel, &mut &stored[..], &masks)?;
+    let owing = stop.listen(p.channel, &mut &stored[..], &[], &masks)?;
     owing.answer(p.channel).map(|_| ())
 }
 

@@ -49,7 +49,7 @@ fn material_survives_a_file() {
             ClientStop::prepare(&stop, &mut p.client(), &client, &masks, &mut file)?;
             file.flush().unwrap();
             file.rewind().unwrap();
-            let owing = stop.listen(p.channel, &mut file, &masks)?;
+            let owing = stop.listen(p.channel, &mut file, &[], &masks)?;
             assert_eq!(file.read(&mut [0]).unwrap(), 0);
             owing.answer(p.channel)
         },

@@ -2,7 +2,7 @@
 //!
 //! `cargo test --release -p primer-stops layer -- --ignored --nocapture --test-threads 1`
 
-use crate::parties::{run_over, share, stop_client, stop_server};
+use crate::parties::{run_over, share, stop_client, stop_server, timely};
 use primer_garble::measure::{typical_gelu, typical_softmax};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
@@ -56,16 +56,17 @@ fn timed_over(
         |p| {
             let mut times = Vec::new();
             let mut stored = Vec::with_capacity(stop.stored().client as usize);
+            let [early, late] = timely(stop, &client);
             for _ in 0..RUNS {
                 stored.clear();
                 let start = Instant::now();
-                stop_client(stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
+                stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
                 let offline = start.elapsed();
                 // The server is ready to go on.
                 p.channel.recv(SYNC, 1)?;
                 p.channel.send(SYNC, &[1])?;
                 let start = Instant::now();
-                let owing = stop_client(stop).listen(p.channel, &mut &stored[..], &masks)?;
+                let owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
                 owing.answer(p.channel)?;
                 // The server has its results: the end of the stop for both.
                 p.channel.recv(SYNC, 1)?;

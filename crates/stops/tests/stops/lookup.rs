@@ -130,7 +130,7 @@ fn in_range(lookup: &Lookup, indices: &[i64]) -> bool {
         |p| {
             let mut stored = Vec::new();
             stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
-            let mut owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &masks)?;
+            let mut owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
             let mut flags = FlagShares::default();
             flags.append(&owing.flags());
             assert_eq!(flags.len(), stop.flags());

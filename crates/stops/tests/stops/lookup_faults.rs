@@ -40,7 +40,7 @@ fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Se
     let stop = stop();
     let client = |p: &mut Party<'_>| {
         let stored = prepare_client(p, &stop)?;
-        let owing = stop.listen(p.channel, &mut &stored[..], &[0; COUNT])?;
+        let owing = stop.listen(p.channel, &mut &stored[..], &[], &[0; COUNT])?;
         owing.answer(p.channel).map(|_| ())
     };
     run(Transport::Memory, client, |p| server(p, &stop)).unwrap_err()

@@ -3,6 +3,7 @@
 mod conformance;
 mod faults;
 mod garbled;
+mod late;
 mod layer;
 mod lookup;
 mod lookup_faults;

@@ -159,12 +159,13 @@ pub(crate) fn run_stop_over(
         |p| {
             let mut seen = p.channel.meter().report().total();
             let mut stored = Vec::new();
-            stop_client(stop).prepare(&mut p.client(), client, &masks, &mut stored)?;
+            let [early, late] = timely(stop, client);
+            stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
             p.channel.flush()?;
             let (offline_up, offline_down, preparing) = p.passed(&mut seen);
             damage[0](&mut stored);
             let mut source = &stored[..];
-            let owing = stop_client(stop).listen(p.channel, &mut source, &masks)?;
+            let owing = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
             assert!(source.is_empty(), "material that was not read");
             let shown = owing.answer(p.channel)?;
             let (online_up, online_down, running) = p.passed(&mut seen);
@@ -195,6 +196,14 @@ pub(crate) fn run_stop_over(
         rounds,
         stored: [ours, theirs],
     })
+}
+
+/// The client's shares, where a stop takes them: offline, or late.
+pub(crate) fn timely<'a>(stop: &dyn TwoPartyStop, shares: &'a [u64]) -> [&'a [u64]; 2] {
+    match stop.is_late() {
+        true => [&[], shares],
+        false => [shares, &[]],
+    }
 }
 
 /// The client's part of a stop.

@@ -75,9 +75,10 @@ impl Packer for SubringPacker {
         self.hidden(params, relation).check(params)
     }
 
-    fn squared_distance(&self, params: &Params, relation: &Relation) -> Option<f64> {
-        let margins = Margins::of(params).ok()?;
-        Some(self.hidden(params, relation).squared_distance(&margins))
+    fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64 {
+        let hidden = self.hidden(params, relation);
+        let margins = Margins::of(params);
+        margins.map_or(f64::INFINITY, |margins| hidden.squared_distance(&margins))
     }
 
     fn forms(&self, params: &Params, relation: &Relation) -> Vec<Form> {

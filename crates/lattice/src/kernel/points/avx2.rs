@@ -1,9 +1,10 @@
 //! The products on 256-bit vectors: six rows by eight columns in registers.
 #![allow(unsafe_code)] // Vector loads and stores inside slices whose lengths are asserted.
 
-use super::{AGAIN, FIRST, PANEL, Panels, TILE, TOGETHER, Task};
+use super::{FIRST, FOLDED, LAST, PANEL, Panels, TILE, TOGETHER, Task, above};
 use crate::prime::Prime;
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 /// Fills the sums of a point.
 pub(super) fn run(task: Task<'_>) {
@@ -39,6 +40,8 @@ fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: us
     let Panels { data, stride } = task.panels;
     let panel = &data[TOGETHER * column..];
     assert!(panel.len() >= (terms - 1) / TOGETHER * stride + TOGETHER * PANEL);
+    let next = TOGETHER * task.points.columns();
+    fetch(panel, stride, task.share(block), next);
     let out = &mut task.sums.data[first * task.sums.stride..];
     let step = task.sums.stride;
     assert!(out.len() >= ROWS * step && places.iter().all(|place| place + TILE <= step));
@@ -61,26 +64,37 @@ fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: us
     }
 }
 
+/// Asks for a share of what will be read so many numbers further on: the same panel at the next
+/// point. Terms lie in short runs far apart, which hardware does not foresee.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fetch(panel: &[u32], stride: usize, share: Range<usize>, further: usize) {
+    for eight in share {
+        let first = panel.as_ptr().wrapping_add(eight * stride + further);
+        for term in 0..TOGETHER {
+            _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(term * PANEL).cast());
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Constants {
     /// The prime in every 32-bit lane, once and twice.
     q: __m256i,
     q2: __m256i,
     inverse: __m256i,
-    /// `4q²` in every 64-bit lane, and its negative.
-    plus: __m256d,
-    minus: __m256d,
+    /// `2^32` modulo the prime, balanced, in every 64-bit lane.
+    above: __m256i,
 }
 
 #[target_feature(enable = "avx2")]
 fn constants(prime: Prime) -> Constants {
-    let q = i64::from(prime.value());
+    let q = prime.value() as i32;
     Constants {
-        q: _mm256_set1_epi32(q as i32),
-        q2: _mm256_set1_epi32(2 * q as i32),
+        q: _mm256_set1_epi32(q),
+        q2: _mm256_set1_epi32(q.wrapping_add(q)),
         inverse: _mm256_set1_epi32(prime.montgomery_inverse() as i32),
-        plus: _mm256_castsi256_pd(_mm256_set1_epi64x(4 * q * q)),
-        minus: _mm256_castsi256_pd(_mm256_set1_epi64x(-4 * q * q)),
+        above: _mm256_set1_epi64x(above(prime).into()),
     }
 }
 
@@ -102,8 +116,13 @@ unsafe fn tile<const ROWS: usize>(
 ) {
     // Even columns, odd columns.
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-    let (mut left, mut room) = (terms, FIRST);
+    // `size` bounds the sums, in products.
+    let (mut left, mut size) = (terms, 0);
     while left >= TOGETHER {
+        if size + TOGETHER > FIRST {
+            fold(constants, &mut sums);
+            size = FOLDED;
+        }
         for i in 0..TOGETHER {
             // SAFETY: both pointers stand at eight terms that lie together.
             unsafe { step::<ROWS>(&mut sums, weights.add(i * ROWS), data.add(i * PANEL)) };
@@ -111,23 +130,14 @@ unsafe fn tile<const ROWS: usize>(
         weights = weights.wrapping_add(TOGETHER * ROWS);
         data = data.wrapping_add(eights);
         left -= TOGETHER;
-        room -= TOGETHER;
-        if room == 0 {
-            sums.as_flattened_mut()
-                .iter_mut()
-                .for_each(|sum| *sum = corrected(constants, *sum));
-            room = AGAIN;
-        }
+        size += TOGETHER;
+    }
+    if size + left > LAST {
+        fold(constants, &mut sums);
     }
     for i in 0..left {
         // SAFETY: both pointers stand at the terms that are left, fewer than eight.
         unsafe { step::<ROWS>(&mut sums, weights.add(i * ROWS), data.add(i * PANEL)) };
-    }
-    // Sixteen terms need no correction, whether they follow one or are all.
-    if left > 0 || room != AGAIN {
-        sums.as_flattened_mut()
-            .iter_mut()
-            .for_each(|sum| *sum = corrected(constants, *sum));
     }
     for (r, [even, odd]) in sums.into_iter().enumerate() {
         // SAFETY: there is room for eight numbers.
@@ -166,15 +176,19 @@ unsafe fn step<const ROWS: usize>(
     }
 }
 
-/// Sums below `8q²`, brought to at most `4q²`.
+/// Brings all sums to at most [`FOLDED`] products: the upper half of each, times `2^32` modulo the
+/// prime, is added to the lower half.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn corrected(c: Constants, sum: __m256i) -> __m256i {
-    let step = _mm256_blendv_pd(c.minus, c.plus, _mm256_castsi256_pd(sum));
-    _mm256_add_epi64(sum, _mm256_castpd_si256(step))
+fn fold<const ROWS: usize>(c: Constants, sums: &mut [[__m256i; 2]; ROWS]) {
+    for sum in sums.as_flattened_mut() {
+        let high = _mm256_shuffle_epi32::<0b1111_0101>(*sum);
+        let low = _mm256_blend_epi32::<0b1010_1010>(*sum, _mm256_setzero_si256());
+        *sum = _mm256_add_epi64(low, _mm256_mul_epi32(high, c.above));
+    }
 }
 
-/// Eight Montgomery reductions of corrected sums, even and odd columns apart.
+/// Eight Montgomery reductions of sums of at most [`LAST`] products, even and odd columns apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reduced(c: Constants, even: __m256i, odd: __m256i) -> __m256i {
@@ -182,7 +196,7 @@ fn reduced(c: Constants, even: __m256i, odd: __m256i) -> __m256i {
     let to = _mm256_mul_epi32(_mm256_mul_epu32(odd, c.inverse), c.q);
     let high = _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(even), odd);
     let t = _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(te), to);
-    // Between -1.5q and 1.5q; a negative number is a large one here.
+    // Between -2q and 2q; a negative number is a large one here.
     let r = _mm256_sub_epi32(high, t);
     let r = _mm256_min_epu32(r, _mm256_add_epi32(r, c.q2));
     _mm256_min_epu32(r, _mm256_sub_epi32(r, c.q))

@@ -34,9 +34,15 @@ versions! {
         }
     }
 
-    /// Polynomials `[row][term][point]` as `[point][term][row]`, points `stride` apart: balanced and
-    /// in Montgomery form. `shape` has the numbers of rows, terms and points.
-    pub(super) fn turn(prime: Prime, to: &mut [u32], values: &[u32], shape: [usize; 3], stride: usize) {
+    /// Polynomials `[row][term][point]` as `[point][term][row]`, points `stride` apart: balanced
+    /// and in Montgomery form. `shape` has the numbers of rows, terms and points.
+    pub(super) fn turn(
+        prime: Prime,
+        to: &mut [u32],
+        values: &[u32],
+        shape: [usize; 3],
+        stride: usize
+    ) {
         let [rows, terms, points] = shape;
         let shift = prime.shoup(prime.reduce60(1 << 32));
         for first_point in (0..points).step_by(SQUARE) {

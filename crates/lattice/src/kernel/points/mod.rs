@@ -14,16 +14,16 @@
 //! One call of [`multiply`] does this for all points of one limb.
 //!
 //! # The bound
-//! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in absolute
-//! value, and 32 of them below `8q² < 2^63` for every `q < 2^30`. A sum of 64 bits is kept in range
-//! by a *correction*: subtract `4q²`, a multiple of `q`, from a sum that is not negative, and add it
-//! to a negative one. Whoever is below `8q²` is then at most `4q²`, and `AGAIN = 16` terms fit on
-//! top. So the first `FIRST = 32` terms are added up, and a correction follows them and every 16
-//! terms after: two instructions against thirty-two.
+//! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in
+//! absolute value, and `FIRST = 32` of them are below `8q² < 2^63` for every `q < 2^30`. Longer
+//! sums are *folded* on the way: the upper 32 bits, a signed number, are multiplied with `2^32 mod
+//! q`, balanced, and added to the lower 32 bits. That is below `2^31·q/2 + 2^32`, the size of at
+//! most `FOLDED = 5` products for the primes that are admitted, those above `15/16·2^30`; so 24
+//! more terms fit on top: four instructions against 48.
 //!
-//! Weights are stored in Montgomery form, times `2^32`. A corrected sum `s` has `|s| ≤ 4q²`; with
-//! `m = s·q^-1 mod 2^32`, taken as a signed number, `(s - m·q)/2^32` is exact and below
-//! `4q²/2^32 + q/2 < 1.5·q` in absolute value: two conditional steps lead to `[0, q)`.
+//! Weights are stored in Montgomery form, times `2^32`. A sum `s` of at most `LAST = 24` products
+//! has `|s| < 6q²`; with `m = s·q^-1 mod 2^32`, taken as a signed number, `(s - m·q)/2^32` is exact
+//! and below `6q²/2^32 + q/2 < 2q` in absolute value: two conditional steps lead to `[0, q)`.
 //!
 //! # The layout
 //! * [`PointWeights`]: `[point][block of rows][term][row of the block]`. A block has up to six rows
@@ -35,7 +35,8 @@
 //! * [`PointSums`] are polynomials again, ready for an inverse transform. A panel's sums are one
 //!   cache line of each row.
 //!
-//! A panel of all terms stays in the nearest cache while all rows are multiplied with it.
+//! A panel of all terms stays in the nearest cache while all rows are multiplied with it, and the
+//! same panel of the next point is fetched meanwhile.
 //!
 //! The inner loop keeps six rows by eight columns of sums in twelve registers. A signed product
 //! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even
@@ -66,10 +67,27 @@ const TILE: usize = 8;
 const TOGETHER: usize = 8;
 /// Most rows of a block.
 const HEIGHT: usize = 6;
-/// Terms of a sum that starts at zero, before its first correction.
+/// Products that a sum has room for.
 const FIRST: usize = 32;
-/// Terms between two corrections.
-const AGAIN: usize = 16;
+/// What a folded sum counts as.
+const FOLDED: usize = 5;
+/// Products of a sum that can be reduced.
+const LAST: usize = 24;
+
+/// Smaller primes are refused: a folded sum would count as more.
+const LEAST_PRIME: u32 = 15 << 26;
+
+/// `2^32` modulo a prime, balanced.
+fn above(prime: Prime) -> i32 {
+    let above = prime.reduce60(1 << 32);
+    let half = prime.value() / 2;
+    above as i32
+        - if above > half {
+            prime.value() as i32
+        } else {
+            0
+        }
+}
 
 /// How the values of one limb share evaluation points: `degree / run` points, each with `run`
 /// consecutive values of a polynomial.
@@ -193,6 +211,13 @@ impl Task<'_> {
         let rows = self.blocks.rows(block);
         let weights = &self.weights[rows.start * self.terms..rows.end * self.terms];
         (rows, weights)
+    }
+
+    /// A block's share of the terms, in eights.
+    #[cfg(target_arch = "x86_64")]
+    fn share(&self, block: usize) -> Range<usize> {
+        let (eights, count) = (self.terms.div_ceil(TOGETHER), self.blocks.count());
+        block * eights / count..(block + 1) * eights / count
     }
 
     /// Where both tiles of a panel belong in a row of sums.

@@ -1,6 +1,6 @@
 //! The products in plain Rust.
 
-use super::{AGAIN, FIRST, PANEL, TILE, TOGETHER, Task};
+use super::{FIRST, FOLDED, LAST, PANEL, TILE, TOGETHER, Task, above};
 use crate::prime::Prime;
 
 /// Fills the sums of a point.
@@ -28,37 +28,37 @@ pub(super) fn run(task: Task<'_>) {
     }
 }
 
-/// The corrected sums of one row of a block in one panel.
+/// The sums of one row of a block in one panel: at most [`LAST`] products.
 fn sums(task: &Task<'_>, column: usize, block: usize, row: usize) -> [i64; PANEL] {
     let mut sums = [0i64; PANEL];
-    let quadruple = 4 * i64::from(task.prime.value()).pow(2);
-    let mut room = FIRST;
+    let above = i64::from(above(task.prime));
+    // Bounds the sums, in products.
+    let mut size = 0;
     let (rows, weights) = task.block(block);
     for (i, weights) in weights.chunks_exact(rows.len()).enumerate() {
+        let room = if i + 1 == task.terms { LAST } else { FIRST };
+        if size + 1 > room {
+            for sum in &mut sums {
+                *sum = (*sum >> 32) * above + (*sum & 0xffff_ffff);
+            }
+            size = FOLDED;
+        }
         let at = i / TOGETHER * task.panels.stride + TOGETHER * column + i % TOGETHER * PANEL;
         let weight = i64::from(weights[row] as i32);
         for (sum, column) in sums.iter_mut().zip(&task.panels.data[at..][..PANEL]) {
             *sum += weight * i64::from(*column as i32);
         }
-        room -= 1;
-        if room == 0 || i + 1 == task.terms {
-            for sum in &mut sums {
-                // Plus or minus, by the sign: no branch.
-                let sign = *sum >> 63;
-                *sum -= (quadruple ^ sign) - sign;
-            }
-            room = AGAIN;
-        }
+        size += 1;
     }
     sums
 }
 
-/// `sum·2^-32` for a corrected sum.
+/// `sum·2^-32` for a sum of at most [`LAST`] products.
 fn reduced(prime: Prime, sum: i64) -> u32 {
     let m = (sum as u32).wrapping_mul(prime.montgomery_inverse()) as i32;
     let t = (i64::from(m) * i64::from(prime.value())) >> 32;
     let r = ((sum >> 32) - t) as u32;
-    // Between -1.5q and 1.5q; a negative number is a large one here.
+    // Between -2q and 2q; a negative number is a large one here.
     let r = r.min(r.wrapping_add(2 * prime.value()));
     r.min(r.wrapping_sub(prime.value()))
 }

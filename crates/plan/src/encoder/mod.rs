@@ -1,6 +1,10 @@
-//! BERT as a graph.
+//! An encoder as a graph.
 //!
-//! Rewritings turn Hugging Face's BERT into steps that suit the protocol; all are exact in
+//! BERT, DistilBERT, RoBERTa and ELECTRA are one network with small differences, and the shape says
+//! which of them there are: token types or none, a projection behind the embeddings or none, and
+//! what stands on top.
+//!
+//! Rewritings turn Hugging Face's encoders into steps that suit the protocol; all are exact in
 //! real arithmetic and are carried out once, on the weights:
 //!
 //! * **LayerNorm is split.** Its gain γ and shift β belong to the server: they are folded into the
@@ -33,13 +37,19 @@
 //!
 //!   and an activation `x·g(x)`, with `g` looked up at a coarse `x` and the product exact: `g` is
 //!   flat where `x` is large, so a coarse `x` does little harm.
+//! * **A mean is a sum.** The mean over a text's tokens is taken over as many rows as the text has,
+//!   which nobody but the client may know. The rows are multiplied with the client's secret ones
+//!   and zeros ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by its own
+//!   length. Sum and mean tell it the same.
+
+mod head;
 
 use crate::graph::{
     Form, Graph, Op, PaperStep, Step, StopFunction, Term, Value, ValueId, Weight, WeightId,
     WeightKind,
 };
 use crate::role::{LinearMap, ValueRole};
-use crate::shape::{Head, Shape};
+use crate::shape::Shape;
 
 struct Builder {
     graph: Graph,
@@ -299,55 +309,30 @@ impl Builder {
         self.norm("output_norm", sum)
     }
 
-    fn head(&mut self, x: ValueId) {
-        let n = self.graph.tokens;
-        self.paper = PaperStep::Others;
-        let head = self.graph.shape.head.clone();
-        self.graph.outputs = match head {
-            Head::Classify { labels } => {
-                let pooled = self.pooler(x);
-                let size = (1, labels.len());
-                let sum = self.linear(LinearMap::Classifier, ValueRole::Logits, pooled, size, None);
-                vec![self.requantise("logits", sum)]
-            }
-            Head::Span => {
-                let sum = self.linear(LinearMap::Span, ValueRole::Logits, x, (n, 2), None);
-                vec![self.requantise("logits", sum)]
-            }
-            Head::Encoder { pooled } => {
-                let mut outputs = vec![self.last_hidden(x)];
-                if pooled {
-                    outputs.push(self.pooler(x));
-                }
-                outputs
-            }
-        };
-    }
-
-    /// The hidden state with its gain and shift.
-    fn last_hidden(&mut self, x: ValueId) -> ValueId {
-        let (n, hidden) = (self.graph.tokens, self.graph.shape.hidden);
-        let map = LinearMap::LastHidden;
-        let weight = self.weight(map, WeightKind::Diagonal, 1, hidden);
-        let bias = self.weight(map, WeightKind::Bias, 1, hidden);
-        let sum = self.value("last_hidden.sum", ValueRole::LastHidden, n, hidden);
-        self.push(Op::Linear {
-            terms: vec![Term { input: x, weight }],
-            bias,
+    /// From one-hot rows to what the first layer reads.
+    fn embeddings(&mut self) -> ValueId {
+        let (tokens, shape) = (self.graph.tokens, self.graph.shape.clone());
+        let (map, width) = (LinearMap::Embedding, shape.embedding);
+        let table = self.weight(map, WeightKind::Dense, shape.one_hot(), width);
+        let positions = self.weight(map, WeightKind::Bias, shape.positions, width);
+        let sum = self.value("embeddings.sum", ValueRole::Centred, tokens, width);
+        self.push(Op::Embed {
+            table,
+            positions,
             output: sum,
         });
-        self.requantise("last_hidden", sum)
-    }
-
-    fn pooler(&mut self, x: ValueId) -> ValueId {
-        let size = (1, self.graph.shape.hidden);
-        let sum = self.linear(LinearMap::Pooler, ValueRole::Pooled, x, size, None);
-        self.stop("pooled", ValueRole::Pooled, StopFunction::Tanh, sum)
+        let x = self.norm("embeddings_norm", sum);
+        if !shape.is_projected() {
+            return x;
+        }
+        let (map, size) = (LinearMap::Projection, (tokens, shape.hidden));
+        let sum = self.linear(map, ValueRole::Projected, x, size, None);
+        self.requantise(map.name(), sum)
     }
 }
 
 impl Graph {
-    /// The graph of a BERT over a padded number of tokens, with queries and keys.
+    /// The graph of an encoder over a padded number of tokens, with queries and keys.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
@@ -355,14 +340,14 @@ impl Graph {
         Self::with_form(shape, Form::Separate, tokens)
     }
 
-    /// The graph of a BERT over a padded number of tokens.
+    /// The graph of an encoder over a padded number of tokens.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
     pub fn with_form(shape: &Shape, form: Form, tokens: usize) -> Self {
         assert!(
             (1..=shape.max_tokens()).contains(&tokens),
-            "{tokens} tokens in a BERT"
+            "{tokens} tokens in an encoder"
         );
         let graph = Self {
             shape: shape.clone(),
@@ -378,17 +363,7 @@ impl Graph {
             paper: PaperStep::Embed,
             layer: None,
         };
-        let rows = shape.vocab + shape.types;
-        let (map, hidden) = (LinearMap::Embedding, shape.hidden);
-        let table = b.weight(map, WeightKind::Dense, rows, hidden);
-        let positions = b.weight(map, WeightKind::Bias, shape.positions, hidden);
-        let sum = b.value("embeddings.sum", ValueRole::Centred, tokens, hidden);
-        b.push(Op::Embed {
-            table,
-            positions,
-            output: sum,
-        });
-        let mut x = b.norm("embeddings_norm", sum);
+        let mut x = b.embeddings();
         for layer in 0..shape.layers {
             b.layer = Some(layer);
             x = b.layer(x);

@@ -1,0 +1,180 @@
+//! Inverse layers.
+
+use super::super::{Ntt, Roots};
+use super::{
+    BLOCK, Factor, Lanes, block_factors, broadcast, even_lanes, lanes, load, load_factor, mul_lazy,
+    odd_lanes, reduce, store, up,
+};
+use std::arch::x86_64::*;
+
+/// Strides 1, 2 and 4 of sixteen coefficients.
+///
+/// # Safety
+/// 48 numbers must be readable at `tail`.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn tail_up(l: Lanes, a: __m256i, b: __m256i, tail: *const u32) -> (__m256i, __m256i) {
+    // SAFETY: the caller's promise.
+    let (w4, w2, w1) = unsafe {
+        (
+            load_factor(tail),
+            load_factor(tail.add(16)),
+            load_factor(tail.add(32)),
+        )
+    };
+    let x = _mm256_permute2x128_si256::<0x20>(a, b);
+    let y = _mm256_permute2x128_si256::<0x31>(a, b);
+    let u = _mm256_unpacklo_epi64(x, y);
+    let v = _mm256_unpackhi_epi64(x, y);
+    let (mut x, mut y) = (even_lanes(u, v), odd_lanes(u, v));
+    up(l, &mut x, &mut y, w1, _mm256_srli_epi64::<32>(w1.quotient));
+    let mut u = _mm256_unpacklo_epi32(x, y);
+    let mut v = _mm256_unpackhi_epi32(x, y);
+    up(l, &mut u, &mut v, w2, w2.quotient);
+    let mut x = _mm256_unpacklo_epi64(u, v);
+    let mut y = _mm256_unpackhi_epi64(u, v);
+    up(l, &mut x, &mut y, w4, w4.quotient);
+    (
+        _mm256_permute2x128_si256::<0x20>(x, y),
+        _mm256_permute2x128_si256::<0x31>(x, y),
+    )
+}
+
+/// The first five inverse layers, in blocks of 32 values.
+#[target_feature(enable = "avx2")]
+pub(super) fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
+    let (roots, groups) = (&ntt.inverse_roots, ntt.degree / BLOCK);
+    for (g, (chunk, tail)) in a
+        .chunks_exact_mut(BLOCK)
+        .zip(ntt.inverse_tail.chunks_exact(96))
+        .enumerate()
+    {
+        let (w1, w2, w3) = block_factors(roots, groups, g);
+        let p = chunk.as_mut_ptr();
+        // SAFETY: a block has 32 values and its factors are 96 numbers.
+        unsafe {
+            let (mut x0, mut x1) = tail_up(l, load(p), load(p.add(8)), tail.as_ptr());
+            let (mut x2, mut x3) =
+                tail_up(l, load(p.add(16)), load(p.add(24)), tail.as_ptr().add(48));
+            up(l, &mut x0, &mut x1, w2, w2.quotient);
+            up(l, &mut x2, &mut x3, w3, w3.quotient);
+            up(l, &mut x0, &mut x2, w1, w1.quotient);
+            up(l, &mut x1, &mut x3, w1, w1.quotient);
+            store(p, x0);
+            store(p.add(8), x1);
+            store(p.add(16), x2);
+            store(p.add(24), x3);
+        }
+    }
+}
+
+/// Two inverse layers, of strides `stride` and `2·stride`; `first` is the place of the second's
+/// first factor.
+#[target_feature(enable = "avx2")]
+pub(super) fn two_layers_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
+    assert!(stride.is_multiple_of(8));
+    for (g, chunk) in a.chunks_exact_mut(4 * stride).enumerate() {
+        let w1 = broadcast(roots.get(first + g));
+        let w2 = broadcast(roots.get(2 * (first + g)));
+        let w3 = broadcast(roots.get(2 * (first + g) + 1));
+        let base = chunk.as_mut_ptr();
+        for i in (0..stride).step_by(8) {
+            // SAFETY: the chunk has four quarters, and `i + 8` stays within one.
+            unsafe {
+                let p = [
+                    base.add(i),
+                    base.add(stride + i),
+                    base.add(2 * stride + i),
+                    base.add(3 * stride + i),
+                ];
+                let [mut x0, mut x1, mut x2, mut x3] =
+                    [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                up(l, &mut x0, &mut x1, w2, w2.quotient);
+                up(l, &mut x2, &mut x3, w3, w3.quotient);
+                up(l, &mut x0, &mut x2, w1, w1.quotient);
+                up(l, &mut x1, &mut x3, w1, w1.quotient);
+                store(p[0], x0);
+                store(p[1], x1);
+                store(p[2], x2);
+                store(p[3], x3);
+            }
+        }
+    }
+}
+
+/// One inverse layer; `first` is the place of its first factor.
+#[target_feature(enable = "avx2")]
+pub(super) fn layer_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
+    for (g, chunk) in a.chunks_exact_mut(2 * stride).enumerate() {
+        let w = broadcast(roots.get(first + g));
+        let (xs, ys) = chunk.split_at_mut(stride);
+        for (x, y) in xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8)) {
+            // SAFETY: both chunks have eight numbers.
+            unsafe {
+                let (mut u, mut v) = (load(x.as_ptr()), load(y.as_ptr()));
+                up(l, &mut u, &mut v, w, w.quotient);
+                store(x.as_mut_ptr(), u);
+                store(y.as_mut_ptr(), v);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
+    let l = lanes(ntt.prime.value());
+    let roots = &ntt.inverse_roots;
+    blocks_up(l, ntt, a);
+    let (mut stride, mut groups) = (BLOCK, ntt.degree / BLOCK);
+    while groups > 4 {
+        two_layers_up(l, roots, groups / 4, a, stride);
+        stride *= 4;
+        groups /= 4;
+    }
+    let (scale, last) = (broadcast(ntt.scale), broadcast(ntt.scale_last));
+    if groups == 4 {
+        let (w2, w3) = (broadcast(roots.get(2)), broadcast(roots.get(3)));
+        let base = a.as_mut_ptr();
+        for i in (0..stride).step_by(8) {
+            // SAFETY: the polynomial has four quarters of `stride` coefficients.
+            unsafe {
+                let p = [
+                    base.add(i),
+                    base.add(stride + i),
+                    base.add(2 * stride + i),
+                    base.add(3 * stride + i),
+                ];
+                let [mut x0, mut x1, mut x2, mut x3] =
+                    [load(p[0]), load(p[1]), load(p[2]), load(p[3])];
+                up(l, &mut x0, &mut x1, w2, w2.quotient);
+                up(l, &mut x2, &mut x3, w3, w3.quotient);
+                let (x0, x2) = finish(l, x0, x2, scale, last);
+                let (x1, x3) = finish(l, x1, x3, scale, last);
+                store(p[0], x0);
+                store(p[1], x1);
+                store(p[2], x2);
+                store(p[3], x3);
+            }
+        }
+    } else {
+        let (xs, ys) = a.split_at_mut(stride);
+        for (x, y) in xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8)) {
+            // SAFETY: both chunks have eight numbers.
+            unsafe {
+                let (u, v) = finish(l, load(x.as_ptr()), load(y.as_ptr()), scale, last);
+                store(x.as_mut_ptr(), u);
+                store(y.as_mut_ptr(), v);
+            }
+        }
+    }
+}
+
+/// The last inverse layer with the division by the degree, reduced.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn finish(l: Lanes, u: __m256i, v: __m256i, scale: Factor, last: Factor) -> (__m256i, __m256i) {
+    let x = mul_lazy(l, _mm256_add_epi32(u, v), scale, scale.quotient);
+    let y = _mm256_sub_epi32(_mm256_add_epi32(u, l.q2), v);
+    let y = mul_lazy(l, y, last, last.quotient);
+    (reduce(x, l.q), reduce(y, l.q))
+}

@@ -1,0 +1,228 @@
+use super::super::{TextEncoder, Truncate};
+use super::*;
+
+/// The embedded model's file.
+fn demo() -> Value {
+    let bytes = include_bytes!("../../../../../models/sst2-demo/tokenizer.json");
+    serde_json::from_slice(bytes).unwrap()
+}
+
+fn opened(file: &Value) -> Result<TextEncoder, String> {
+    let bytes = serde_json::to_vec(file).unwrap();
+    TextEncoder::from_json(&bytes, None).map_err(|error| error.to_string())
+}
+
+fn refused(file: &Value) -> String {
+    opened(file).err().expect("refused")
+}
+
+fn tokens(encoder: &TextEncoder, text: &str) -> Vec<u32> {
+    let input = encoder.encode(text, None, 64, Truncate::LongestFirst);
+    input.unwrap().ids
+}
+
+/// A small model of pieces of words, as XLM-R has it.
+fn unigram() -> Value {
+    json!({
+        "model": {
+            "type": "Unigram", "unk_id": 0,
+            "vocab": [["[UNK]", 0.0], ["[PAD]", 0.0], ["\u{2581}a", -1.0], ["b", -2.0]],
+        },
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "NFKC"},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+        ]},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u{2581}"},
+    })
+}
+
+/// A small byte-level model, as RoBERTa has it.
+fn byte_level() -> Value {
+    json!({
+        "model": {
+            "vocab": {"[PAD]": 0, "a": 1, "b": 2, "ab": 3, "\u{120}": 4},
+            "merges": ["a b"],
+        },
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true},
+        "post_processor": {
+            "type": "RobertaProcessing", "sep": ["b", 2], "cls": ["a", 1],
+            "trim_offsets": true, "add_prefix_space": false,
+        },
+    })
+}
+
+#[test]
+fn known_pipelines_give_the_tokens_that_the_library_gives() {
+    let file = demo();
+    let bytes = serde_json::to_vec(&file).unwrap();
+    let mut plain = tokenizers::Tokenizer::from_bytes(&bytes).unwrap();
+    plain.with_truncation(None).unwrap();
+    let ours = opened(&file).unwrap();
+    for text in [
+        "A warm, funny film!",
+        "na\u{ef}ve \u{65e5}\u{672c} it's",
+        "x".repeat(300).as_str(),
+    ] {
+        let theirs = plain.encode(text, true).unwrap();
+        assert_eq!(tokens(&ours, text), theirs.get_ids(), "{text}");
+    }
+    assert_eq!(tokens(&opened(&byte_level()).unwrap(), "ab"), [1, 3, 2]);
+    assert_eq!(tokens(&opened(&unigram()).unwrap(), "ab"), [2, 3]);
+}
+
+/// The attack: letters become 64 letters, eight times in a row.
+#[test]
+fn chained_replacements_are_refused() {
+    let grow = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "a".repeat(64)});
+    let chain = json!({"type": "Sequence", "normalizers": vec![grow; 8]});
+    let mut file = demo();
+    file["normalizer"] = chain.clone();
+    assert!(refused(&file).contains("\"Replace\" among its normalizers"));
+    let mut file = unigram();
+    file["normalizer"] = chain;
+    assert!(
+        refused(&file).contains("the limit is 64"),
+        "{}",
+        refused(&file)
+    );
+    let nested =
+        json!({"type": "Sequence", "normalizers": [{"type": "Sequence", "normalizers": []}]});
+    file["normalizer"] = nested;
+    assert!(refused(&file).contains("\"Sequence\" among its normalizers"));
+    file["normalizer"] =
+        json!({"type": "Sequence", "normalizers": vec![json!({"type": "NFC"}); 9]});
+    assert!(refused(&file).contains("9 normalizers"));
+    for pattern in [
+        json!({"Regex": "(a|a)*$"}),
+        json!({"String": ""}),
+        json!({}),
+    ] {
+        file["normalizer"] = json!({"type": "Replace", "pattern": pattern, "content": "b"});
+        assert!(refused(&file).contains("something other than a text"));
+    }
+}
+
+#[test]
+fn parts_that_repeat_or_never_end_are_refused() {
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str); 13] = [
+        (
+            |file| {
+                let piece = json!({"Sequence": {"id": "A", "type_id": 0}});
+                file["post_processor"]["single"] = json!(vec![piece; 2]);
+            },
+            "each text once",
+        ),
+        // What the library would not survive.
+        (
+            |file| file["post_processor"]["single"][0]["SpecialToken"]["id"] = json!("[NO]"),
+            "does not define",
+        ),
+        (
+            |file| file["post_processor"]["single"][1]["Sequence"]["id"] = json!("B"),
+            "each text once",
+        ),
+        (
+            |file| file["post_processor"]["pair"][0] = json!({"Text": "A"}),
+            "neither text nor token",
+        ),
+        (
+            |file| {
+                let token = &mut file["post_processor"]["special_tokens"]["[CLS]"];
+                token["ids"] = json!(vec![2; 1000]);
+            },
+            "stands for several",
+        ),
+        (
+            |file| file["model"]["max_input_chars_per_word"] = json!(1_000_000),
+            "the limit of 200",
+        ),
+        (
+            |file| file["model"]["vocab"]["far"] = json!(u32::MAX),
+            "no index below",
+        ),
+        (
+            |file| file["model"]["type"] = json!("WordLevel"),
+            "none of WordPiece, BPE, Unigram",
+        ),
+        (
+            |file| {
+                let split = json!({"Regex": "(a+)+$"});
+                file["pre_tokenizer"] =
+                    json!({"type": "Split", "pattern": split, "behavior": "Isolated"});
+            },
+            "\"Split\" among its pretokenizers",
+        ),
+        (
+            |file| file["added_tokens"][0]["content"] = json!("x".repeat(65)),
+            "an added token",
+        ),
+        (
+            |file| file["model"]["continuing_subword_prefix"] = json!("#".repeat(1000)),
+            "continuing_subword_prefix",
+        ),
+        (|file| *file = byte_level_with_dropout(), "dropout"),
+        (
+            |file| {
+                *file = unigram();
+                file["model"]["vocab"][2][0] = json!("");
+            },
+            "is empty",
+        ),
+    ];
+    for (change, word) in cases {
+        let mut file = demo();
+        change(&mut file);
+        let error = refused(&file);
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+fn byte_level_with_dropout() -> Value {
+    let mut file = byte_level();
+    file["model"]["dropout"] = json!(0.5);
+    file
+}
+
+/// A second value under the same name is read by nobody.
+#[test]
+fn what_was_checked_is_what_runs() {
+    let text = serde_json::to_string(&demo()).unwrap();
+    let grow = r#"{"type":"Lowercase"}"#;
+    let doubled = text.replacen('{', &format!("{{\"normalizer\":{grow},"), 1);
+    let ours = TextEncoder::from_json(doubled.as_bytes(), None).unwrap();
+    assert_eq!(
+        tokens(&ours, "film"),
+        tokens(&opened(&demo()).unwrap(), "film")
+    );
+    let last = text[..text.rfind('}').unwrap()].to_owned() + &format!(",\"normalizer\":{grow}}}");
+    assert!(TextEncoder::from_json(last.as_bytes(), None).is_err());
+}
+
+#[test]
+fn texts_are_bounded() {
+    let encoder = opened(&demo()).unwrap();
+    let encode = |text: &str| encoder.encode(text, None, 16, Truncate::LongestFirst);
+    assert!(encode(&"a ".repeat(MAX_TEXT / 2)).is_ok());
+    let error = encode(&"a ".repeat(MAX_TEXT / 2 + 1)).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the text has 262146 bytes, the limit is 262144"
+    );
+    let pair = encoder.encode(
+        "a",
+        Some(&"b".repeat(MAX_TEXT + 1)),
+        16,
+        Truncate::LongestFirst,
+    );
+    assert!(pair.is_err());
+}
+
+#[test]
+fn the_largest_index_is_not_forgotten() {
+    let vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword";
+    let encoder = TextEncoder::from_vocabulary(vocab.as_bytes(), None).unwrap();
+    assert!(encoder.check_vocabulary(5).is_ok());
+    let error = encoder.check_vocabulary(4).unwrap_err().to_string();
+    assert!(error.contains("5 tokens"), "{error}");
+}

@@ -1,0 +1,354 @@
+//! Every family and head against outputs of Hugging Face's own code: tokens equal, single precision
+//! within a thousandth, integers within a twentieth. Small copies of the checkpoints are fixtures
+//! (`scripts/shrink-family-models`); the checkpoints themselves are used where they are.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{fixtures, golden_input, lines, load, load_folded, numbers, root, shared};
+use primer_model::calibrate::calibrate;
+use primer_model::fixed::{self, Workspace};
+use primer_model::float::{self, NoObserver};
+use primer_model::fold::FloatWeights;
+use primer_model::quantise::IntModel;
+use primer_model::text::{Input, TextEncoder};
+use primer_plan::graph::Form;
+use primer_plan::shape::{Head, Pooling, Problem};
+use primer_ring::matrix::Matrix;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const FIXTURES: [&str; 4] = ["distilbert", "electra", "roberta-ner", "sentence"];
+const SHARED: [&str; 7] = [
+    "bert-ner",
+    "distilbert",
+    "distilbert-qa",
+    "electra",
+    "roberta",
+    "roberta-ner",
+    "sentence",
+];
+
+/// The largest difference between a model's outputs and a golden line's.
+fn difference(head: &Head, line: &Value, output: &Matrix<f64>, length: usize) -> f64 {
+    let most = |golden: &Value, ours: &[f64]| {
+        let golden = numbers(golden);
+        assert_eq!(golden.len(), ours.len());
+        let pairs = golden.iter().zip(ours);
+        pairs.map(|(g, o)| (g - o).abs()).fold(0.0, f64::max)
+    };
+    match head {
+        Head::Classify { .. } => most(&line["logits"], output.row(0)),
+        Head::Tokens { .. } => {
+            let golden = line["logits"].as_array().unwrap();
+            assert_eq!(golden.len(), length);
+            let rows = golden.iter().enumerate();
+            rows.map(|(t, row)| most(row, output.row(t)))
+                .fold(0.0, f64::max)
+        }
+        Head::Span => {
+            let column = |c| (0..length).map(|t| output.get(t, c)).collect::<Vec<f64>>();
+            most(&line["start_logits"], &column(0)).max(most(&line["end_logits"], &column(1)))
+        }
+        // What the client makes of a sum: of any multiple of the mean.
+        Head::Sentence { .. } => {
+            let norm = output.row(0).iter().map(|v| v * v).sum::<f64>().sqrt();
+            let vector: Vec<f64> = output.row(0).iter().map(|v| v / norm).collect();
+            most(&line["embedding"], &vector)
+        }
+        Head::Encoder { .. } => unreachable!("there is no such golden file"),
+    }
+}
+
+fn in_float(weights: &FloatWeights, input: &Input) -> Matrix<f64> {
+    let graph = weights.graph(input.tokens());
+    float::run(&graph, weights, input, &mut NoObserver)[0].map(|v| f64::from(*v))
+}
+
+fn matches_in_float(dir: &Path) {
+    let (separate, text) = load_folded(dir);
+    let head = separate.shape.head.clone();
+    for form in Form::ALL {
+        let weights = separate.with_form(form);
+        for line in lines(&dir.join("golden.jsonl")) {
+            let mut input = golden_input(&text, &line, weights.shape.max_tokens());
+            for padding in [0, 5] {
+                input.pad_to(input.tokens() + padding, text.padding());
+                let found = in_float(&weights, &input);
+                let off = difference(&head, &line, &found, input.length);
+                assert!(off < 1e-3, "{}, {}: {off}", dir.display(), form.name());
+            }
+        }
+    }
+}
+
+fn quantised(weights: &FloatWeights, text: &TextEncoder) -> IntModel {
+    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
+    let some: Vec<&str> = calibration.lines().step_by(10).collect();
+    let scales = calibrate(weights, text, &some.join("\n"), |_, _| ()).unwrap();
+    IntModel::quantise(weights, scales).unwrap()
+}
+
+fn matches_in_integers(dir: &Path) {
+    let (separate, text) = load_folded(dir);
+    let head = separate.shape.head.clone();
+    for form in Form::ALL {
+        let model = quantised(&separate.with_form(form), &text);
+        for line in lines(&dir.join("golden.jsonl")) {
+            let mut input = golden_input(&text, &line, separate.shape.max_tokens());
+            input.pad_to(input.tokens() + 3, text.padding());
+            let plan = model.plan(input.tokens()).unwrap();
+            let mut rounded = fixed::Truncate::Exact;
+            let mut workspace = Workspace::default();
+            let found = fixed::run(&plan, &model, &input, &mut rounded, &mut workspace);
+            let off = difference(&head, &line, &found.reals[0], input.length);
+            assert!(off < 0.05, "{}, {}: {off}", dir.display(), form.name());
+            assert_eq!(found.out_of_range, [], "{}", dir.display());
+        }
+    }
+}
+
+#[test]
+fn small_copies_match_hugging_face_in_float() {
+    for name in FIXTURES {
+        matches_in_float(&fixtures().join("family").join(name));
+    }
+}
+
+#[test]
+fn small_copies_match_hugging_face_in_integers() {
+    for name in FIXTURES {
+        matches_in_integers(&fixtures().join("family").join(name));
+    }
+}
+
+#[test]
+fn whole_checkpoints_match_hugging_face_where_they_are() {
+    for name in SHARED {
+        if let Some(dir) = shared(&format!("models/family/{name}")) {
+            matches_in_float(&dir);
+            matches_in_integers(&dir);
+        }
+    }
+}
+
+#[test]
+fn shapes_say_what_a_family_has() {
+    let shape = |name: &str| load(&fixtures().join("family").join(name)).unwrap().shape;
+    let distilbert = shape("distilbert");
+    assert_eq!(
+        distilbert.architecture(),
+        "DistilBertForSequenceClassification"
+    );
+    assert_eq!((distilbert.types, distilbert.positions), (0, 48));
+    // Two of the table's rows are in front of the first position.
+    let roberta = shape("roberta-ner");
+    assert_eq!(roberta.architecture(), "RobertaForTokenClassification");
+    assert_eq!((roberta.types, roberta.positions), (0, 46));
+    let electra = shape("electra");
+    assert_eq!(
+        (electra.embedding, electra.hidden, electra.types),
+        (32, 64, 2)
+    );
+    let mean = Head::Sentence {
+        pooling: Pooling::Mean,
+        normalised: true,
+    };
+    assert_eq!(shape("sentence").head, mean);
+}
+
+/// A copy of a fixture that a test may change.
+fn copy(name: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let from = fixtures().join("family").join(name);
+    for entry in std::fs::read_dir(&from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+        }
+    }
+    if name == "sentence" {
+        std::fs::create_dir(dir.path().join("1_Pooling")).unwrap();
+        let pooling = "1_Pooling/config.json";
+        std::fs::copy(from.join(pooling), dir.path().join(pooling)).unwrap();
+    }
+    dir
+}
+
+fn change(dir: &Path, file: &str, change: impl FnOnce(&mut Value)) {
+    let path = dir.join(file);
+    let mut value: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    change(&mut value);
+    std::fs::write(&path, value.to_string()).unwrap();
+}
+
+fn refusal(dir: &Path) -> String {
+    let error = load(dir).err().expect("it should be refused");
+    error.to_string()
+}
+
+#[test]
+fn wrong_families_and_heads_are_refused_by_name() {
+    type Change = fn(&mut Value);
+    let cases: [(&str, Change, &[&str]); 7] = [
+        (
+            "roberta-ner",
+            |c| c["type_vocab_size"] = json!(0),
+            &["type_vocab_size is 0"],
+        ),
+        (
+            "distilbert",
+            |c| c["model_type"] = json!("mpnet"),
+            &["model_type \"mpnet\"", "\"distilbert\"", "\"electra\""],
+        ),
+        (
+            "distilbert",
+            |c| c["model_type"] = json!("roberta"),
+            &["DistilBertForSequenceClassification", "RobertaForToken"],
+        ),
+        (
+            "distilbert",
+            |c| {
+                c.as_object_mut().unwrap().remove("n_heads");
+            },
+            &["n_heads: it is missing"],
+        ),
+        (
+            "distilbert",
+            |c| c["problem_type"] = json!("ranking"),
+            &["problem_type \"ranking\""],
+        ),
+        (
+            "electra",
+            |c| c["architectures"] = json!(["ElectraForPreTraining"]),
+            &["\"ElectraForPreTraining\"", "ElectraForQuestionAnswering"],
+        ),
+        (
+            "roberta-ner",
+            |c| c["pad_token_id"] = json!(47),
+            &["max_position_embeddings is 48", "begin at 48"],
+        ),
+    ];
+    for (name, edit, expected) in cases {
+        let dir = copy(name);
+        change(dir.path(), "config.json", edit);
+        let message = refusal(dir.path());
+        let named = expected.iter().all(|e| message.contains(e));
+        assert!(named, "{expected:?}: {message}");
+    }
+}
+
+#[test]
+fn ways_of_pooling_that_are_not_there_are_refused_by_name() {
+    let pooling = "1_Pooling/config.json";
+    let dir = copy("sentence");
+    change(dir.path(), pooling, |c| {
+        c["pooling_mode_max_tokens"] = json!(true);
+    });
+    let message = refusal(dir.path());
+    assert!(
+        message.contains("pooling_mode_mean_tokens with pooling_mode_max_tokens"),
+        "{message}"
+    );
+    change(dir.path(), "modules.json", |c| {
+        c[2]["type"] = json!("sentence_transformers.models.Dense");
+    });
+    change(dir.path(), pooling, |c| {
+        c["pooling_mode_max_tokens"] = json!(false);
+    });
+    assert!(refusal(dir.path()).contains("models.Dense"));
+    change(dir.path(), "modules.json", |c| {
+        c[1]["path"] = json!("../1_Pooling");
+    });
+    assert!(refusal(dir.path()).contains("\"../1_Pooling\""));
+    // The first token's, without a normalisation, of texts that are short.
+    change(dir.path(), "modules.json", |c| {
+        c[1]["path"] = json!("1_Pooling");
+        c.as_array_mut().unwrap().truncate(2);
+    });
+    change(dir.path(), pooling, |c| {
+        c["pooling_mode_mean_tokens"] = json!(false);
+        c["pooling_mode_cls_token"] = json!(true);
+    });
+    let limit = dir.path().join("sentence_bert_config.json");
+    std::fs::write(limit, "{\"max_seq_length\": 20}").unwrap();
+    let model = load(dir.path()).unwrap();
+    let first = Head::Sentence {
+        pooling: Pooling::First,
+        normalised: false,
+    };
+    assert_eq!((model.shape.head.clone(), model.max_tokens()), (first, 20));
+}
+
+#[test]
+fn problem_types_are_as_hugging_face_decides_them() {
+    let problem = |edit: fn(&mut Value)| {
+        let dir = copy("distilbert");
+        change(dir.path(), "config.json", edit);
+        match load(dir.path()).map(|model| model.shape.head) {
+            Ok(Head::Classify { problem, .. }) => problem,
+            Ok(_) => panic!("another head"),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(problem(|_| ()), Problem::SingleLabel);
+    let several = problem(|c| c["problem_type"] = json!("multi_label_classification"));
+    assert_eq!(several, Problem::MultiLabel);
+    let number = problem(|c| c["problem_type"] = json!("regression"));
+    assert_eq!(number, Problem::Regression);
+}
+
+/// A tokenizer of byte pairs has the space in front of a word in the word's first token, and leaves
+/// it out of the token's place: once, not twice.
+#[test]
+fn tokens_stand_where_their_words_do() {
+    let (_, text) = load_folded(&fixtures().join("family/roberta-ner"));
+    let sentence = "a quiet , moving film";
+    let (input, places) = text.encode_with_places(sentence, 64).unwrap();
+    assert_eq!(places.len(), input.tokens());
+    let found = |ids: &[u32], places: &[Option<(usize, usize)>]| {
+        let tokens = ids.iter().zip(places).filter_map(|(id, place)| {
+            let (start, end) = (*place)?;
+            let piece = text.piece(*id).unwrap();
+            assert_eq!(&sentence[start..end], piece.trim_start_matches('Ġ'));
+            Some(&sentence[start..end])
+        });
+        tokens.collect::<String>()
+    };
+    let letters = sentence.replace(' ', "");
+    assert_eq!(found(&input.ids, &places), letters);
+    let pair = &text.windows("ok", sentence, 64, 4).unwrap()[0];
+    assert_eq!(found(&pair.ids, &pair.second), letters);
+    assert_eq!(text.join(&input.ids[1..input.tokens() - 1]), sentence);
+}
+
+#[test]
+fn windows_overlap_and_cover_the_whole_text() {
+    let (_, text) = load_folded(&fixtures().join("family/electra"));
+    let context = "the plot is thin but the cast is a joy and a quiet moving film .";
+    let whole = text.windows("ok", context, 512, 4).unwrap();
+    assert_eq!(whole.len(), 1);
+    let all: Vec<_> = whole[0].second.iter().flatten().collect();
+    for (limit, stride) in [(12, 0), (12, 4), (10, 5), (9, 100)] {
+        let windows = text.windows("ok", context, limit, stride).unwrap();
+        assert!(windows.len() > 1);
+        let mut seen: Vec<_> = windows
+            .iter()
+            .flat_map(|w| w.second.iter().flatten())
+            .collect();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen, all, "{limit} {stride}");
+        for pair in windows.windows(2) {
+            let end = |w: &Input| w.second.iter().flatten().max().copied();
+            let shared = pair[1].second.iter().flatten();
+            let shared = shared
+                .filter(|place| Some(**place) <= end(&pair[0]))
+                .count();
+            assert!(pair[0].tokens() == limit && pair[1].tokens() <= limit);
+            // Three special tokens and two of the question leave the rest for the context.
+            assert_eq!(shared, stride.min(limit - 6));
+        }
+    }
+    assert!(text.windows("ok", context, 5, 0).is_err());
+}

@@ -1,0 +1,86 @@
+//! The client's side of a late requantisation: the sender of its transfers.
+
+use super::{LateRequantise, RESULTS};
+use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use primer_net::Channel;
+use primer_ot::{BitAnswering, BitSender, Bits};
+use primer_ring::modulus::{self, P};
+use std::io::{Read, Write};
+use zeroize::Zeroizing;
+
+impl ClientStop for LateRequantise {
+    /// Needs neither shares nor masks before it runs.
+    fn prepare(
+        &self,
+        tools: &mut ClientTools<'_>,
+        shares: &[u64],
+        masks: &[u64],
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        expect_count(self.name(), "shares", 0, shares.len())?;
+        expect_count(self.name(), "masks", self.elements, masks.len())?;
+        let ClientTools {
+            channel,
+            transfers,
+            rng,
+            ..
+        } = tools;
+        let products = BitSender::prepare(transfers, channel, *rng, self.elements, P)?;
+        let stored = sink.write_all(&products.into_bytes());
+        stored.map_err(|source| StopsError::Store {
+            stop: self.name(),
+            source,
+        })
+    }
+
+    fn listen(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        late: &[u64],
+        masks: &[u64],
+    ) -> Result<Box<dyn Owing>> {
+        expect_count(self.name(), "late shares", self.elements, late.len())?;
+        expect_count(self.name(), "masks", self.elements, masks.len())?;
+        let mut bytes = Zeroizing::new(vec![0; self.stored().client as usize]);
+        let read = stored.read_exact(&mut bytes);
+        read.map_err(|error| unusable(self.name(), error))?;
+        let products = BitSender::from_bytes(&bytes, self.elements, P)
+            .map_err(|error| unusable(self.name(), error))?;
+        let m = self.ring_bits;
+        // `b - β·2^m - r`.
+        let own = late.iter().zip(masks).map(|(&b, &r)| {
+            let below = modulus::sub(b & ((1 << m) - 1), self.wrap(b));
+            modulus::sub(below, r)
+        });
+        Ok(Box::new(Listened {
+            own: Zeroizing::new(own.collect()),
+            tops: Bits::from_fn(late.len(), |i| late[i] >> (m - 1) & 1 == 1),
+            products: products.listen(channel)?,
+            ring_bits: m,
+        }))
+    }
+}
+
+/// A client that has the server's bits.
+struct Listened {
+    products: BitAnswering,
+    /// The top bits of its shares.
+    tops: Bits,
+    /// The client's part of the results.
+    own: Zeroizing<Vec<u64>>,
+    ring_bits: u32,
+}
+
+impl Owing for Listened {
+    fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
+        let products = self.products.answer(channel, &self.tops)?;
+        let wrap = 1 << self.ring_bits;
+        let results = self.own.iter().zip(products.iter());
+        let results = results.map(|(&own, &both)| modulus::add(own, modulus::mul(both, wrap)));
+        channel.send_residues(RESULTS, modulus::K, results)?;
+        channel.flush()?;
+        Ok(Vec::new())
+    }
+}
