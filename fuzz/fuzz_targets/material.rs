@@ -22,6 +22,7 @@ static STOPS: LazyLock<Vec<Arc<dyn TwoPartyStop>>> = LazyLock::new(|| {
         (Means::Garbling, Wanted::Function(&relu)),
         (Means::Garbling, Wanted::Position),
         (Means::Transfers, Wanted::Same),
+        (Means::LateTransfers, Wanted::Same),
     ];
     let stop = |(means, result)| {
         let task = Task {
@@ -58,7 +59,9 @@ fuzz_target!(|bytes: &[u8]| {
         2 => {
             let mut channel = peer_says(said.to_vec());
             let masks = vec![0; stop.outputs()];
-            if let Ok(owing) = ClientStop::listen(stop, &mut channel, &mut &*stored, &masks) {
+            let late = vec![1; if stop.is_late() { stop.elements() } else { 0 }];
+            let heard = ClientStop::listen(stop, &mut channel, &mut &*stored, &late, &masks);
+            if let Ok(owing) = heard {
                 let _ = owing.answer(&mut channel);
             }
             None

@@ -2,24 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod config;
+mod failure;
+mod log;
+mod output;
 mod progress;
 
-use clap::Parser;
 use command::Cli;
-use primer_lab::usage::Usage;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Most wrong usage ends inside `parse` with exit code 2.
-    match Cli::parse().run() {
+    match Cli::from_command_line().and_then(Cli::run) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Causes are part of the one sentence: "reading the data: line 7: no label".
-            eprintln!("primer: {error:#}");
-            match error.is::<Usage>() {
-                true => ExitCode::from(2),
-                false => ExitCode::FAILURE,
-            }
-        }
+        Err(error) => failure::end(&error),
     }
 }

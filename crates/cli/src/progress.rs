@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use primer::Meter;
+use primer_lab::{note, notes};
 use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +28,7 @@ impl Progress {
     fn start(label: &str, total: usize) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
         bar.set_message(label.to_owned());
-        let plain = if std::io::stderr().is_terminal() {
+        let plain = if std::io::stderr().is_terminal() && !notes::is_quiet() {
             let style = "{msg} [{bar:30}] {pos}/{len} {elapsed} (left {eta})";
             let style = ProgressStyle::with_template(style).expect("the template is well formed");
             bar.set_style(style.progress_chars("=> "));
@@ -50,7 +51,7 @@ impl Progress {
         let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
         let mut plain = plain.lock().expect("printing a line does not panic");
         if total > 0 && done * 100 >= plain.next_percent * total {
-            eprintln!("{}: {done} of {total}", plain.label);
+            note!("{}: {done} of {total}", plain.label);
             while plain.next_percent <= done * 100 / total {
                 plain.next_percent += PLAIN_STEP;
             }

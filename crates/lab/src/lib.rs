@@ -7,13 +7,14 @@
 //! [`plot`]; [`provenance`] says where a figure comes from.
 //!
 //! Nothing here is needed to serve a model or to ask a server. The command line stands above:
-//! [`choice`] is what it lets one choose from, [`usage`] tells wrong use from failure, and
-//! [`Progress`] is how it learns how far long work is.
+//! [`choice`] is what it lets one choose from, [`usage`] tells wrong use from failure, [`Progress`]
+//! is how it learns how far long work is, and [`notes`] is how anything is said beside results.
 #![forbid(unsafe_code)]
 
 pub mod bench;
 pub mod choice;
 pub mod eval;
+pub mod notes;
 pub mod plot;
 pub mod provenance;
 pub mod report;

@@ -13,19 +13,21 @@ use crate::error::{Direction, NetError, Result};
 use crate::frame::Kind;
 use crate::meter::{Meter, Phase};
 use crate::pipe::pipe;
-use crate::reader::{Reader, RecvStream};
+use crate::reader::{Incoming, Reader, RecvStream, Untimed};
 use crate::shape::{LinkShape, ShapedWriter};
+use crate::socket::{PIECE, Socket};
 use crate::tls::{Agreed, TlsClient, TlsServer, agreed};
 use crate::tls_stream::halves;
 use crate::writer::{SendStream, Writer};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// How a channel behaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// The longest time without progress of a single read or write; `None` waits for ever.
+    /// The longest wait for a message to begin, and then for every 64 KiB of it, in either
+    /// direction; the longest handshake. `None` waits for ever.
     pub timeout: Option<Duration>,
     /// Bytes that a memory channel or a shaped link holds per direction before its writer waits.
     pub capacity: usize,
@@ -60,8 +62,8 @@ impl Channel {
             capacity,
             shape,
         } = *options;
-        let (left_out, right_in) = pipe(capacity, shape, timeout, timeout);
-        let (right_out, left_in) = pipe(capacity, shape, timeout, timeout);
+        let (left_out, right_in) = pipe(capacity, shape, timeout);
+        let (right_out, left_in) = pipe(capacity, shape, timeout);
         let build = |output, input| Self::new(Box::new(output), Box::new(input), timeout, None);
         (build(left_out, left_in), build(right_out, right_in))
     }
@@ -71,28 +73,29 @@ impl Channel {
     /// # Errors
     /// [`NetError::Io`] if the socket refuses its options.
     pub fn tcp(socket: TcpStream, options: &Options) -> Result<Self> {
-        prepare(&socket, options)?;
-        let output = socket.try_clone().map_err(setup_error)?;
-        Ok(Self::shaped(TcpWriter(output), socket, options, None))
+        let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
+        let output = socket.another().map_err(setup_error)?;
+        Ok(Self::shaped(
+            TcpWriter(output),
+            TcpReader(socket),
+            options,
+            None,
+        ))
     }
 
     /// A channel over any two streams of bytes, unencrypted: recorded or invented ones. Time-outs
     /// are up to the streams.
     pub fn over(output: impl Write + Send + 'static, input: impl Read + Send + 'static) -> Self {
-        Self::new(Box::new(output), Box::new(input), None, None)
+        Self::new(Box::new(output), Box::new(Untimed(input)), None, None)
     }
 
     /// The server's end of a TLS channel.
     ///
     /// # Errors
     /// [`NetError::Tls`] if the handshake fails, and the errors of a peer that is gone or silent.
-    pub fn tls_accept(
-        mut socket: TcpStream,
-        server: &TlsServer,
-        options: &Options,
-    ) -> Result<Self> {
-        prepare(&socket, options)?;
-        let connection = server.handshake(&mut socket)?;
+    pub fn tls_accept(socket: TcpStream, server: &TlsServer, options: &Options) -> Result<Self> {
+        let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
+        let connection = server.handshake(&socket)?;
         Self::tls(connection, socket, options)
     }
 
@@ -101,17 +104,13 @@ impl Channel {
     /// # Errors
     /// [`NetError::Fingerprint`] if the server is not the trusted one; else as
     /// [`Self::tls_accept`].
-    pub fn tls_connect(
-        mut socket: TcpStream,
-        client: &TlsClient,
-        options: &Options,
-    ) -> Result<Self> {
-        prepare(&socket, options)?;
-        let connection = client.handshake(&mut socket)?;
+    pub fn tls_connect(socket: TcpStream, client: &TlsClient, options: &Options) -> Result<Self> {
+        let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
+        let connection = client.handshake(&socket)?;
         Self::tls(connection, socket, options)
     }
 
-    fn tls(connection: rustls::Connection, socket: TcpStream, options: &Options) -> Result<Self> {
+    fn tls(connection: rustls::Connection, socket: Socket, options: &Options) -> Result<Self> {
         let agreed = agreed(&connection);
         let (output, input) = halves(connection, socket).map_err(setup_error)?;
         Ok(Self::shaped(output, input, options, Some(agreed)))
@@ -119,7 +118,7 @@ impl Channel {
 
     fn shaped(
         output: impl Write + Send + 'static,
-        input: impl Read + Send + 'static,
+        input: impl Incoming + 'static,
         options: &Options,
         agreed: Option<Agreed>,
     ) -> Self {
@@ -134,7 +133,7 @@ impl Channel {
 
     fn new(
         output: Box<dyn Write + Send>,
-        input: Box<dyn Read + Send>,
+        input: Box<dyn Incoming>,
         timeout: Option<Duration>,
         agreed: Option<Agreed>,
     ) -> Self {
@@ -228,21 +227,23 @@ fn setup_error(source: io::Error) -> NetError {
     }
 }
 
-fn prepare(socket: &TcpStream, options: &Options) -> Result<()> {
-    // Messages are gathered here, so the system need not wait for more.
-    socket
-        .set_nodelay(true)
-        .and_then(|()| socket.set_read_timeout(options.timeout))
-        .and_then(|()| socket.set_write_timeout(options.timeout))
-        .map_err(setup_error)
+/// The receiving half of a TCP stream.
+struct TcpReader(Socket);
+
+impl Incoming for TcpReader {
+    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
+        self.0.read(out, patience)
+    }
 }
 
 /// The sending half of a TCP stream: its end ends the stream, even while the other half is in use.
-struct TcpWriter(TcpStream);
+struct TcpWriter(Socket);
 
 impl Write for TcpWriter {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.0.write(data)
+        let piece = &data[..data.len().min(PIECE)];
+        self.0.write_all(piece)?;
+        Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -252,6 +253,6 @@ impl Write for TcpWriter {
 
 impl Drop for TcpWriter {
     fn drop(&mut self) {
-        let _ = self.0.shutdown(Shutdown::Write);
+        self.0.leave(&[]);
     }
 }

@@ -28,6 +28,7 @@ pub mod pair;
 mod pipe;
 mod reader;
 pub mod shape;
+mod socket;
 pub mod tls;
 mod tls_clients;
 mod tls_stream;

@@ -15,6 +15,7 @@
 //! runs at the bandwidth. The capacity grows by what is on its way (bandwidth × delay), as TCP's
 //! window would.
 
+use crate::reader::Incoming;
 use crate::shape::LinkShape;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -90,7 +91,6 @@ pub(crate) struct PipeWriter {
 /// The receiving end.
 pub(crate) struct PipeReader {
     shared: Arc<Shared>,
-    timeout: Option<Duration>,
     chunk: Vec<u8>,
     position: usize,
 }
@@ -99,8 +99,7 @@ pub(crate) struct PipeReader {
 pub(crate) fn pipe(
     capacity: usize,
     shape: LinkShape,
-    write_timeout: Option<Duration>,
-    read_timeout: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> (PipeWriter, PipeReader) {
     let capacity = capacity.max(1).saturating_add(shape.bytes_under_way());
     let largest = if shape.is_none() { CHUNK } else { SHAPED_CHUNK };
@@ -114,11 +113,10 @@ pub(crate) fn pipe(
     });
     let writer = PipeWriter {
         shared: Arc::clone(&shared),
-        timeout: write_timeout,
+        timeout,
     };
     let reader = PipeReader {
         shared,
-        timeout: read_timeout,
         chunk: Vec::new(),
         position: 0,
     };
@@ -191,9 +189,9 @@ impl PipeReader {
     }
 
     /// Takes the next chunk; `false` at the end of the stream.
-    fn next_chunk(&mut self) -> io::Result<bool> {
+    fn next_chunk(&mut self, patience: Option<Duration>) -> io::Result<bool> {
         let shared = &*self.shared;
-        let deadline = self.timeout.map(|t| Instant::now() + t);
+        let deadline = patience.map(|t| Instant::now() + t);
         let mut state = shared.lock();
         if state.spare.len() < SPARE && self.chunk.capacity() > 0 {
             state.spare.push(std::mem::take(&mut self.chunk));
@@ -229,18 +227,25 @@ impl PipeReader {
     }
 }
 
-impl Read for PipeReader {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+impl Incoming for PipeReader {
+    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
-        if self.position == self.chunk.len() && !self.next_chunk()? {
+        if self.position == self.chunk.len() && !self.next_chunk(patience)? {
             return Ok(0);
         }
         let n = out.len().min(self.chunk.len() - self.position);
         out[..n].copy_from_slice(&self.chunk[self.position..self.position + n]);
         self.position += n;
         Ok(n)
+    }
+}
+
+impl Read for PipeReader {
+    /// Waits for as long as the writer is there.
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Incoming::read(self, out, None)
     }
 }
 
@@ -256,7 +261,7 @@ mod tests {
 
     fn unshaped(capacity: usize, timeout_ms: u64) -> (PipeWriter, PipeReader) {
         let timeout = Some(Duration::from_millis(timeout_ms));
-        pipe(capacity, LinkShape::NONE, timeout, timeout)
+        pipe(capacity, LinkShape::NONE, timeout)
     }
 
     #[test]
@@ -278,7 +283,8 @@ mod tests {
         let error = writer.write(&[0]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         reader.read_exact(&mut [0; 100]).unwrap();
-        let error = reader.read(&mut [0]).unwrap_err();
+        let patience = Some(Duration::from_millis(20));
+        let error = Incoming::read(&mut reader, &mut [0], patience).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
@@ -292,7 +298,7 @@ mod tests {
         assert_eq!(thread.join().unwrap(), io::ErrorKind::BrokenPipe);
 
         let (writer, mut reader) = unshaped(10, 5000);
-        let thread = std::thread::spawn(move || reader.read(&mut [0]).unwrap());
+        let thread = std::thread::spawn(move || Read::read(&mut reader, &mut [0]).unwrap());
         std::thread::sleep(Duration::from_millis(10));
         drop(writer);
         assert_eq!(thread.join().unwrap(), 0);

@@ -4,18 +4,74 @@ use crate::account::Account;
 use crate::error::{Direction, NetError, Result};
 use crate::frame::{HEADER_BYTES, Kind, decode_header};
 use crate::meter::Meter;
+use crate::socket::PIECE;
 use std::io::{self, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes read ahead.
 const BUFFER: usize = 128 << 10;
+
+/// Where bytes come from.
+pub(crate) trait Incoming: Send {
+    /// Reads what there is, and waits so long for the first of it; zero bytes are the end.
+    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize>;
+}
+
+/// A stream that knows no time-outs.
+pub(crate) struct Untimed<R>(pub(crate) R);
+
+impl<R: Read + Send> Incoming for Untimed<R> {
+    fn read(&mut self, out: &mut [u8], _patience: Option<Duration>) -> io::Result<usize> {
+        self.0.read(out)
+    }
+}
+
+/// How long this party has waited for the piece that it waits for.
+///
+/// Not the clock on the wall counts but the time spent waiting: what this party computes between
+/// two reads is not the peer's delay.
+struct Patience {
+    timeout: Option<Duration>,
+    waited: Duration,
+    moved: usize,
+}
+
+impl Patience {
+    /// A header, or the first byte after one: the peer has all its time again.
+    fn renew(&mut self) {
+        (self.waited, self.moved) = (Duration::ZERO, 0);
+    }
+
+    /// One read of the transport; its end is an error, since a frame is expected.
+    fn read(&mut self, inner: &mut dyn Incoming, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = self.timeout.map(|time| time.saturating_sub(self.waited));
+            let started = Instant::now();
+            let result = inner.read(out, left);
+            self.waited += started.elapsed();
+            match result {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    self.moved += n;
+                    if self.moved >= PIECE {
+                        self.renew();
+                    }
+                    return Ok(n);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
 
 /// The receiving half of a channel.
 ///
 /// Every receive names the message it expects and the longest payload it accepts; both are compared
 /// with the header before memory is set aside.
 pub(crate) struct Reader {
-    inner: Box<dyn Read + Send>,
+    inner: Box<dyn Incoming>,
+    patience: Patience,
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
@@ -24,13 +80,14 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(
-        inner: Box<dyn Read + Send>,
-        timeout: Option<Duration>,
-        meter: Meter,
-    ) -> Self {
+    pub(crate) fn new(inner: Box<dyn Incoming>, timeout: Option<Duration>, meter: Meter) -> Self {
         Self {
             inner,
+            patience: Patience {
+                timeout,
+                waited: Duration::ZERO,
+                moved: 0,
+            },
             buffer: vec![0; BUFFER].into(),
             start: 0,
             end: 0,
@@ -95,7 +152,9 @@ impl Reader {
     ) -> Result<RecvStream<'_>> {
         self.account.check_between_frames()?;
         let mut header = [0; HEADER_BYTES as usize];
+        self.patience.renew();
         self.raw(&mut header)?;
+        self.patience.renew();
         let (code, length) = decode_header(header);
         let error = if code != kind.code() {
             Some(NetError::WrongKind {
@@ -124,26 +183,16 @@ impl Reader {
                 self.start += n;
                 out = rest;
             } else if out.len() >= BUFFER {
-                let n = read_some(&mut *self.inner, out, &mut self.account)?;
+                let n = self.patience.read(&mut *self.inner, out);
+                let n = n.map_err(|error| self.account.fail(error))?;
                 out = &mut out[n..];
             } else {
-                self.end = read_some(&mut *self.inner, &mut self.buffer, &mut self.account)?;
+                let n = self.patience.read(&mut *self.inner, &mut self.buffer);
+                self.end = n.map_err(|error| self.account.fail(error))?;
                 self.start = 0;
             }
         }
         Ok(())
-    }
-}
-
-/// One read of the transport; its end is an error, since a frame is expected.
-fn read_some(inner: &mut dyn Read, out: &mut [u8], account: &mut Account) -> Result<usize> {
-    loop {
-        match inner.read(out) {
-            Ok(0) => return Err(account.fail(io::ErrorKind::UnexpectedEof.into())),
-            Ok(n) => return Ok(n),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(account.fail(error)),
-        }
     }
 }
 

@@ -125,7 +125,7 @@ impl ShapedWriter {
         shape: LinkShape,
         timeout: Option<Duration>,
     ) -> Self {
-        let (line, arrivals) = pipe(capacity, shape, timeout, None);
+        let (line, arrivals) = pipe(capacity, shape, timeout);
         let thread = std::thread::Builder::new()
             .name("link".into())
             .spawn(move || deliver(arrivals, inner))
@@ -141,7 +141,7 @@ impl ShapedWriter {
 fn deliver(mut arrivals: PipeReader, mut inner: Box<dyn Write + Send>) {
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let result = arrivals.read(&mut buffer).and_then(|n| {
+        let result = Read::read(&mut arrivals, &mut buffer).and_then(|n| {
             inner.write_all(&buffer[..n])?;
             if n == 0 || arrivals.is_idle() {
                 inner.flush()?;

@@ -16,19 +16,22 @@
 //! the reader from emptying it.
 
 use crate::error::{Direction, NetError, Result};
+use crate::socket::Socket;
 pub use crate::tls_clients::Clients;
 use aws_lc_rs::digest;
+use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
     ServerConfig, ServerConnection, SignatureScheme,
 };
 use std::fmt;
-use std::net::TcpStream;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
@@ -78,6 +81,7 @@ impl FromStr for Fingerprint {
 }
 
 /// A server's certificate chain and private key.
+#[derive(Clone)]
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     chain_pem: String,
@@ -122,6 +126,12 @@ impl Identity {
     fn key(&self) -> Result<PrivateKeyDer<'static>> {
         PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())
             .map_err(|error| NetError::Tls(format!("key file: {error}")))
+    }
+
+    /// The certificate and its key as the TLS library takes them, found to belong together.
+    fn certified(&self) -> Result<Arc<CertifiedKey>> {
+        let made = CertifiedKey::from_der(self.chain.clone(), self.key()?, &crypto());
+        Ok(Arc::new(made.map_err(own_certificate)?))
     }
 
     /// What clients pin.
@@ -186,8 +196,7 @@ impl TlsServer {
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(tls_error)?
             .with_client_cert_verifier(clients.verifier(crypto())?)
-            .with_single_cert(identity.chain.clone(), identity.key()?)
-            .map_err(tls_error)?;
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified()?)));
         // An unread ticket in the client's socket would turn its close into a reset.
         config.send_tls13_tickets = 0;
         Ok(Self {
@@ -195,7 +204,7 @@ impl TlsServer {
         })
     }
 
-    pub(crate) fn handshake(&self, socket: &mut TcpStream) -> Result<Connection> {
+    pub(crate) fn handshake(&self, socket: &Socket) -> Result<Connection> {
         let connection = ServerConnection::new(Arc::clone(&self.config)).map_err(tls_error)?;
         complete(Connection::Server(connection), socket)
     }
@@ -205,6 +214,7 @@ impl TlsServer {
 pub struct TlsClient {
     config: Arc<ClientConfig>,
     verifier: Arc<Pin>,
+    shown: Arc<Shown>,
 }
 
 impl TlsClient {
@@ -235,19 +245,25 @@ impl TlsClient {
             .map_err(tls_error)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&verifier) as _);
-        let config = match identity {
-            Some(identity) => config
-                .with_client_auth_cert(identity.chain.clone(), identity.key()?)
-                .map_err(tls_error)?,
-            None => config.with_no_client_auth(),
-        };
+        let shown = Arc::new(Shown {
+            identity: identity.map(Identity::certified).transpose()?,
+            asked: AtomicBool::new(false),
+        });
+        let config = config.with_client_cert_resolver(Arc::clone(&shown) as _);
         Ok(Self {
             config: Arc::new(config),
             verifier,
+            shown,
         })
     }
 
-    pub(crate) fn handshake(&self, socket: &mut TcpStream) -> Result<Connection> {
+    /// Whether a server asked for a certificate. One that gets none, or one that it does not
+    /// accept, ends the connection after the handshake, and may not get to say why.
+    pub fn was_asked_for_certificate(&self) -> bool {
+        self.shown.asked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn handshake(&self, socket: &Socket) -> Result<Connection> {
         // A pinned certificate is found by its fingerprint, so one name serves for all.
         let name = ServerName::try_from("primer").expect("a valid name");
         let connection =
@@ -271,12 +287,45 @@ fn tls_error(error: rustls::Error) -> NetError {
     NetError::Tls(error.to_string())
 }
 
-fn complete(mut connection: Connection, socket: &mut TcpStream) -> Result<Connection> {
+/// What is wrong with a certificate of ours, which the TLS library calls the peer's.
+fn own_certificate(error: rustls::Error) -> NetError {
+    let why = match error {
+        rustls::Error::InvalidCertificate(why) => {
+            format!("{why}; it must be an X.509 certificate of version 3")
+        }
+        other => other.to_string(),
+    };
+    NetError::Tls(format!("our own certificate cannot be used: {why}"))
+}
+
+/// The certificate that a client shows, if it has one, and whether it was asked for one.
+#[derive(Debug)]
+struct Shown {
+    identity: Option<Arc<CertifiedKey>>,
+    asked: AtomicBool,
+}
+
+impl ResolvesClientCert for Shown {
+    fn resolve(
+        &self,
+        _root_hint_subjects: &[&[u8]],
+        _schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
+        self.asked.store(true, Ordering::Relaxed);
+        self.identity.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.identity.is_some()
+    }
+}
+
+fn complete(mut connection: Connection, socket: &Socket) -> Result<Connection> {
+    let mut hurried = socket.hurried();
     while connection.is_handshaking() {
-        let timeout = socket.read_timeout().ok().flatten();
         connection
-            .complete_io(socket)
-            .map_err(|error| NetError::from_io(error, Direction::Receive, timeout))?;
+            .complete_io(&mut hurried)
+            .map_err(|error| NetError::from_io(error, Direction::Receive, socket.timeout()))?;
     }
     // Pieces are bounded where they are written, so the library need not bound them again.
     connection.set_buffer_limit(None);

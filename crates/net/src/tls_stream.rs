@@ -1,12 +1,12 @@
 //! The two halves of a TLS connection; see `tls.rs` for the locking rule.
 
+use crate::reader::Incoming;
+use crate::socket::{PIECE, Socket};
 use rustls::Connection;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Plaintext encrypted under one lock.
-const PIECE: usize = 64 << 10;
 /// Ciphertext taken from the socket at once.
 const INTAKE: usize = 128 << 10;
 
@@ -22,28 +22,25 @@ impl Shared {
 /// The sending half.
 pub(crate) struct TlsWriter {
     connection: Shared,
-    socket: TcpStream,
+    socket: Socket,
     records: Vec<u8>,
 }
 
 /// The receiving half.
 pub(crate) struct TlsReader {
     connection: Shared,
-    socket: TcpStream,
+    socket: Socket,
     intake: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 /// Splits a connection whose handshake is done.
-pub(crate) fn halves(
-    connection: Connection,
-    socket: TcpStream,
-) -> io::Result<(TlsWriter, TlsReader)> {
+pub(crate) fn halves(connection: Connection, socket: Socket) -> io::Result<(TlsWriter, TlsReader)> {
     let connection = Shared(Arc::new(Mutex::new(connection)));
     let writer = TlsWriter {
         connection: connection.clone(),
-        socket: socket.try_clone()?,
+        socket: socket.another()?,
         records: Vec::new(),
     };
     let reader = TlsReader {
@@ -57,19 +54,14 @@ pub(crate) fn halves(
 }
 
 impl TlsWriter {
-    /// Encrypts what `fill` writes and sends it, the lock released in between.
-    fn exchange<T>(
-        &mut self,
-        fill: impl FnOnce(&mut Connection) -> io::Result<T>,
-    ) -> io::Result<T> {
+    /// Encrypts what `fill` writes; it lies in `records` then, and the lock is released.
+    fn encrypt<T>(&mut self, fill: impl FnOnce(&mut Connection) -> io::Result<T>) -> io::Result<T> {
         self.records.clear();
         let mut connection = self.connection.lock();
         let filled = fill(&mut connection)?;
         while connection.wants_write() {
             connection.write_tls(&mut self.records)?;
         }
-        drop(connection);
-        self.socket.write_all(&self.records)?;
         Ok(filled)
     }
 }
@@ -77,27 +69,32 @@ impl TlsWriter {
 impl Write for TlsWriter {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let piece = &data[..data.len().min(PIECE)];
-        self.exchange(|connection| connection.writer().write(piece))
+        let taken = self.encrypt(|connection| connection.writer().write(piece))?;
+        self.socket.write_all(&self.records)?;
+        Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         // Nothing waits here, except perhaps an answer to the peer's key update.
-        self.exchange(|_| Ok(()))
+        self.encrypt(|_| Ok(()))?;
+        self.socket.write_all(&self.records)
     }
 }
 
 impl Drop for TlsWriter {
     fn drop(&mut self) {
-        let _ = self.exchange(|connection| {
+        let said = self.encrypt(|connection| {
             connection.send_close_notify();
             Ok(())
         });
-        let _ = self.socket.shutdown(Shutdown::Write);
+        // A peer that does not listen has been waited for already, or need not be.
+        self.socket.leave(said.map_or(&[], |()| &self.records));
     }
 }
 
-impl Read for TlsReader {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+impl Incoming for TlsReader {
+    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
+        let deadline = patience.map(|time| Instant::now() + time);
         loop {
             let mut connection = self.connection.lock();
             loop {
@@ -119,7 +116,8 @@ impl Read for TlsReader {
             drop(connection);
             self.start = 0;
             self.end = 0;
-            self.end = self.socket.read(&mut self.intake)?;
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            self.end = self.socket.read(&mut self.intake, left)?;
             if self.end == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

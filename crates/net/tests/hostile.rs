@@ -2,10 +2,11 @@
 //! error.
 
 use primer_net::pair::test_options;
-use primer_net::{Channel, Kind, LinkShape, NetError};
+use primer_net::{Channel, Kind, LinkShape, NetError, Options};
 use proptest::prelude::*;
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
 
 const A: Kind = Kind::new(0, "first");
 const B: Kind = Kind::new(1, "second");
@@ -40,6 +41,37 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Receives in some ways: values within their limits, or errors.
+fn receive(channel: &mut Channel, ways: &[u8]) {
+    let mut failed = false;
+    for way in ways {
+        let kind = if way % 2 == 0 { A } else { B };
+        let result: Result<(), NetError> = match way {
+            0 => channel
+                .recv(kind, 20)
+                .map(|payload| assert!(payload.len() <= 20)),
+            1 => channel.recv_exact(kind, &mut [0; 7]),
+            2 => channel
+                .recv_value::<(u16, Vec<u32>, String)>(kind, 30)
+                .map(drop),
+            3 => channel.recv_residues(kind, 5, 19, &mut [0; 8]),
+            _ => channel.recv_stream(kind, 9).and_then(|mut stream| {
+                let mut rest = vec![0; stream.left() as usize];
+                stream.get(&mut rest)
+            }),
+        };
+        // Framing errors are final; a payload that does not decode is not.
+        assert!(!failed || result.is_err());
+        failed |= matches!(
+            result,
+            Err(NetError::TooLong { .. }
+                | NetError::WrongLength { .. }
+                | NetError::WrongKind { .. }
+                | NetError::PeerGone { .. })
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -49,31 +81,40 @@ proptest! {
         ways in proptest::collection::vec(0u8..5, 1..5),
     ) {
         let (mut channel, _peer) = after(&bytes);
-        let mut failed = false;
-        for way in ways {
-            let kind = if way % 2 == 0 { A } else { B };
-            let result: Result<(), NetError> = match way {
-                0 => channel.recv(kind, 20).map(|payload| assert!(payload.len() <= 20)),
-                1 => channel.recv_exact(kind, &mut [0; 7]),
-                2 => channel.recv_value::<(u16, Vec<u32>, String)>(kind, 30).map(drop),
-                3 => channel.recv_residues(kind, 5, 19, &mut [0; 8]),
-                _ => channel.recv_stream(kind, 9).and_then(|mut stream| {
-                    let mut rest = vec![0; stream.left() as usize];
-                    stream.get(&mut rest)
-                }),
-            };
-            // Framing errors are final; a payload that does not decode is not.
-            if failed {
-                prop_assert!(result.is_err());
-            }
-            failed |= matches!(
-                result,
-                Err(NetError::TooLong { .. }
-                    | NetError::WrongLength { .. }
-                    | NetError::WrongKind { .. }
-                    | NetError::PeerGone { .. })
-            );
-        }
+        receive(&mut channel, &ways);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// The same over a link with 100 ms of latency, in two pieces a way apart.
+    #[test]
+    fn whatever_arrives_late_is_within_limits_or_refused(
+        bytes in frames(),
+        cut in 0usize..64,
+        ways in proptest::collection::vec(0u8..5, 1..5),
+    ) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let options = Options {
+            shape: LinkShape::new(Duration::from_millis(100), 25_000_000),
+            ..test_options()
+        };
+        let mut channel = Channel::tcp(listener.accept().unwrap().0, &options).unwrap();
+        let (first, second) = bytes.split_at(cut.min(bytes.len()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                peer.write_all(first).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+                // The channel may be gone by then.
+                let _ = peer.write_all(second);
+                let _ = peer.shutdown(Shutdown::Write);
+            });
+            channel.send(B, b"a question").unwrap();
+            receive(&mut channel, &ways);
+        });
     }
 }
 

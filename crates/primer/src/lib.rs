@@ -47,7 +47,10 @@ pub mod service;
 pub mod source;
 pub mod state;
 
-pub use client::{Classification, Client, ClientOptions, Cost, Event, Extract};
+pub use client::{
+    AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
+    Tagging,
+};
 pub use primer_net::Meter;
 pub use primer_net::PhaseBytes;
 pub use primer_net::tls::{Clients, Fingerprint, Identity};

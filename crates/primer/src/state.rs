@@ -4,6 +4,7 @@
 //! client/known_servers          address and fingerprint, one server a line
 //! client/pseudonyms/HOST_PORT   who this client is to that server (mode 0600)
 //! client/tokenizers/HASH        tokenizers, fetched once
+//! client/offers/HOST_PORT       what that server offered last, as a hash
 //! client/store/                 prepared bundles, encrypted (crates/store)
 //! server/certificate.pem        the server's identity; key.pem beside it (mode 0600)
 //! server/store/                 the server's halves of prepared bundles, encrypted
@@ -42,12 +43,17 @@ impl State {
         Ok(Self { root })
     }
 
+    /// A file or directory below, which may not be there.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     /// A directory below, made for its owner alone if it is not there.
     ///
     /// # Errors
     /// If it cannot be made.
     pub fn dir(&self, name: &str) -> Result<PathBuf, ServiceError> {
-        let path = self.root.join(name);
+        let path = self.path(name);
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -72,6 +78,23 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ServiceErro
     file.as_file().sync_all().map_err(failed())?;
     file.persist(path).map_err(|error| failed()(error.error))?;
     Ok(())
+}
+
+/// Writes such a file unless there is one, which then stays as it is. Tells whether it was written.
+///
+/// # Errors
+/// If the system fails.
+pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, ServiceError> {
+    let failed = || io_error(format!("writing {}", path.display()));
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(failed())?;
+    file.write_all(bytes).map_err(failed())?;
+    file.as_file().sync_all().map_err(failed())?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(failed()(error.error)),
+    }
 }
 
 /// Reads a file if it is there.
@@ -111,6 +134,9 @@ mod tests {
         write_private(&path, b"one").unwrap();
         write_private(&path, b"two").unwrap();
         assert_eq!(read_if_there(&path).unwrap().unwrap(), b"two");
+        assert!(!create_private(&path, b"three").unwrap());
+        assert_eq!(read_if_there(&path).unwrap().unwrap(), b"two");
+        assert!(create_private(&path.with_extension("new"), b"four").unwrap());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

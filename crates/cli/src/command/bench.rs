@@ -1,5 +1,6 @@
 //! `primer bench`: the paper's tables, measured, and the machine's own figures.
 
+use crate::output;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -31,9 +32,9 @@ pub(super) struct BenchArgs {
     /// Tokens of the input
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = up_to(512))]
     tokens: usize,
-    /// What to measure: the schemes base, f, fp, fpc, lean, and the comparators gc (the whole model as a
-    /// garbled circuit) and fhe (homomorphic encryption alone), which are run on small shapes and
-    /// extrapolated
+    /// What to measure: the schemes base, f, fp, fpc, lean, and the comparators gc (the whole model
+    /// as a garbled circuit) and fhe (homomorphic encryption alone), which are run on small shapes
+    /// and extrapolated
     #[arg(long, value_name = "A,B", value_delimiter = ',',
           default_value = Scheme::default().name())]
     schemes: Vec<Entrant>,
@@ -85,8 +86,7 @@ pub(super) fn run_party(args: &PartyArgs) -> Result<()> {
 fn run_kernels(json: bool) -> Result<()> {
     let figures = kernels::measure()?;
     if json {
-        println!("{figures}");
-        return Ok(());
+        return output::line(figures);
     }
     for (key, meaning) in kernels::FIGURES {
         let figure = figures[key].as_f64().unwrap_or(f64::NAN);
@@ -97,7 +97,7 @@ fn run_kernels(json: bool) -> Result<()> {
         } else {
             format!("{figure:.1}")
         };
-        println!("{meaning:<54} {shown:>12}");
+        output::line(format_args!("{meaning:<54} {shown:>12}"))?;
     }
     Ok(())
 }
@@ -123,9 +123,9 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
         growth: args.growth,
     })?;
     if args.json {
-        println!("{}", serde_json::to_string(&table)?);
+        output::line(serde_json::to_string(&table)?)?;
     } else {
-        print!("{}", text(&table));
+        output::text(text(&table))?;
     }
     if let Some(path) = &args.report {
         records.tables.push(table);

@@ -1,11 +1,13 @@
 //! `primer classify`: private classification of texts.
 
+use super::batch::{Form, Results, each_line};
 use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
-use anyhow::{Context, Result, bail};
+use crate::output;
+use anyhow::{Context, Result};
 use clap::Args;
 use primer::{Classification, Client};
+use primer_lab::note;
 use serde_json::{Value, json};
-use std::io::{BufRead, Write};
 
 /// Arguments of `primer classify`.
 #[derive(Args)]
@@ -13,9 +15,13 @@ use std::io::{BufRead, Write};
 Output, one line a text, as Hugging Face's pipelines print it:
   [{\"label\": \"POSITIVE\", \"score\": 0.9987}]
 What it cost goes to standard error. With --json: one object with label, score, logits, offline_s,
-online_s and bytes; for several texts that of the first, and all of them under \"results\".
-in_range is false, and a warning follows, if a value of the model came near the end of its calibrated
-range; null where the server's scheme cannot tell (all but lean).
+online_s and bytes, in the end; for several texts that of the first, and all under \"results\". With
+--jsonl: such an object for each line as soon as it is known, with its number, from 1, as
+\"line\". in_range is false, and a warning follows, if a value of the model came near the end of its
+calibrated range; null where the server's scheme cannot tell (all but lean).
+
+One line in is one line out, also a blank one: a line that fails has \"error\" instead of a label,
+the others go on, and the exit code is 1 in the end. No line at all is an error.
 
 The server learns the padded length and nothing else. A bundle that `primer prepare` stored is used
 if there is one; otherwise the offline phase runs now.
@@ -23,7 +29,7 @@ if there is one; otherwise the offline phase runs now.
 Examples:
   primer classify --server localhost:7447 --trust-fingerprint 3f0a… \"a warm and funny film\"
   primer classify --server localhost:7447 --pair \"He sleeps.\" \"He is awake.\"
-  primer classify --server localhost:7447 < reviews.txt")]
+  primer classify --server localhost:7447 --jsonl < reviews.txt > labels.jsonl")]
 pub(super) struct ClassifyArgs {
     #[command(flatten)]
     remote: RemoteArgs,
@@ -38,68 +44,84 @@ pub(super) struct ClassifyArgs {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
+    /// Print one JSON object a line of input, as soon as it is known
+    #[arg(long, conflicts_with = "json")]
+    jsonl: bool,
+}
+
+impl ClassifyArgs {
+    fn form(&self) -> Form {
+        match (self.json, self.jsonl) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Jsonl,
+            _ => Form::Pipeline,
+        }
+    }
 }
 
 pub(super) fn run(args: &ClassifyArgs) -> Result<()> {
     let mut client = args.remote.connect()?;
-    let mut results = Vec::new();
-    let mut out = std::io::stdout().lock();
-    let mut one = |client: &mut Client, first: &str, second: Option<&str>| -> Result<()> {
-        let found = match second {
-            Some(second) => client.classify_pair(first, second)?,
-            None => client.classify(first)?,
-        };
-        note_removed(found.removed, client.card().max_tokens());
-        note_range(found.in_range);
-        if args.json {
-            results.push(classification_json(&found));
-        } else {
-            writeln!(out, "{}", pipeline_line(&found)).context("writing the result")?;
-            eprintln!("{}", cost_line(&found.cost));
-        }
-        Ok(())
-    };
-    if let Some(text) = &args.text {
-        one(&mut client, text, args.pair.as_deref())?;
-    } else {
-        for (number, line) in std::io::stdin().lock().lines().enumerate() {
-            let at = || format!("line {} of standard input", number + 1);
-            let line = line.with_context(at)?;
-            if line.trim().is_empty() {
-                continue;
+    let form = args.form();
+    match (&args.text, form) {
+        (Some(text), Form::Pipeline | Form::Json) => {
+            let found = ask(&mut client, text, args.pair.as_deref())?;
+            client.close();
+            match form {
+                Form::Json => output::line(classification_json(&found)),
+                _ => output::line(pipeline_line(&found)),
             }
-            let (first, second) = match (args.pairs, line.split_once('\t')) {
-                (false, _) => (line.as_str(), None),
-                (true, Some((first, second))) => (first, Some(second)),
-                (true, None) => bail!("{}: there is no tab between two texts", at()),
-            };
-            one(&mut client, first, second).with_context(at)?;
+        }
+        (Some(text), Form::Jsonl) => {
+            let mut results = Results::new(form);
+            let found = ask(&mut client, text, args.pair.as_deref());
+            results.add(1, found.map(|found| both(&found)))?;
+            client.close();
+            results.end()
+        }
+        (None, _) => {
+            let mut results = Results::new(form);
+            let read = each_line(std::io::stdin().lock(), |number, line| {
+                let found = line.and_then(|line| {
+                    let (first, second) = texts(line, args.pairs)?;
+                    ask(&mut client, first, second)
+                });
+                results.add(number, found.map(|found| both(&found)))
+            });
+            client.close();
+            // What was found is told even if the rest of the input cannot be read.
+            read.and(results.end())
         }
     }
-    client.close();
-    if args.json {
-        let Some(object) = combined(results) else {
-            bail!("there is no text: give one as an argument or as lines of standard input");
-        };
-        writeln!(out, "{object}").context("writing the result")?;
-    }
-    Ok(())
 }
 
-/// One object for one text; the first with all of them for several.
-pub(super) fn combined(mut results: Vec<Value>) -> Option<Value> {
-    match results.len() {
-        0 => None,
-        1 => results.pop(),
-        _ => {
-            let first = results[0].clone();
-            Some(merged(first, json!({ "results": results })))
-        }
+/// The text of a line, or two.
+fn texts(line: &str, pairs: bool) -> Result<(&str, Option<&str>)> {
+    if !pairs {
+        return Ok((line, None));
     }
+    let (first, second) = line
+        .split_once('\t')
+        .context("there is no tab between two texts")?;
+    Ok((first, Some(second)))
+}
+
+fn ask(client: &mut Client, first: &str, second: Option<&str>) -> Result<Classification> {
+    let found = match second {
+        Some(second) => client.classify_pair(first, second)?,
+        None => client.classify(first)?,
+    };
+    note_removed(found.removed, client.card().max_tokens());
+    note_range(found.in_range);
+    note!("{}", cost_line(&found.cost));
+    Ok(found)
+}
+
+fn both(found: &Classification) -> (Value, String) {
+    (classification_json(found), pipeline_line(found))
 }
 
 /// As Hugging Face's pipelines print it.
-pub(super) fn pipeline_line(found: &Classification) -> String {
+fn pipeline_line(found: &Classification) -> String {
     let label = Value::from(found.label.as_str());
     match found.score {
         Some(score) => format!("[{{\"label\": {label}, \"score\": {score:.4}}}]"),

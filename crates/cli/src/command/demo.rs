@@ -1,12 +1,16 @@
 //! `primer demo`: both parties on this machine, as two processes over TLS.
 
-use super::classify::{classification_json, combined};
+use super::batch::combined;
+use super::classify::classification_json;
 use super::remote::{cost_line, merged, note_range, show_progress};
+use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use primer::client::{argmax, probabilities};
 use primer::source::Model;
-use primer::{Classification, Client, ClientOptions};
+use primer::{Classification, Client, ClientOptions, Fingerprint};
+use primer_gateway::{Access, Connect, Gateway, Options};
+use primer_lab::note;
 use primer_model::float::{self, NoObserver};
 use primer_model::text::Truncate;
 use primer_plan::graph::Graph;
@@ -16,9 +20,11 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What is judged if nobody says anything.
 const TEXTS: [&str; 2] = [
@@ -40,11 +46,18 @@ Starts this program a second time as the server, with the embedded sentiment mod
 127.0.0.1 that the system chooses; the first process is the client. They talk TLS 1.3 and keep their
 state in a temporary directory, which is removed at the end.
 
-Example:
-  primer demo \"one of the best films of the year\"")]
+Examples:
+  primer demo \"one of the best films of the year\"
+  primer demo --open")]
 pub(super) struct DemoArgs {
     /// The text to judge; two built-in ones if not given
     text: Option<String>,
+    /// Open a page in the browser instead, with server and gateway behind it, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["text", "json"])]
+    open: bool,
+    /// Where the page of --open is served
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8087")]
+    listen: SocketAddr,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -74,6 +87,8 @@ impl ServerProcess {
             .args(["--listen", "127.0.0.1:0", "--state"])
             .arg(state)
             .env("PRIMER_LOG", "warn")
+            // Settings are for servers that people start.
+            .env("PRIMER_CONFIG", "")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -114,21 +129,23 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
     let dir = tempfile::tempdir().context("making a temporary directory")?;
     clean_up_on_signals(dir.path())?;
     let server = ServerProcess::start(&dir.path().join("server"))?;
-    let options = ClientOptions {
-        state: Some(dir.path().join("client")),
-        trust: Some(
-            server
-                .ready
-                .fingerprint
-                .parse()
-                .map_err(anyhow::Error::msg)?,
-        ),
-        ..ClientOptions::default()
+    let trust: Fingerprint = (server.ready.fingerprint.parse()).map_err(anyhow::Error::msg)?;
+    let (address, state) = (server.ready.address.clone(), dir.path().join("client"));
+    let connect = move || {
+        let options = ClientOptions {
+            state: Some(state.clone()),
+            trust: Some(trust),
+            ..ClientOptions::default()
+        };
+        Client::connect(&address, options)
     };
-    let mut client = Client::connect(&server.ready.address, options)?;
+    if args.open {
+        return open_page(args.listen, Arc::new(connect));
+    }
+    let mut client = connect()?;
     if !args.json {
         show_progress(&mut client, 3);
-        introduce(&server, &client);
+        introduce(&server, &client)?;
     }
     let plain = Model::load(None)?;
     let texts: Vec<&str> = match &args.text {
@@ -144,7 +161,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
             let clear = json!({"text": text, "plaintext_label": label, "plaintext_score": score});
             results.push(merged(classification_json(&found), clear));
         } else {
-            show(text, &found, &label, score);
+            show(text, &found, &label, score)?;
         }
     }
     let transport = client.transport();
@@ -153,42 +170,71 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         let object = combined(results).unwrap_or(Value::Null);
-        println!("{}", merged(object, json!({"total_s": seconds})));
+        output::line(merged(object, json!({"total_s": seconds})))
     } else {
-        println!("What each party saw ({transport}):{SEEN}\nDone in {seconds:.1} s.");
+        output::line(format_args!(
+            "What each party saw ({transport}):{SEEN}\nDone in {seconds:.1} s."
+        ))
     }
-    Ok(())
 }
 
-fn introduce(server: &ServerProcess, client: &Client) {
-    println!(
-        "server: process {}, {} at {}, certificate {}…",
+/// Serves the page until a signal ends the process.
+fn open_page(listen: SocketAddr, connect: Connect) -> Result<()> {
+    let gateway = Gateway::bind(
+        Options {
+            listen,
+            access: Access::default(),
+            stock: 4,
+            lengths: vec![16],
+            workers: 2,
+            queue: 64,
+            drain: Duration::from_secs(5),
+        },
+        connect,
+    )?;
+    let url = format!("http://{}/", gateway.address());
+    output::line(format_args!(
+        "the page is at {url}; Ctrl-C ends it, and the server behind it"
+    ))?;
+    let opener = std::env::var("BROWSER").unwrap_or_else(|_| "xdg-open".to_owned());
+    let opened = Command::new(opener)
+        .arg(&url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if opened.is_err() {
+        note!("primer: no browser was found; open the address in yours");
+    }
+    Ok(gateway.run()?)
+}
+
+fn introduce(server: &ServerProcess, client: &Client) -> Result<()> {
+    output::line(format_args!(
+        "server: process {}, {} at {}, certificate {}…\n\
+         client: process {}, holds the text\n",
         server.child.id(),
         client.card().model,
         server.ready.address,
-        &server.ready.fingerprint[..16]
-    );
-    println!("client: process {}, holds the text\n", std::process::id());
+        &server.ready.fingerprint[..16],
+        std::process::id()
+    ))
 }
 
-fn show(text: &str, found: &Classification, label: &str, score: f64) {
-    println!("\"{text}\"");
+fn show(text: &str, found: &Classification, label: &str, score: f64) -> Result<()> {
     let private = found.score.unwrap_or_default();
-    println!(
-        "  private    {:<9} {private:.4}   {}",
-        found.label,
-        cost_line(&found.cost)
-    );
-    println!(
-        "  plaintext  {label:<9} {score:.4}   the same model in single precision, for comparison"
-    );
-    if found.removed > 0 {
-        println!(
-            "  (the text was too long and was cut by {} tokens)",
-            found.removed
-        );
-    }
-    println!();
+    let cost = cost_line(&found.cost);
+    let cut = match found.removed {
+        0 => String::new(),
+        removed => format!("  (the text was too long and was cut by {removed} tokens)\n"),
+    };
+    output::line(format_args!(
+        "\"{text}\"\n  \
+         private    {:<9} {private:.4}   {cost}\n  \
+         plaintext  {label:<9} {score:.4}   the same model in single precision, for comparison\n\
+         {cut}",
+        found.label
+    ))
 }
 
 /// The float model's label and its probability.
@@ -202,7 +248,7 @@ fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
     let logits: Vec<f64> = outputs[0].data().iter().map(|v| f64::from(*v)).collect();
     let index = argmax(&logits);
     let label = match &model.shape.head {
-        Head::Classify { labels } => labels[index].clone(),
+        Head::Classify { labels, .. } => labels[index].clone(),
         _ => bail!("the embedded model has labels"),
     };
     Ok((label, probabilities(&logits)[index]))

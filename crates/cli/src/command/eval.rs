@@ -1,12 +1,14 @@
 //! `primer eval`: how accurate a model is, and how often fixed point agrees with float.
 
 use super::{ModelArgs, choice, report};
+use crate::output;
 use crate::progress::Stages;
 use anyhow::{Context, Result};
 use clap::Args;
 use primer_lab::choice::Choice;
 use primer_lab::eval::{Degrees, Engine, Evaluation, Request, Truncation, evaluate};
 use primer_lab::task::Task;
+use primer_lab::{note, warning};
 use std::io::BufWriter;
 use std::path::PathBuf;
 
@@ -36,6 +38,17 @@ pub(super) struct EvalArgs {
     /// At most N tokens per input, longer ones are truncated (the model's own limit if not given)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..))]
     tokens: Option<u64>,
+    /// With SQuAD: tokens that neighbouring windows of a long context share
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    stride: usize,
+    /// With SQuAD 2.0: say that there is no answer if that scores higher by more than this
+    #[arg(
+        long,
+        value_name = "SCORE",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    null_threshold: f64,
     /// Examples computed side by side, each on one thread
     #[arg(long, value_name = "N", default_value_t = default_threads(),
           value_parser = clap::value_parser!(u64).range(1..=256))]
@@ -70,6 +83,8 @@ impl EvalArgs {
             degrees: self.degrees,
             limit: self.limit.map(|n| n as usize),
             tokens: self.tokens.map(|n| n as usize),
+            stride: self.stride,
+            null_threshold: self.null_threshold,
             threads: self.threads as usize,
             journal: self.journal.clone(),
         }
@@ -87,7 +102,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     })?;
     if found.kept > 0 {
         let kept = found.kept;
-        eprintln!("primer: {kept} answers are those of the journal, and not in the time");
+        note!("primer: {kept} answers are those of the journal, and not in the time");
     }
     if let Some(path) = &args.predictions {
         let file = std::fs::File::create(path);
@@ -97,29 +112,31 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     }
     warn(&found);
     if args.json {
-        println!("{}", found.to_json()?);
+        output::line(found.to_json()?)
     } else {
-        print!("{}", text(&found));
+        output::text(text(&found))
     }
-    Ok(())
 }
 
 fn warn(found: &Evaluation) {
     for (value, seen) in &found.out_of_range() {
-        eprintln!(
+        warning!(
             "primer: {value} left its range in {} elements (reached {:.4}, limit {:.4}); \
              calibrate with text closer to the data (--calibration)",
-            seen.count, seen.worst, seen.limit
+            seen.count,
+            seen.worst,
+            seen.limit
         );
     }
     if let Some(flagged @ 1..) = found.flagged() {
-        eprintln!(
-            "primer: in {flagged} private answers a value came near the end of its range, so they              may be wrong; calibrate with text closer to the data (--calibration)"
+        warning!(
+            "primer: in {flagged} private answers a value came near the end of its range, so they \
+             may be wrong; calibrate with text closer to the data (--calibration)"
         );
     }
     let (shortened, n) = (found.truncated(), found.answers.len());
     if shortened > 0 {
-        eprintln!("primer: {shortened} of {n} inputs were longer than the limit and truncated");
+        warning!("primer: {shortened} of {n} inputs were longer than the limit and truncated");
     }
 }
 
@@ -136,7 +153,7 @@ fn text(found: &Evaluation) -> String {
         Engine::Secure => format!("secure (scheme {})", request.scheme.name()),
     };
     let right = match request.task {
-        Task::Squad => "exact match",
+        Task::Squad | Task::Squad2 => "exact match",
         _ => "accuracy",
     };
     let mut out = format!(
@@ -146,7 +163,7 @@ fn text(found: &Evaluation) -> String {
          F1          {}\n\
          agreement   {} with float\n",
         request.task.name(),
-        found.answers.len(),
+        found.examples.len(),
         percent(scores.accuracy),
         percent(scores.accuracy_of_float),
         percent(scores.f1),

@@ -1,16 +1,18 @@
 //! `primer inspect`: the plan of a model.
 
 use super::ModelArgs;
+use crate::output;
 use crate::progress::Stages;
 use anyhow::{Context, Result};
 use clap::Args;
 use primer::source::Model;
 use primer::{Reveal, Scheme};
 use primer_he::params::{Params, SECURITY_TABLE};
+use primer_lab::note;
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::{Head, Pooling, Problem, Shape};
 use primer_protocol::Program;
 use primer_protocol::cost::{self, Part, StoredBytes};
 use primer_ring::modulus::{K, P};
@@ -50,18 +52,14 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
     let plan = prepared.plan(tokens)?;
     if let Some(path) = &args.save_prepared {
         prepared.save(path).context("writing the prepared model")?;
-        eprintln!("primer: prepared model written to {}", path.display());
+        note!("primer: prepared model written to {}", path.display());
     }
     let expected = Expected::of(&plan, args.model.scheme)?;
     if args.json {
-        println!("{}", to_json(&model.name, &plan, &expected));
+        output::line(to_json(&model.name, &plan, &expected))
     } else {
-        print!(
-            "{}",
-            to_text(&model.name, &plan, &expected, args.all_layers)
-        );
+        output::text(to_text(&model.name, &plan, &expected, args.all_layers))
     }
-    Ok(())
 }
 
 /// What one inference takes on the way and in the stores.
@@ -70,6 +68,8 @@ struct Expected {
     total: Part,
     stored: StoredBytes,
     encryption: String,
+    /// Of one client, that together stay within the statistical distance.
+    inferences: f64,
 }
 
 impl Expected {
@@ -82,6 +82,7 @@ impl Expected {
             total: cost::parts(&program).total(),
             stored: cost::stored(&program),
             encryption: sets.join("; "),
+            inferences: program.inferences(),
         })
     }
 }
@@ -102,7 +103,27 @@ fn encryption(params: &Params) -> String {
 
 fn head_name(shape: &Shape) -> String {
     match &shape.head {
-        Head::Classify { labels } => format!("classifier ({})", labels.join(", ")),
+        Head::Classify {
+            labels, problem, ..
+        } => {
+            let kind = match problem {
+                Problem::SingleLabel => "classifier",
+                Problem::MultiLabel => "classifier, several labels",
+                Problem::Regression => "regression",
+            };
+            format!("{kind} ({})", labels.join(", "))
+        }
+        Head::Tokens { labels } => format!("classifier of tokens ({})", labels.join(", ")),
+        Head::Sentence {
+            pooling,
+            normalised,
+        } => {
+            let pooled = match pooling {
+                Pooling::Mean => "sentence embedding, mean of all tokens",
+                Pooling::First => "sentence embedding, first token",
+            };
+            format!("{pooled}{}", if *normalised { ", normalised" } else { "" })
+        }
         Head::Span => "span (question answering)".to_owned(),
         Head::Encoder { pooled: true } => "encoder with pooler".to_owned(),
         Head::Encoder { pooled: false } => "encoder".to_owned(),
@@ -126,12 +147,15 @@ fn operation(step: &Step) -> &'static str {
         Op::RowSum { .. } => "sum of a row",
         Op::Again { .. } => "the same",
         Op::Multiply { .. } => "element x element",
+        Op::Kept { .. } => "not padding",
+        Op::Pool { .. } => "sum of rows",
         Op::Stop { function, .. } => match function {
             StopFunction::Requantise => "requantise",
             StopFunction::Softmax => "softmax",
             StopFunction::Activation => "activation",
             StopFunction::InverseRoot => "1 / root",
             StopFunction::Tanh => "tanh",
+            StopFunction::Summary => "activation",
             StopFunction::CoarseMaximum => "coarse maximum",
             StopFunction::Power => "power of two",
             StopFunction::Reciprocal => "reciprocal",
@@ -175,13 +199,17 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
     let shape = &graph.shape;
     let mut out = format!(
         "model        {name}\n\
+         family       {} ({})\n\
          shape        {} layers, hidden {}, {} heads, ffn {}, vocabulary {}, positions {}\n\
          head         {}\n\
          tokens       {}\n\
          modulus      p = 2^41 - 2^16 + 1 = {P}\n\
          weights      {WEIGHT_BITS} bits with sign\n\
          encryption   {}\n\
+         privacy      2^-40 of statistical distance for {:.2e} inferences of one client\n\
          fingerprint  {}\n\n",
+        shape.family.name(),
+        shape.architecture(),
         shape.layers,
         shape.hidden,
         shape.heads,
@@ -191,6 +219,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         head_name(shape),
         graph.tokens,
         expected.encryption,
+        expected.inferences,
         hex(&plan.fingerprint()),
     );
     out += &format!(
@@ -248,7 +277,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
             counts.stops,
             elements(StopFunction::Requantise),
             elements(StopFunction::Softmax),
-            elements(StopFunction::Activation),
+            elements(StopFunction::Activation) + elements(StopFunction::Summary),
             elements(StopFunction::InverseRoot),
             elements(StopFunction::Tanh),
         );
@@ -310,8 +339,10 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
         "model": name,
         "layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads, "ffn": shape.ffn,
         "vocab": shape.vocab, "positions": shape.positions, "head": head_name(shape),
+        "family": shape.family.name(), "architecture": shape.architecture(),
         "tokens": graph.tokens, "modulus": P, "modulus_bits": K, "weight_bits": WEIGHT_BITS,
-        "encryption": expected.encryption, "security_bits": 128, "scheme": expected.scheme.name(),
+        "encryption": expected.encryption, "security_bits": 123,
+        "inferences_within_40_bits": expected.inferences.floor(), "scheme": expected.scheme.name(),
         "fingerprint": hex(&plan.fingerprint()),
         "and_gates": expected.total.and_gates,
         "bytes": {

@@ -1,22 +1,35 @@
 //! The command line.
 
 mod answer;
+mod batch;
 mod bench;
 mod bundles;
 mod classify;
+mod config;
 mod demo;
+mod embed;
 mod eval;
+mod gateway;
 mod inspect;
+mod manual;
 mod prepare;
 mod remote;
 mod report;
 mod serve;
+mod tag;
+mod token;
 
+pub(crate) use remote::RemoteArgs;
+
+use crate::config::apply;
+use crate::failure::Told;
+use crate::output::OutputError;
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use primer::Scheme;
 use primer_lab::choice::Choice;
+use primer_lab::notes;
 use std::path::PathBuf;
 
 /// Private BERT inference: a client gets the label of its text from a server that never sees it.
@@ -25,6 +38,13 @@ use std::path::PathBuf;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Say nothing on standard error but warnings and errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// File with settings, as `primer config example` prints it [default: PRIMER_CONFIG, or
+    /// primer/config.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -33,14 +53,28 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Serve a model to clients whose texts stay private
     Serve(serve::ServeArgs),
+    /// Make access tokens for a server
+    Token(token::TokenArgs),
     /// Ask a server for the label of a text that it does not see
     Classify(classify::ClassifyArgs),
     /// Ask a server for the answer to a question, in a text that it does not see
     Answer(answer::AnswerArgs),
+    /// Answer HTTP in Hugging Face's shapes, beside the owner of the text, with a page for people
+    Gateway(gateway::GatewayArgs),
+    /// Ask a server for the names in a text that it does not see, or other labels of its tokens
+    Tag(tag::TagArgs),
+    /// Ask a server for the embedding of a text that it does not see
+    Embed(embed::EmbedArgs),
     /// Do the expensive part of later questions ahead of time
     Prepare(prepare::PrepareArgs),
     /// List and delete what was prepared
     Bundles(bundles::BundlesArgs),
+    /// Check the configuration file, or print one with every flag in it
+    Config(config::ConfigArgs),
+    /// Print what a shell needs to complete this program's command lines
+    Completions(manual::CompletionsArgs),
+    /// Write manual pages
+    Man(manual::ManArgs),
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
     /// Measure private inferences as the paper's tables do, or this machine's building blocks
@@ -81,18 +115,50 @@ fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
 }
 
 impl Cli {
+    /// Reads the command line, and takes from the configuration what is not typed. Help, the
+    /// version and wrong usage are told, and end it.
+    ///
+    /// # Errors
+    /// [`Told`], that it could not be told, or what is wrong with the configuration.
+    pub(crate) fn from_command_line() -> Result<Self> {
+        let parsed = apply(Cli::command(), std::env::args_os().collect())?
+            .try_get_matches()
+            .and_then(|matches| Cli::from_arg_matches(&matches));
+        parsed.map_err(|told| {
+            // What is asked for goes to standard output and may fail there; usage does not.
+            let failed = (told.print().err()).filter(|_| !told.use_stderr());
+            match failed {
+                Some(error) => OutputError::from(error).into(),
+                None => {
+                    let code = told.exit_code() as u8;
+                    Told { code }.into()
+                }
+            }
+        })
+    }
+
     /// Runs the command.
     ///
     /// # Errors
     /// Whatever went wrong, as one sentence with its causes.
     pub(crate) fn run(self) -> Result<()> {
+        if self.quiet {
+            notes::be_quiet();
+        }
         match self.command {
             Command::Demo(args) => demo::run(&args),
             Command::Serve(args) => serve::run(&args),
+            Command::Token(args) => token::run(&args),
             Command::Classify(args) => classify::run(&args),
             Command::Answer(args) => answer::run(&args),
+            Command::Gateway(args) => gateway::run(&args),
+            Command::Tag(args) => tag::run(&args),
+            Command::Embed(args) => embed::run(&args),
             Command::Prepare(args) => prepare::run(&args),
             Command::Bundles(args) => bundles::run(&args),
+            Command::Config(args) => config::run(&args, self.config, &Cli::command()),
+            Command::Completions(args) => manual::completions(&args, Cli::command()),
+            Command::Man(args) => manual::man(&args, Cli::command()),
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
             Command::Report(args) => report::run(&args),

@@ -1,10 +1,11 @@
 //! `primer prepare`: the offline phase ahead of time.
 
 use super::remote::RemoteArgs;
-use anyhow::{Context, Result};
+use crate::output;
+use anyhow::Result;
 use clap::Args;
+use primer_lab::warning;
 use serde_json::json;
-use std::io::Write;
 use std::time::Instant;
 
 /// Arguments of `primer prepare`.
@@ -27,7 +28,8 @@ pub(super) struct PrepareArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=65_536))]
     count: u32,
-    /// Tokens that they can take, rounded up to a length that the server offers
+    /// Tokens that they can take, rounded up to a length that the server offers; its largest
+    /// length if that is less
     #[arg(long, value_name = "N", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=512))]
     tokens: u32,
@@ -39,26 +41,30 @@ pub(super) struct PrepareArgs {
 pub(super) fn run(args: &PrepareArgs) -> Result<()> {
     let mut client = args.remote.connect()?;
     let started = Instant::now();
-    // A small model's limit is below the default.
-    let tokens = (args.tokens as usize).min(client.card().max_tokens());
+    let (asked, most) = (args.tokens as usize, client.card().max_tokens());
+    // A small model's limit may be below the default.
+    let tokens = asked.min(most);
+    if asked > most {
+        warning!(
+            "primer: the server takes texts of at most {most} tokens, so the bundles are for \
+             {most} tokens and not for {asked}"
+        );
+    }
     let made = client.prepare(tokens, args.count as usize)?;
     let seconds = started.elapsed().as_secs_f64();
     let bucket = client.card().bucket(tokens).unwrap_or(tokens);
     client.close();
-    let mut out = std::io::stdout().lock();
     if args.json {
         let ids: Vec<String> = made.iter().map(ToString::to_string).collect();
         let object = json!({
             "prepared": made.len(), "tokens": bucket, "seconds": seconds, "ids": ids,
         });
-        writeln!(out, "{object}")
+        output::line(object)
     } else {
         let n = made.len();
         let bundles = if n == 1 { "bundle" } else { "bundles" };
-        writeln!(
-            out,
+        output::line(format_args!(
             "prepared {n} {bundles} for up to {bucket} tokens in {seconds:.1} s"
-        )
+        ))
     }
-    .context("writing the result")
 }

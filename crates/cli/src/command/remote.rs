@@ -1,12 +1,13 @@
 //! What all commands of the client share: which server, who we are, and what is shown meanwhile.
 
 use crate::progress::Transfer;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
-use primer::server::identity;
-use primer::{Client, ClientOptions, Cost, Event, Fingerprint, Zeroizing};
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use primer::server::{identity, is_hash};
+use primer::{Client, ClientOptions, Cost, Event, Fingerprint, Identity, Zeroizing};
+use primer_lab::{note, warning};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The environment variable that may hold the access token.
@@ -14,9 +15,14 @@ const TOKEN_VARIABLE: &str = "PRIMER_TOKEN";
 
 /// Which server, and who we are to it.
 #[derive(Args)]
-pub(super) struct RemoteArgs {
+pub(crate) struct RemoteArgs {
     /// Address of the server
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "PRIMER_SERVER",
+        hide_env_values = true
+    )]
     pub(super) server: String,
     /// Trust the server with this certificate from now on; needed once for each server
     ///
@@ -47,6 +53,10 @@ pub(super) struct RemoteArgs {
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     attempts: u32,
+    /// How long to try again while the server is full, stopping, starting or not there [default: 30
+    /// if it says so itself, 0 if it cannot be reached]
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u64>,
 }
 
 /// Where things are kept.
@@ -54,26 +64,32 @@ pub(super) struct RemoteArgs {
 pub(super) struct StateArgs {
     /// Directory for certificates, known servers and prepared bundles [default:
     /// $XDG_STATE_HOME/primer, or ~/.local/state/primer]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "PRIMER_STATE", hide_env_values = true)]
     pub(super) state: Option<PathBuf>,
 }
 
 impl RemoteArgs {
     /// Connects, and shows progress on standard error from then on.
     pub(super) fn connect(&self) -> Result<Client> {
+        let options = self.credentials()?.options();
+        let progress = progress(self.attempts);
+        Ok(Client::connect_observed(&self.server, options, progress)?)
+    }
+
+    /// Reads what the options name, so that any number of clients can be made of it.
+    pub(super) fn credentials(&self) -> Result<Credentials> {
         let token = match &self.token_file {
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("reading the token {}", path.display()))?;
-                Some(Zeroizing::new(Zeroizing::new(text).trim().to_owned()))
+            Some(path) => Some(read_token(path)?),
+            None => {
+                let token = std::env::var(TOKEN_VARIABLE).ok().map(Zeroizing::new);
+                token.filter(|token| !token.is_empty())
             }
-            None => std::env::var(TOKEN_VARIABLE).ok().map(Zeroizing::new),
         };
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(identity::from_files(cert, key)?),
             _ => None,
         };
-        let options = ClientOptions {
+        Ok(Credentials {
             state: self.state.state.clone(),
             trust: self.trust_fingerprint,
             token,
@@ -81,18 +97,71 @@ impl RemoteArgs {
             timeout: Duration::from_secs(self.timeout),
             threads: self.threads.map(usize::from),
             attempts: self.attempts,
-            ..ClientOptions::default()
-        };
-        let mut client = Client::connect(&self.server, options)?;
-        show_progress(&mut client, self.attempts);
-        Ok(client)
+            wait: self.wait.map(Duration::from_secs),
+        })
     }
+}
+
+/// Who we are to a server, and how we behave: what options are made of.
+pub(super) struct Credentials {
+    state: Option<PathBuf>,
+    trust: Option<Fingerprint>,
+    token: Option<Zeroizing<String>>,
+    identity: Option<Identity>,
+    timeout: Duration,
+    threads: Option<usize>,
+    attempts: u32,
+    wait: Option<Duration>,
+}
+
+impl Credentials {
+    /// The options of one client.
+    pub(super) fn options(&self) -> ClientOptions {
+        ClientOptions {
+            state: self.state.clone(),
+            trust: self.trust,
+            token: self.token.clone(),
+            identity: self.identity.clone(),
+            timeout: self.timeout,
+            threads: self.threads,
+            attempts: self.attempts,
+            wait: self.wait,
+            ..ClientOptions::default()
+        }
+    }
+}
+
+/// A client's own token.
+fn read_token(path: &Path) -> Result<Zeroizing<String>> {
+    let text = std::fs::read_to_string(path)
+        .map(Zeroizing::new)
+        .with_context(|| format!("reading the token {}", path.display()))?;
+    ensure!(
+        !is_hash(&text),
+        "{} is the server's file of hashes, not a client's token",
+        path.display()
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(path);
+        if metadata.is_ok_and(|data| data.permissions().mode() & 0o077 != 0) {
+            let path = path.display();
+            warning!("primer: others can read the token {path}; chmod 600 {path}");
+        }
+    }
+    Ok(Zeroizing::new(text.trim().to_owned()))
 }
 
 /// Has a client tell on standard error what it does.
 pub(super) fn show_progress(client: &mut Client, attempts: u32) {
+    client.observe(progress(attempts));
+}
+
+/// Tells on standard error what a client does.
+fn progress(attempts: u32) -> impl FnMut(Event<'_>) + Send {
     let mut bar: Option<Transfer> = None;
-    client.observe(move |event| match event {
+    move |event| match event {
         Event::Offline {
             tokens,
             bundles,
@@ -109,25 +178,23 @@ pub(super) fn show_progress(client: &mut Client, attempts: u32) {
         Event::Prepared { .. } => drop(bar.take()),
         Event::Retry { error, attempt } => {
             drop(bar.take());
-            eprintln!("primer: {error}; attempt {attempt} of {attempts}");
+            note!("primer: {error}; attempt {attempt} of {attempts}");
+        }
+        Event::Waiting { error, pause } => {
+            drop(bar.take());
+            let seconds = pause.as_secs_f64();
+            note!("primer: {error}; trying again in {seconds:.1} s");
         }
         Event::Discarded { id, refusal } => {
-            eprintln!("primer: bundle {id} was deleted: the server says that {refusal}");
+            warning!("primer: bundle {id} was deleted: the server says that {refusal}");
         }
         _ => {}
-    });
+    }
 }
 
 /// What an inference cost, as JSON has it.
 pub(super) fn cost_json(cost: &Cost) -> Value {
-    json!({
-        "offline_s": cost.offline_s, "online_s": cost.online_s,
-        "bytes": {
-            "offline_up": cost.bytes.offline_up, "offline_down": cost.bytes.offline_down,
-            "online_up": cost.bytes.online_up, "online_down": cost.bytes.online_down,
-        },
-        "tokens": cost.tokens, "prepared_ahead": cost.prepared_ahead,
-    })
+    serde_json::to_value(cost).unwrap_or_default()
 }
 
 /// Two JSON objects as one.
@@ -157,8 +224,11 @@ pub(super) fn cost_line(cost: &Cost) -> String {
 /// Warns if the model's values came near the end of their ranges.
 pub(super) fn note_range(in_range: Option<bool>) {
     if in_range == Some(false) {
-        eprintln!(
-            "primer: a value of the model came near the end of the range that it was calibrated              for, so this answer may be wrong; ask the server's owner to calibrate with text that              resembles yours (primer serve --calibration FILE, and eval with the same option to              check)"
+        warning!(
+            "primer: a value of the model came near the end of the range that it was calibrated \
+             for, so this answer may be wrong; ask the server's owner to calibrate with text that \
+             resembles yours (primer serve --calibration FILE, and eval with the same option to \
+             check)"
         );
     }
 }
@@ -166,7 +236,7 @@ pub(super) fn note_range(in_range: Option<bool>) {
 /// Tells of tokens that were cut off.
 pub(super) fn note_removed(removed: usize, limit: usize) {
     if removed > 0 {
-        eprintln!(
+        warning!(
             "primer: the text is {removed} tokens longer than the limit of {limit} and was cut \
              there"
         );

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use primer_lab::note;
 use primer_lab::report::{Records, figures, page};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,7 @@ pub(super) fn writable(path: &Path) -> Result<()> {
 /// Writes the page and says where.
 pub(super) fn write_page(records: &Records, path: &Path) -> Result<()> {
     write(path, &page::html(records))?;
-    eprintln!("primer: the report is in {}", path.display());
+    note!("primer: the report is in {}", path.display());
     Ok(())
 }
 

@@ -1,19 +1,21 @@
 //! `primer serve`: the server.
 
 use super::remote::StateArgs;
+use crate::log::{self, LogForm};
+use crate::output;
 use crate::progress::Stages;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::identity;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
-use primer::{Server, ServerOptions, StopHandle};
+use primer::{Server, ServerOptions};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
 /// Arguments of `primer serve`.
 #[derive(Args)]
@@ -22,21 +24,22 @@ On the first start the server makes a certificate, keeps it in the state directo
 fingerprint; clients name it once with --trust-fingerprint. --cert and --key use a certificate of
 yours instead.
 
-Everyone who can reach the port may use the server, unless --tokens, --client-ca or
---client-fingerprint say otherwise.
+Everyone who can reach the port may use the server, unless --token-file, --client-ca or
+--client-fingerprint say otherwise. `primer token new` makes tokens.
 
 SIGTERM and SIGINT stop it in good order: inferences under way are finished, nothing new is begun,
-unspent bundles stay. A second signal ends it at once.
+unspent bundles stay. A second signal ends it at once. SIGHUP reads the file of tokens again;
+without one it stops the server.
 
 The state directory holds the server's halves of prepared bundles. Never restore it from a backup or
 a snapshot: a bundle that comes back after it was used is a bundle that is used twice.
 
 Logs go to standard error and never hold texts, shares, keys or tokens. PRIMER_LOG sets what is
-logged (default: info).
+logged: a level, or levels of modules such as info,primer::server=debug (default: info).
 
 Examples:
   primer serve --model ./my-checkpoint --listen 0.0.0.0:7447
-  primer serve --model ./my-checkpoint --tokens tokens.txt --metrics 127.0.0.1:9100 --log json")]
+  primer serve --model ./my-checkpoint --token-file tokens --metrics 127.0.0.1:9100 --log json")]
 pub(super) struct ServeArgs {
     /// Directory written by Hugging Face's save_pretrained (the embedded SST-2 model if not given)
     #[arg(long, value_name = "DIR")]
@@ -77,9 +80,13 @@ pub(super) struct ServeArgs {
         help_heading = "Who may connect"
     )]
     key: Option<PathBuf>,
-    /// File of access tokens, one a line; clients without one are refused
+    /// File of the hashes of access tokens, as `primer token new` writes it; clients without a
+    /// token are refused
     #[arg(long, value_name = "FILE", help_heading = "Who may connect")]
-    tokens: Option<PathBuf>,
+    token_file: Option<PathBuf>,
+    /// The name of before
+    #[arg(long, hide = true, value_parser = renamed, num_args = 0..=1, default_missing_value = "")]
+    tokens: Option<String>,
     /// Certificates of authorities, as PEM; clients must show a certificate that one of them signed
     #[arg(long, value_name = "FILE", help_heading = "Who may connect")]
     client_ca: Option<PathBuf>,
@@ -160,15 +167,25 @@ enum RevealArg {
     Label,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LogForm {
-    /// Lines for people
-    Text,
-    /// One JSON object a line
-    Json,
+/// `--tokens` is a length in every other command.
+fn renamed(_: &str) -> Result<String, &'static str> {
+    Err(
+        "access tokens are given with --token-file FILE now, which holds their hashes (`primer \
+         token new` makes tokens); the longest text is --max-tokens",
+    )
 }
 
 impl ServeArgs {
+    fn access(&self) -> Result<Option<Arc<AccessTokens>>> {
+        let read = self.token_file.as_deref().map(AccessTokens::read);
+        Ok(read.transpose()?.map(Arc::new))
+    }
+
+    /// Whether everyone who reaches the port may use the server.
+    fn is_open(&self) -> bool {
+        self.token_file.is_none() && self.client_ca.is_none() && self.client_fingerprint.is_empty()
+    }
+
     fn options(&self) -> Result<ServerOptions> {
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(identity::from_files(cert, key)?),
@@ -198,7 +215,7 @@ impl ServeArgs {
             state: self.state.state.clone(),
             identity,
             clients,
-            access: self.tokens.as_deref().map(AccessTokens::read).transpose()?,
+            access: self.access()?,
             scheme: self.scheme,
             reveal: match self.reveal {
                 RevealArg::Logits => Reveal::Outputs,
@@ -222,13 +239,22 @@ impl ServeArgs {
 }
 
 pub(super) fn run(args: &ServeArgs) -> Result<()> {
-    start_log(args.log);
+    log::start(args.log);
+    serve(args).map_err(|error| log::last(args.log, error))
+}
+
+fn serve(args: &ServeArgs) -> Result<()> {
+    let options = args.options()?;
+    let access = options.access.clone();
     let stages = Stages::default();
-    let server = Server::bind_with_progress(args.options()?, |done, total| {
-        stages.tell("calibrating", done, total);
+    let server = Server::bind_with_progress(options, |done, total| match args.log {
+        LogForm::Text => stages.tell("calibrating", done, total),
+        LogForm::Json if done == total => tracing::info!(inputs = total, "calibrated"),
+        LogForm::Json => {}
     })?;
     let stop = server.stop_handle();
-    stop_on_signals(stop.clone())?;
+    let on_signal = stop.clone();
+    heed_signals(move || on_signal.stop(), access)?;
     if args.stop_with_stdin {
         std::thread::spawn(move || {
             let mut rest = [0; 64];
@@ -236,32 +262,39 @@ pub(super) fn run(args: &ServeArgs) -> Result<()> {
             stop.stop();
         });
     }
+    let address = server.address();
+    if args.is_open() && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "everyone who reaches this address may use the server, since there is no --token-file, \
+             --client-ca or --client-fingerprint"
+        );
+    }
     announce(args, &server)?;
     Ok(server.run()?)
 }
 
-fn start_log(form: LogForm) {
-    let filter = EnvFilter::try_from_env("PRIMER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    // Fails if a program that uses this as a library has a log already: then that one is used.
-    let _ = match form {
-        LogForm::Text => log.with_ansi(false).try_init(),
-        LogForm::Json => log.json().try_init(),
-    };
-}
-
-fn stop_on_signals(stop: StopHandle) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("asking to be told of signals")?;
+/// The first signal stops in good order, the second at once; a hang-up reads tokens again.
+pub(super) fn heed_signals(
+    stop: impl Fn() + Send + 'static,
+    access: Option<Arc<AccessTokens>>,
+) -> Result<()> {
+    let wanted = Signals::new([SIGTERM, SIGINT, SIGHUP]);
+    let mut signals = wanted.context("asking to be told of signals")?;
     std::thread::spawn(move || {
         let mut seen = false;
-        for _ in signals.forever() {
+        for signal in signals.forever() {
+            if let (SIGHUP, Some(access)) = (signal, &access) {
+                match access.reload() {
+                    Ok(tokens) => tracing::info!(tokens, "read the file of tokens again"),
+                    Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+                }
+                continue;
+            }
             if std::mem::replace(&mut seen, true) {
                 std::process::exit(1);
             }
-            stop.stop();
+            stop();
         }
     });
     Ok(())
@@ -271,23 +304,17 @@ fn stop_on_signals(stop: StopHandle) -> Result<()> {
 fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
     let (address, fingerprint) = (server.address(), server.fingerprint());
     let card = server.card();
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        let object = json!({
+    if args.json || args.log == LogForm::Json {
+        return output::line(json!({
             "address": address.to_string(), "fingerprint": fingerprint.to_string(),
             "metrics": server.metrics_address().map(|a| a.to_string()),
             "model": card.model, "max_tokens": card.max_tokens(), "scheme": card.scheme.name(),
-        });
-        writeln!(out, "{object}")
-    } else {
-        writeln!(
-            out,
-            "serving {} (up to {} tokens, scheme {}) on {address}\nfingerprint {fingerprint}",
-            card.model,
-            card.max_tokens(),
-            card.scheme.name()
-        )
+        }));
     }
-    .and_then(|()| out.flush())
-    .context("writing the address")
+    output::line(format_args!(
+        "serving {} (up to {} tokens, scheme {}) on {address}\nfingerprint {fingerprint}",
+        card.model,
+        card.max_tokens(),
+        card.scheme.name()
+    ))
 }

@@ -1,6 +1,8 @@
-//! Peers that do not play along: silent, slow, lying, and disks that are full.
+//! Peers that do not play along: silent, slow, lying, and disks that are full. Near, and with 100
+//! ms between.
 
-use crate::process::{Server, TEXTS, client, eventually, fails, json};
+use crate::far::Link;
+use crate::process::{Server, TEXTS, client, eventually, fails, json, stderr};
 use primer::service::BundleId;
 use primer::service::message::{Greeting, Reception, Refusal, Reply, Request};
 use primer::service::{ServiceError, VERSION};
@@ -47,8 +49,17 @@ fn refusal(channel: &mut Channel, request: Request) -> Refusal {
 
 #[test]
 fn requests_that_make_no_sense_are_refused_by_name() {
+    requests_that_make_no_sense(Link::Near);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_by_name_from_far() {
+    requests_that_make_no_sense(Link::Far);
+}
+
+fn requests_that_make_no_sense(link: Link) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &["--max-tokens", "32"]);
+    let (server, _) = link.start(&dir.path().join("server"), &["--max-tokens", "32"]);
     let (_, card) = greet(&server, VERSION + 1, 1);
     assert!(matches!(card, Err(ServiceError::Refused(Refusal::Version(v))) if v == VERSION));
     let (mut channel, card) = greet(&server, VERSION, 1);
@@ -99,9 +110,18 @@ fn requests_that_make_no_sense_are_refused_by_name() {
 
 #[test]
 fn a_bundle_serves_its_client_and_its_plan_only() {
+    a_bundle_of_another(Link::Near);
+}
+
+#[test]
+fn a_bundle_serves_its_client_and_its_plan_only_from_far() {
+    a_bundle_of_another(Link::Far);
+}
+
+fn a_bundle_of_another(link: Link) {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let server = Server::start(&server_state, &[]);
+    let (server, _) = link.start(&server_state, &[]);
     let address = server.address.clone();
     let made = json(client("prepare", &server, &state).args(["--tokens", "16"]));
     let id: BundleId = made["ids"][0].as_str().unwrap().parse().unwrap();
@@ -158,13 +178,22 @@ fn welcomed(server: &Server, pseudonym: [u8; 32]) -> Channel {
 
 #[test]
 fn a_thousand_silent_connections_do_not_keep_others_out() {
+    a_thousand_silent_connections(Link::Near);
+}
+
+#[test]
+fn a_thousand_silent_connections_do_not_keep_others_out_from_far() {
+    a_thousand_silent_connections(Link::Far);
+}
+
+fn a_thousand_silent_connections(link: Link) {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &["--metrics", "127.0.0.1:0"]);
+    let (server, direct) = link.start(&dir.path().join("server"), &["--metrics", "127.0.0.1:0"]);
     let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
     assert_eq!(found["label"], TEXTS[0].1);
     let before = server.peak_memory();
     let silent: Vec<TcpStream> = (0..1000)
-        .map(|_| TcpStream::connect(&server.address).unwrap())
+        .map(|_| TcpStream::connect(&direct).unwrap())
         .collect();
     eventually("the thousandth connection", || {
         server.metric("primer_connections_total") >= 1001.0
@@ -177,8 +206,138 @@ fn a_thousand_silent_connections_do_not_keep_others_out() {
     drop(silent);
 }
 
+/// The client's handshake takes longer than it takes the flood to fill all places for arrivals.
+#[test]
+fn a_flood_of_silent_connections_does_not_keep_out_who_is_far_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, direct) = Link::Far.start(&dir.path().join("server"), &[]);
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let flood = std::thread::spawn(move || {
+        let mut silent = std::collections::VecDeque::new();
+        let mut count = 0;
+        // 600 a second, for as long as it takes and a minute at most.
+        while count < 36_000 && stopped.try_recv().is_err() {
+            silent.extend(TcpStream::connect(&direct));
+            if silent.len() > 256 {
+                silent.pop_front();
+            }
+            count += 1;
+            std::thread::sleep(Duration::from_micros(1600));
+        }
+        count
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    for (text, label) in &TEXTS[..2] {
+        let mut asking = client("classify", &server, &dir.path().join("client"));
+        let found = json(asking.args(["--attempts", "1", "--wait", "0", text]));
+        assert_eq!(found["label"], *label);
+    }
+    stop.send(()).unwrap();
+    let count = flood.join().unwrap();
+    println!("{count} silent connections");
+    assert!(server.log().contains("Evicted"), "the flood was felt");
+}
+
+#[test]
+fn sessions_that_only_ask_for_lists_do_not_hold_their_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, _) = Link::Far.start(&dir.path().join("server"), &["--max-sessions", "2"]);
+    let idlers: Vec<_> = (1..=2)
+        .map(|number| {
+            let (mut channel, card) = greet(&server, VERSION, number);
+            card.unwrap();
+            std::thread::spawn(move || {
+                let started = Instant::now();
+                while Request::List.send(&mut channel).is_ok()
+                    && Reply::receive(&mut channel).is_ok()
+                    && started.elapsed() < Duration::from_secs(60)
+                {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                started.elapsed()
+            })
+        })
+        .collect();
+    let state = dir.path().join("client");
+    let asking = || client("classify", &server, &state);
+    let mut hasty = asking();
+    fails(
+        hasty.args(["--wait", "0", "x"]),
+        1,
+        &["all 2 places are taken"],
+    );
+    // By default it comes again, and one of the others has rested long enough by then.
+    let found = json(asking().arg(TEXTS[0].0));
+    assert_eq!(found["label"], TEXTS[0].1);
+    assert!(server.log().contains("Displaced"), "{}", server.log());
+    drop(server);
+    let stayed: Vec<Duration> = idlers.into_iter().map(|i| i.join().unwrap()).collect();
+    assert!(stayed.iter().all(|time| *time < Duration::from_secs(59)));
+}
+
+/// A server is stopped while a client sends its keys, of which there are 60 MB.
+#[test]
+fn a_client_in_the_middle_of_its_keys_notices_that_the_server_stops() {
+    for signal in ["TERM", "STOP"] {
+        let dir = tempfile::tempdir().unwrap();
+        let scheme = ["--scheme", "fp", "--drain-timeout", "2"];
+        let server = Server::start(&dir.path().join("server"), &scheme);
+        let mut prepare = client("prepare", &server, &dir.path().join("client"));
+        prepare.args(["--tokens", "8", "--attempts", "1", "--timeout", "5"]);
+        let asking = prepare
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        eventually("a session", || server.log().contains("session begins"));
+        server.signal(signal);
+        let started = Instant::now();
+        let output = asking.wait_with_output().unwrap();
+        let took = started.elapsed();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(took < Duration::from_secs(15), "{took:?} after {signal}");
+    }
+}
+
+/// A server that listens and says nothing yet, as while it calibrates, then one that is not there,
+/// then one that answers.
+#[test]
+fn a_server_that_starts_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("server");
+    let mut first = Server::start(&state, &[]);
+    let address = first.address.clone();
+    let mut asking = client("classify", &first, &dir.path().join("client"));
+    first.kill();
+    let silent = std::net::TcpListener::bind(&address).unwrap();
+    asking.args(["--wait", "60", "--timeout", "20", "--json", TEXTS[2].0]);
+    let asking = asking
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    drop(silent);
+    std::thread::sleep(Duration::from_secs(1));
+    let _server = Server::start_on(&address, &state, &[]);
+    let output = asking.wait_with_output().unwrap();
+    let message = stderr(&output);
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("trying again in"), "{message}");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["label"], TEXTS[2].1);
+}
+
 #[test]
 fn slow_peers_are_cut() {
+    slow_peers(Link::Near);
+}
+
+#[test]
+fn slow_peers_are_cut_from_far() {
+    slow_peers(Link::Far);
+}
+
+fn slow_peers(link: Link) {
     let dir = tempfile::tempdir().unwrap();
     let limits = [
         "--handshake-timeout",
@@ -188,7 +347,7 @@ fn slow_peers_are_cut() {
         "--session-timeout",
         "6",
     ];
-    let server = Server::start(&dir.path().join("server"), &limits);
+    let (server, _) = link.start(&dir.path().join("server"), &limits);
     // One byte of a TLS record now and then: never silent, never done.
     let mut loris = TcpStream::connect(&server.address).unwrap();
     let started = Instant::now();
@@ -207,7 +366,7 @@ fn slow_peers_are_cut() {
     let started = Instant::now();
     assert!(Reply::receive(&mut channel).is_err());
     assert!(started.elapsed() < Duration::from_secs(10));
-    // Welcomed, and always asking for something.
+    // Welcomed, and always asking for lists: that is no work.
     let (mut channel, card) = greet(&server, VERSION, 1);
     card.unwrap();
     let started = Instant::now();
@@ -215,7 +374,9 @@ fn slow_peers_are_cut() {
         assert!(started.elapsed() < Duration::from_secs(20), "never cut");
         std::thread::sleep(Duration::from_millis(200));
     }
-    assert!(started.elapsed() > Duration::from_secs(4));
+    let took = started.elapsed();
+    assert!(took > Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(6), "{took:?}");
     assert_eq!(server.log().matches("Late").count(), 3, "{}", server.log());
     let mut buffer = [0; 1];
     assert!(matches!(loris.read(&mut buffer), Ok(0) | Err(_)));

@@ -4,11 +4,21 @@
 //! tests: `cargo test -p primer-cli --test program crash` runs those of one module.
 #![allow(missing_docs)]
 
+mod access;
+mod batch;
 mod command_line;
 mod crash;
+mod families;
+mod far;
+mod gateway;
 mod hostile;
+mod log;
+mod manners;
 mod many;
 mod measure;
 mod process;
 mod schemes;
 mod service;
+mod soak;
+mod streams;
+mod watching;

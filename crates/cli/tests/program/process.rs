@@ -3,6 +3,7 @@
 use primer_store::{Fate, Store};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -18,9 +19,19 @@ pub(crate) const TEXTS: [(&str, &str); 5] = [
     ("a wonderful story", "positive"),
 ];
 
-/// A command of the program under test.
+/// A command of the program under test, without any settings of whoever runs the tests.
 pub(crate) fn primer() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_primer"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_primer"));
+    command.env("PRIMER_CONFIG", "");
+    for variable in [
+        "PRIMER_SERVER",
+        "PRIMER_STATE",
+        "PRIMER_TOKEN",
+        "PRIMER_LOG",
+    ] {
+        command.env_remove(variable);
+    }
+    command
 }
 
 /// A file of the repository.
@@ -82,12 +93,17 @@ impl Server {
     }
 
     /// From a prepared command.
-    pub(crate) fn spawn(mut command: Command, state: &Path) -> Self {
+    pub(crate) fn spawn(command: Command, state: &Path) -> Self {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(state.with_extension("log"))
             .unwrap();
+        Self::spawn_logging(command, state, log)
+    }
+
+    /// With a log of the caller's choice.
+    pub(crate) fn spawn_logging(mut command: Command, state: &Path, log: File) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -137,9 +153,18 @@ impl Server {
 
     /// Peak resident memory in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM")
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident_memory(&self) -> u64 {
+        self.memory("VmRSS")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();
+        let line = status.lines().find(|l| l.starts_with(name)).unwrap();
         let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kib << 10
     }
@@ -188,10 +213,7 @@ pub(crate) fn client(command: &str, server: &Server, state: &Path) -> Command {
     let mut client = primer();
     client.arg(command).args(["--server", &server.address]);
     client.args(["--trust-fingerprint", &server.fingerprint, "--state"]);
-    client
-        .arg(state)
-        .stdin(Stdio::null())
-        .env_remove("PRIMER_TOKEN");
+    client.arg(state).stdin(Stdio::null());
     client
 }
 

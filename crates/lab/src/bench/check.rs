@@ -87,9 +87,7 @@ mod tests {
             positions: 16,
             ..synthetic::bert_shape(1, 32, 2)
         };
-        let labels = |n: usize| Head::Classify {
-            labels: (0..n).map(|i| i.to_string()).collect(),
-        };
+        let labels = |n: usize| Head::classify((0..n).map(|i| i.to_string()).collect());
         let check = |head: Head, entrant: Entrant| {
             let subject = Subject::synthetic("small", &shape(head)).unwrap();
             super::subject(&asks(entrant), &subject).map_err(|e| format!("{e:#}"))

@@ -90,9 +90,11 @@ pub(super) fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for run in 1..=job.runs {
         let answer = client::run(channel, &setup, &input, &mut Prg::from_os())?;
-        eprintln!(
+        crate::note!(
             "primer: run {run} of {}: keys {:.1} s, online {:.1} s",
-            job.runs, answer.keys, answer.online
+            job.runs,
+            answer.keys,
+            answer.online
         );
         outcome.outputs = vec![answer.logits];
     }
@@ -131,7 +133,7 @@ pub(super) fn check(request: &Request, subject: &Subject) -> Result<()> {
 
 /// Runs the small shape and extrapolates to the model of the request.
 pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
-    eprintln!("primer: {}, scheme fhe: measuring operations", subject.name);
+    crate::note!("primer: {}, scheme fhe: measuring operations", subject.name);
     let setup = setup()?;
     let units = Units::measure(&setup.params);
     let ring = Ring::of(&setup.params);

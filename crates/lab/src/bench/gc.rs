@@ -75,7 +75,7 @@ pub(super) fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 
 /// Runs the small shape and extrapolates to the model of the request.
 pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
-    eprintln!("primer: {}, scheme gc: counting its gates", subject.name);
+    crate::note!("primer: {}, scheme gc: counting its gates", subject.name);
     let whole = Count::of(&subject.plan(Form::Separate, request.tokens)?)?;
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;

@@ -86,21 +86,21 @@ pub const FIGURES: [(&str, &str); 27] = [
 /// # Errors
 /// If one of them does not run on this machine.
 pub fn measure() -> Result<Value> {
-    eprintln!("primer: measuring the homomorphic layer");
+    crate::note!("primer: measuring the homomorphic layer");
     let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
     let mut rng = Prg::from_os();
     let lean = PointShape::dense().gmac_per_s(&wall(Instant::now()), 100, &mut rng);
     let clear = clear_gmac_per_s((30, 768, 768), 100, &mut rng);
-    eprintln!("primer: measuring garbling");
+    crate::note!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
-    eprintln!("primer: measuring oblivious transfer");
+    crate::note!("primer: measuring oblivious transfer");
     // Short runs, of which some are not interrupted, and side by side.
     let transfers = |variant| primer_ot::measure(variant, 1 << 18, 40);
     let ot = transfers(Variant::SOFT_4).context("measuring oblivious transfer")?;
     let iknp = transfers(Variant::IKNP).context("measuring oblivious transfer")?;
-    eprintln!("primer: measuring look-ups");
+    crate::note!("primer: measuring look-ups");
     let lookup = primer_stops::measure::measure(1 << 15, 10).context("measuring look-ups")?;
-    eprintln!("primer: measuring the float reference");
+    crate::note!("primer: measuring the float reference");
     let float = {
         // Two layers of BERT-base; the vocabulary takes no part in the products.
         let mut shape = synthetic::bert_shape(2, 768, 12);

@@ -22,6 +22,7 @@ impl Party {
         let program = std::env::current_exe().context("finding this program")?;
         let child = Command::new(program)
             .arg("bench-party")
+            .args(crate::notes::is_quiet().then_some("--quiet"))
             .arg(serde_json::to_string(job)?)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -75,7 +76,7 @@ pub(super) fn pair(
         Ok(ready) => ready,
         Err(_) => bail!("the server did not start: {}", server.0.wait()?),
     };
-    eprintln!("primer: scheme {}: both parties run", entrant.name());
+    crate::note!("primer: scheme {}: both parties run", entrant.name());
     let mut client = Party::start(&job(Role::Client { server: ready }))?;
     let mut found = String::new();
     client.output()?.read_to_string(&mut found)?;

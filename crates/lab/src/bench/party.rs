@@ -196,8 +196,14 @@ pub fn run(job: &str) -> Result<()> {
         peak_rss: pinned::peak_rss(),
         ..outcome
     };
-    println!("{}", serde_json::to_string(&outcome)?);
-    Ok(())
+    tell(&outcome)
+}
+
+/// Tells the measuring process something, on a line of its own.
+fn tell(what: &impl Serialize) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", serde_json::to_string(what)?)?;
+    out.flush().context("telling the measuring process")
 }
 
 fn options(job: &Job) -> Options {
@@ -237,8 +243,7 @@ fn accept(job: &Job) -> Result<Channel> {
         address: listener.local_addr()?,
         fingerprint: identity.fingerprint().to_string(),
     };
-    println!("{}", serde_json::to_string(&ready)?);
-    std::io::stdout().flush()?;
+    tell(&ready)?;
     let (socket, _) = listener.accept().context("waiting for the client")?;
     Ok(Channel::tls_accept(
         socket,
@@ -308,7 +313,7 @@ fn ask(job: &Job, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
         let offline = covered("preparing", prepare, |times| times)?;
         let say = |phase: &str, since: Instant| {
             let seconds = since.elapsed().as_secs_f64();
-            eprintln!("primer: run {run} of {}: {phase} {seconds:.1} s", job.runs);
+            crate::note!("primer: run {run} of {}: {phase} {seconds:.1} s", job.runs);
         };
         say("offline", started);
         let mut file = files.swap_remove(0);

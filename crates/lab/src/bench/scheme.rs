@@ -27,9 +27,10 @@ pub(super) fn measure(
 ) -> Result<(Row, bool)> {
     let name = scheme.name();
     let layers = subject.weights.shape.layers;
-    eprintln!(
+    crate::note!(
         "primer: {}, {layers} layers, {} tokens, scheme {name}: preparing the model",
-        subject.name, request.tokens
+        subject.name,
+        request.tokens
     );
     let model = subject.quantise(scheme.recipe().form)?;
     let program = Program::of(&model, scheme, request.tokens, Reveal::Outputs)?;

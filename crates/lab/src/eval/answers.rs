@@ -2,7 +2,7 @@
 
 use super::journal::Journal;
 use super::{Engine, Request, Truncation};
-use crate::task::{Example, Task};
+use crate::task::Example;
 use crate::{Progress, secure};
 use anyhow::{Context, Result};
 use primer::source::Model;
@@ -11,7 +11,7 @@ use primer_comparator_fhe::watch::{Outside, Watch};
 use primer_model::fixed::{self, OutOfRange};
 use primer_model::float::{self, NoObserver};
 use primer_model::quantise::IntModel;
-use primer_model::text::{Input, TextError, Truncate};
+use primer_model::text::{Input, TextError, Truncate, bucket};
 use primer_plan::graph::Graph;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
@@ -20,8 +20,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// One example's answer.
+/// The answer to one input of an example: to the example, or to a window of its context.
 pub struct Answer {
+    /// Which example.
+    pub example: usize,
     /// What the engine says.
     pub logits: Vec<Vec<f64>>,
     /// What single precision says.
@@ -33,7 +35,7 @@ pub struct Answer {
     /// Of a private answer, whether the client was told that values stayed in their ranges; `None`
     /// where nobody is told.
     pub in_range: Option<bool>,
-    /// The example as tokens.
+    /// What was answered, as tokens.
     pub input: Input,
     /// The commit of the program that gave a private answer.
     pub commit: Option<String>,
@@ -53,28 +55,34 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// Answers in the clear: the engine's, or what a private one is compared with.
     pub(super) fn in_the_clear(&self, examples: &[Example]) -> Result<Vec<Answer>> {
-        (self.progress)("evaluating", 0, examples.len());
+        let mut inputs = Vec::with_capacity(examples.len());
+        for (index, example) in examples.iter().enumerate() {
+            let encoded = self.encode(example);
+            let encoded = encoded.with_context(|| format!("example {}", index + 1))?;
+            inputs.extend(encoded.into_iter().map(|input| (index, input)));
+        }
+        (self.progress)("evaluating", 0, inputs.len());
         let next = AtomicUsize::new(0);
         let results = Mutex::new(BTreeMap::new());
         std::thread::scope(|scope| {
-            for _ in 0..self.request.threads.min(examples.len()) {
+            for _ in 0..self.request.threads.min(inputs.len()) {
                 scope.spawn(|| {
                     let mut workspace = fixed::Workspace::default();
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(example) = examples.get(index) else {
+                        let Some(input) = inputs.get(index) else {
                             return;
                         };
-                        let answer = self.one(example, &mut workspace);
+                        let answer = self.one(input.clone(), &mut workspace);
                         let failed = answer.is_err();
                         let mut results = results.lock().expect("workers do not panic");
                         results.insert(index, answer);
                         if failed {
                             // The other workers stop at their next example.
-                            next.store(examples.len(), Ordering::Relaxed);
+                            next.store(inputs.len(), Ordering::Relaxed);
                             return;
                         }
-                        (self.progress)("evaluating", results.len(), examples.len());
+                        (self.progress)("evaluating", results.len(), inputs.len());
                     }
                 });
             }
@@ -82,24 +90,34 @@ impl Work<'_> {
         let results = results.into_inner().expect("workers do not panic");
         results
             .into_iter()
-            .map(|(index, answer)| answer.with_context(|| format!("example {}", index + 1)))
+            .map(|(at, answer)| answer.with_context(|| format!("example {}", inputs[at].0 + 1)))
             .collect()
     }
 
-    fn encode(&self, example: &Example) -> Result<Input, TextError> {
-        let truncate = match self.request.task {
-            Task::Squad => Truncate::OnlySecond,
-            _ => Truncate::LongestFirst,
-        };
-        let second = example.second.as_deref();
+    /// An example as one input, or as many windows as its context takes.
+    fn encode(&self, example: &Example) -> Result<Vec<Input>, TextError> {
         let text = &self.model.text;
-        let input = text.encode_padded(&example.first, second, self.limit, truncate)?;
-        input.fits(&self.model.shape)?;
-        Ok(input)
+        let mut inputs = match (&example.second, self.request.task.is_extractive()) {
+            (Some(context), true) => {
+                text.windows(&example.first, context, self.limit, self.request.stride)?
+            }
+            (second, _) => {
+                let (second, cut) = (second.as_deref(), Truncate::LongestFirst);
+                vec![text.encode(&example.first, second, self.limit, cut)?]
+            }
+        };
+        for input in &mut inputs {
+            input.pad_to(bucket(input.tokens(), self.limit), text.padding());
+            input.fits(&self.model.shape)?;
+        }
+        Ok(inputs)
     }
 
-    fn one(&self, example: &Example, workspace: &mut fixed::Workspace) -> Result<Answer> {
-        let input = self.encode(example)?;
+    fn one(
+        &self,
+        (example, input): (usize, Input),
+        workspace: &mut fixed::Workspace,
+    ) -> Result<Answer> {
         let graph = Graph::bert(&self.model.shape, input.tokens());
         let float = float::run(&graph, &self.model.weights, &input, &mut NoObserver);
         let float = reals(&float);
@@ -109,6 +127,7 @@ impl Work<'_> {
                 Some(polynomials) => self.by_polynomials(polynomials, &graph, &input),
             };
             return Ok(Answer {
+                example,
                 logits,
                 float,
                 fixed: None,
@@ -128,6 +147,7 @@ impl Work<'_> {
         let outcome = fixed::run(&plan, prepared, &input, &mut truncate, workspace);
         let logits = rows(&outcome.reals[0]);
         Ok(Answer {
+            example,
             fixed: (self.request.engine == Engine::Secure).then(|| logits.clone()),
             logits,
             float,

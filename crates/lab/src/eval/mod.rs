@@ -57,6 +57,10 @@ pub struct Request {
     pub limit: Option<usize>,
     /// At most so many tokens of an input.
     pub tokens: Option<usize>,
+    /// Tokens that neighbouring windows of a long context share.
+    pub stride: usize,
+    /// Of SQuAD 2.0: there is no answer if the score of there being none is higher by more.
+    pub null_threshold: f64,
     /// Examples that are computed side by side in the clear.
     pub threads: usize,
     /// Where private answers are kept as they come.
@@ -71,7 +75,7 @@ pub struct Evaluation {
     pub model: String,
     /// The examples.
     pub examples: Vec<Example>,
-    /// An answer for each of them.
+    /// An answer for each of them; for each window, if a context takes several.
     pub answers: Vec<Answer>,
     /// How right they are.
     pub scores: Scores,
@@ -137,7 +141,7 @@ pub fn evaluate(request: Request, progress: Progress<'_>) -> Result<Evaluation> 
     }
     let seconds = started.elapsed().as_secs_f64();
     Ok(Evaluation {
-        scores: Scores::new(request.task, &model.shape.head, &examples, &answers),
+        scores: Scores::new(&request, &model.shape.head, &examples, &answers),
         model: model.short_name(),
         request,
         examples,
@@ -158,6 +162,9 @@ fn identity(request: &Request, model: &Model, prepared: &IntModel, limit: usize)
     hasher.update(request.scheme.name().as_bytes());
     hasher.update(request.task.name().as_bytes());
     hasher.update(&limit.to_le_bytes());
+    if request.task.is_extractive() {
+        hasher.update(&request.stride.to_le_bytes());
+    }
     let data = std::fs::read(&request.data);
     hasher.update(&data.with_context(|| format!("reading {}", request.data.display()))?);
     Ok(hasher.finalize().to_hex().to_string())

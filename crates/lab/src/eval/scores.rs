@@ -1,12 +1,12 @@
 //! How right the answers of an evaluation are, and what is told of it.
 
-use super::{Answer, Engine, Evaluation};
+use super::{Answer, Engine, Evaluation, Request};
 use crate::choice::Choice;
 use crate::provenance::Provenance;
 use crate::task::{self, Example, Gold, Task};
 use anyhow::Result;
 use primer::client::argmax;
-use primer::client::span::{best_span, characters};
+use primer::client::span::{Found, characters};
 use primer_model::fixed::OutOfRange;
 use primer_model::text::Input;
 use primer_plan::shape::Head;
@@ -14,12 +14,20 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-/// The text that start and end scores point at.
-fn answer_text(logits: &[Vec<f64>], input: &Input, example: &Example) -> String {
-    let pairs: Vec<(f64, f64)> = logits.iter().map(|row| (row[0], row[1])).collect();
+/// The outputs of one input of an example.
+type Outputs<'a> = (&'a [Vec<f64>], &'a Input);
+
+/// The text that start and end scores of all windows point at; none if that is better by more than
+/// a threshold.
+fn answer_text(windows: &[Outputs<'_>], example: &Example, threshold: f64) -> String {
+    let pairs = |rows: &[Vec<f64>]| rows.iter().map(|row| (row[0], row[1])).collect();
+    let scores: Vec<Vec<(f64, f64)>> = windows.iter().map(|(rows, _)| pairs(rows)).collect();
+    let places = windows.iter().map(|(_, input)| &input.second[..]);
+    let found = Found::over(scores.iter().map(Vec::as_slice).zip(places));
     let context = example.second.as_deref().unwrap_or_default();
-    best_span(&pairs, &input.second)
-        .map(|span| characters(context, span).to_owned())
+    found
+        .and_then(|found| found.answer(threshold))
+        .map(|span| characters(context, (span.start, span.end)).to_owned())
         .unwrap_or_default()
 }
 
@@ -50,23 +58,33 @@ fn agreement<T: PartialEq>(ours: &[T], theirs: &[T]) -> f64 {
 }
 
 impl Scores {
-    pub(super) fn new(task: Task, head: &Head, examples: &[Example], answers: &[Answer]) -> Self {
+    pub(super) fn new(
+        request: &Request,
+        head: &Head,
+        examples: &[Example],
+        answers: &[Answer],
+    ) -> Self {
+        let task = request.task;
         let gold = examples.iter().map(|e| match e.gold {
             Gold::Label(label) => Some(label),
             Gold::Answers { .. } => None,
         });
         match (gold.collect::<Option<Vec<usize>>>(), head) {
-            (Some(gold), Head::Classify { labels }) => {
+            (Some(gold), Head::Classify { labels, .. }) => {
                 let positive = task::positive_label(task, labels);
-                let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+                let of = |inputs: &[Outputs<'_>], _: &Example| argmax(&inputs[0].0[0]);
                 let score = |predicted: &[usize]| {
                     task::accuracy_and_f1(predicted, &gold, labels.len(), positive)
                 };
                 Self::of(examples, answers, of, score, Predicted::Labels)
             }
             _ => {
-                let of = |logits: &[Vec<f64>], answer: &Answer, example: &Example| {
-                    answer_text(logits, &answer.input, example)
+                let threshold = match task {
+                    Task::Squad2 => request.null_threshold,
+                    _ => f64::INFINITY,
+                };
+                let of = |windows: &[Outputs<'_>], example: &Example| {
+                    answer_text(windows, example, threshold)
                 };
                 let score = |predicted: &[String]| task::exact_and_f1(predicted, examples);
                 Self::of(examples, answers, of, score, Predicted::Texts)
@@ -74,18 +92,22 @@ impl Scores {
         }
     }
 
-    /// Compares every way to compute the same answers: `of` reads an answer out of logits, `score`
-    /// compares all with the data.
+    /// Compares every way to compute the same answers: `of` reads an answer out of the logits of
+    /// all inputs that an example has, `score` compares all with the data.
     fn of<T: PartialEq>(
         examples: &[Example],
         answers: &[Answer],
-        of: impl Fn(&[Vec<f64>], &Answer, &Example) -> T,
+        of: impl Fn(&[Outputs<'_>], &Example) -> T,
         score: impl Fn(&[T]) -> task::Scores,
         predicted: impl Fn(Vec<T>) -> Predicted,
     ) -> Self {
         let all = |logits: fn(&Answer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
-            let pairs = answers.iter().zip(examples);
-            pairs.map(|(a, e)| Some(of(logits(a)?, a, e))).collect()
+            let mut inputs: Vec<Vec<Outputs<'_>>> = vec![Vec::new(); examples.len()];
+            for answer in answers {
+                inputs[answer.example].push((logits(answer)?, &answer.input));
+            }
+            let pairs = inputs.iter().zip(examples);
+            Some(pairs.map(|(inputs, example)| of(inputs, example)).collect())
         };
         let ours = all(|a| Some(&a.logits)).unwrap_or_default();
         let float = all(|a| Some(&a.float)).unwrap_or_default();
@@ -132,13 +154,20 @@ impl Evaluation {
             })
         });
         let mut object = json!({
-            "task": request.task.name(), "engine": request.engine.name(), "n": self.answers.len(),
+            "task": request.task.name(), "engine": request.engine.name(), "n": self.examples.len(),
             "accuracy": scores.accuracy, "f1": scores.f1,
             "accuracy_of_float": scores.accuracy_of_float,
             "agreement_with_float": scores.with_float,
             "seconds": self.seconds, "truncated_inputs": self.truncated(),
             "out_of_range": outside.collect::<Vec<_>>(),
         });
+        if request.task.is_extractive() {
+            object["windows"] = json!(self.answers.len());
+            object["stride"] = json!(request.stride);
+        }
+        if request.task == Task::Squad2 {
+            object["null_threshold"] = json!(request.null_threshold);
+        }
         match request.engine {
             Engine::Float => {}
             Engine::Fixed => object["truncation"] = json!(request.truncation.name()),
@@ -168,13 +197,15 @@ impl Evaluation {
     /// # Errors
     /// If it cannot be written.
     pub fn write_predictions(&self, out: &mut impl Write) -> std::io::Result<()> {
-        for (index, (example, answer)) in self.examples.iter().zip(&self.answers).enumerate() {
+        for (index, example) in self.examples.iter().enumerate() {
             let line = match (&self.scores.predicted, &example.gold) {
                 (Predicted::Texts(texts), Gold::Answers { id, .. }) => {
                     json!({"id": id, "answer": texts[index]})
                 }
                 (Predicted::Labels(labels), _) => {
-                    json!({"index": index, "label": labels[index], "logits": answer.logits[0]})
+                    // An example with a label is one input.
+                    let logits = &self.answers[index].logits[0];
+                    json!({"index": index, "label": labels[index], "logits": logits})
                 }
                 (Predicted::Texts(_), Gold::Label(_)) => continue,
             };
@@ -217,26 +248,28 @@ mod tests {
             second: None,
             gold: Gold::Label(gold),
         };
-        let answer = |&(_, ours, float, fixed): &(usize, usize, usize, usize)| Answer {
-            logits: logits(ours),
-            float: logits(float),
-            fixed: Some(logits(fixed)),
-            out_of_range: Vec::new(),
-            in_range: Some(ours != 2),
-            input: Input {
-                ids: Vec::new(),
-                types: Vec::new(),
-                length: 0,
-                removed: 0,
-                second: Vec::new(),
-            },
-            commit: None,
-        };
+        let answer =
+            |(example, &(_, ours, float, fixed)): (usize, &(usize, usize, usize, usize))| Answer {
+                example,
+                logits: logits(ours),
+                float: logits(float),
+                fixed: Some(logits(fixed)),
+                out_of_range: Vec::new(),
+                in_range: Some(ours != 2),
+                input: Input {
+                    ids: Vec::new(),
+                    types: Vec::new(),
+                    length: 0,
+                    removed: 0,
+                    second: Vec::new(),
+                },
+                commit: None,
+            };
         let examples: Vec<Example> = cases.iter().map(example).collect();
-        let mut answers: Vec<Answer> = cases.iter().map(answer).collect();
+        let mut answers: Vec<Answer> = cases.iter().enumerate().map(answer).collect();
         let gold = [0, 1, 2, 0];
         let report = |answers: &[Answer]| {
-            let of = |logits: &[Vec<f64>], _: &Answer, _: &Example| argmax(&logits[0]);
+            let of = |inputs: &[Outputs<'_>], _: &Example| argmax(&inputs[0].0[0]);
             let score = |predicted: &[usize]| task::accuracy_and_f1(predicted, &gold, 3, 1);
             Scores::of(&examples, answers, of, score, Predicted::Labels)
         };

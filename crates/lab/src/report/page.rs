@@ -28,8 +28,8 @@ pub fn html(records: &Records) -> String {
          figures of the paper <em>Primer: Fast Private Transformer Inference on Encrypted \
          Data</em>. Ours: both parties on one machine, one thread and where possible one core \
          each, TLS between them. The paper's: two machines, four threads a party, 2.3 ms and \
-         100 MB/s between them. A hatched bar or a * is a figure that was not run whole but extrapolated \
-         from a part.</p>\n"
+         100 MB/s between them. A hatched bar or a * is a figure that was not run whole but \
+         extrapolated from a part.</p>\n"
     );
     out += "<h2>Pictures</h2>\n";
     for figure in figures::all(records) {

@@ -9,7 +9,7 @@ pub use squad::exact_and_f1;
 pub(crate) use tsv::positive_label;
 
 use crate::choice::Choice;
-use primer_plan::shape::Head;
+use primer_plan::shape::{Head, Problem};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -24,10 +24,25 @@ pub enum Task {
     Mnli,
     /// Extractive question answering, SQuAD 1.1.
     Squad,
+    /// The same with questions that have no answer, SQuAD 2.0.
+    Squad2,
+}
+
+impl Task {
+    /// Whether questions are answered with a piece of a text.
+    pub const fn is_extractive(self) -> bool {
+        matches!(self, Self::Squad | Self::Squad2)
+    }
 }
 
 impl Choice for Task {
-    const ALL: &'static [Self] = &[Self::Sst2, Self::Mrpc, Self::Mnli, Self::Squad];
+    const ALL: &'static [Self] = &[
+        Self::Sst2,
+        Self::Mrpc,
+        Self::Mnli,
+        Self::Squad,
+        Self::Squad2,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -35,6 +50,7 @@ impl Choice for Task {
             Self::Mrpc => "mrpc",
             Self::Mnli => "mnli",
             Self::Squad => "squad",
+            Self::Squad2 => "squad2",
         }
     }
 
@@ -44,6 +60,7 @@ impl Choice for Task {
             Self::Mrpc => "Paraphrases, GLUE's MRPC",
             Self::Mnli => "Natural-language inference on pairs, GLUE's MNLI",
             Self::Squad => "Extractive question answering, SQuAD 1.1",
+            Self::Squad2 => "The same with questions that have no answer, SQuAD 2.0",
         }
     }
 }
@@ -80,6 +97,14 @@ pub enum TaskError {
         /// Where and why.
         source: serde_json::Error,
     },
+    /// Questions without an answer where every question has one.
+    #[error("{path}: question {id} has no answer; such questions are for --task squad2")]
+    NoAnswer {
+        /// The file.
+        path: PathBuf,
+        /// The question.
+        id: String,
+    },
     /// The model cannot do the task.
     #[error("task {task} needs {needs}")]
     Head {
@@ -104,7 +129,7 @@ pub struct Example {
 pub enum Gold {
     /// The index of a label.
     Label(usize),
-    /// An identifier and the accepted answers.
+    /// An identifier and the accepted answers; an empty one if there is none.
     Answers {
         /// SQuAD's identifier of the question.
         id: String,
@@ -119,17 +144,31 @@ pub enum Gold {
 /// [`TaskError`] naming the file and line at fault, or what the model lacks.
 pub fn read(task: Task, path: &Path, head: &Head) -> Result<Vec<Example>, TaskError> {
     let examples = match (task, head) {
-        (Task::Squad, Head::Span) => squad::read(path)?,
-        (Task::Squad, _) => {
-            let needs = "a model with a span head (BertForQuestionAnswering)".to_owned();
+        (Task::Squad | Task::Squad2, Head::Span) => squad::read(task, path)?,
+        (Task::Squad | Task::Squad2, other) => {
+            let needs = format!(
+                "a model with a span head (as BertForQuestionAnswering has), and this one has {}",
+                other.about()
+            );
             return Err(TaskError::Head {
                 task: task.name(),
                 needs,
             });
         }
-        (_, Head::Classify { labels }) => tsv::read(task, path, labels)?,
-        (_, Head::Span | Head::Encoder { .. }) => {
-            let needs = "a model with labels (BertForSequenceClassification)".to_owned();
+        (
+            _,
+            Head::Classify {
+                labels,
+                problem: Problem::SingleLabel,
+                ..
+            },
+        ) => tsv::read(task, path, labels)?,
+        (_, other) => {
+            let needs = format!(
+                "a model with labels, one of which is right (as BertForSequenceClassification \
+                 has), and this one has {}",
+                other.about()
+            );
             return Err(TaskError::Head {
                 task: task.name(),
                 needs,

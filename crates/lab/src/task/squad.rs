@@ -1,6 +1,6 @@
-//! SQuAD 1.1: its file and its official measures.
+//! SQuAD 1.1 and 2.0: their files and their official measures.
 
-use super::{Example, Gold, Scores, TaskError};
+use super::{Example, Gold, Scores, Task, TaskError};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ struct Answer {
     text: String,
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<Example>, TaskError> {
+pub(super) fn read(task: Task, path: &Path) -> Result<Vec<Example>, TaskError> {
     let bytes = std::fs::read(path).map_err(|source| TaskError::File {
         path: path.to_owned(),
         source,
@@ -45,12 +45,26 @@ pub(super) fn read(path: &Path) -> Result<Vec<Example>, TaskError> {
     let mut examples = Vec::new();
     for paragraph in file.data.into_iter().flat_map(|a| a.paragraphs) {
         for question in paragraph.qas {
+            let mut texts: Vec<String> = question.answers.into_iter().map(|a| a.text).collect();
+            if task == Task::Squad && texts.is_empty() {
+                return Err(TaskError::NoAnswer {
+                    path: path.to_owned(),
+                    id: question.id,
+                });
+            }
+            if task == Task::Squad2 {
+                texts.retain(|text| !normalise(text).is_empty());
+                if texts.is_empty() {
+                    // The right answer is none.
+                    texts.push(String::new());
+                }
+            }
             examples.push(Example {
                 first: question.question,
                 second: Some(paragraph.context.clone()),
                 gold: Gold::Answers {
                     id: question.id,
-                    texts: question.answers.into_iter().map(|a| a.text).collect(),
+                    texts,
                 },
             });
         }
@@ -121,6 +135,10 @@ fn f1(answer: &str, accepted: &[String]) -> f64 {
 
 fn f1_of(answer: &str, accepted: &str) -> f64 {
     let (answer, accepted) = (normalise(answer), normalise(accepted));
+    if answer.is_empty() || accepted.is_empty() {
+        // Right only if both say that there is none.
+        return f64::from(u8::from(answer == accepted));
+    }
     let mut counts: HashMap<&str, i64> = HashMap::new();
     for word in accepted.split_whitespace() {
         *counts.entry(word).or_default() += 1;
@@ -159,6 +177,13 @@ mod tests {
         assert_eq!(f1("an a the", &gold), 0.0);
         assert!((f1("denver denver", &accepted(&["denver"])) - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(f1("", &gold), 0.0);
+        // No answer is right where there is none, and nothing else is.
+        let none = accepted(&[""]);
+        assert_eq!((exact_match("", &none), f1("", &none)), (1.0, 1.0));
+        assert_eq!(
+            (exact_match("Denver", &none), f1("Denver", &none)),
+            (0.0, 0.0)
+        );
         let example = |texts: &[&str]| Example {
             first: String::new(),
             second: None,
@@ -174,5 +199,27 @@ mod tests {
         assert!((scores.accuracy - 0.5).abs() < 1e-12);
         assert!((scores.f1 - (2.0 / 3.0 + 1.0) / 2.0).abs() < 1e-12);
         assert_eq!(normalise("The–end, of  a_b an"), "–end of ab");
+    }
+
+    #[test]
+    fn questions_without_an_answer_are_for_the_second_version() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data.json");
+        let data = r#"{"data": [{"paragraphs": [{"context": "In Paris.", "qas": [
+            {"id": "1", "question": "Where?", "answers": [{"text": "Paris"}, {"text": "the"}]},
+            {"id": "2", "question": "When?", "answers": [], "is_impossible": true}]}]}]}"#;
+        std::fs::write(&path, data).unwrap();
+        let examples = read(Task::Squad2, &path).unwrap();
+        let texts = |e: &Example| match &e.gold {
+            Gold::Answers { texts, .. } => texts.clone(),
+            Gold::Label(_) => panic!("a label"),
+        };
+        assert_eq!(texts(&examples[0]), ["Paris"]);
+        assert_eq!(texts(&examples[1]), [""]);
+        let error = read(Task::Squad, &path).err().unwrap().to_string();
+        assert!(
+            error.contains("question 2") && error.contains("squad2"),
+            "{error}"
+        );
     }
 }

@@ -27,7 +27,7 @@ const fn columns(task: Task) -> Columns {
             label: 2,
         },
         // Quality, #1 ID, #2 ID, #1 String, #2 String.
-        Task::Mrpc | Task::Squad => Columns {
+        Task::Mrpc | Task::Squad | Task::Squad2 => Columns {
             count: 5,
             first: 3,
             second: Some(4),
@@ -40,7 +40,7 @@ const fn columns(task: Task) -> Columns {
 const fn label_names(task: Task) -> &'static [&'static str] {
     match task {
         Task::Sst2 => &["negative", "positive"],
-        Task::Mrpc | Task::Squad => &["not_equivalent", "equivalent"],
+        Task::Mrpc | Task::Squad | Task::Squad2 => &["not_equivalent", "equivalent"],
         Task::Mnli => &["entailment", "neutral", "contradiction"],
     }
 }

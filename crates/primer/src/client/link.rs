@@ -4,9 +4,9 @@
 use super::trust::KnownServers;
 use super::{ClientOptions, Event};
 use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
-use crate::service::{BundleId, ServiceError, VERSION, random};
+use crate::service::{BundleId, ServiceError, VERSION, io_error, random};
 use primer_model::text::Input;
-use primer_net::tls::{Agreed, Fingerprint, TlsClient, Trust};
+use primer_net::tls::{Agreed, TlsClient, Trust};
 use primer_net::{Channel, NetError, Options, PhaseBytes};
 use primer_protocol::client::{self, Answer, Bundle};
 use primer_protocol::session::ClientSession;
@@ -15,6 +15,7 @@ use primer_ring::prg::Prg;
 use primer_store::{Meta, Spent, Store, unix_now};
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to come up, for each address of a name.
@@ -27,6 +28,8 @@ const MAX_BUNDLE: u64 = 256 << 30;
 /// A connection that was welcomed.
 pub(crate) struct Link {
     channel: Channel,
+    /// What a hang-up breaks; not read otherwise.
+    _socket: Arc<TcpStream>,
     pub(crate) card: Card,
     /// The protocol's session and its length.
     session: Option<(usize, ClientSession)>,
@@ -62,12 +65,17 @@ impl Link {
         known: &mut KnownServers,
         pseudonym: &[u8; 32],
     ) -> Result<Self, ServiceError> {
-        let socket = connect(address)?;
+        options.hang_up.check()?;
+        let socket = connect(address, options.timeout)?;
+        let twin = socket.try_clone().map_err(io_error("sharing a socket"))?;
+        let twin = options.hang_up.connected(twin)?;
         let channel_options = Options {
             timeout: Some(options.timeout),
             ..Options::default()
         };
-        let (trusted, recorded) = trusted(address, options, known)?;
+        // What is on record counts; what the user gives is for a server that is not known yet.
+        let recorded = known.find(address);
+        let trusted = recorded.or(options.trust);
         let trust = trusted.map_or(Trust::Nobody, Trust::Pinned);
         let tls = TlsClient::with_identity(trust, options.identity.as_ref())?;
         let mut channel =
@@ -75,27 +83,57 @@ impl Link {
                 let address = address.to_owned();
                 match error {
                     NetError::UnknownServer { got } => ServiceError::UnknownServer { address, got },
-                    NetError::Fingerprint { expected, got } => ServiceError::ChangedServer {
+                    NetError::Fingerprint { expected, got } if recorded.is_some() => {
+                        ServiceError::ChangedServer {
+                            address,
+                            known: expected,
+                            got,
+                            file: known.path().clone(),
+                        }
+                    }
+                    NetError::Fingerprint { expected, got } => ServiceError::OtherFingerprint {
                         address,
-                        known: expected,
+                        given: expected,
                         got,
-                        file: known.path().clone(),
                     },
                     other => other.into(),
                 }
             })?;
+        if let (Some(got), Some(given)) = (recorded, options.trust)
+            && got != given
+        {
+            let address = address.to_owned();
+            return Err(ServiceError::NeedlessFingerprint {
+                address,
+                given,
+                got,
+            });
+        }
         let greeting = Greeting {
             version: VERSION,
             pseudonym: *pseudonym,
             token: options.token.clone(),
         };
-        greeting.send(&mut channel)?;
-        let card = Reception::receive(&mut channel)?;
-        if let (Some(fingerprint), false) = (trusted, recorded) {
+        let received =
+            (greeting.send(&mut channel)).and_then(|()| Reception::receive(&mut channel));
+        let card = received.map_err(|error| match error {
+            ServiceError::Net(cause @ (NetError::PeerGone { .. } | NetError::Tls(_)))
+                if tls.was_asked_for_certificate() =>
+            {
+                ServiceError::ClientCertificate {
+                    address: address.to_owned(),
+                    shown: options.identity.is_some(),
+                    cause,
+                }
+            }
+            other => other,
+        })?;
+        if let (Some(fingerprint), None) = (trusted, recorded) {
             known.add(address, fingerprint)?;
         }
         Ok(Self {
             channel,
+            _socket: twin,
             card,
             session: None,
             threads: 1,
@@ -108,7 +146,8 @@ impl Link {
         message::receive_tokenizer(&mut self.channel, &self.card)
     }
 
-    /// One offline phase, of some bundles together; their halves are in the store when this returns.
+    /// One offline phase, of some bundles together; their halves are in the store when this
+    /// returns.
     pub(crate) fn prepare(
         &mut self,
         (tokens, bundles): (usize, usize),
@@ -274,7 +313,8 @@ impl Link {
 pub(crate) fn check_program(program: &Program, card: &Card) -> Result<(), ServiceError> {
     let shape = &program.plan().graph().shape;
     let (vocab, types) = (shape.vocab as u32, shape.types as u32);
-    let other = shape.head != card.head || vocab != card.vocab || types != card.types;
+    let other = shape.head != card.head || shape.family != card.family;
+    let other = other || vocab != card.vocab || types != card.types;
     if other || program.reveal() != card.reveal {
         let what = "a plan that its card does not describe".to_owned();
         return Err(ServiceError::Nonsense { what });
@@ -286,32 +326,19 @@ pub(crate) fn store_error(error: primer_store::StoreError) -> ServiceError {
     ServiceError::Store(error.to_string())
 }
 
-/// Whom to trust at an address, and whether that is on record already.
-fn trusted(
-    address: &str,
-    options: &ClientOptions,
-    known: &KnownServers,
-) -> Result<(Option<Fingerprint>, bool), ServiceError> {
-    match (known.find(address), options.trust) {
-        (Some(known_one), Some(given)) if known_one != given => Err(ServiceError::ChangedServer {
-            address: address.to_owned(),
-            known: known_one,
-            got: given,
-            file: known.path().clone(),
-        }),
-        (Some(fingerprint), _) => Ok((Some(fingerprint), true)),
-        (None, given) => Ok((given, false)),
-    }
-}
-
-fn connect(address: &str) -> Result<TcpStream, ServiceError> {
+fn connect(address: &str, timeout: Duration) -> Result<TcpStream, ServiceError> {
     let failed = |cause| ServiceError::Connect {
         address: address.to_owned(),
         cause,
     };
     let mut last = std::io::Error::other("the name has no address");
+    let deadline = Instant::now() + timeout;
     for candidate in address.to_socket_addrs().map_err(failed)? {
-        match TcpStream::connect_timeout(&candidate, CONNECT) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&candidate, left.min(CONNECT)) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }

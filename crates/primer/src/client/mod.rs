@@ -5,30 +5,43 @@
 //! bundle is spent on disk before anything masked by it leaves, so a broken inference costs its
 //! bundle and is repeated with a fresh one, never with the same.
 //!
-//! `trust` remembers servers, `link` is one connection, `outcome` what comes of it, [`span`] an
-//! answer in its context.
+//! `trust` remembers servers, `offers` what they offered and `kept` what else is kept of them,
+//! `link` is one connection, `retry` says when there is another, `hangup` ends a call from another
+//! thread, `outcome` is what comes of it, [`span`] an answer in its context, [`tags`] labels of
+//! tokens; `questions` asks for these and for embeddings.
 
+mod hangup;
+mod kept;
 mod link;
+mod offers;
 mod outcome;
 mod programs;
+mod questions;
+mod retry;
 pub mod span;
+pub mod tags;
 mod trust;
 
-pub use outcome::{Classification, Cost, Extract, argmax, probabilities};
+pub use hangup::HangUp;
+pub use offers::bundle_fits;
+pub use outcome::{Classification, Cost, argmax, probabilities};
+pub use questions::{AnswerOptions, Embedding, Extract, Tagging};
 
-use crate::service::message::{Card, Refusal, TokenizerFiles};
-use crate::service::{BundleId, ServiceError, hex, random};
-use crate::state::{State, file_name, read_if_there, write_private};
+use crate::service::message::{Card, Refusal};
+use crate::service::{BundleId, ServiceError};
+use crate::state::State;
 use link::{Link, Prepared, check_program, read_attachment, store_error};
-use primer_model::text::{Input, TextEncoder, TextError, Truncate};
-use primer_net::Meter;
+use primer_model::text::{Input, TextEncoder, Truncate};
 use primer_net::tls::{Fingerprint, Identity};
+use primer_net::{Meter, PhaseBytes};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Head;
 use primer_protocol::Program;
 use primer_protocol::client::Answer;
 use primer_store::{Entry, Store, StoreError, Wanted, unix_now};
 use programs::Programs;
+use retry::Tries;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trust::KnownServers;
@@ -50,8 +63,13 @@ pub struct ClientOptions {
     pub threads: Option<usize>,
     /// Attempts in all, each on a new connection and with a fresh bundle.
     pub attempts: u32,
+    /// How long a server is tried again that says *later* or cannot be reached; if not given, half
+    /// a minute if it says so itself, and not at all if it cannot be reached.
+    pub wait: Option<Duration>,
     /// Unspent bundles are deleted after this time.
     pub expiry: Duration,
+    /// Ends what the client does from another thread.
+    pub hang_up: HangUp,
 }
 
 impl Default for ClientOptions {
@@ -64,7 +82,9 @@ impl Default for ClientOptions {
             timeout: Duration::from_secs(120),
             threads: None,
             attempts: 3,
+            wait: None,
             expiry: Duration::from_secs(29 * 24 * 3600),
+            hang_up: HangUp::default(),
         }
     }
 }
@@ -99,6 +119,13 @@ pub enum Event<'a> {
         /// Which attempt comes now.
         attempt: u32,
     },
+    /// The server is full, stopping or not there; it is asked again.
+    Waiting {
+        /// What it said, or what happened.
+        error: &'a ServiceError,
+        /// How long until then.
+        pause: Duration,
+    },
     /// A stored bundle is of no use to the server and was deleted.
     Discarded {
         /// Which.
@@ -108,7 +135,7 @@ pub enum Event<'a> {
     },
 }
 
-type Observer = Box<dyn FnMut(Event<'_>)>;
+type Observer = Box<dyn FnMut(Event<'_>) + Send>;
 
 /// A client of one server.
 ///
@@ -135,8 +162,11 @@ pub struct Client {
     store: Store,
     programs: Programs,
     link: Option<Link>,
+    /// Whether the last failure came before the connection was up.
+    opening: bool,
     card: Card,
     text: TextEncoder,
+    shown: Vec<u64>,
     observer: Observer,
 }
 
@@ -146,15 +176,41 @@ impl Client {
     /// # Errors
     /// [`ServiceError`]: the server cannot be reached, is not trusted, or refuses.
     pub fn connect(address: &str, options: ClientOptions) -> Result<Self, ServiceError> {
+        Self::connect_observed(address, options, |_| ())
+    }
+
+    /// As [`Self::connect`], and has something called while the caller waits, from now on.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_observed(
+        address: &str,
+        options: ClientOptions,
+        mut observer: impl FnMut(Event<'_>) + Send + 'static,
+    ) -> Result<Self, ServiceError> {
         let state = State::open(options.state.as_deref())?;
         let dir = state.dir("client")?;
         let mut known = KnownServers::read(dir.join("known_servers"))?;
-        let pseudonym = pseudonym(&state, address)?;
+        let pseudonym = kept::pseudonym(&state, address)?;
         let store = Store::open(dir.join("store")).map_err(store_error)?;
-        let mut link = Link::open(address, &options, &mut known, &pseudonym)
-            .map_err(|error| error.at(address, 1))?;
-        let text = tokenizer(&state, &mut link).map_err(|error| error.at(address, 1))?;
-        Ok(Self {
+        let mut tries = Tries::new();
+        let mut link = loop {
+            let error = match Link::open(address, &options, &mut known, &pseudonym) {
+                Ok(link) => break link,
+                Err(error) => error,
+            };
+            let Some(pause) = tries.again(&error, true, &options) else {
+                return Err(error.at(address, tries.attempt));
+            };
+            let error = &error;
+            match tries.attempt {
+                1 => observer(Event::Waiting { error, pause }),
+                attempt => observer(Event::Retry { error, attempt }),
+            }
+            std::thread::sleep(pause);
+        };
+        let text = kept::tokenizer(&state, &mut link).map_err(|error| error.at(address, 1))?;
+        let client = Self {
             address: address.to_owned(),
             options,
             known,
@@ -163,13 +219,17 @@ impl Client {
             programs: Programs::default(),
             card: link.card.clone(),
             link: Some(link),
+            opening: false,
             text,
-            observer: Box::new(|_| ()),
-        })
+            shown: Vec::new(),
+            observer: Box::new(observer),
+        };
+        offers::record(&state, address, &client.peer())?;
+        Ok(client)
     }
 
     /// Has something called while the caller waits.
-    pub fn observe(&mut self, observer: impl FnMut(Event<'_>) + 'static) {
+    pub fn observe(&mut self, observer: impl FnMut(Event<'_>) + Send + 'static) {
         self.observer = Box::new(observer);
     }
 
@@ -178,23 +238,37 @@ impl Client {
         &self.card
     }
 
-    /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them; several
-    /// together where the server's scheme allows it, which takes fewer bytes and less time.
+    /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them;
+    /// several together where the server's scheme allows it, which takes fewer bytes and less time.
     ///
     /// # Errors
     /// [`ServiceError`]; what was stored before stays.
     pub fn prepare(&mut self, tokens: usize, count: usize) -> Result<Vec<BundleId>, ServiceError> {
+        Ok(self.prepare_many(tokens, count)?.ids)
+    }
+
+    fn prepare_many(&mut self, tokens: usize, count: usize) -> Result<Prepared, ServiceError> {
         let bucket = self.bucket(tokens)?;
-        let (mut made, mut most) = (Vec::with_capacity(count), count);
-        while made.len() < count {
-            let wanted = most.min(count - made.len());
+        let mut most = count;
+        let mut made = Prepared {
+            ids: Vec::with_capacity(count),
+            seconds: 0.0,
+            bytes: PhaseBytes::default(),
+        };
+        while made.ids.len() < count {
+            let wanted = most.min(count - made.ids.len());
             let bundles = self.card.scheme.recipe().batch(bucket, wanted);
             match self.patiently(|client| client.prepare_some(bucket, bundles)) {
                 // There may be room for some of them.
                 Err(ServiceError::Refused(Refusal::Stored { .. })) if bundles > 1 => {
                     most = bundles / 2;
                 }
-                prepared => made.extend(prepared?.ids),
+                prepared => {
+                    let prepared = prepared?;
+                    made.ids.extend(prepared.ids);
+                    made.seconds += prepared.seconds;
+                    made.bytes += prepared.bytes;
+                }
             }
         }
         Ok(made)
@@ -225,34 +299,46 @@ impl Client {
         first: &str,
         second: Option<&str>,
     ) -> Result<Classification, ServiceError> {
-        let Head::Classify { labels } = &self.card.head else {
-            return Err(self.wrong_head("labels (BertForSequenceClassification)"));
+        let Head::Classify {
+            labels, problem, ..
+        } = &self.card.head
+        else {
+            return Err(self.wrong_head("labels (as BertForSequenceClassification has)"));
         };
-        let labels = labels.clone();
+        let (labels, problem) = (labels.clone(), *problem);
         let input = self.encode(first, second, Truncate::LongestFirst)?;
         let (answer, cost) = self.infer(&input)?;
-        outcome::classification(&answer, &labels, input.removed, cost).ok_or_else(odd_answer)
+        outcome::classification(&answer, (&labels, problem), input.removed, cost)
+            .ok_or_else(odd_answer)
     }
 
-    /// The piece of a context that answers a question.
+    /// Unspent bundles for this server as it is now, by padded length.
     ///
     /// # Errors
-    /// [`ServiceError`]: among others if the model does not answer questions, or no token of the
-    /// context is left beside the question.
-    pub fn answer(&mut self, question: &str, context: &str) -> Result<Extract, ServiceError> {
-        if self.card.head != Head::Span {
-            return Err(self.wrong_head("a span head (BertForQuestionAnswering)"));
+    /// [`ServiceError`] if the store cannot be read.
+    pub fn prepared(&self) -> Result<BTreeMap<usize, usize>, ServiceError> {
+        let (peer, now) = (self.peer(), unix_now());
+        let mut lengths = BTreeMap::new();
+        for entry in self.store.list().map_err(store_error)? {
+            if entry.peer == peer && entry.expires > now {
+                *lengths.entry(entry.tokens as usize).or_insert(0) += 1;
+            }
         }
-        let input = self.encode(question, Some(context), Truncate::OnlySecond)?;
-        let (answer, cost) = self.infer(&input)?;
-        let scores = answer.reals.first().filter(|m| m.cols() == 2);
-        let scores = scores.ok_or_else(odd_answer)?;
-        let scores: Vec<(f64, f64)> = (0..scores.rows())
-            .map(|row| (scores.row(row)[0], scores.row(row)[1]))
-            .collect();
-        let (tokens, told) = (&input.second, answer.in_range);
-        outcome::extract(&scores, tokens, context, input.removed, told, cost)
-            .ok_or_else(|| TextError::Empty.into())
+        Ok(lengths)
+    }
+
+    /// The first residues of the last text as they left for the server: all that it saw of it is of
+    /// this kind, uniform and different every time.
+    pub fn shown(&self) -> &[u64] {
+        &self.shown
+    }
+
+    /// Gives up the connection until it is needed again; a server closes an idle one anyway, and
+    /// has its place back sooner.
+    pub fn rest(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.bye();
+        }
     }
 
     /// Brings both stores in line: bundles that only one side has are deleted. Tells how many on
@@ -263,6 +349,8 @@ impl Client {
     pub fn reconcile(&mut self) -> Result<(usize, usize), ServiceError> {
         /// Younger ones may be in the making by another process.
         const SETTLED: u32 = 3600;
+        /// More orphans than a client leaves behind; the rest have to wait for another time.
+        const MOST: usize = 1024;
         let peer = self.peer();
         let own = self.store.list().map_err(store_error)?;
         let held = self.link()?.list()?;
@@ -273,7 +361,7 @@ impl Client {
                 here += 1;
             }
         }
-        for orphan in held.iter().filter(|h| h.age >= SETTLED) {
+        for orphan in held.iter().filter(|h| h.age >= SETTLED).take(MOST) {
             if !own.iter().any(|e| e.id == orphan.id) {
                 self.link()?.forget(orphan.id)?;
                 there += 1;
@@ -292,19 +380,18 @@ impl Client {
 
     /// Leaves in good order. Dropping does too, without waiting.
     pub fn close(mut self) {
-        if let Some(link) = self.link.take() {
-            link.bye();
-        }
+        self.rest();
     }
 
     fn wrong_head(&self, needs: &'static str) -> ServiceError {
         ServiceError::Head {
             model: self.card.model.clone(),
-            has: match self.card.head {
-                Head::Classify { .. } => "labels (BertForSequenceClassification)",
-                Head::Span => "a span head (BertForQuestionAnswering)",
-                Head::Encoder { .. } => "no head (BertModel)",
-            },
+            has: format!(
+                "{} ({}{})",
+                self.card.head.about(),
+                self.card.family.name(),
+                self.card.head.name()
+            ),
             needs,
         }
     }
@@ -317,11 +404,14 @@ impl Client {
     ) -> Result<Input, ServiceError> {
         let limit = self.card.max_tokens();
         let input = self.text.encode(first, second, limit, truncate)?;
-        let types = self.card.types as usize;
-        if let Some(&kind) = input.types.iter().find(|t| **t as usize >= types) {
-            return Err(TextError::TokenType { kind, types }.into());
-        }
+        self.check(&input)?;
         Ok(input)
+    }
+
+    /// A tokenizer is the server's: what it gives out may be beyond the model's embeddings.
+    fn check(&self, input: &Input) -> Result<(), ServiceError> {
+        let (vocab, types) = (self.card.vocab as usize, self.card.types as usize);
+        Ok(input.fits_embeddings(vocab, types)?)
     }
 
     fn bucket(&self, tokens: usize) -> Result<usize, ServiceError> {
@@ -351,30 +441,35 @@ impl Client {
         let link = match self.link.take() {
             Some(link) => link,
             None => {
+                self.opening = true;
                 let link = Link::open(
                     &self.address,
                     &self.options,
                     &mut self.known,
                     &self.pseudonym,
                 )?;
+                self.opening = false;
                 if link.card.tokenizer != self.card.tokenizer || link.card.head != self.card.head {
                     return Err(ServiceError::Nonsense {
                         what: "the card of another model than before".into(),
                     });
                 }
                 self.card = link.card.clone();
+                let state = State::open(self.options.state.as_deref())?;
+                offers::record(&state, &self.address, &self.peer())?;
                 link
             }
         };
         Ok(self.link.insert(link))
     }
 
-    /// Repeats work on a new connection while the old one breaks, a bounded number of times.
+    /// Repeats work on a new connection while the old one breaks or the server says *later*, within
+    /// bounds (`retry`).
     fn patiently<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
-        let mut attempt = 1;
+        let mut tries = Tries::new();
         loop {
             let error = match work(self) {
                 Ok(done) => return Ok(done),
@@ -384,19 +479,20 @@ impl Client {
                 // Whatever it was, the two sides may disagree on where they are.
                 self.link = None;
             }
-            let hopeful = error.is_broken_connection()
-                || matches!(&error, ServiceError::Connect { .. } if attempt > 1);
-            if !hopeful || attempt >= self.options.attempts {
-                return Err(error.at(&self.address, attempt));
-            }
-            self.link = None;
-            attempt += 1;
-            (self.observer)(Event::Retry {
-                error: &error,
-                attempt,
+            self.options.hang_up.check()?;
+            let before = tries.attempt;
+            let opening = std::mem::take(&mut self.opening);
+            let Some(pause) = tries.again(&error, opening, &self.options) else {
+                return Err(error.at(&self.address, tries.attempt));
+            };
+            let (error, attempt) = (&error, tries.attempt);
+            (self.observer)(match attempt == before {
+                true => Event::Waiting { error, pause },
+                false => Event::Retry { error, attempt },
             });
-            // A server that restarts needs a moment: half a second, one, two.
-            std::thread::sleep(Duration::from_millis(250 << attempt.min(6)));
+            // Whoever waits long does not hold a connection meanwhile.
+            self.link = None;
+            std::thread::sleep(pause);
         }
     }
 
@@ -425,18 +521,30 @@ impl Client {
 
     /// From tokens to the model's outputs.
     fn infer(&mut self, input: &Input) -> Result<(Answer, Cost), ServiceError> {
-        let mut cost = Cost::default();
-        let answer = self.patiently(|client| client.try_infer(input, &mut cost))?;
+        let (mut cost, mut fresh) = (Cost::default(), 0);
+        let answer = self.patiently(|client| client.try_infer(input, &mut cost, &mut fresh))?;
         Ok((answer, cost))
     }
 
-    fn try_infer(&mut self, input: &Input, cost: &mut Cost) -> Result<Answer, ServiceError> {
+    /// One attempt. Stored bundles that the server does not know any more are passed over; each
+    /// goes for good, so there is an end. A bundle just prepared that it does not know is its
+    /// fault, and an error; `fresh` counts those that were prepared for this answer.
+    fn try_infer(
+        &mut self,
+        input: &Input,
+        cost: &mut Cost,
+        fresh: &mut u32,
+    ) -> Result<Answer, ServiceError> {
         loop {
             self.link()?;
             let (entry, ahead) = match self.find(input.tokens())? {
                 Some(entry) => (entry, true),
                 None => {
                     let tokens = self.bucket(input.tokens())?;
+                    if *fresh >= self.options.attempts {
+                        return Err(ServiceError::Elsewhere { bundles: *fresh });
+                    }
+                    *fresh += 1;
                     let prepared = self.prepare_some(tokens, 1)?;
                     cost.offline_s += prepared.seconds;
                     cost.bytes += prepared.bytes;
@@ -460,6 +568,9 @@ impl Client {
                         refusal: &refusal,
                     });
                     self.discard(id)?;
+                    if !ahead {
+                        return Err(ServiceError::Fickle { refusal });
+                    }
                     continue;
                 }
                 result => result?,
@@ -480,7 +591,8 @@ impl Client {
             let mut padded = input.clone();
             padded.pad_to(entry.tokens as usize, self.text.padding());
             let link = self.link.as_mut().expect("asked on it");
-            let answer = link.infer(&program, spent, &padded, &mut cost.bytes)?;
+            let mut answer = link.infer(&program, spent, &padded, &mut cost.bytes)?;
+            self.shown = std::mem::take(&mut answer.shown);
             cost.online_s += started.elapsed().as_secs_f64();
             cost.tokens = padded.tokens();
             cost.prepared_ahead = ahead;
@@ -490,6 +602,12 @@ impl Client {
 
     /// The stored bundle that fits best.
     fn find(&self, tokens: usize) -> Result<Option<Entry>, ServiceError> {
+        let fitting = self.fitting(tokens)?.into_iter();
+        Ok(fitting.min_by_key(|entry| (entry.tokens, entry.expires, entry.id)))
+    }
+
+    /// The stored bundles that fit.
+    fn fitting(&self, tokens: usize) -> Result<Vec<Entry>, ServiceError> {
         let wanted = Wanted {
             peer: self.peer(),
             program: None,
@@ -498,9 +616,7 @@ impl Client {
         let now = unix_now();
         let mut entries = self.store.list().map_err(store_error)?;
         entries.retain(|entry| wanted.fits(entry) && entry.expires > now);
-        Ok(entries
-            .into_iter()
-            .min_by_key(|entry| (entry.tokens, entry.expires, entry.id)))
+        Ok(entries)
     }
 
     fn discard(&self, id: BundleId) -> Result<(), ServiceError> {
@@ -544,46 +660,4 @@ fn odd_answer() -> ServiceError {
     ServiceError::Nonsense {
         what: "an answer that its card does not describe".into(),
     }
-}
-
-/// Who this client is to a server: made once, and different for every server.
-fn pseudonym(state: &State, address: &str) -> Result<[u8; 32], ServiceError> {
-    let path = state.dir("client/pseudonyms")?.join(file_name(address));
-    let read = || -> Result<Option<[u8; 32]>, ServiceError> {
-        let bytes = read_if_there(&path)?.map(Zeroizing::new);
-        Ok(bytes.and_then(|b| b.as_slice().try_into().ok()))
-    };
-    if let Some(made) = read()? {
-        return Ok(made);
-    }
-    write_private(&path, &random::<32>()?)?;
-    // Read again: another process may have been faster, and one must win.
-    read()?.ok_or_else(|| {
-        let why = format!("{} does not hold a pseudonym of 32 bytes", path.display());
-        ServiceError::Options(why)
-    })
-}
-
-/// The server's tokenizer: from the cache, or fetched once.
-fn tokenizer(state: &State, link: &mut Link) -> Result<TextEncoder, ServiceError> {
-    let (hash, _) = link.card.tokenizer;
-    let path = state.dir("client/tokenizers")?.join(hex(&hash));
-    let cached = read_if_there(&path)?.filter(|bytes| *blake3::hash(bytes).as_bytes() == hash);
-    let encoded = match cached {
-        Some(bytes) => bytes,
-        None => {
-            let bytes = link.tokenizer()?;
-            write_private(&path, &bytes)?;
-            bytes
-        }
-    };
-    let files = TokenizerFiles::decode(&encoded)?;
-    let config = files.config.as_deref();
-    let text = if files.json {
-        TextEncoder::from_json(&files.main, config)?
-    } else {
-        TextEncoder::from_vocabulary(&files.main, config)?
-    };
-    text.check_vocabulary(link.card.vocab as usize)?;
-    Ok(text)
 }

@@ -1,11 +1,12 @@
-//! What a client gets: a label or an answer, and what it cost.
+//! What a client gets: a label, and what it cost.
 
-use super::span;
 use primer_net::PhaseBytes;
+use primer_plan::shape::Problem;
 use primer_protocol::client::Answer;
+use serde::Serialize;
 
 /// What one inference cost the client.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Cost {
     /// Seconds of the offline phase if it ran now; zero if the bundle was prepared ahead.
     pub offline_s: f64,
@@ -26,8 +27,11 @@ pub struct Classification {
     pub label: String,
     /// Its index.
     pub index: usize,
-    /// Its probability; `None` if the server reveals only labels.
+    /// Its probability, or the number itself if the model is a regression; `None` if the server
+    /// reveals only labels.
     pub score: Option<f64>,
+    /// What [`Self::score`] is of every label; empty if the server reveals only labels.
+    pub scores: Vec<f64>,
     /// The model's outputs; empty if the server reveals only labels.
     pub logits: Vec<f64>,
     /// Tokens that were cut off because the text was too long.
@@ -35,25 +39,6 @@ pub struct Classification {
     /// Whether the model's values stayed in the ranges that it was calibrated for, as far as the
     /// scheme can tell: `Some(false)` if one came near the end of its range, so that the answer may
     /// be wrong; `None` for schemes without range flags, where nobody is told.
-    pub in_range: Option<bool>,
-    /// What it cost.
-    pub cost: Cost,
-}
-
-/// A piece of a context that answers a question.
-#[derive(Debug, Clone)]
-pub struct Extract {
-    /// The piece.
-    pub answer: String,
-    /// The probability of its start times that of its end.
-    pub score: f64,
-    /// Where it begins in the context, in characters.
-    pub start: usize,
-    /// Where it ends.
-    pub end: usize,
-    /// Tokens of the context that were cut off because it was too long.
-    pub removed: usize,
-    /// As [`Classification::in_range`].
     pub in_range: Option<bool>,
     /// What it cost.
     pub cost: Cost,
@@ -71,6 +56,15 @@ pub fn probabilities(logits: &[f64]) -> Vec<f64> {
     powers.iter().map(|p| p / sum).collect()
 }
 
+/// What a classifier's outputs say of each label.
+fn scores(logits: &[f64], problem: Problem) -> Vec<f64> {
+    match problem {
+        Problem::SingleLabel => probabilities(logits),
+        Problem::MultiLabel => logits.iter().map(|l| 1.0 / (1.0 + (-l).exp())).collect(),
+        Problem::Regression => logits.to_vec(),
+    }
+}
+
 /// The index of the largest value; the first of equals.
 pub fn argmax(values: &[f64]) -> usize {
     let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
@@ -81,7 +75,7 @@ pub fn argmax(values: &[f64]) -> usize {
 /// granted.
 pub(crate) fn classification(
     answer: &Answer,
-    labels: &[String],
+    (labels, problem): (&[String], Problem),
     removed: usize,
     cost: Cost,
 ) -> Option<Classification> {
@@ -90,6 +84,7 @@ pub(crate) fn classification(
             label: labels.get(index)?.clone(),
             index,
             score: None,
+            scores: Vec::new(),
             logits: Vec::new(),
             removed,
             in_range: answer.in_range,
@@ -100,45 +95,15 @@ pub(crate) fn classification(
     if logits.len() != labels.len() || logits.is_empty() {
         return None;
     }
-    let index = argmax(&logits);
+    let (index, scores) = (argmax(&logits), scores(&logits, problem));
     Some(Classification {
         label: labels[index].clone(),
         index,
-        score: Some(probabilities(&logits)[index]),
+        score: Some(scores[index]),
+        scores,
         logits,
         removed,
         in_range: answer.in_range,
-        cost,
-    })
-}
-
-/// The best piece of a context: start and end score of every token, and where the tokens stand.
-pub(crate) fn extract(
-    scores: &[(f64, f64)],
-    tokens: &[Option<(usize, usize)>],
-    context: &str,
-    removed: usize,
-    in_range: Option<bool>,
-    cost: Cost,
-) -> Option<Extract> {
-    let (start, end) = span::best_span(scores, tokens)?;
-    let inside: Vec<usize> = (0..scores.len().min(tokens.len()))
-        .filter(|i| tokens[*i].is_some())
-        .collect();
-    let chance = |score: fn(&(f64, f64)) -> f64, wanted: &dyn Fn((usize, usize)) -> bool| {
-        let values: Vec<f64> = inside.iter().map(|i| score(&scores[*i])).collect();
-        let chances = probabilities(&values);
-        let fitting = inside.iter().zip(chances);
-        let fitting = fitting.filter(|(i, _)| tokens[**i].is_some_and(wanted));
-        fitting.map(|(_, p)| p).fold(0.0, f64::max)
-    };
-    Some(Extract {
-        answer: span::characters(context, (start, end)).to_owned(),
-        score: chance(|s| s.0, &|at| at.0 == start) * chance(|s| s.1, &|at| at.1 == end),
-        start,
-        end,
-        removed,
-        in_range,
         cost,
     })
 }
@@ -157,27 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn an_extract_tells_where_it_stands() {
-        let tokens = [None, Some((0, 3)), Some((4, 7)), Some((8, 9)), None];
-        let scores = [(9.0, 9.0), (4.0, 0.0), (0.0, 5.0), (-5.0, -9.0), (9.0, 9.0)];
-        let found = extract(
-            &scores,
-            &tokens,
-            "the cat x",
-            0,
-            Some(false),
-            Cost::default(),
-        )
-        .unwrap();
-        assert_eq!(found.in_range, Some(false));
-        assert_eq!(
-            (found.answer.as_str(), found.start, found.end),
-            ("the cat", 0, 7)
-        );
-        // Softmax over the three tokens of the context only.
-        let start = 1.0 / (1.0 + (-4f64).exp() + (-9f64).exp());
-        let end = 1.0 / (1.0 + (-5f64).exp() + (-14f64).exp());
-        assert!((found.score - start * end).abs() < 1e-9);
-        assert!(extract(&scores, &[None; 5], "", 0, None, Cost::default()).is_none());
+    fn scores_are_what_the_problem_says() {
+        let logits = [-1.0, 2.0];
+        assert_eq!(scores(&logits, Problem::Regression), logits);
+        let one = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let several = scores(&logits, Problem::MultiLabel);
+        assert!((several[0] - one(-1.0)).abs() < 1e-12 && (several[1] - one(2.0)).abs() < 1e-12);
+        let single = scores(&logits, Problem::SingleLabel);
+        assert!((single[1] - one(3.0)).abs() < 1e-12);
     }
 }

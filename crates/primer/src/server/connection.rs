@@ -1,65 +1,97 @@
 //! One connection, from its handshake to its last request.
 
 use super::Shared;
-use super::gate::{Cut, Place, Stage};
-use super::models::Built;
+use super::gate::{Cut, Place, Progress, Stage};
+use super::metrics::Phase;
+use super::models::InUse;
 use super::quota::Reservation;
 use crate::service::message::{
     self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, printable,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
-use primer_net::{Channel, NetError};
+use primer_net::{Channel, NetError, Report, Traffic};
 use primer_protocol::server::{self, Bundle};
 use primer_protocol::session::ServerSession;
 use primer_ring::prg::Prg;
 use primer_store::{Draft, Fate, Meta, StoreError, unix_now};
 use std::io::{self, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Serves one connection and logs how it ended.
 pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
-    let number = place.number();
+    let (number, arrived) = (place.number(), Instant::now());
     let peer = socket.peer_addr().map(|a| a.to_string());
-    tracing::debug!(
-        connection = number,
-        peer = peer.unwrap_or_default(),
-        "arrived"
-    );
+    let peer = peer.unwrap_or_default();
+    tracing::debug!(connection = number, peer, "arrived");
+    // What a session moved, if one began.
+    let mut session = None;
+    listen(&socket, place);
     let result = Channel::tls_accept(socket, &shared.tls, &shared.channel_options())
         .map_err(ServiceError::from)
         .and_then(|channel| {
+            place.progress(Progress::Secured);
             let mut connection = Connection {
                 shared,
                 place,
                 meter: channel.meter().clone(),
                 channel,
                 client: [0; 32],
+                arrived,
+                begun: false,
                 session: None,
             };
             let result = connection.run();
-            connection.account();
+            let traffic = connection.account();
+            session = connection.begun.then_some(traffic);
             result
         });
     let metrics = &shared.metrics;
-    match (result, place.cut()) {
-        (_, Some(Cut::Stopping)) => {
-            tracing::info!(connection = number, "closed, the server stops");
-        }
+    let reason = match (result, place.cut()) {
+        (_, Some(Cut::Stopping)) => "the server stops".to_owned(),
         (_, Some(cut)) => {
             metrics.cut.add(1);
             tracing::info!(connection = number, reason = ?cut, "cut");
+            match cut {
+                Cut::Evicted => "cut for a newer connection".to_owned(),
+                _ => "cut for its time".to_owned(),
+            }
         }
-        (Ok(()), None) => tracing::debug!(connection = number, "left"),
+        (Ok(()), None) => "left".to_owned(),
         (Err(ServiceError::Refused(refusal)), None) => {
-            metrics.refused.add(1);
+            metrics.refused(&refusal);
             tracing::info!(connection = number, %refusal, "refused");
+            format!("refused: {refusal}")
         }
         (Err(error), None) => {
             metrics.failed.add(1);
             tracing::warn!(connection = number, %error, "failed");
+            format!("failed: {error}")
         }
+    };
+    let seconds = arrived.elapsed().as_secs_f64();
+    match session {
+        Some(traffic) => {
+            let (received, sent) = (traffic.bytes_received, traffic.bytes_sent);
+            tracing::info!(
+                connection = number,
+                peer,
+                reason,
+                seconds,
+                received,
+                sent,
+                "session ends"
+            );
+        }
+        None => tracing::debug!(connection = number, peer, reason, seconds, "gone"),
+    }
+}
+
+/// Waits for the first byte, so that the gate knows who is silent. Whoever stays silent is cut
+/// there; what else may fail is left to the handshake.
+fn listen(socket: &TcpStream, place: &Place) {
+    if socket.peek(&mut [0]).is_ok_and(|bytes| bytes > 0) {
+        place.progress(Progress::Speaking);
     }
 }
 
@@ -71,19 +103,23 @@ struct Connection<'a> {
     /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
     /// it.
     client: [u8; 32],
+    arrived: Instant,
+    /// Whether it was admitted.
+    begun: bool,
     /// The protocol's session and its length; one at a time.
     session: Option<(usize, ServerSession)>,
 }
 
 type Step<T> = Result<T, ServiceError>;
 
-impl Connection<'_> {
+impl<'a> Connection<'a> {
     fn run(&mut self) -> Step<()> {
         let greeting = Greeting::receive(&mut self.channel)?;
         if let Err(refusal) = self.admit(&greeting) {
             Reception::Refused(refusal.clone()).send(&mut self.channel)?;
             return Err(refusal.into());
         }
+        self.begun = true;
         self.client = blake3::derive_key("primer 2026 client account", &greeting.pseudonym);
         drop(greeting);
         tracing::info!(
@@ -92,6 +128,7 @@ impl Connection<'_> {
             "session begins"
         );
         Reception::Card(Box::new(self.shared.card.clone())).send(&mut self.channel)?;
+        self.completed(Phase::Handshake, self.arrived, &Report::default());
         loop {
             self.place.stage(Stage::Idle)?;
             let request = match Request::receive(&mut self.channel) {
@@ -115,7 +152,7 @@ impl Connection<'_> {
             };
             match answered {
                 Err(ServiceError::Refused(refusal)) => {
-                    self.shared.metrics.refused.add(1);
+                    self.shared.metrics.refused(&refusal);
                     tracing::info!(connection = self.place.number(), %refusal, "request refused");
                     Reply::Refused(refusal).send(&mut self.channel)?;
                 }
@@ -137,15 +174,26 @@ impl Connection<'_> {
     }
 
     /// Bytes and rounds of this connection, added to the server's.
-    fn account(&self) {
+    fn account(&self) -> Traffic {
         let traffic = self.meter.report().total();
         self.shared.metrics.received.add(traffic.bytes_received);
         self.shared.metrics.sent.add(traffic.bytes_sent);
+        traffic
     }
 
-    fn built(&self, tokens: usize) -> Step<Arc<Built>> {
-        let built = self.shared.models.get(tokens);
-        built.map_err(cannot_encode(tokens))
+    /// Counts a phase, and tells its seconds.
+    fn completed(&self, phase: Phase, started: Instant, before: &Report) -> f64 {
+        let seconds = started.elapsed().as_secs_f64();
+        let traffic = self.meter.report().since(before).total();
+        self.shared.metrics.completed(phase, seconds, &traffic);
+        seconds
+    }
+
+    fn built(&self, tokens: usize) -> Step<InUse<'a>> {
+        self.shared.models.get(tokens).map_err(|error| match error {
+            ServiceError::Refused(_) => error,
+            other => cannot_encode(tokens)(other),
+        })
     }
 
     fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
@@ -193,7 +241,7 @@ impl Connection<'_> {
             .as_ref()
             .is_none_or(|(length, _)| *length != tokens);
         Reply::Go { fresh }.send(&mut self.channel)?;
-        let started = Instant::now();
+        let (started, before) = (Instant::now(), self.meter.report());
         if fresh {
             self.session = None;
             let offer = |scheme, length| match built.program.scheme() == scheme && length == tokens
@@ -214,7 +262,8 @@ impl Connection<'_> {
         for sink in sinks {
             sink.commit().map_err(store_refusal)?;
         }
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = self.completed(Phase::Offline, started, &before);
+        self.place.worked();
         self.shared.metrics.prepared.add(bundles as u64);
         self.shared.metrics.offline_seconds.add(seconds);
         let connection = self.place.number();
@@ -243,7 +292,7 @@ impl Connection<'_> {
         if !message::receive_spent(&mut self.channel)? {
             return Ok(());
         }
-        let started = Instant::now();
+        let (started, before) = (Instant::now(), self.meter.report());
         let spent = store
             .spend(id, &self.client, unix_now())
             .map_err(store_refusal)?;
@@ -251,7 +300,8 @@ impl Connection<'_> {
         tracing::info!(connection, bundle = %id, "spent, the online phase begins");
         Reply::Agreed.send(&mut self.channel)?;
         server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = self.completed(Phase::Online, started, &before);
+        self.place.worked();
         self.shared.metrics.inferred.add(1);
         self.shared.metrics.online_seconds.add(seconds);
         let tokens = entry.tokens;

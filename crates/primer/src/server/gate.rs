@@ -6,10 +6,24 @@
 //! from a watching thread; whoever reads or writes on it then fails at once, wherever in the
 //! protocol it is.
 //!
-//! A flood of silent connections must not keep others out: when all places for arrivals are taken,
-//! the oldest arrival makes room. A real client is through in milliseconds and is never the oldest.
+//! **Floods of arrivals.** When all places for arrivals are taken, one makes room for the newcomer:
+//! one of the address that has the most of them; of those, one that has come least far (who said
+//! nothing goes before who began to speak, and that one before who has shaken hands); of those, the
+//! oldest. So many silent connections cannot push out a client far away, whose handshake takes
+//! several hundred milliseconds: it has spoken at once. And an address that sends many that do
+//! speak pushes out its own.
+//!
+//! **Sessions that hold a place.** A session may stay as long as it works. The time that it may
+//! stay without is counted from the last bundle that it prepared or spent; asking for lists does
+//! not renew it. When all places are taken, a session that has not worked for [`GRACE`] gives its
+//! place to a newcomer, again one of the address that has the most, and of those the one that has
+//! rested longest. Its client loses nothing but the connection.
+
+mod source;
 
 use crate::service::message::Refusal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use source::{Crowd, Source};
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,14 +33,18 @@ use std::time::{Duration, Instant};
 pub(crate) const ARRIVALS: usize = 64;
 /// Connections that were cut and whose threads have not noticed yet.
 const LEAVING: usize = 64;
+/// A session that has rested so long may lose its place to a newcomer.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// From the first byte to the greeting.
     pub(crate) handshake: Duration,
-    /// From one request to the next.
+    /// From the last work to the next.
     pub(crate) idle: Duration,
+    /// From the last work until a newcomer may have the place.
+    pub(crate) grace: Duration,
     /// A whole session.
     pub(crate) session: Duration,
 }
@@ -44,6 +62,17 @@ pub(crate) enum Stage {
     Inferring,
 }
 
+/// How far an arrival has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Progress {
+    /// It said nothing.
+    Silent,
+    /// It said something.
+    Speaking,
+    /// It has shaken hands: what it says is encrypted, and it has done some work for that.
+    Secured,
+}
+
 /// Why a connection was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
@@ -51,13 +80,19 @@ pub(crate) enum Cut {
     Late(Stage),
     /// It made room for a newer arrival.
     Evicted,
+    /// It did nothing, and gave its place to another.
+    Displaced,
     /// The server stops.
     Stopping,
 }
 
 struct Connection {
     socket: TcpStream,
+    source: Source,
     stage: Stage,
+    progress: Progress,
+    /// When it was admitted, or did its last work.
+    rested: Instant,
     deadline: Instant,
     /// The end of the session, whatever it does.
     end: Option<Instant>,
@@ -67,6 +102,13 @@ struct Connection {
 impl Connection {
     fn limit(&self) -> Instant {
         self.end.map_or(self.deadline, |end| end.min(self.deadline))
+    }
+
+    /// Whether something has arrived that its thread has not come to yet: on a busy machine that
+    /// takes longer than the way.
+    fn has_spoken(&self) -> bool {
+        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     fn cut(&mut self, why: Cut) {
@@ -88,9 +130,56 @@ struct Register {
 }
 
 impl Register {
+    /// Who is in and stays.
+    fn inside(&self) -> impl Iterator<Item = (&u64, &Connection)> {
+        let inside = |c: &Connection| c.stage != Stage::Arriving && c.cut.is_none();
+        self.connections.iter().filter(move |(_, c)| inside(c))
+    }
+
     fn sessions(&self) -> usize {
-        let inside = |c: &&Connection| c.stage != Stage::Arriving;
-        self.connections.values().filter(inside).count()
+        self.inside().count()
+    }
+
+    /// Who arrives.
+    fn arriving(&self) -> impl Iterator<Item = (&u64, &Connection)> {
+        let arriving = |c: &Connection| c.stage == Stage::Arriving && c.cut.is_none();
+        self.connections.iter().filter(move |(_, c)| arriving(c))
+    }
+
+    /// The arrival that makes room.
+    fn least_arrival(&mut self) -> Option<u64> {
+        let crowd = Crowd::of(self.arriving().map(|(_, c)| c.source));
+        let order = |(number, c): &(&u64, &Connection)| {
+            (
+                std::cmp::Reverse(crowd.size(c.source)),
+                c.progress,
+                **number,
+            )
+        };
+        loop {
+            let (&number, least) = self.arriving().min_by_key(order)?;
+            if least.progress > Progress::Silent || !least.has_spoken() {
+                return Some(number);
+            }
+            let least = self.connections.get_mut(&number)?;
+            least.progress = Progress::Speaking;
+        }
+    }
+
+    /// The session that gives its place, if one has rested long enough.
+    fn least_session(&self, grace: Duration) -> Option<u64> {
+        let crowd = Crowd::of(self.inside().map(|(_, c)| c.source));
+        let resting = |c: &Connection| c.stage == Stage::Idle && c.rested.elapsed() >= grace;
+        let order =
+            |(_, c): &(&u64, &Connection)| (std::cmp::Reverse(crowd.size(c.source)), c.rested);
+        let resting = self.inside().filter(|(_, c)| resting(c));
+        resting.min_by_key(order).map(|(number, _)| *number)
+    }
+
+    fn cut(&mut self, number: u64, why: Cut) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.cut(why);
+        }
     }
 }
 
@@ -118,23 +207,30 @@ impl Gate {
 
     /// Takes in a new connection; `None` if the server stops or is flooded beyond its bounds.
     pub(crate) fn arrive(self: &Arc<Self>, socket: &TcpStream) -> Option<Place> {
+        self.arrive_from(Source::of(socket), socket)
+    }
+
+    fn arrive_from(self: &Arc<Self>, source: Source, socket: &TcpStream) -> Option<Place> {
         let socket = socket.try_clone().ok()?;
         let mut register = self.lock();
         if register.stopping || register.connections.len() >= self.places + ARRIVALS + LEAVING {
             return None;
         }
-        let arriving = |c: &&mut Connection| c.stage == Stage::Arriving && c.cut.is_none();
-        if register.connections.values_mut().filter(arriving).count() >= ARRIVALS
-            && let Some(oldest) = register.connections.values_mut().find(arriving)
+        if register.arriving().count() >= ARRIVALS
+            && let Some(least) = register.least_arrival()
         {
-            oldest.cut(Cut::Evicted);
+            register.cut(least, Cut::Evicted);
         }
         let number = register.next;
         register.next += 1;
+        let now = Instant::now();
         let connection = Connection {
             socket,
+            source,
             stage: Stage::Arriving,
-            deadline: Instant::now() + self.patience.handshake,
+            progress: Progress::Silent,
+            rested: now,
+            deadline: now + self.patience.handshake,
             end: None,
             cut: None,
         };
@@ -243,13 +339,30 @@ impl Place {
             return Err(Refusal::Stopping);
         }
         if register.sessions() >= self.gate.places {
-            return Err(Refusal::Busy(self.gate.places as u32));
+            let least = register.least_session(self.gate.patience.grace);
+            let least = least.ok_or(Refusal::Busy(self.gate.places as u32))?;
+            register.cut(least, Cut::Displaced);
+        }
+        if let Some(connection) = register.connections.get_mut(&self.number) {
+            connection.rested = Instant::now();
+            connection.end = Some(connection.rested + self.gate.patience.session);
         }
         self.enter(&mut register, Stage::Idle);
-        if let Some(connection) = register.connections.get_mut(&self.number) {
-            connection.end = Some(Instant::now() + self.gate.patience.session);
-        }
         Ok(())
+    }
+
+    /// An arrival has come so far.
+    pub(crate) fn progress(&self, progress: Progress) {
+        if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
+            connection.progress = progress;
+        }
+    }
+
+    /// A session has done what it is there for, and may rest again.
+    pub(crate) fn worked(&self) {
+        if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
+            connection.rested = Instant::now();
+        }
     }
 
     /// Says what the connection does next. A server that stops takes on nothing new.
@@ -266,12 +379,11 @@ impl Place {
         let patience = &self.gate.patience;
         if let Some(connection) = register.connections.get_mut(&self.number) {
             connection.stage = stage;
-            connection.deadline = Instant::now()
-                + match stage {
-                    Stage::Arriving => patience.handshake,
-                    Stage::Idle => patience.idle,
-                    Stage::Preparing | Stage::Inferring => patience.session,
-                };
+            connection.deadline = match stage {
+                Stage::Arriving => Instant::now() + patience.handshake,
+                Stage::Idle => connection.rested + patience.idle,
+                Stage::Preparing | Stage::Inferring => Instant::now() + patience.session,
+            };
         }
         self.gate.changed.notify_all();
     }
@@ -290,93 +402,4 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-    use std::net::TcpListener;
-
-    fn patience(millis: u64) -> Patience {
-        Patience {
-            handshake: Duration::from_millis(millis),
-            idle: Duration::from_millis(millis),
-            session: Duration::from_millis(3 * millis),
-        }
-    }
-
-    fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (client, listener.accept().unwrap().0)
-    }
-
-    /// Blocks until the socket is cut; tells how long that took.
-    fn until_cut(mut socket: TcpStream) -> Duration {
-        let start = Instant::now();
-        socket
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
-        assert_eq!(socket.read(&mut [0; 1]).unwrap(), 0, "cut, not timed out");
-        start.elapsed()
-    }
-
-    #[test]
-    fn late_connections_are_cut_however_busy_they_look() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let gate = Gate::new(2, patience(200));
-        let watching = Arc::clone(&gate);
-        let watcher = std::thread::spawn(move || watching.watch());
-        let (_client, server) = connection(&listener);
-        let place = gate.arrive(&server).unwrap();
-        assert!(until_cut(server) >= Duration::from_millis(150));
-        assert_eq!(place.cut(), Some(Cut::Late(Stage::Arriving)));
-        drop(place);
-        // A session that keeps asking for more is cut by its total.
-        let (_client, server) = connection(&listener);
-        let place = gate.arrive(&server).unwrap();
-        place.admit().unwrap();
-        let busy = std::thread::spawn(move || until_cut(server));
-        while !busy.is_finished() {
-            std::thread::sleep(Duration::from_millis(20));
-            let _ = place.stage(Stage::Idle);
-        }
-        assert!(busy.join().unwrap() >= Duration::from_millis(500));
-        drop(place);
-        gate.stop();
-        assert_eq!(gate.close(Duration::from_secs(5)), 0);
-        watcher.join().unwrap();
-    }
-
-    #[test]
-    fn places_are_bounded_and_the_oldest_arrival_makes_room() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let gate = Gate::new(1, patience(60_000));
-        let pairs: Vec<_> = (0..ARRIVALS + 1).map(|_| connection(&listener)).collect();
-        let places: Vec<_> = pairs.iter().map(|(_, s)| gate.arrive(s).unwrap()).collect();
-        assert_eq!(places[0].cut(), Some(Cut::Evicted));
-        assert_eq!(places[1].cut(), None);
-        places[2].admit().unwrap();
-        assert_eq!(places[3].admit(), Err(Refusal::Busy(1)));
-        gate.stop();
-        assert_eq!(places[2].cut(), Some(Cut::Stopping));
-        assert_eq!(places[3].admit(), Err(Refusal::Stopping));
-        assert!(gate.arrive(&pairs[0].1).is_none());
-    }
-
-    #[test]
-    fn a_stop_waits_for_inferences_only() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let gate = Gate::new(2, patience(60_000));
-        let (a, b) = (connection(&listener), connection(&listener));
-        let (online, offline) = (gate.arrive(&a.1).unwrap(), gate.arrive(&b.1).unwrap());
-        online.admit().unwrap();
-        offline.admit().unwrap();
-        online.stage(Stage::Inferring).unwrap();
-        offline.stage(Stage::Preparing).unwrap();
-        gate.stop();
-        assert_eq!((online.cut(), offline.cut()), (None, Some(Cut::Stopping)));
-        drop(offline);
-        let closing = std::thread::spawn(move || gate.close(Duration::from_secs(20)));
-        std::thread::sleep(Duration::from_millis(50));
-        drop(online);
-        assert_eq!(closing.join().unwrap(), 0);
-    }
-}
+mod tests;

@@ -1,21 +1,23 @@
-//! Counters, and a port that tells them: `/healthz` and, in Prometheus' text format, `/metrics`.
+//! What the server counts, and the page of it in Prometheus' text format.
 //!
-//! `prometheus-client` keeps the numbers and writes the page. The responder speaks just enough
-//! HTTP/1.1 for a probe and a scraper: one request a connection, two seconds each, one at a time.
-//! It belongs on a private address.
+//! `prometheus-client` keeps the numbers and writes the page. Counters say how often something
+//! happened; histograms how long each completed phase took and how many bytes it moved, by phase:
+//! *handshake* is from the connection to the card, *offline* one preparation (of several bundles,
+//! if they are prepared together), *online* one inference. Refusals are counted by their reason.
+//! Nothing here tells one client from another.
 
-use super::gate::Gate;
+use super::process::Process;
+use crate::service::message::Refusal;
+use primer_net::Traffic;
 use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{Atomic, Counter};
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, Instant};
 
 /// A number that only grows.
 ///
@@ -34,6 +36,17 @@ where
     }
 }
 
+impl Count<f64> {
+    /// For a number that is counted elsewhere.
+    pub(crate) fn raise_to(&self, n: f64) {
+        self.0.inc_by((n - self.0.get()).max(0.0));
+    }
+}
+
+impl<N> TypedMetric for Count<N> {
+    const TYPE: MetricType = MetricType::Counter;
+}
+
 impl<N: EncodeGaugeValue> EncodeMetric for Count<N>
 where
     AtomicU64: Atomic<N>,
@@ -48,15 +61,129 @@ where
     }
 }
 
-type Level = Gauge<u64, AtomicU64>;
+pub(crate) type Level = Gauge<u64, AtomicU64>;
+
+/// Labels of a metric: their names and values.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// Counters by one label.
+pub(crate) type Counts = Family<Labels<1>, Count>;
+
+/// A part of a session that ends with a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Handshake,
+    Offline,
+    Online,
+}
+
+impl Phase {
+    const ALL: [Self; 3] = [Self::Handshake, Self::Offline, Self::Online];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Offline => "offline",
+            Self::Online => "online",
+        }
+    }
+}
+
+/// How long phases took: 1 ms to half an hour.
+#[derive(Debug, Clone)]
+pub(crate) struct Seconds(Family<Labels<1>, Histogram, fn() -> Histogram>);
+
+/// How many bytes they moved: 1 kB to 256 GB.
+#[derive(Debug, Clone)]
+pub(crate) struct Bytes(Family<Labels<2>, Histogram, fn() -> Histogram>);
+
+const DIRECTIONS: [&str; 2] = ["received", "sent"];
+
+impl Default for Seconds {
+    fn default() -> Self {
+        let buckets = || Histogram::new(exponential_buckets(0.001, 2.0, 22));
+        let seconds = Self(Family::new_with_constructor(buckets));
+        for phase in Phase::ALL {
+            seconds.of(phase);
+        }
+        seconds
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        let buckets = || Histogram::new(exponential_buckets(1e3, 4.0, 15));
+        let bytes = Self(Family::new_with_constructor(buckets));
+        for phase in Phase::ALL {
+            for direction in DIRECTIONS {
+                bytes.of(phase, direction);
+            }
+        }
+        bytes
+    }
+}
+
+impl Seconds {
+    fn of(&self, phase: Phase) -> Histogram {
+        self.0.get_or_create_owned(&[("phase", phase.name())])
+    }
+}
+
+impl Bytes {
+    fn of(&self, phase: Phase, direction: &'static str) -> Histogram {
+        let labels = [("phase", phase.name()), ("direction", direction)];
+        self.0.get_or_create_owned(&labels)
+    }
+}
+
+/// Families that are made with their labels encode as what they are made of.
+macro_rules! encodes_as_its_family {
+    ($kind:ty) => {
+        impl EncodeMetric for $kind {
+            fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+                self.0.encode(encoder)
+            }
+
+            fn metric_type(&self) -> MetricType {
+                self.0.metric_type()
+            }
+        }
+    };
+}
+
+encodes_as_its_family!(Seconds);
+encodes_as_its_family!(Bytes);
+
+/// Why a server says no, as a label.
+fn reason(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Version(_) => "version",
+        Refusal::Token => "token",
+        Refusal::Busy(_) => "busy",
+        Refusal::Stopping => "stopping",
+        Refusal::Tokens { .. } => "tokens",
+        Refusal::Bundles { .. } => "bundles",
+        Refusal::Stored { .. } => "stored",
+        Refusal::Full => "full",
+        Refusal::Taken(_) => "taken",
+        Refusal::Unknown(_) => "unknown",
+        Refusal::Spent(_) => "spent",
+        Refusal::OtherProgram(_) => "other_program",
+        Refusal::Failed(_) => "failed",
+        Refusal::Lengths(_) => "lengths",
+    }
+}
 
 /// Defines [`Metrics`]: fields, each with its name on the page and what is said of it there.
 macro_rules! metrics {
     ($($field:ident: $kind:ty = $name:literal, $help:literal;)*) => {
-        /// What the server counts. Nothing here tells one client from another.
+        /// What the server counts.
         pub(crate) struct Metrics {
             $(pub(crate) $field: $kind,)*
             registry: Registry,
+            process: Process,
+            /// What has names of its own.
+            process_registry: Registry,
         }
 
         impl Default for Metrics {
@@ -64,7 +191,9 @@ macro_rules! metrics {
                 $(let $field = <$kind>::default();)*
                 let mut registry = Registry::with_prefix("primer");
                 $(registry.register($name, $help, $field.clone());)*
-                Self { $($field,)* registry }
+                let mut process_registry = Registry::default();
+                let process = Process::register(&mut process_registry);
+                Self { $($field,)* registry, process, process_registry }
             }
         }
     };
@@ -74,13 +203,15 @@ metrics! {
     connections: Count = "connections_total", "Connections accepted";
     turned_away: Count = "connections_turned_away_total",
         "Connections closed unheard, for want of places";
-    refused: Count = "requests_refused_total", "Greetings and requests refused with a reason";
+    refusals: Counts = "requests_refused_total", "Greetings and requests refused, by reason";
     cut: Count = "connections_cut_total", "Connections cut for their time or for a newer one";
     failed: Count = "connections_failed_total", "Connections that ended with an error";
     prepared: Count = "bundles_prepared_total", "Offline phases completed";
     inferred: Count = "inferences_total", "Online phases completed";
     offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
     online_seconds: Count<f64> = "online_seconds_total", "Time in completed online phases";
+    phase_seconds: Seconds = "phase_duration_seconds", "How long completed phases took";
+    phase_bytes: Bytes = "phase_bytes", "Bytes of frames that completed phases moved";
     received: Count = "received_bytes_total", "Bytes of frames received";
     sent: Count = "sent_bytes_total", "Bytes of frames sent";
     sessions: Level = "sessions", "Sessions inside";
@@ -97,96 +228,41 @@ pub(crate) struct Levels {
 
 impl Metrics {
     /// The page.
-    fn text(&self, levels: &Levels) -> String {
+    pub(super) fn text(&self, levels: &Levels) -> String {
         self.sessions.set(levels.sessions);
         self.bundles.set(levels.bundles);
         self.stored_bytes.set(levels.stored_bytes);
+        self.process.refresh();
         let mut page = String::new();
-        text::encode_registry(&mut page, &self.registry).expect("writing to memory");
+        for registry in [&self.registry, &self.process_registry] {
+            text::encode_registry(&mut page, registry).expect("writing to memory");
+        }
         page
     }
-}
 
-/// The longest request head.
-const MAX_HEAD: usize = 4096;
-/// The time that one request may take.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Answers on a port until the gate is closed.
-pub(crate) fn respond(
-    listener: &TcpListener,
-    gate: &Arc<Gate>,
-    metrics: &Metrics,
-    levels: impl Fn() -> Levels,
-    done: impl Fn() -> bool,
-) {
-    // Polling keeps the thread free to end; a scraper does not mind a tenth of a second.
-    let _ = listener.set_nonblocking(true);
-    while !done() {
-        match listener.accept() {
-            Ok((socket, _)) => {
-                let _ = answer(socket, gate, metrics, &levels);
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+    /// A phase was completed.
+    pub(crate) fn completed(&self, phase: Phase, seconds: f64, traffic: &Traffic) {
+        self.phase_seconds.of(phase).observe(seconds);
+        for (direction, bytes) in DIRECTIONS
+            .into_iter()
+            .zip([traffic.bytes_received, traffic.bytes_sent])
+        {
+            self.phase_bytes.of(phase, direction).observe(bytes as f64);
         }
     }
-}
 
-fn answer(
-    mut socket: TcpStream,
-    gate: &Gate,
-    metrics: &Metrics,
-    levels: impl Fn() -> Levels,
-) -> std::io::Result<()> {
-    socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    let end = Instant::now() + PATIENCE;
-    let mut head = Vec::new();
-    let mut buffer = [0; 512];
-    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || head.len() > MAX_HEAD {
-            return Ok(());
-        }
-        socket.set_read_timeout(Some(left))?;
-        let n = socket.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(());
-        }
-        head.extend_from_slice(&buffer[..n]);
+    /// A greeting or a request was refused.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.refusals
+            .get_or_create(&[("reason", reason(refusal))])
+            .add(1);
     }
-    let mut words = head.split(|b| *b == b' ');
-    let (method, path) = (words.next(), words.next().unwrap_or_default());
-    let (status, kind, body) = match (method, path) {
-        (Some(b"GET"), b"/healthz") if gate.is_stopping() => (
-            "503 Service Unavailable",
-            "text/plain",
-            "stopping\n".to_owned(),
-        ),
-        (Some(b"GET"), b"/healthz") => ("200 OK", "text/plain", "ok\n".to_owned()),
-        (Some(b"GET"), b"/metrics") => (
-            "200 OK",
-            "text/plain; version=0.0.4",
-            metrics.text(&levels()),
-        ),
-        (Some(b"GET"), _) => ("404 Not Found", "text/plain", "no such page\n".to_owned()),
-        _ => (
-            "405 Method Not Allowed",
-            "text/plain",
-            "only GET\n".to_owned(),
-        ),
-    };
-    let length = body.len();
-    write!(
-        socket,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     const LEVELS: Levels = Levels {
         sessions: 2,
@@ -199,6 +275,13 @@ mod tests {
         let metrics = Metrics::default();
         metrics.inferred.add(3);
         metrics.online_seconds.add(1.5);
+        metrics.refused(&Refusal::Token);
+        let traffic = Traffic {
+            bytes_sent: 2_000,
+            bytes_received: 900,
+            ..Traffic::default()
+        };
+        metrics.completed(Phase::Online, 0.3, &traffic);
         let text = metrics.text(&LEVELS);
         for line in [
             "# TYPE primer_inferences_total counter",
@@ -207,6 +290,15 @@ mod tests {
             "# TYPE primer_sessions gauge",
             "primer_sessions 2",
             "primer_stored_bytes 70",
+            "# TYPE primer_requests_refused_total counter",
+            "primer_requests_refused_total{reason=\"token\"} 1",
+            "# TYPE primer_phase_duration_seconds histogram",
+            "primer_phase_duration_seconds_sum{phase=\"online\"} 0.3",
+            "primer_phase_duration_seconds_bucket{le=\"0.256\",phase=\"online\"} 0",
+            "primer_phase_duration_seconds_bucket{le=\"0.512\",phase=\"online\"} 1",
+            "primer_phase_duration_seconds_count{phase=\"offline\"} 0",
+            "primer_phase_bytes_sum{phase=\"online\",direction=\"sent\"} 2000.0",
+            "primer_phase_bytes_count{phase=\"online\",direction=\"received\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
@@ -214,29 +306,66 @@ mod tests {
 
     /// Operators' rules and dashboards rest on names.
     #[test]
-    fn help_type_and_value_have_one_name() {
-        let page = Metrics::default().text(&LEVELS);
-        let lines: Vec<&str> = page.lines().collect();
+    fn help_type_and_values_have_one_name() {
+        let metrics = Metrics::default();
+        metrics.refused(&Refusal::Full);
+        let page = metrics.text(&LEVELS);
+        let mut kinds = BTreeMap::new();
         let mut names = Vec::new();
-        for entry in lines.chunks(3) {
-            let [help, kind, value] = entry else {
-                panic!("three lines each: {entry:?}")
-            };
-            let (name, _) = value.split_once(' ').unwrap();
-            let of_name = |line: &str, word| line.starts_with(&format!("# {word} {name} "));
-            assert!(of_name(help, "HELP") && help.ends_with('.'), "{help}");
-            assert!(of_name(kind, "TYPE"), "{kind}");
-            assert_eq!(
-                kind.ends_with("counter"),
-                name.ends_with("_total"),
-                "{kind}"
-            );
-            names.push(name.strip_prefix("primer_").unwrap());
+        for line in page.lines() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                assert!(help.ends_with('.'), "{help}");
+                names.push(help.split(' ').next().unwrap());
+            } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = kind.split_once(' ').unwrap();
+                assert_eq!(names.last(), Some(&name));
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                kinds.insert(name, kind);
+            } else {
+                let value = line.split([' ', '{']).next().unwrap();
+                let name = names.last().unwrap();
+                let suffix = value.strip_prefix(name).unwrap();
+                let suffixes: &[&str] = match kinds[name] {
+                    "histogram" => &["_sum", "_count", "_bucket"],
+                    _ => &[""],
+                };
+                assert!(suffixes.contains(&suffix), "{line}");
+            }
         }
         let expected = "connections_total connections_turned_away_total requests_refused_total \
                         connections_cut_total connections_failed_total bundles_prepared_total \
                         inferences_total offline_seconds_total online_seconds_total \
-                        received_bytes_total sent_bytes_total sessions bundles_stored stored_bytes";
-        assert_eq!(names.join(" "), expected);
+                        phase_duration_seconds phase_bytes received_bytes_total sent_bytes_total \
+                        sessions bundles_stored stored_bytes build_info";
+        let (own, process): (Vec<&str>, Vec<&str>) =
+            names.iter().partition(|name| name.starts_with("primer_"));
+        let own: Vec<_> = own
+            .iter()
+            .map(|n| n.strip_prefix("primer_").unwrap())
+            .collect();
+        assert_eq!(own.join(" "), expected);
+        assert_eq!(
+            process.join(" "),
+            "process_start_time_seconds process_cpu_seconds_total process_resident_memory_bytes \
+             process_threads process_open_fds process_max_fds"
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_process_is_this_one() {
+        let page = Metrics::default().text(&LEVELS);
+        let value = |name: &str| -> f64 {
+            let found = page
+                .lines()
+                .find_map(|l| l.strip_prefix(&format!("{name} ")));
+            found.unwrap().parse().unwrap()
+        };
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_cpu_seconds_total") > 0.0);
+        assert!(value("process_threads") >= 1.0);
+        assert!((3.0..value("process_max_fds")).contains(&value("process_open_fds")));
+        assert!(value("process_start_time_seconds") > 1.7e9);
+        assert!(page.contains(concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"")));
     }
 }

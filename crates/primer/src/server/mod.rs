@@ -2,8 +2,8 @@
 //!
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
 //! `models` encodes the weights once per length; `quota` and the store keep prepared bundles;
-//! `metrics` counts. A thread blocks on one connection at a time: the protocol streams in bulk and
-//! has few turns, so there is nothing to interleave.
+//! `metrics` counts and `responder` tells. A thread blocks on one connection at a time: the
+//! protocol streams in bulk and has few turns, so there is nothing to interleave.
 
 mod connection;
 mod gate;
@@ -11,11 +11,13 @@ pub mod identity;
 mod metrics;
 mod models;
 mod options;
+mod process;
 mod quota;
+mod responder;
 mod tokens;
 
 pub use options::{Limits, ServerOptions};
-pub use tokens::AccessTokens;
+pub use tokens::{AccessTokens, is_hash, new_token};
 
 use crate::service::message::{Card, MAX_TOKENIZER, printable};
 use crate::service::{ServiceError, io_error};
@@ -46,7 +48,7 @@ struct Shared {
     store: Store,
     quota: Quota,
     tls: TlsServer,
-    access: Option<AccessTokens>,
+    access: Option<Arc<AccessTokens>>,
     /// Threads that prepare, for all sessions together.
     threads: usize,
     gate: Arc<Gate>,
@@ -136,8 +138,9 @@ impl Server {
         progress: impl Fn(usize, usize),
     ) -> Result<Self, ServiceError> {
         options.check()?;
-        let listener = listen(&options.listen)?;
-        let metrics = options.metrics.as_deref().map(listen).transpose()?;
+        let listener = listen(&options.listen, "--listen")?;
+        let metrics = options.metrics.as_deref();
+        let metrics = metrics.map(|at| listen(at, "--metrics")).transpose()?;
         let address = listener.local_addr().map_err(io_error(format!(
             "asking for the port of {}",
             options.listen
@@ -166,8 +169,8 @@ impl Server {
             reveal: options.reveal,
             ..card(&model, &limits, &tokenizer)?
         };
-        if card.reveal == Reveal::Label && !matches!(card.head, Head::Classify { .. }) {
-            let message = "only a model with labels can reveal the label alone";
+        if card.reveal == Reveal::Label && !card.head.has_one_label() {
+            let message = "only a model with labels, one of which is right, can reveal it alone";
             return Err(ServiceError::Options(message.into()));
         }
         let models = Models::new(
@@ -181,6 +184,7 @@ impl Server {
         let patience = Patience {
             handshake: limits.handshake,
             idle: limits.idle,
+            grace: gate::GRACE,
             session: limits.session,
         };
         Ok(Self {
@@ -267,7 +271,7 @@ impl Server {
             let work = move || {
                 let levels = || shared.levels();
                 let done = || done.load(Ordering::Relaxed);
-                metrics::respond(listener, &shared.gate, &shared.metrics, levels, done);
+                responder::respond(listener, &shared.gate, &shared.metrics, levels, done);
             };
             start("metrics", Box::new(work))?;
         }
@@ -320,13 +324,13 @@ fn sweep(shared: &Shared) {
     }
 }
 
-fn listen(address: &str) -> Result<TcpListener, ServiceError> {
+fn listen(address: &str, option: &str) -> Result<TcpListener, ServiceError> {
     TcpListener::bind(address).map_err(|cause| {
         let address = address.to_owned();
         if cause.kind() == io::ErrorKind::AddrInUse {
             let text = format!(
                 "cannot listen on {address}: another program listens there already; stop it or \
-                 choose another port with --listen"
+                 choose another port with {option}"
             );
             return ServiceError::Options(text);
         }
@@ -358,17 +362,18 @@ fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, Servic
     if buckets.last().is_none_or(|b| (*b as usize) < largest) {
         buckets.push(largest as u32);
     }
-    let head = match &model.shape.head {
-        Head::Classify { labels } => Head::Classify {
-            labels: labels.iter().map(|l| printable(l)).collect(),
-        },
-        other => other.clone(),
-    };
+    let mut head = model.shape.head.clone();
+    if let Head::Classify { labels, .. } | Head::Tokens { labels } = &mut head {
+        labels
+            .iter_mut()
+            .for_each(|label| *label = printable(label));
+    }
     let base = std::path::Path::new(&model.name).file_name();
     let name = base.map_or(model.name.clone(), |n| n.to_string_lossy().into_owned());
     Ok(Card {
         model: printable(&name),
         generation: [0; 16],
+        family: model.shape.family,
         head,
         vocab: model.shape.vocab as u32,
         types: model.shape.types as u32,

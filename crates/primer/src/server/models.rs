@@ -2,15 +2,42 @@
 //!
 //! Encoded weights are large (gigabytes for BERT-base), and one encoding serves every client of a
 //! length. It is made when the first client asks; others that ask meanwhile wait for the same one.
-//! Only a few lengths are kept, the least recently used goes first; sessions that still use it keep
-//! it alive until they end.
+//!
+//! **Memory.** At most so many lengths are encoded *at any moment*, whoever uses them. A length
+//! that nobody uses makes room for another, the least recently used first. If all are in use,
+//! whoever wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later
+//! if none gets free. Each length holds at most `ServerModel::KEEP_BYTES` of encoded weights for
+//! all numbers of bundles that are prepared together, weights beyond that being encoded anew for
+//! every product.
 
 use crate::service::ServiceError;
+use crate::service::message::Refusal;
 use primer_model::quantise::IntModel;
 use primer_protocol::server::ServerModel;
 use primer_protocol::{Program, Reveal, Scheme, cost};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a client waits for one of the lengths in use to get free.
+const QUEUE: Duration = Duration::from_secs(20);
+
+/// A program of which fewer inferences of one client keep the statistical promise is not served.
+const LEAST_INFERENCES: f64 = 10.0;
+
+/// Refuses a program whose answers would tell too much too soon.
+fn check_inferences(scheme: Scheme, tokens: usize, inferences: f64) -> Result<(), ServiceError> {
+    if inferences >= LEAST_INFERENCES {
+        return Ok(());
+    }
+    Err(ServiceError::Options(format!(
+        "by scheme {} with {tokens} tokens, answers of this model keep 40 bits of statistical \
+         security for {inferences:.1} inferences of a client, and {LEAST_INFERENCES} are the least \
+         that is served; scheme {} chooses its parameters for more",
+        scheme.name(),
+        Scheme::Lean.name(),
+    )))
+}
 
 /// The model encoded for one length.
 pub(crate) struct Built {
@@ -22,7 +49,15 @@ pub(crate) struct Built {
     pub(crate) model: ServerModel,
 }
 
-type Slot = Arc<Mutex<Option<Arc<Built>>>>;
+/// What all users of a length use once it is made.
+type Shelf = Arc<Mutex<Option<Arc<Built>>>>;
+
+/// One length: how many use it, and what.
+struct Slot {
+    tokens: usize,
+    users: usize,
+    built: Shelf,
+}
 
 /// All lengths of a model.
 pub(crate) struct Models {
@@ -30,8 +65,10 @@ pub(crate) struct Models {
     scheme: Scheme,
     reveal: Reveal,
     keep: usize,
+    queue: Duration,
     /// The most recently used length is the last.
-    slots: Mutex<Vec<(usize, Slot)>>,
+    slots: Mutex<Vec<Slot>>,
+    freed: Condvar,
 }
 
 impl Models {
@@ -41,20 +78,25 @@ impl Models {
             scheme,
             reveal,
             keep: keep.max(1),
+            queue: QUEUE,
             slots: Mutex::default(),
+            freed: Condvar::new(),
         }
     }
 
     pub(crate) fn program(&self, tokens: usize) -> Result<Program, ServiceError> {
-        Ok(Program::of(&self.model, self.scheme, tokens, self.reveal)?)
+        let program = Program::of(&self.model, self.scheme, tokens, self.reveal)?;
+        check_inferences(self.scheme, tokens, program.inferences())?;
+        Ok(program)
     }
 
-    /// The model for a length, made if it is not there.
-    pub(crate) fn get(&self, tokens: usize) -> Result<Arc<Built>, ServiceError> {
-        let slot = self.slot(tokens);
+    /// The model for a length, made if it is not there; it stays until the caller lets go of it.
+    pub(crate) fn get(&self, tokens: usize) -> Result<InUse<'_>, ServiceError> {
+        let (place, slot) = self.place(tokens)?;
         let mut built = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(built) = &*built {
-            return Ok(Arc::clone(built));
+            let built = Arc::clone(built);
+            return Ok(InUse { built, place });
         }
         let started = Instant::now();
         let program = self.program(tokens)?;
@@ -73,22 +115,184 @@ impl Models {
             "encoded the weights for a length"
         );
         *built = Some(Arc::clone(&made));
-        Ok(made)
+        Ok(InUse { built: made, place })
     }
 
-    fn slot(&self, tokens: usize) -> Slot {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = slots.iter().position(|(length, _)| *length == tokens);
-        let entry = match found {
-            Some(index) => slots.remove(index),
-            None => (tokens, Slot::default()),
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place among the users of a length, once there is room for it.
+    fn place(&self, tokens: usize) -> Result<(Place<'_>, Shelf), Refusal> {
+        let deadline = Instant::now() + self.queue;
+        let mut slots = self.lock();
+        let mut slot = loop {
+            if let Some(index) = slots.iter().position(|slot| slot.tokens == tokens) {
+                break slots.remove(index);
+            }
+            if slots.len() >= self.keep
+                && let Some(index) = slots.iter().position(|slot| slot.users == 0)
+            {
+                let slot = slots.remove(index);
+                let tokens = slot.tokens;
+                tracing::info!(tokens, "let go of the weights for a length");
+            }
+            if slots.len() < self.keep {
+                break Slot {
+                    tokens,
+                    users: 0,
+                    built: Arc::default(),
+                };
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refusal::Lengths(self.keep as u32));
+            }
+            let woken = self.freed.wait_timeout(slots, left);
+            slots = woken.unwrap_or_else(PoisonError::into_inner).0;
         };
-        let slot = Arc::clone(&entry.1);
-        slots.push(entry);
-        if slots.len() > self.keep {
-            let (length, _) = slots.remove(0);
-            tracing::info!(tokens = length, "let go of the weights for a length");
+        slot.users += 1;
+        let built = Arc::clone(&slot.built);
+        slots.push(slot);
+        let models = self;
+        Ok((Place { models, tokens }, built))
+    }
+}
+
+/// The model for a length, kept in memory by its user.
+pub(crate) struct InUse<'a> {
+    built: Arc<Built>,
+    #[expect(
+        dead_code,
+        reason = "it is there to be dropped, after what it holds a place for"
+    )]
+    place: Place<'a>,
+}
+
+impl Deref for InUse<'_> {
+    type Target = Built;
+
+    fn deref(&self) -> &Built {
+        &self.built
+    }
+}
+
+/// A place among the users of a length.
+struct Place<'a> {
+    models: &'a Models,
+    tokens: usize,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut slots = self.models.lock();
+        if let Some(slot) = slots.iter_mut().find(|slot| slot.tokens == self.tokens) {
+            slot.users -= 1;
         }
-        slot
+        drop(slots);
+        self.models.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Model;
+    use std::sync::Weak;
+
+    fn models(keep: usize) -> Models {
+        let scheme = Scheme::Lean;
+        let model = Model::load(None).unwrap();
+        let model = model.prepare(None, None, scheme.recipe().form, |_, _| ());
+        let model = Arc::new(model.unwrap());
+        Models {
+            queue: Duration::from_millis(50),
+            ..Models::new(model, scheme, Reveal::Outputs, keep)
+        }
+    }
+
+    #[test]
+    fn no_more_lengths_are_encoded_than_may_be_whoever_uses_them() {
+        let models = models(2);
+        let alive = |all: &[Weak<Built>]| all.iter().filter(|w| w.strong_count() > 0).count();
+        let mut all: Vec<Weak<Built>> = Vec::new();
+        let mut take = |tokens| {
+            let taken = models.get(tokens)?;
+            let this = Arc::downgrade(&taken.built);
+            all.retain(|other| !other.ptr_eq(&this));
+            all.push(this);
+            assert!(alive(&all) <= 2, "{} encodings in memory", alive(&all));
+            Ok(taken)
+        };
+        let first = take(8).unwrap();
+        let second = take(16).unwrap();
+        let again = take(8).unwrap();
+        let refused: Result<_, ServiceError> = take(24);
+        let refused = refused.err().expect("both lengths are in use");
+        assert!(matches!(
+            refused,
+            ServiceError::Refused(Refusal::Lengths(2))
+        ));
+        // One of two users leaves: the length is still in use.
+        drop(first);
+        assert!(take(24).is_err());
+        drop(second);
+        let third = take(24).unwrap();
+        assert_eq!(third.program.plan().graph().tokens, 24);
+        // Whoever comes back to a length that is there finds it, in use or not.
+        drop(third);
+        drop(again);
+        take(24).unwrap();
+        take(8).unwrap();
+        assert_eq!(models.lock().len(), 2);
+    }
+
+    #[test]
+    fn answers_that_tell_too_much_are_not_served() {
+        assert!(check_inferences(Scheme::Fp, 32, 10.0).is_ok());
+        let error = check_inferences(Scheme::F, 32, 9.9).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("scheme f") && error.contains("9.9"),
+            "{error}"
+        );
+        assert!(models(1).program(8).unwrap().inferences() >= 1e5);
+    }
+
+    /// One encoding for each number of bundles, all within what a length may take.
+    #[test]
+    fn numbers_of_bundles_share_the_memory_of_a_length() {
+        let models = models(1);
+        let built = models.get(8).unwrap();
+        let alone = built.model.encoded_bytes();
+        let recipe = models.scheme.recipe();
+        let numbers: Vec<usize> = (1..=recipe.most_bundles())
+            .filter(|wanted| recipe.batch(8, *wanted) == *wanted)
+            .collect();
+        assert!(numbers.len() > 1, "{numbers:?}");
+        for bundles in &numbers {
+            built.model.encode(*bundles).unwrap();
+        }
+        let all = built.model.encoded_bytes();
+        println!("{alone} bytes for one, {all} for {numbers:?}");
+        assert!(alone < all && all < ServerModel::KEEP_BYTES);
+        built.model.encode(1).unwrap();
+        assert_eq!(built.model.encoded_bytes(), all);
+    }
+
+    #[test]
+    fn who_waits_gets_the_place_that_gets_free() {
+        let models = Models {
+            queue: Duration::from_secs(60),
+            ..models(1)
+        };
+        let first = models.get(8).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| models.get(16).map(|taken| taken.stored));
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!waiting.is_finished());
+            drop(first);
+            assert!(waiting.join().unwrap().unwrap() > 0);
+        });
     }
 }

@@ -6,6 +6,7 @@ use primer_net::tls::{Clients, Identity};
 use primer_protocol::scheme::When;
 use primer_protocol::{Reveal, Scheme};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a server serves, to whom, and within which limits.
@@ -26,8 +27,9 @@ pub struct ServerOptions {
     pub identity: Option<Identity>,
     /// Who may connect, by certificate.
     pub clients: Clients,
-    /// Who may connect, by access token; everyone if not given.
-    pub access: Option<AccessTokens>,
+    /// Who may connect, by access token; everyone if not given. Whoever keeps a clone can have the
+    /// file read again.
+    pub access: Option<Arc<AccessTokens>>,
     /// How the plan is compiled.
     pub scheme: Scheme,
     /// What clients learn.

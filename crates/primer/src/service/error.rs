@@ -91,6 +91,50 @@ pub enum ServiceError {
         /// Where the record is.
         file: PathBuf,
     },
+    /// A server that is not known presents another certificate than the user said.
+    #[error(
+        "{address} presents a certificate with the fingerprint {got}, not {given} as \
+         --trust-fingerprint says; compare both with what the server printed when it started: one \
+         of them is mistyped, or another machine answers. Nothing was recorded"
+    )]
+    OtherFingerprint {
+        /// The address.
+        address: String,
+        /// What the user gave.
+        given: Fingerprint,
+        /// What it presented.
+        got: Fingerprint,
+    },
+    /// A known server presents the certificate on record, and the user gave another fingerprint.
+    #[error(
+        "--trust-fingerprint says {given}, but {address} presents the certificate on record, \
+         {got}: it is known and has not changed, so leave the option out"
+    )]
+    NeedlessFingerprint {
+        /// The address.
+        address: String,
+        /// What the user gave.
+        given: Fingerprint,
+        /// What is on record, and was presented.
+        got: Fingerprint,
+    },
+    /// The server asks for a certificate, and ended the connection when it saw none or this one.
+    #[error(
+        "{address} asks clients for a certificate and {} ({cause})",
+        if *shown {
+            "ended the connection when it saw this one; ask its operator which ones it accepts"
+        } else {
+            "none was given: show one with --cert and --key"
+        }
+    )]
+    ClientCertificate {
+        /// The address.
+        address: String,
+        /// Whether one was shown.
+        shown: bool,
+        /// How the connection ended.
+        cause: NetError,
+    },
     /// The peer sent something that is well formed and makes no sense.
     #[error("the peer sent {what}")]
     Nonsense {
@@ -102,8 +146,8 @@ pub enum ServiceError {
     Head {
         /// The model's name.
         model: String,
-        /// What it has.
-        has: &'static str,
+        /// What it has, and its class.
+        has: String,
         /// What is needed.
         needs: &'static str,
     },
@@ -114,6 +158,21 @@ pub enum ServiceError {
         id: BundleId,
         /// Why.
         why: &'static str,
+    },
+    /// The server does not stand by a bundle that it has just prepared.
+    #[error("the server prepared a bundle and refused it a moment later: {refusal}")]
+    Fickle {
+        /// What it said.
+        refusal: Refusal,
+    },
+    /// Bundles that were prepared for an answer went elsewhere.
+    #[error(
+        "{bundles} bundles were prepared for this answer, and other processes with the same state \
+         directory took them"
+    )]
+    Elsewhere {
+        /// How many.
+        bundles: u32,
     },
     /// The program is told to stop.
     #[error("stopped while {0}")]

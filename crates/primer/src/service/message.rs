@@ -7,7 +7,7 @@
 
 use super::{BundleId, ServiceError, VERSION};
 use primer_net::{Channel, Kind};
-use primer_plan::shape::Head;
+use primer_plan::shape::{Family, Head};
 use primer_protocol::{Reveal, Scheme};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -93,11 +93,13 @@ pub struct Card {
     /// Tells two sets of weights apart without saying anything about them: material prepared under
     /// one generation is of no use under another.
     pub generation: [u8; 16],
+    /// Which encoder it is.
+    pub family: Family,
     /// What stands on top of the encoder, with the names of the labels.
     pub head: Head,
     /// Entries of the vocabulary.
     pub vocab: u32,
-    /// Token types: two or more can tell the texts of a pair apart.
+    /// Token types: two or more can tell the texts of a pair apart; none are not looked at.
     pub types: u32,
     /// The padded lengths on offer, ascending; the last is the largest number of tokens.
     pub buckets: Vec<u32>,
@@ -127,7 +129,7 @@ impl Card {
 
     fn check(&self) -> Result<(), ServiceError> {
         check_name("model name", &self.model)?;
-        if let Head::Classify { labels } = &self.head {
+        if let Some(labels) = self.head.labels() {
             if labels.is_empty() || labels.len() > 4096 {
                 return nonsense(format!("a card with {} labels", labels.len()));
             }
@@ -222,12 +224,15 @@ pub enum Refusal {
     /// Something failed on the server, which its log names.
     #[error("it failed ({0})")]
     Failed(String),
+    /// The weights are encoded for as many lengths as may be, and all are in use.
+    #[error("inputs of {0} other lengths are being worked on, try again later")]
+    Lengths(u32),
 }
 
 impl Refusal {
     /// Whether the same request may succeed a little later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Stopping)
+        matches!(self, Self::Busy(_) | Self::Stopping | Self::Lengths(_))
     }
 
     /// Whether a bundle is of no use any more.

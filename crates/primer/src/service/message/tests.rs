@@ -6,9 +6,8 @@ fn card() -> Card {
     Card {
         model: "a model".into(),
         generation: [1; 16],
-        head: Head::Classify {
-            labels: vec!["no".into(), "yes".into()],
-        },
+        family: Family::Bert,
+        head: Head::classify(vec!["no".into(), "yes".into()]),
         vocab: 100,
         types: 2,
         buckets: vec![8, 16],
@@ -44,9 +43,9 @@ fn cards_pass_and_senseless_ones_do_not() {
     let spoil: [fn(&mut Card); 10] = [
         |c| c.model = "\u{1b}[2J".into(),
         |c| c.model = "x".repeat(257),
-        |c| c.head = Head::Classify { labels: Vec::new() },
+        |c| c.head = Head::classify(Vec::new()),
         |c| {
-            c.head = Head::Classify {
+            c.head = Head::Tokens {
                 labels: vec!["a\nb".into()],
             }
         },

@@ -1,0 +1,176 @@
+//! A gateway: plain HTTP on the machine of whoever owns the text, the private protocol from there
+//! on.
+//!
+//! Programs that speak Hugging Face's inference JSON, and people who only have a browser, cannot
+//! run the client's half themselves. The gateway does it for them. It runs *beside* them, as a
+//! sidecar: what reaches it by HTTP is the text itself, so it listens on loopback, and elsewhere
+//! only when it is told to and given a token. What leaves it for the server is masked.
+//!
+//! ```text
+//! browser, curl, service ──HTTP, the text──▶ gateway ──TLS, masked values──▶ primer serve
+//!                                            keeps a stock of prepared bundles
+//! ```
+//!
+//! Three kinds of threads share the work:
+//!
+//! * one runs the HTTP stack ([`http`], hyper on tokio) and never computes;
+//! * some *answer*: each has a [`Client`](primer::Client) of its own and takes questions from a
+//!   bounded queue ([`desk`]);
+//! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
+//!   ([`stock`]), so that a question costs the online phase only.
+//!
+//! [`huggingface`] reads requests and writes answers, [`guard`] decides who may ask, [`page`] is
+//! what people see.
+#![forbid(unsafe_code)]
+
+mod desk;
+mod error;
+mod guard;
+mod http;
+mod huggingface;
+mod metrics;
+mod page;
+mod queue;
+mod routes;
+mod stock;
+
+pub use error::GatewayError;
+pub use guard::Access;
+
+use desk::Desk;
+use primer::service::message::Card;
+use primer::{Client, ServiceError};
+use routes::Routes;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+use stock::Stock;
+use tokio::sync::watch;
+
+/// Makes a client. Every thread that talks to the server has its own.
+pub type Connect = Arc<dyn Fn() -> Result<Client, ServiceError> + Send + Sync>;
+
+/// How a gateway behaves.
+pub struct Options {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Who may ask.
+    pub access: Access,
+    /// Bundles that are kept prepared for each length; none if zero.
+    pub stock: usize,
+    /// Lengths to begin with. Others join when somebody asks for them.
+    pub lengths: Vec<usize>,
+    /// Questions that are answered at the same time, each on a connection of its own.
+    pub workers: usize,
+    /// Questions that may wait.
+    pub queue: usize,
+    /// How long a stop waits for answers under way.
+    pub drain: Duration,
+}
+
+/// A gateway that listens.
+pub struct Gateway {
+    listener: TcpListener,
+    address: SocketAddr,
+    routes: Arc<Routes>,
+    drain: Duration,
+    stop: StopHandle,
+}
+
+impl Gateway {
+    /// Connects to the server, to learn what it offers, and opens the port.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: the server refuses or cannot be reached, the address cannot be listened
+    /// on, or the options make no sense.
+    pub fn bind(options: Options, connect: Connect) -> Result<Self, GatewayError> {
+        options.access.check(&options.listen)?;
+        let listen = |cause| GatewayError::Listen {
+            address: options.listen,
+            cause,
+        };
+        let listener = TcpListener::bind(options.listen).map_err(listen)?;
+        listener.set_nonblocking(true).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let first = connect()?;
+        let card = first.card().clone();
+        first.close();
+        let lengths = lengths(&card, &options.lengths)?;
+        let desk = Desk::open(
+            &connect,
+            options.workers.max(1),
+            options.queue.max(1),
+            &card,
+        );
+        let stock = Stock::keep(connect, options.stock, lengths, desk.activity());
+        Ok(Self {
+            listener,
+            address,
+            routes: Arc::new(Routes::new(card, options.access, desk, stock, address)),
+            drain: options.drain,
+            stop: StopHandle::new(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the server offers.
+    pub fn card(&self) -> &Card {
+        self.routes.card()
+    }
+
+    /// Stops it from another thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Answers until it is stopped, then finishes what is under way.
+    ///
+    /// # Errors
+    /// If the system cannot give what an HTTP server needs.
+    pub fn run(self) -> Result<(), GatewayError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(GatewayError::System)?;
+        let stopped = self.stop.0.subscribe();
+        let served = http::serve(self.listener, &self.routes, stopped, self.drain);
+        runtime.block_on(served)?;
+        self.routes.close();
+        Ok(())
+    }
+}
+
+/// The padded lengths of which a stock is kept.
+fn lengths(card: &Card, asked: &[usize]) -> Result<Vec<usize>, GatewayError> {
+    /// Enough for a sentence.
+    const USUAL: usize = 32;
+    let usual = [USUAL.min(card.max_tokens())];
+    let asked = if asked.is_empty() { &usual } else { asked };
+    let bucket = |&tokens: &usize| {
+        card.bucket(tokens).ok_or(GatewayError::Length {
+            asked: tokens,
+            limit: card.max_tokens(),
+        })
+    };
+    asked.iter().map(bucket).collect()
+}
+
+/// Stops a gateway.
+#[derive(Clone)]
+pub struct StopHandle(Arc<watch::Sender<bool>>);
+
+impl StopHandle {
+    fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Takes nothing new from now on, and ends when what is under way is done.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}

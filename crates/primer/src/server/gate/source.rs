@@ -1,0 +1,44 @@
+//! Where connections come from, and how many from each place.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, TcpStream};
+
+/// Where connections come from, as far as one may be taken for another: an address, or a network of
+/// the newer kind, of which one person has many addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Source(IpAddr);
+
+impl Source {
+    pub(super) fn of(socket: &TcpStream) -> Self {
+        // Gone before it was asked: together with others of that kind.
+        let address = socket.peer_addr().map(|peer| peer.ip());
+        Self::network(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
+    }
+
+    pub(super) fn network(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(ip) => {
+                let network = ip.to_bits() & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from_bits(network))
+            }
+            address => address,
+        })
+    }
+}
+
+/// How many connections each source has.
+pub(super) struct Crowd(HashMap<Source, usize>);
+
+impl Crowd {
+    pub(super) fn of(sources: impl Iterator<Item = Source>) -> Self {
+        let mut sizes = HashMap::new();
+        for source in sources {
+            *sizes.entry(source).or_default() += 1;
+        }
+        Self(sizes)
+    }
+
+    pub(super) fn size(&self, source: Source) -> usize {
+        self.0.get(&source).copied().unwrap_or(0)
+    }
+}

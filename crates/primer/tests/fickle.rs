@@ -1,0 +1,105 @@
+//! A server that prepares bundles and does not know them a moment later: the client notices at the
+//! first one.
+
+use primer::service::message::{
+    Card, Greeting, Reception, Refusal, Reply, Request, send_tokenizer,
+};
+use primer::source::Model;
+use primer::{
+    Client, ClientOptions, Identity, Reveal, Scheme, Server, ServerOptions, ServiceError,
+};
+use primer_net::tls::TlsServer;
+use primer_net::{Channel, Options};
+use primer_protocol::Program;
+use primer_protocol::server::ServerModel;
+use primer_protocol::session::ServerSession;
+use primer_ring::prg::Prg;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const TOKENS: usize = 8;
+
+/// What the fickle server serves.
+struct Fickle {
+    tls: TlsServer,
+    card: Card,
+    tokenizer: Vec<u8>,
+    model: ServerModel,
+    prepared: AtomicUsize,
+}
+
+impl Fickle {
+    fn new(identity: &Identity, dir: &Path) -> Self {
+        let model = Model::load(None).unwrap();
+        let scheme = Scheme::default();
+        let form = scheme.recipe().form;
+        let integers = Arc::new(model.prepare(None, None, form, |_, _| ()).unwrap());
+        let program = Program::of(&integers, scheme, TOKENS, Reveal::Outputs).unwrap();
+        let honest = Server::bind(ServerOptions {
+            listen: "127.0.0.1:0".into(),
+            state: Some(dir.to_owned()),
+            ..ServerOptions::default()
+        });
+        Self {
+            tls: TlsServer::new(identity).unwrap(),
+            card: honest.unwrap().card().clone(),
+            tokenizer: model.tokenizer.encode(),
+            model: ServerModel::new(integers, &program).unwrap(),
+            prepared: AtomicUsize::new(0),
+        }
+    }
+
+    fn serve(&self, channel: &mut Channel) -> Result<(), ServiceError> {
+        Greeting::receive(channel)?;
+        Reception::Card(Box::new(self.card.clone())).send(channel)?;
+        loop {
+            match Request::receive(channel)? {
+                Request::Tokenizer => send_tokenizer(channel, &self.tokenizer)?,
+                Request::Prepare { .. } => {
+                    Reply::Go { fresh: true }.send(channel)?;
+                    let program = self.model.program();
+                    let offer = |_, _| Ok(program.clone());
+                    let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
+                    session.prepare(channel, &self.model, &mut Vec::new())?;
+                    self.prepared.fetch_add(1, Ordering::SeqCst);
+                    Reply::Committed.send(channel)?;
+                }
+                Request::Infer { id, .. } => {
+                    Reply::Refused(Refusal::Unknown(id)).send(channel)?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bundle_just_prepared_that_is_refused_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let identity = Identity::self_signed(&["localhost".into()]).unwrap();
+    let fickle = Fickle::new(&identity, &dir.path().join("server"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = listener.accept().unwrap().0;
+            let options = Options::default();
+            let mut channel = Channel::tls_accept(socket, &fickle.tls, &options).unwrap();
+            let _ = fickle.serve(&mut channel);
+            // Nobody comes a second time.
+            drop(listener);
+        });
+        let options = ClientOptions {
+            state: Some(dir.path().join("client")),
+            trust: Some(identity.fingerprint()),
+            ..ClientOptions::default()
+        };
+        let mut client = Client::connect(&address, options).unwrap();
+        let error = client.classify("a warm , funny film").err().unwrap();
+        assert!(matches!(error, ServiceError::Fickle { .. }), "{error}");
+        assert_eq!(fickle.prepared.load(Ordering::SeqCst), 1);
+        client.close();
+    });
+}

@@ -1,0 +1,55 @@
+//! A real span model against Hugging Face's own scores and answers, where it lies beside the
+//! repository.
+#![allow(missing_docs)]
+
+use primer::client::span::{Found, characters};
+use primer::source::Model;
+use primer_model::float::{self, NoObserver};
+use serde_json::Value;
+use std::path::Path;
+
+#[test]
+fn spans_of_minilm_are_hugging_faces_where_it_is() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let golden = shared.join("golden/minilm-squad.squad2-test.jsonl");
+    let Ok(lines) = std::fs::read_to_string(&golden) else {
+        eprintln!("skipped: {} is not there", golden.display());
+        return;
+    };
+    let model = Model::load(Some(&shared.join("models/minilm-squad"))).unwrap();
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| line[name].as_str().unwrap();
+        let numbers = |name: &str| -> Vec<f64> {
+            let values = line[name].as_array().unwrap().iter();
+            values.map(|v| v.as_f64().unwrap()).collect()
+        };
+        let ids = numbers("input_ids");
+        let windows = model
+            .text
+            .windows(text("question"), text("context"), ids.len(), 64);
+        let input = &windows.unwrap()[0];
+        let ours: Vec<f64> = input.ids.iter().map(|id| f64::from(*id)).collect();
+        assert_eq!(ours, ids, "{}", line["id"]);
+        let graph = model.weights.graph(input.tokens());
+        let outputs = float::run(&graph, &model.weights, input, &mut NoObserver);
+        let rows = (0..input.tokens()).map(|t| outputs[0].row(t));
+        let scores: Vec<(f64, f64)> = rows.map(|r| (r[0].into(), r[1].into())).collect();
+        let golden = numbers("start_logits")
+            .into_iter()
+            .zip(numbers("end_logits"));
+        for ((start, end), golden) in scores.iter().zip(golden) {
+            let off = (start - golden.0).abs().max((end - golden.1).abs());
+            assert!(off < 1e-3, "{}: off by {off}", line["id"]);
+        }
+        let found = Found::over([(&scores[..], &input.second[..])]).unwrap();
+        let near = |ours: f64, name: &str| {
+            let golden = line[name].as_f64().unwrap();
+            assert!((ours - golden).abs() < 2e-3, "{name} {ours} for {golden}");
+        };
+        near(found.best.score, "best_score");
+        near(found.null_score, "null_score");
+        let piece = characters(text("context"), (found.best.start, found.best.end));
+        assert_eq!(piece, text("answer"));
+    }
+}

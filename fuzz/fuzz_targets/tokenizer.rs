@@ -1,0 +1,48 @@
+//! A server's `tokenizer.json`: a true one of each family with changes, or any bytes. What is
+//! accepted tokenises texts, within the limit of tokens or with an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use primer_fuzz::{Script, edited};
+use primer_model::text::{TextEncoder, Truncate};
+
+const TRUE: [&str; 3] = [
+    r###"{"added_tokens":[{"id":0,"content":"[PAD]","single_word":false,"lstrip":false,
+"rstrip":false,"normalized":false,"special":true}],"normalizer":{"type":"BertNormalizer",
+"clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true},
+"pre_tokenizer":{"type":"BertPreTokenizer"},"post_processor":{"type":"TemplateProcessing",
+"single":[{"SpecialToken":{"id":"[CLS]","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
+"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],
+"special_tokens":{"[CLS]":{"id":"[CLS]","ids":[2],"tokens":["[CLS]"]}}},
+"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",
+"max_input_chars_per_word":100,"vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"a":3,"##a":4,"b":5}}}"###,
+    r###"{"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,
+"use_regex":true},"post_processor":{"type":"RobertaProcessing","sep":["b",2],"cls":["a",1],
+"trim_offsets":true,"add_prefix_space":false},"model":{"type":"BPE","dropout":null,
+"unk_token":null,"fuse_unk":false,"byte_fallback":false,"vocab":{"[PAD]":0,"a":1,"b":2,"ab":3},
+"merges":["a b"]}}"###,
+    r###"{"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Replace",
+"pattern":{"String":"a"},"content":"bb"}]},"pre_tokenizer":{"type":"Metaspace",
+"replacement":"_","prepend_scheme":"always"},"model":{"type":"Unigram","unk_id":0,
+"vocab":[["[UNK]",0.0],["[PAD]",0.0],["_b",-1.0],["b",-2.0]],"byte_fallback":false}}"###,
+];
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut script = Script(bytes);
+    let choice = usize::from(script.byte());
+    let file = match choice % 4 {
+        3 => script.0.to_vec(),
+        family => edited(TRUE[family].as_bytes(), &[0], &mut script),
+    };
+    let Ok(encoder) = TextEncoder::from_json(&file, None) else {
+        return;
+    };
+    let long = "ab\u{fdfa} \u{65e5}".repeat(200);
+    for (first, second) in [("a b", None), (&*long, None), ("aab", Some(&*long))] {
+        if let Ok(input) = encoder.encode(first, second, 32, Truncate::LongestFirst) {
+            assert!(input.tokens() <= 32, "{} tokens", input.tokens());
+            assert_eq!(input.ids.len(), input.types.len());
+        }
+    }
+    let _ = encoder.check_vocabulary(8);
+});
