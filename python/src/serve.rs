@@ -1,0 +1,124 @@
+//! A server on threads of this process, for tests and notebooks.
+
+use crate::{errors, facts, work};
+use primer::server::{AccessTokens, Limits};
+use primer::service::message::Card;
+use primer::{Reveal, ServerOptions, ServiceError, StopHandle};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A server that runs until it is stopped, or forgotten.
+#[pyclass(module = "primer._primer", frozen)]
+pub(crate) struct Server {
+    /// Where it listens.
+    #[pyo3(get)]
+    address: String,
+    /// What clients have to trust.
+    #[pyo3(get)]
+    fingerprint: String,
+    card: Card,
+    handle: StopHandle,
+    running: Mutex<Option<JoinHandle<Result<(), ServiceError>>>>,
+}
+
+#[pymethods]
+impl Server {
+    #[new]
+    #[pyo3(signature = (*, model, prepared, calibration, listen, state, access_tokens, scheme,
+                        reveal_scores, threads, max_tokens, sessions))]
+    fn start(
+        py: Python<'_>,
+        model: Option<PathBuf>,
+        prepared: Option<PathBuf>,
+        calibration: Option<PathBuf>,
+        listen: String,
+        state: PathBuf,
+        access_tokens: Option<PathBuf>,
+        scheme: &str,
+        reveal_scores: bool,
+        threads: Option<usize>,
+        max_tokens: Option<usize>,
+        sessions: usize,
+    ) -> PyResult<Self> {
+        let limits = Limits::default();
+        let scheme = scheme.parse();
+        let mut options = ServerOptions {
+            model,
+            prepared,
+            calibration,
+            listen,
+            state: Some(state),
+            scheme: scheme.map_err(|why: String| errors::option(py, &why))?,
+            reveal: match reveal_scores {
+                true => Reveal::Outputs,
+                false => Reveal::Label,
+            },
+            threads,
+            limits: Limits {
+                sessions,
+                tokens: max_tokens.unwrap_or(limits.tokens),
+                ..limits
+            },
+            ..ServerOptions::default()
+        };
+        // Loading and calibrating cannot be ended early; if the caller gives up, the thread does
+        // it for nobody, and the port is free again when it is done.
+        let bind = move || {
+            options.access = access_tokens
+                .map(|file| AccessTokens::read(&file).map(Arc::new))
+                .transpose()?;
+            primer::Server::bind(options)
+        };
+        let bound = work::run(py, "bind", bind, || Ok(()), || ())?;
+        let server = bound.map_err(|error| errors::raise(py, &error))?;
+        let address = server.address().to_string();
+        let (fingerprint, card) = (server.fingerprint().to_string(), server.card().clone());
+        let handle = server.stop_handle();
+        let thread = std::thread::Builder::new().name("primer-server".into());
+        let running = thread
+            .spawn(move || server.run())
+            .map_err(|error| errors::other(py, &format!("no thread could be started: {error}")))?;
+        Ok(Self {
+            address,
+            fingerprint,
+            card,
+            handle,
+            running: Mutex::new(Some(running)),
+        })
+    }
+
+    /// What it offers.
+    fn card<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        facts::card(py, &self.card)
+    }
+
+    /// Takes no more requests, and waits for inferences under way; stopping twice is stopping once.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let handle = self.handle.clone();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = running.take() else {
+            return Ok(());
+        };
+        let stop = move || {
+            handle.stop();
+            running.join()
+        };
+        match work::run(py, "stop", stop, || Ok(()), || ())? {
+            Ok(ended) => ended.map_err(|error| errors::raise(py, &error)),
+            Err(_) => Err(errors::other(
+                py,
+                "the server ended in a panic: a mistake of ours",
+            )),
+        }
+    }
+}
+
+/// A server that nobody can reach any more through its object is not left behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.handle.stop();
+    }
+}
