@@ -1,5 +1,6 @@
 //! A server's tokenizer: a true `tokenizer.json` of each family with changes, or any bytes;
-//! `vocab.txt` and `tokenizer_config.json` with changes; all of it as it is sent. What is accepted tokenises texts, within the limit of tokens or with an error.
+//! `vocab.txt` and `tokenizer_config.json` with changes; all of it as it is sent. What is accepted
+//! tokenises texts, within the limit of tokens or with an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -6,7 +6,8 @@
 //! or forge a line.
 //!
 //! `greeting` has the first words of both, `card` what a server offers, `refusal` why it says no,
-//! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs first.
+//! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs
+//! first.
 
 mod card;
 mod greeting;
