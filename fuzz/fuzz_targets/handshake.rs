@@ -10,7 +10,7 @@ use primer_protocol::session::{ClientSession, ServerSession};
 use primer_ring::prg::Prg;
 use std::sync::LazyLock;
 
-static GREETINGS: LazyLock<[Greeting; 2]> = LazyLock::new(Greeting::both);
+static GREETINGS: LazyLock<[Greeting; 3]> = LazyLock::new(Greeting::each);
 
 fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
     let mut script = Script(bytes);
@@ -19,7 +19,7 @@ fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
         program,
         hello,
         welcome,
-    } = &GREETINGS[usize::from(choice & 1)];
+    } = &GREETINGS[usize::from(choice >> 6 | choice & 1) % 3];
     let truth = if choice & 2 == 0 { welcome } else { hello };
     let told = match choice & 12 {
         0 => script.0.to_vec(),

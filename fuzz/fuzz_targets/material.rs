@@ -3,42 +3,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use primer_fuzz::Script;
 use primer_fuzz::sessions::peer_says;
-use primer_ot::{Bits, ProductReceiver, ProductSender};
-use primer_plan::function::Function;
+use primer_fuzz::{Script, stops};
+use primer_ot::{
+    BitReceiver, BitSender, Bits, PadReceiver, PadSender, ProductReceiver, ProductSender,
+};
 use primer_ring::modulus::P;
-use primer_stops::means::Wanted;
-use primer_stops::{ClientStop, Means, ServerStop, StopBuilder, Task, TwoPartyStop};
+use primer_stops::{ClientStop, ServerStop, TwoPartyStop};
 use std::sync::{Arc, LazyLock};
 
 /// A stop of each kind.
-static STOPS: LazyLock<Vec<Arc<dyn TwoPartyStop>>> = LazyLock::new(|| {
-    let relu = Function::Relu {
-        ring_bits: 8,
-        fraction: 2,
-    };
-    let tasks = [
-        (Means::Garbling, Wanted::Function(&relu)),
-        (Means::Garbling, Wanted::Position),
-        (Means::Transfers, Wanted::Same),
-        (Means::LateTransfers, Wanted::Same),
-    ];
-    let stop = |(means, result)| {
-        let task = Task {
-            result,
-            ring_bits: 8,
-            rows: 2,
-            cols: 3,
-        };
-        StopBuilder::default().stop(means, &task).unwrap()
-    };
-    tasks.map(stop).into()
-});
+static STOPS: LazyLock<Vec<Arc<dyn TwoPartyStop>>> = LazyLock::new(stops::all);
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
-    let (kind, choice) = (script.byte() % 5, script.byte());
+    let (kind, choice) = (script.byte() % 9, script.byte());
     let n = match choice >> 3 {
         31 => usize::MAX,
         30 => 1 << 60,
@@ -61,7 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
             let masks = vec![0; stop.outputs()];
             let late = vec![1; if stop.is_late() { stop.elements() } else { 0 }];
             let heard = ClientStop::listen(stop, &mut channel, &mut &*stored, &late, &masks);
-            if let Ok(owing) = heard {
+            if let Ok(mut owing) = heard {
+                assert_eq!(owing.flags().len(), stop.flags());
                 let _ = owing.answer(&mut channel);
             }
             None
@@ -69,11 +49,25 @@ fuzz_target!(|bytes: &[u8]| {
         3 => {
             let mut channel = peer_says(said.to_vec());
             let shares = vec![1; stop.elements()];
-            if let Ok(waiting) = ServerStop::request(stop, &mut channel, &mut &*stored, &shares) {
+            let asked = ServerStop::request(stop, &mut channel, &mut &*stored, &shares);
+            if let Ok(mut waiting) = asked {
+                assert_eq!(waiting.flags().len(), stop.flags());
                 let _ = waiting.receive(&mut channel);
             }
             None
         }
+        4 => BitSender::from_bytes(told, n, modulus)
+            .ok()
+            .map(BitSender::into_bytes),
+        5 => BitReceiver::from_bytes(told, n, modulus)
+            .ok()
+            .map(BitReceiver::into_bytes),
+        6 => PadSender::from_bytes(told, n, 2, modulus)
+            .ok()
+            .map(PadSender::into_bytes),
+        7 => PadReceiver::from_bytes(told, n, 2, modulus)
+            .ok()
+            .map(PadReceiver::into_bytes),
         _ => Bits::from_bytes(told.to_vec(), n)
             .ok()
             .map(|bits| bits.bytes().to_vec().into()),

@@ -10,12 +10,12 @@ use primer_fuzz::sessions::Session;
 use primer_fuzz::{Script, edited};
 use std::sync::LazyLock;
 
-static SESSIONS: LazyLock<[Session; 2]> = LazyLock::new(Session::both);
+static SESSIONS: LazyLock<[Session; 3]> = LazyLock::new(Session::each);
 
 fuzz_target!(init: LazyLock::force(&SESSIONS), |bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = script.byte();
-    let session = &SESSIONS[usize::from(choice & 1)];
+    let session = &SESSIONS[usize::from(choice >> 6 | choice & 1) % 3];
     let (said, bundle) = match choice & 2 {
         0 => (&session.from_server, &session.client_bundle),
         _ => (&session.from_client, &session.server_bundle),

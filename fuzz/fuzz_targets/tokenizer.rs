@@ -1,8 +1,9 @@
-//! A server's `tokenizer.json`: a true one of each family with changes, or any bytes. What is
-//! accepted tokenises texts, within the limit of tokens or with an error.
+//! A server's tokenizer: a true `tokenizer.json` of each family with changes, or any bytes;
+//! `vocab.txt` and `tokenizer_config.json` with changes; all of it as it is sent. What is accepted tokenises texts, within the limit of tokens or with an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use primer::service::message::TokenizerFiles;
 use primer_fuzz::{Script, edited};
 use primer_model::text::{TextEncoder, Truncate};
 
@@ -27,14 +28,42 @@ const TRUE: [&str; 3] = [
 "vocab":[["[UNK]",0.0],["[PAD]",0.0],["_b",-1.0],["b",-2.0]],"byte_fallback":false}}"###,
 ];
 
+const VOCABULARY: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##a\nb\nab\n";
+
+const CONFIG: &str = r#"{"do_lower_case":true,"strip_accents":null,"tokenize_chinese_chars":true,
+"model_max_length":32}"#;
+
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = usize::from(script.byte());
-    let file = match choice % 4 {
-        3 => script.0.to_vec(),
-        family => edited(TRUE[family].as_bytes(), &[0], &mut script),
+    let changed =
+        |true_file: &str, script: &mut Script<'_>| edited(true_file.as_bytes(), &[0], script);
+    let encoder = match choice % 7 {
+        3 => TextEncoder::from_json(script.0, None),
+        4 => TextEncoder::from_vocabulary(&changed(VOCABULARY, &mut script), None),
+        5 => {
+            let config = changed(CONFIG, &mut script);
+            TextEncoder::from_vocabulary(VOCABULARY.as_bytes(), Some(&config))
+        }
+        // As a client gets it from a server.
+        6 => {
+            let files = TokenizerFiles {
+                main: VOCABULARY.as_bytes().to_vec(),
+                json: false,
+                config: Some(CONFIG.as_bytes().to_vec()),
+            };
+            let encoded = edited(&files.encode(), &[0], &mut script);
+            let Ok(files) = TokenizerFiles::decode(&encoded) else {
+                return;
+            };
+            match files.json {
+                true => TextEncoder::from_json(&files.main, files.config.as_deref()),
+                false => TextEncoder::from_vocabulary(&files.main, files.config.as_deref()),
+            }
+        }
+        family => TextEncoder::from_json(&changed(TRUE[family], &mut script), None),
     };
-    let Ok(encoder) = TextEncoder::from_json(&file, None) else {
+    let Ok(encoder) = encoder else {
         return;
     };
     let long = "ab\u{fdfa} \u{65e5}".repeat(200);

@@ -5,6 +5,7 @@
 //! the start from fixed seeds, and the fuzzer's bytes say how to change it: [`edited`].
 
 pub mod sessions;
+pub mod stops;
 
 /// Reads the fuzzer's bytes; zeros follow the last one.
 pub struct Script<'a>(pub &'a [u8]);
@@ -61,4 +62,16 @@ pub fn edited(whole: &[u8], marks: &[usize], script: &mut Script<'_>) -> Vec<u8>
         }
     }
     out
+}
+
+/// Where the frames of a well-framed stream of bytes begin.
+pub fn frames(bytes: &[u8]) -> Vec<usize> {
+    let mut frames = Vec::new();
+    let mut at = 0;
+    while at + 8 <= bytes.len() {
+        frames.push(at);
+        let header = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+        at += 8 + (header >> 8) as usize;
+    }
+    frames
 }

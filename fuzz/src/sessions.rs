@@ -13,6 +13,26 @@ use std::sync::{Arc, Mutex};
 
 const TOKENS: usize = 2;
 
+/// A scheme for each form of a plan, with a small prepared model that is among the seeds: queries
+/// and keys apart, merged, and apart with functions looked up.
+const CASES: [(Scheme, Reveal, &[u8]); 3] = [
+    (
+        Scheme::Fp,
+        Reveal::Label,
+        include_bytes!("../corpus/prepared/classify"),
+    ),
+    (
+        Scheme::Fpc,
+        Reveal::Outputs,
+        include_bytes!("../corpus/prepared/span"),
+    ),
+    (
+        Scheme::Lean,
+        Reveal::Outputs,
+        include_bytes!("../corpus/prepared/tokens"),
+    ),
+];
+
 /// One inference up to the answer, kept from the online phase on.
 pub struct Session {
     pub model: ServerModel,
@@ -33,13 +53,7 @@ impl Said {
     /// What follows the offline phase in everything that was said.
     fn after(offline: usize, said: &Mutex<Vec<u8>>) -> Self {
         let bytes = said.lock().unwrap().split_off(offline);
-        let mut frames = Vec::new();
-        let mut at = 0;
-        while at < bytes.len() {
-            frames.push(at);
-            let header = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-            at += 8 + (header >> 8) as usize;
-        }
+        let frames = crate::frames(&bytes);
         Self { bytes, frames }
     }
 }
@@ -59,6 +73,35 @@ impl Write for Tap {
     }
 }
 
+/// Everything that went through a [`Tap`].
+type Log = Arc<Mutex<Vec<u8>>>;
+
+/// A line between a client and a server: the client's end and what it says, then the server's.
+fn line() -> ((Channel, Log), (Channel, Log)) {
+    let (at_server, to_server) = pipe().expect("a pipe");
+    let (at_client, to_client) = pipe().expect("a pipe");
+    let (up, down) = (Log::default(), Log::default());
+    let client = Channel::over(Tap(to_server, Arc::clone(&up)), at_client);
+    let server = Channel::over(Tap(to_client, Arc::clone(&down)), at_server);
+    ((client, up), (server, down))
+}
+
+/// Two parties who talk to each other; gives what comes of each, and what it said.
+pub fn recorded<A, B: Send>(
+    client: impl FnOnce(&mut Channel) -> A,
+    server: impl FnOnce(&mut Channel) -> B + Send,
+) -> ((A, Vec<u8>), (B, Vec<u8>)) {
+    let ((mut near, up), (mut far, down)) = line();
+    let (a, b) = std::thread::scope(|scope| {
+        let server = scope.spawn(move || server(&mut far));
+        let a = client(&mut near);
+        drop(near);
+        (a, server.join().expect("an honest party"))
+    });
+    let taken = |log: Log| std::mem::take(&mut *log.lock().expect("no panic"));
+    ((a, taken(up)), (b, taken(down)))
+}
+
 /// The first message of each party, of a session that goes no further.
 pub struct Greeting {
     pub program: Program,
@@ -67,16 +110,9 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// One for each kind of attention.
-    pub fn both() -> [Self; 2] {
-        let (label, span) = (
-            &include_bytes!("../corpus/prepared/classify")[..],
-            &include_bytes!("../corpus/prepared/span")[..],
-        );
-        [
-            Self::record(Scheme::Fp, Reveal::Label, label),
-            Self::record(Scheme::Fpc, Reveal::Outputs, span),
-        ]
+    /// One for each form of a plan.
+    pub fn each() -> [Self; 3] {
+        CASES.map(|(scheme, reveal, prepared)| Self::record(scheme, reveal, prepared))
     }
 
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
@@ -189,17 +225,9 @@ fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) ->
 }
 
 impl Session {
-    /// A session of each kind of attention, with the small prepared models that are among the
-    /// seeds.
-    pub fn both() -> [Self; 2] {
-        let (label, span) = (
-            include_bytes!("../corpus/prepared/classify"),
-            include_bytes!("../corpus/prepared/span"),
-        );
-        [
-            Self::record(Scheme::Fp, Reveal::Label, label),
-            Self::record(Scheme::Fpc, Reveal::Outputs, span),
-        ]
+    /// A session of each form of a plan.
+    pub fn each() -> [Self; 3] {
+        CASES.map(|(scheme, reveal, prepared)| Self::record(scheme, reveal, prepared))
     }
 
     /// Plays a session, and checks that what was said online can be played back: a target whose
@@ -210,25 +238,17 @@ impl Session {
         let program = Program::received(plan, scheme, reveal).expect("a small plan");
         let model = ServerModel::new(model, &program).expect("the plan's own model");
 
-        let (to_server, at_server) = pipe().unwrap();
-        let (to_client, at_client) = pipe().unwrap();
-        let (up, down) = (Arc::default(), Arc::default());
-        let (tap_up, tap_down) = (
-            Tap(at_server, Arc::clone(&up)),
-            Tap(at_client, Arc::clone(&down)),
-        );
-        let length = |log: &Arc<Mutex<Vec<u8>>>| log.lock().unwrap().len();
+        let ((mut near, up), (mut far, down)) = line();
+        let length = |log: &Log| log.lock().unwrap().len();
         let (mut client_side, mut server_side) = ((0, Vec::new()), (0, Vec::new()));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut channel = Channel::over(tap_down, to_server);
-                server(&mut channel, &model, |bundle| {
+                server(&mut far, &model, |bundle| {
                     server_side = (length(&down), bundle.to_vec());
                 })
                 .expect("an honest session");
             });
-            let mut channel = Channel::over(tap_up, to_client);
-            client(&mut channel, scheme, |bundle| {
+            client(&mut near, scheme, |bundle| {
                 client_side = (length(&up), bundle.to_vec());
             })
             .expect("an honest session");

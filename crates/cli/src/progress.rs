@@ -105,7 +105,8 @@ impl Transfer {
         let progress = Progress::start(label, 100);
         let before = meter.report().total().bytes();
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
+        // Without a thread nothing is shown, and the transfer goes on.
+        let thread = std::thread::Builder::new().spawn(move || {
             while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout)
             {
                 let passed = meter.report().total().bytes() - before;
@@ -114,7 +115,7 @@ impl Transfer {
         });
         Self {
             stop: Some(stop),
-            thread: Some(thread),
+            thread: thread.ok(),
         }
     }
 }

@@ -47,6 +47,14 @@ use std::time::Duration;
 use stock::Stock;
 use tokio::sync::watch;
 
+/// Reads any bytes as the body of a request to a model with such a card, for fuzzing. Tells how
+/// many questions it asks.
+#[doc(hidden)]
+pub fn decode_any(bytes: &[u8], card: &Card) -> Option<usize> {
+    let (_, questions) = huggingface::Request::read(bytes, card).ok()?;
+    Some(questions.len())
+}
+
 /// Makes a client. Every thread that talks to the server has its own.
 pub type Connect = Arc<dyn Fn() -> Result<Client, ServiceError> + Send + Sync>;
 

@@ -5,33 +5,11 @@
 //! sent tells how many there were.
 
 use primer_ring::prg::{Prg, SEED_BYTES};
+pub(crate) use primer_ring::threads::each;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-/// Does each job in a thread of its own, the last in this one; gives their results in order.
-pub(crate) fn each<J: Send, R: Send>(jobs: Vec<J>, run: impl Fn(J) -> R + Sync) -> Vec<R> {
-    let mut jobs = jobs;
-    let Some(last) = jobs.pop() else {
-        return Vec::new();
-    };
-    std::thread::scope(|scope| {
-        let run = &run;
-        let others: Vec<_> = jobs
-            .into_iter()
-            .map(|job| scope.spawn(move || run(job)))
-            .collect();
-        let last = run(last);
-        let joined = others.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        let mut results: Vec<_> = joined.collect();
-        results.push(last);
-        results
-    })
-}
-
-/// The same for jobs that draw: each gets a generator that is seeded from this one. A single job
+/// Jobs that draw: each gets a generator that is seeded from this one. A single job
 /// draws from this one itself.
 pub(crate) fn each_random<J: Send, R: Send>(
     jobs: Vec<J>,
@@ -60,10 +38,8 @@ mod tests {
     use rand_core::Rng;
 
     #[test]
-    fn results_come_in_order_and_draw_apart() {
+    fn jobs_draw_apart() {
         let mut rng = Prg::new(&[1; 16]);
-        assert_eq!(each(vec![3, 1, 2], |x| 2 * x), [6, 2, 4]);
-        assert!(each(Vec::<u8>::new(), |x| x).is_empty());
         let mut drawn = each_random(vec![(); 4], &mut rng, |(), rng| rng.next_u64());
         drawn.push(rng.next_u64());
         drawn.sort_unstable();
@@ -75,11 +51,5 @@ mod tests {
             [b.next_u64()]
         );
         assert_eq!((share(7, 2), share(0, 3), share(5, 0)), (4, 1, 5));
-    }
-
-    #[test]
-    #[should_panic(expected = "one of them")]
-    fn a_panic_is_passed_on() {
-        each(vec![0, 1], |x| assert!(x != 0, "one of them"));
     }
 }

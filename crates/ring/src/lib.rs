@@ -6,7 +6,7 @@
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
 //! residues without wasted bits, [`select`] adds up what secret bits select of a table, [`measure`]
-//! tells how fast this machine multiplies.
+//! tells how fast this machine multiplies, [`threads`] divides work.
 
 pub mod fixed;
 pub mod gemm;
@@ -17,4 +17,5 @@ pub mod modulus;
 pub mod pack;
 pub mod prg;
 pub mod select;
+pub mod threads;
 pub mod truncate;

@@ -278,24 +278,30 @@ fn sessions_that_only_ask_for_lists_do_not_hold_their_places() {
 /// A server is stopped while a client sends its keys, of which there are 60 MB.
 #[test]
 fn a_client_in_the_middle_of_its_keys_notices_that_the_server_stops() {
-    for signal in ["TERM", "STOP"] {
-        let dir = tempfile::tempdir().unwrap();
-        let scheme = ["--scheme", "fp", "--drain-timeout", "2"];
-        let server = Server::start(&dir.path().join("server"), &scheme);
-        let mut prepare = client("prepare", &server, &dir.path().join("client"));
-        prepare.args(["--tokens", "8", "--attempts", "1", "--timeout", "5"]);
-        let asking = prepare
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        eventually("a session", || server.log().contains("session begins"));
-        server.signal(signal);
-        let started = Instant::now();
-        let output = asking.wait_with_output().unwrap();
-        let took = started.elapsed();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        assert!(took < Duration::from_secs(15), "{took:?} after {signal}");
-    }
+    std::thread::scope(|scope| {
+        for signal in ["TERM", "STOP"] {
+            scope.spawn(move || in_the_middle_of_its_keys(signal));
+        }
+    });
+}
+
+fn in_the_middle_of_its_keys(signal: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let scheme = ["--scheme", "fp", "--drain-timeout", "2"];
+    let server = Server::start(&dir.path().join("server"), &scheme);
+    let mut prepare = client("prepare", &server, &dir.path().join("client"));
+    prepare.args(["--tokens", "8", "--attempts", "1", "--timeout", "5"]);
+    let asking = prepare
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("a session", || server.log().contains("session begins"));
+    server.signal(signal);
+    let started = Instant::now();
+    let output = asking.wait_with_output().unwrap();
+    let took = started.elapsed();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(took < Duration::from_secs(15), "{took:?} after {signal}");
 }
 
 /// A server that listens and says nothing yet, as while it calibrates, then one that is not there,
@@ -315,9 +321,11 @@ fn a_server_that_starts_is_waited_for() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(2));
-    drop(silent);
-    std::thread::sleep(Duration::from_secs(1));
+    // It knocks and is not answered.
+    let knocked = silent.accept().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    drop((silent, knocked));
+    std::thread::sleep(Duration::from_millis(700));
     let _server = Server::start_on(&address, &state, &[]);
     let output = asking.wait_with_output().unwrap();
     let message = stderr(&output);
@@ -348,7 +356,19 @@ fn slow_peers(link: Link) {
         "6",
     ];
     let (server, _) = link.start(&dir.path().join("server"), &limits);
-    // One byte of a TLS record now and then: never silent, never done.
+    // All at once: what takes time here is waiting.
+    std::thread::scope(|scope| {
+        scope.spawn(|| never_silent_never_done(&server));
+        scope.spawn(|| welcomed_then_silent(&server));
+        scope.spawn(|| always_asking_for_lists(&server));
+    });
+    let cut = || server.log().matches("Late").count();
+    eventually("a word about each of them in the log", || cut() >= 3);
+    assert_eq!(cut(), 3, "{}", server.log());
+}
+
+/// One byte of a TLS record now and then.
+fn never_silent_never_done(server: &Server) {
     let mut loris = TcpStream::connect(&server.address).unwrap();
     let started = Instant::now();
     loris.write_all(&[0x16, 3, 1, 2, 0]).unwrap();
@@ -360,14 +380,20 @@ fn slow_peers(link: Link) {
         took > Duration::from_secs(1) && took < Duration::from_secs(10),
         "{took:?}"
     );
-    // Welcomed, then silent.
-    let (mut channel, card) = greet(&server, VERSION, 1);
+    assert!(matches!(loris.read(&mut [0; 1]), Ok(0) | Err(_)));
+}
+
+fn welcomed_then_silent(server: &Server) {
+    let (mut channel, card) = greet(server, VERSION, 1);
     card.unwrap();
     let started = Instant::now();
     assert!(Reply::receive(&mut channel).is_err());
     assert!(started.elapsed() < Duration::from_secs(10));
-    // Welcomed, and always asking for lists: that is no work.
-    let (mut channel, card) = greet(&server, VERSION, 1);
+}
+
+/// That is no work.
+fn always_asking_for_lists(server: &Server) {
+    let (mut channel, card) = greet(server, VERSION, 1);
     card.unwrap();
     let started = Instant::now();
     while Request::List.send(&mut channel).is_ok() && Reply::receive(&mut channel).is_ok() {
@@ -377,9 +403,6 @@ fn slow_peers(link: Link) {
     let took = started.elapsed();
     assert!(took > Duration::from_secs(2), "{took:?}");
     assert!(took < Duration::from_secs(6), "{took:?}");
-    assert_eq!(server.log().matches("Late").count(), 3, "{}", server.log());
-    let mut buffer = [0; 1];
-    assert!(matches!(loris.read(&mut buffer), Ok(0) | Err(_)));
 }
 
 /// A command under a limit of the size of files: writing beyond it fails as on a full disk.
@@ -392,18 +415,67 @@ fn limited(blocks: u32, args: &[&str]) -> Command {
     command
 }
 
+/// Files in a store's directory of bundles.
+fn bundles(state: &Path, role: &str) -> usize {
+    let dir = state.join(role).join("store/bundles");
+    std::fs::read_dir(dir).unwrap().count()
+}
+
+/// The client's disk takes all of a bundle but its last bytes. By then the server has its half,
+/// which nobody could ever use.
+#[test]
+fn a_disk_that_fills_at_the_last_byte_leaves_nothing_with_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
+    let server = Server::start(&server_state, &[]);
+    let made = json(client("prepare", &server, &state).args(["--tokens", "8"]));
+    let id = made["ids"][0].as_str().unwrap();
+    let kept = std::fs::read_dir(state.join("client/store/bundles")).unwrap();
+    let sizes: Vec<u64> = kept
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .collect();
+    let blocks = u32::try_from((sizes[0] - 1) / 512).unwrap();
+    let path = state.to_str().unwrap();
+    let server_of_it = ["--server", &server.address, "--state", path];
+    let args = [
+        &["prepare", "--tokens", "8", "--count", "2"][..],
+        &server_of_it,
+    ]
+    .concat();
+    fails(
+        &mut limited(blocks, &args),
+        1,
+        &["bundles", "File too large"],
+    );
+    assert!(
+        server.log().contains("bundles=2"),
+        "it had prepared them: {}",
+        server.log()
+    );
+    let left = (bundles(&state, "client"), bundles(&server_state, "server"));
+    assert_eq!(left, (1, 1));
+    // What was there before is as good as ever.
+    let found = json(client("classify", &server, &state).arg(TEXTS[0].0));
+    assert_eq!(
+        (&found["label"], &found["prepared_ahead"]),
+        (&TEXTS[0].1.into(), &true.into())
+    );
+    assert!(server.log().contains(id));
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    // The scheme with the largest bundles at the client, which fail long before they are whole.
-    let server = Server::start(&server_state, &["--scheme", "fp"]);
+    let server = Server::start(&server_state, &[]);
     // The stores are made before the limit is felt.
     json(client("prepare", &server, &state).args(["--tokens", "8"]));
-    let bundles = |state: &Path, role: &str| {
+    let whole = |state: &Path, role: &str| {
         let dir = state.join(role).join("store/bundles");
-        std::fs::read_dir(dir).unwrap().count()
+        let file = std::fs::read_dir(dir).unwrap().next().unwrap().unwrap();
+        file.metadata().unwrap().len()
     };
+    let (client_half, server_half) = (whole(&state, "client"), whole(&server_state, "server"));
     assert_eq!(
         (bundles(&state, "client"), bundles(&server_state, "server")),
         (1, 1)
@@ -414,11 +486,17 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
         "--server",
         &server.address,
         "--tokens",
-        "8",
+        "16",
         "--state",
         path,
     ];
-    fails(&mut limited(4096, &args), 1, &["bundles", "File too large"]);
+    // Room for the index and half a bundle of 16 tokens.
+    let blocks = u32::try_from(client_half / 512).unwrap();
+    fails(
+        &mut limited(blocks, &args),
+        1,
+        &["bundles", "File too large"],
+    );
     eventually("the server's draft to go", || {
         bundles(&server_state, "server") == 1
     });
@@ -429,15 +507,14 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
     let args = [
         "serve",
         "--json",
-        "--scheme",
-        "fp",
         "--listen",
         "127.0.0.1:0",
         "--state",
         path,
     ];
-    // 240 KiB: room for the index and for the server's half of 8 tokens, not for that of 16.
-    let server = Server::spawn(limited(480, &args), &server_state);
+    // Room for the index and for the server's half of 8 tokens, not for that of 16.
+    let blocks = u32::try_from(server_half * 3 / 2 / 512).unwrap();
+    let server = Server::spawn(limited(blocks, &args), &server_state);
     let mut prepare = client("prepare", &server, &state);
     fails(
         prepare.args(["--tokens", "16"]),

@@ -161,12 +161,22 @@ impl Server {
         self.memory("VmRSS")
     }
 
+    /// Threads, and open files.
+    pub(crate) fn threads_and_files(&self) -> (u64, usize) {
+        let files = format!("/proc/{}/fd", self.child.id());
+        let files = std::fs::read_dir(files).unwrap().count();
+        (self.status("Threads"), files)
+    }
+
     fn memory(&self, name: &str) -> u64 {
+        self.status(name) << 10
+    }
+
+    fn status(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
         let line = status.lines().find(|l| l.starts_with(name)).unwrap();
-        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        kib << 10
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
     /// A page of the metrics port.

@@ -3,7 +3,7 @@
 //!
 //! `scripts/soak [SECONDS]` runs it. Everything stays on this machine, and on loopback.
 
-use crate::process::{Server, TEXTS, check_stores, client, json};
+use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
 use primer::service::{BundleId, VERSION};
 use primer_net::tls::{TlsClient, Trust};
@@ -171,14 +171,23 @@ fn memory_stays_flat_and_answers_right() {
             let now = server.resident_memory();
             memory.push(now);
             let minute = started.elapsed().as_secs_f64() / 60.0;
+            let (threads, files) = server.threads_and_files();
             println!(
-                "{minute:5.1} min  {:6.1} MB  {}",
+                "{minute:5.1} min  {:6.1} MB  {threads:3} threads  {files:3} files  {}",
                 now as f64 / 1e6,
                 deeds.told()
             );
         }
     });
     println!("at the end: {}", deeds.told());
+    eventually("everybody to leave", || {
+        server.metric("primer_sessions") == 0.0
+    });
+    println!(
+        "{} threads and {} files when all have gone",
+        server.threads_and_files().0,
+        server.threads_and_files().1
+    );
     let inferred = server.metric("primer_inferences_total");
     assert!(inferred > 0.0);
     assert_eq!(server.terminate().code(), Some(0));

@@ -73,6 +73,7 @@ pub use sender::send;
 pub use shape::{MAX_BITS, MIN_BITS, Shape};
 
 use primer_net::Kind;
+use primer_ring::threads;
 
 const CORRECTIONS: Kind = Kind::new(0x28, "one-hot corrections");
 
@@ -82,22 +83,13 @@ const BATCH: usize = 64;
 /// corrections for the longest index, and enough work to be worth a thread.
 const TURN: usize = 16 * BATCH;
 
-/// Does each job with a worker of its own, the first in this thread, the others in threads of
+/// Does each job with a worker of its own, the last in this thread, the others in threads of
 /// theirs.
 fn side_by_side<W: Send, J: Send>(
     workers: &mut [W],
     jobs: impl Iterator<Item = J>,
     run: impl Fn(&mut W, J) + Sync,
 ) {
-    let mut pairs = workers.iter_mut().zip(jobs);
-    let Some((worker, job)) = pairs.next() else {
-        return;
-    };
-    std::thread::scope(|scope| {
-        for (worker, job) in pairs {
-            let run = &run;
-            scope.spawn(move || run(worker, job));
-        }
-        run(worker, job);
-    });
+    let pairs = workers.iter_mut().zip(jobs).collect();
+    threads::each(pairs, |(worker, job)| run(worker, job));
 }

@@ -219,8 +219,11 @@ impl Link {
             Reply::Committed => {}
             other => return other.out_of_place(),
         }
-        for draft in drafts {
-            draft.commit().map_err(store_error)?;
+        for (index, draft) in drafts.into_iter().enumerate() {
+            if let Err(error) = draft.commit() {
+                self.release(&ids[index..]);
+                return Err(store_error(error));
+            }
         }
         let bytes = PhaseBytes::counted_by_client(&self.channel.meter().report().since(&before));
         let seconds = started.elapsed().as_secs_f64();
@@ -296,6 +299,13 @@ impl Link {
             Reply::Done => Ok(()),
             other => other.out_of_place(),
         }
+    }
+
+    /// Has the server forget bundles that it holds the only halves of, as far as it listens; they
+    /// would lie there until they expire.
+    fn release(&mut self, ids: &[BundleId]) {
+        let mut ids = ids.iter();
+        while ids.next().is_some_and(|id| self.forget(*id).is_ok()) {}
     }
 
     /// What TLS agreed on.

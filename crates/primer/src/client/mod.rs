@@ -5,137 +5,45 @@
 //! bundle is spent on disk before anything masked by it leaves, so a broken inference costs its
 //! bundle and is repeated with a fresh one, never with the same.
 //!
-//! `trust` remembers servers, `offers` what they offered and `kept` what else is kept of them,
-//! `link` is one connection, `retry` says when there is another, `hangup` ends a call from another
-//! thread, `outcome` is what comes of it, [`span`] an answer in its context, [`tags`] labels of
-//! tokens; `questions` asks for these and for embeddings.
+//! `options` says how it behaves. `trust` remembers servers, `offers` what they offered and `kept`
+//! what else is kept of them; `link` is one connection, `retry` says when there is another, `hangup`
+//! ends a call from another thread. `stock` has the bundles and `inference` uses them, `programs`
+//! are what they were made for. `outcome` is what comes of it, [`span`] an answer in its context,
+//! [`tags`] labels of tokens; `questions` asks for these and for embeddings.
 
 mod hangup;
+mod inference;
 mod kept;
 mod link;
 mod offers;
+mod options;
 mod outcome;
 mod programs;
 mod questions;
 mod retry;
 pub mod span;
+mod stock;
 pub mod tags;
 mod trust;
 
 pub use hangup::HangUp;
 pub use offers::bundle_fits;
+pub use options::{ClientOptions, Event};
 pub use outcome::{Classification, Cost, argmax, probabilities};
 pub use questions::{AnswerOptions, Embedding, Extract, Tagging};
+pub use stock::bundle_address;
 
+use crate::service::ServiceError;
 use crate::service::message::{Card, Refusal};
-use crate::service::{BundleId, ServiceError};
 use crate::state::State;
-use link::{Link, Prepared, check_program, read_attachment, store_error};
+use link::{Link, store_error};
+use options::Observer;
 use primer_model::text::{Input, TextEncoder, Truncate};
-use primer_net::tls::{Fingerprint, Identity};
-use primer_net::{Meter, PhaseBytes};
-use primer_plan::plan::Plan;
 use primer_plan::shape::Head;
-use primer_protocol::Program;
-use primer_protocol::client::Answer;
-use primer_store::{Entry, Store, StoreError, Wanted, unix_now};
+use primer_store::Store;
 use programs::Programs;
 use retry::Tries;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 use trust::KnownServers;
-use zeroize::Zeroizing;
-
-/// How a client behaves.
-pub struct ClientOptions {
-    /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
-    pub state: Option<PathBuf>,
-    /// The fingerprint of a server that is not known yet.
-    pub trust: Option<Fingerprint>,
-    /// The access token, if the server asks for one.
-    pub token: Option<Zeroizing<String>>,
-    /// The certificate and key to show, if the server asks for one.
-    pub identity: Option<Identity>,
-    /// The longest pause of the server.
-    pub timeout: Duration,
-    /// Threads that prepare; all cores if not given.
-    pub threads: Option<usize>,
-    /// Attempts in all, each on a new connection and with a fresh bundle.
-    pub attempts: u32,
-    /// How long a server is tried again that says *later* or cannot be reached; if not given, half
-    /// a minute if it says so itself, and not at all if it cannot be reached.
-    pub wait: Option<Duration>,
-    /// Unspent bundles are deleted after this time.
-    pub expiry: Duration,
-    /// Ends what the client does from another thread.
-    pub hang_up: HangUp,
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            state: None,
-            trust: None,
-            token: None,
-            identity: None,
-            timeout: Duration::from_secs(120),
-            threads: None,
-            attempts: 3,
-            wait: None,
-            expiry: Duration::from_secs(29 * 24 * 3600),
-            hang_up: HangUp::default(),
-        }
-    }
-}
-
-/// What happens while a caller waits.
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// An offline phase begins; the meter will count to about `expected` bytes more.
-    Offline {
-        /// The padded length.
-        tokens: usize,
-        /// How many bundles are prepared together.
-        bundles: usize,
-        /// Counts what passes.
-        meter: &'a Meter,
-        /// Bytes of both directions.
-        expected: u64,
-    },
-    /// It has ended, and the bundles are stored.
-    Prepared {
-        /// The padded length.
-        tokens: usize,
-        /// How many were prepared together.
-        bundles: usize,
-        /// How long it took.
-        seconds: f64,
-    },
-    /// The connection broke; there is another attempt.
-    Retry {
-        /// What happened.
-        error: &'a ServiceError,
-        /// Which attempt comes now.
-        attempt: u32,
-    },
-    /// The server is full, stopping or not there; it is asked again.
-    Waiting {
-        /// What it said, or what happened.
-        error: &'a ServiceError,
-        /// How long until then.
-        pause: Duration,
-    },
-    /// A stored bundle is of no use to the server and was deleted.
-    Discarded {
-        /// Which.
-        id: BundleId,
-        /// What the server says.
-        refusal: &'a Refusal,
-    },
-}
-
-type Observer = Box<dyn FnMut(Event<'_>) + Send>;
 
 /// A client of one server.
 ///
@@ -238,42 +146,6 @@ impl Client {
         &self.card
     }
 
-    /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them;
-    /// several together where the server's scheme allows it, which takes fewer bytes and less time.
-    ///
-    /// # Errors
-    /// [`ServiceError`]; what was stored before stays.
-    pub fn prepare(&mut self, tokens: usize, count: usize) -> Result<Vec<BundleId>, ServiceError> {
-        Ok(self.prepare_many(tokens, count)?.ids)
-    }
-
-    fn prepare_many(&mut self, tokens: usize, count: usize) -> Result<Prepared, ServiceError> {
-        let bucket = self.bucket(tokens)?;
-        let mut most = count;
-        let mut made = Prepared {
-            ids: Vec::with_capacity(count),
-            seconds: 0.0,
-            bytes: PhaseBytes::default(),
-        };
-        while made.ids.len() < count {
-            let wanted = most.min(count - made.ids.len());
-            let bundles = self.card.scheme.recipe().batch(bucket, wanted);
-            match self.patiently(|client| client.prepare_some(bucket, bundles)) {
-                // There may be room for some of them.
-                Err(ServiceError::Refused(Refusal::Stored { .. })) if bundles > 1 => {
-                    most = bundles / 2;
-                }
-                prepared => {
-                    let prepared = prepared?;
-                    made.ids.extend(prepared.ids);
-                    made.seconds += prepared.seconds;
-                    made.bytes += prepared.bytes;
-                }
-            }
-        }
-        Ok(made)
-    }
-
     /// The label of a text.
     ///
     /// # Errors
@@ -312,21 +184,6 @@ impl Client {
             .ok_or_else(odd_answer)
     }
 
-    /// Unspent bundles for this server as it is now, by padded length.
-    ///
-    /// # Errors
-    /// [`ServiceError`] if the store cannot be read.
-    pub fn prepared(&self) -> Result<BTreeMap<usize, usize>, ServiceError> {
-        let (peer, now) = (self.peer(), unix_now());
-        let mut lengths = BTreeMap::new();
-        for entry in self.store.list().map_err(store_error)? {
-            if entry.peer == peer && entry.expires > now {
-                *lengths.entry(entry.tokens as usize).or_insert(0) += 1;
-            }
-        }
-        Ok(lengths)
-    }
-
     /// The first residues of the last text as they left for the server: all that it saw of it is of
     /// this kind, uniform and different every time.
     pub fn shown(&self) -> &[u64] {
@@ -339,35 +196,6 @@ impl Client {
         if let Some(link) = self.link.take() {
             link.bye();
         }
-    }
-
-    /// Brings both stores in line: bundles that only one side has are deleted. Tells how many on
-    /// each side.
-    ///
-    /// # Errors
-    /// [`ServiceError`].
-    pub fn reconcile(&mut self) -> Result<(usize, usize), ServiceError> {
-        /// Younger ones may be in the making by another process.
-        const SETTLED: u32 = 3600;
-        /// More orphans than a client leaves behind; the rest have to wait for another time.
-        const MOST: usize = 1024;
-        let peer = self.peer();
-        let own = self.store.list().map_err(store_error)?;
-        let held = self.link()?.list()?;
-        let (mut here, mut there) = (0, 0);
-        for entry in own.iter().filter(|e| e.peer == peer) {
-            if !held.iter().any(|h| h.id == entry.id) {
-                self.discard(entry.id)?;
-                here += 1;
-            }
-        }
-        for orphan in held.iter().filter(|h| h.age >= SETTLED).take(MOST) {
-            if !own.iter().any(|e| e.id == orphan.id) {
-                self.link()?.forget(orphan.id)?;
-                there += 1;
-            }
-        }
-        Ok((here, there))
     }
 
     /// What the connection is encrypted with; empty while there is none.
@@ -495,165 +323,6 @@ impl Client {
             std::thread::sleep(pause);
         }
     }
-
-    fn prepare_some(&mut self, tokens: usize, bundles: usize) -> Result<Prepared, ServiceError> {
-        match self.try_prepare(tokens, bundles) {
-            // Orphans of broken attempts may fill the account.
-            Err(ServiceError::Refused(Refusal::Stored { .. })) if self.reconcile()?.1 > 0 => {
-                self.try_prepare(tokens, bundles)
-            }
-            result => result,
-        }
-    }
-
-    fn try_prepare(&mut self, tokens: usize, bundles: usize) -> Result<Prepared, ServiceError> {
-        self.link()?;
-        let peer = self.peer();
-        let link = self.link.as_mut().expect("just brought up");
-        let place = (&self.store, &*self.address, &peer, self.options.expiry);
-        link.threads = crate::threads(self.options.threads);
-        let prepared = link.prepare((tokens, bundles), place, &mut *self.observer)?;
-        if let Some(program) = link.program() {
-            self.programs.keep(program.clone());
-        }
-        Ok(prepared)
-    }
-
-    /// From tokens to the model's outputs.
-    fn infer(&mut self, input: &Input) -> Result<(Answer, Cost), ServiceError> {
-        let (mut cost, mut fresh) = (Cost::default(), 0);
-        let answer = self.patiently(|client| client.try_infer(input, &mut cost, &mut fresh))?;
-        Ok((answer, cost))
-    }
-
-    /// One attempt. Stored bundles that the server does not know any more are passed over; each
-    /// goes for good, so there is an end. A bundle just prepared that it does not know is its
-    /// fault, and an error; `fresh` counts those that were prepared for this answer.
-    fn try_infer(
-        &mut self,
-        input: &Input,
-        cost: &mut Cost,
-        fresh: &mut u32,
-    ) -> Result<Answer, ServiceError> {
-        loop {
-            self.link()?;
-            let (entry, ahead) = match self.find(input.tokens())? {
-                Some(entry) => (entry, true),
-                None => {
-                    let tokens = self.bucket(input.tokens())?;
-                    if *fresh >= self.options.attempts {
-                        return Err(ServiceError::Elsewhere { bundles: *fresh });
-                    }
-                    *fresh += 1;
-                    let prepared = self.prepare_some(tokens, 1)?;
-                    cost.offline_s += prepared.seconds;
-                    cost.bytes += prepared.bytes;
-                    let entries = self.store.list().map_err(store_error)?;
-                    let entry = entries.into_iter().find(|e| prepared.ids.contains(&e.id));
-                    let Some(entry) = entry else {
-                        continue; // Another process of ours was faster.
-                    };
-                    (entry, false)
-                }
-            };
-            let Some(program) = self.program(&entry)? else {
-                continue; // Another process of ours was faster.
-            };
-            let started = Instant::now();
-            match self.link()?.ask(entry.id, entry.program) {
-                Err(ServiceError::Refused(refusal)) if refusal.is_about_a_bundle() => {
-                    let id = entry.id;
-                    (self.observer)(Event::Discarded {
-                        id,
-                        refusal: &refusal,
-                    });
-                    self.discard(id)?;
-                    if !ahead {
-                        return Err(ServiceError::Fickle { refusal });
-                    }
-                    continue;
-                }
-                result => result?,
-            }
-            let spent = match self.store.spend(entry.id, &entry.peer, unix_now()) {
-                Ok(spent) => spent,
-                Err(
-                    StoreError::Gone { .. }
-                    | StoreError::Unknown { .. }
-                    | StoreError::Expired { .. }
-                    | StoreError::Damaged { .. },
-                ) => {
-                    self.link()?.withdraw()?;
-                    continue;
-                }
-                Err(error) => return Err(store_error(error)),
-            };
-            let mut padded = input.clone();
-            padded.pad_to(entry.tokens as usize, self.text.padding());
-            let link = self.link.as_mut().expect("asked on it");
-            let mut answer = link.infer(&program, spent, &padded, &mut cost.bytes)?;
-            self.shown = std::mem::take(&mut answer.shown);
-            cost.online_s += started.elapsed().as_secs_f64();
-            cost.tokens = padded.tokens();
-            cost.prepared_ahead = ahead;
-            return Ok(answer);
-        }
-    }
-
-    /// The stored bundle that fits best.
-    fn find(&self, tokens: usize) -> Result<Option<Entry>, ServiceError> {
-        let fitting = self.fitting(tokens)?.into_iter();
-        Ok(fitting.min_by_key(|entry| (entry.tokens, entry.expires, entry.id)))
-    }
-
-    /// The stored bundles that fit.
-    fn fitting(&self, tokens: usize) -> Result<Vec<Entry>, ServiceError> {
-        let wanted = Wanted {
-            peer: self.peer(),
-            program: None,
-            tokens: tokens as u32,
-        };
-        let now = unix_now();
-        let mut entries = self.store.list().map_err(store_error)?;
-        entries.retain(|entry| wanted.fits(entry) && entry.expires > now);
-        Ok(entries)
-    }
-
-    fn discard(&self, id: BundleId) -> Result<(), ServiceError> {
-        match self.store.delete(id, unix_now()) {
-            Ok(()) | Err(StoreError::Gone { .. } | StoreError::Unknown { .. }) => Ok(()),
-            Err(error) => Err(store_error(error)),
-        }
-    }
-
-    /// The program that a bundle was prepared for, compiled unless it was before; none if the
-    /// bundle is gone.
-    fn program(&mut self, entry: &Entry) -> Result<Option<Program>, ServiceError> {
-        if let Some(program) = self.programs.get(&entry.program) {
-            return Ok(Some(program));
-        }
-        let unusable = |why| ServiceError::Bundle { id: entry.id, why };
-        let attachment = self.store.attachment(entry.id).map_err(store_error)?;
-        if attachment.is_none() && !self.store.contains(entry.id).map_err(store_error)? {
-            return Ok(None);
-        }
-        let (_, plan) = (attachment.as_deref())
-            .and_then(read_attachment)
-            .ok_or_else(|| unusable("its plan is missing"))?;
-        let plan = Plan::decode(plan).map_err(|_| unusable("its plan cannot be read"))?;
-        let program = Program::received(plan, self.card.scheme, self.card.reveal)?;
-        if *program.fingerprint() != entry.program {
-            return Err(unusable("its plan is another one"));
-        }
-        check_program(&program, &self.card)?;
-        self.programs.keep(program.clone());
-        Ok(Some(program))
-    }
-}
-
-/// The server's address that was stored beside a bundle.
-pub fn bundle_address(attachment: &[u8]) -> Option<&str> {
-    read_attachment(attachment).map(|(address, _)| address)
 }
 
 fn odd_answer() -> ServiceError {

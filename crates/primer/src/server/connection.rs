@@ -1,20 +1,22 @@
 //! One connection, from its handshake to its last request.
+//!
+//! `phases` prepares and infers, `sink` keeps what is prepared, `refusals` says what went wrong.
+
+mod phases;
+mod refusals;
+mod sink;
 
 use super::Shared;
 use super::gate::{Cut, Place, Progress, Stage};
 use super::metrics::Phase;
-use super::models::InUse;
-use super::quota::Reservation;
 use crate::service::message::{
-    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, printable,
+    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use primer_net::{Channel, NetError, Report, Traffic};
-use primer_protocol::server::{self, Bundle};
 use primer_protocol::session::ServerSession;
-use primer_ring::prg::Prg;
-use primer_store::{Draft, Fate, Meta, StoreError, unix_now};
-use std::io::{self, Write};
+use primer_store::unix_now;
+use refusals::store_refusal;
 use std::net::TcpStream;
 use std::time::Instant;
 
@@ -112,7 +114,7 @@ struct Connection<'a> {
 
 type Step<T> = Result<T, ServiceError>;
 
-impl<'a> Connection<'a> {
+impl Connection<'_> {
     fn run(&mut self) -> Step<()> {
         let greeting = Greeting::receive(&mut self.channel)?;
         if let Err(refusal) = self.admit(&greeting) {
@@ -189,136 +191,6 @@ impl<'a> Connection<'a> {
         seconds
     }
 
-    fn built(&self, tokens: usize) -> Step<InUse<'a>> {
-        self.shared.models.get(tokens).map_err(|error| match error {
-            ServiceError::Refused(_) => error,
-            other => cannot_encode(tokens)(other),
-        })
-    }
-
-    fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
-        self.place.stage(Stage::Preparing)?;
-        let card = &self.shared.card;
-        if !card.buckets.contains(&(tokens as u32)) {
-            return Err(Refusal::Tokens {
-                asked: tokens as u32,
-                limit: card.max_tokens() as u32,
-            }
-            .into());
-        }
-        let recipe = card.scheme.recipe();
-        if bundles == 0 || recipe.batch(tokens, bundles) != bundles {
-            return Err(Refusal::Bundles {
-                asked: bundles as u32,
-                tokens: tokens as u32,
-                limit: recipe.batch(tokens, usize::MAX / 2) as u32,
-            }
-            .into());
-        }
-        let built = self.built(tokens)?;
-        built.model.encode(bundles).map_err(cannot_encode(tokens))?;
-        let usage = self.shared.store.usage().map_err(store_refusal)?;
-        let needed = built.stored.saturating_mul(bundles as u64);
-        let _reserved: Reservation<'_> =
-            (self.shared.quota).reserve(&self.client, needed, &usage)?;
-        let now = unix_now();
-        let meta = |index| Meta {
-            id: message::bundle_of(first, index),
-            peer: self.client,
-            program: built.binding,
-            tokens: tokens as u32,
-            created: now,
-            expires: now + self.shared.limits.expiry.as_secs(),
-            attachment: Vec::new(),
-        };
-        let sinks = (0..bundles).map(|index| {
-            let draft = self.shared.store.draft(meta(index));
-            draft.map(Sink::new).map_err(store_refusal)
-        });
-        let mut sinks: Vec<Sink> = sinks.collect::<Step<_>>()?;
-        let fresh = self
-            .session
-            .as_ref()
-            .is_none_or(|(length, _)| *length != tokens);
-        Reply::Go { fresh }.send(&mut self.channel)?;
-        let (started, before) = (Instant::now(), self.meter.report());
-        if fresh {
-            self.session = None;
-            let offer = |scheme, length| match built.program.scheme() == scheme && length == tokens
-            {
-                true => Ok(built.program.clone()),
-                false => Err("this is not what was asked for a moment ago".to_owned()),
-            };
-            let session = ServerSession::accept(&mut self.channel, offer, Prg::from_os())?;
-            self.session = Some((tokens, session));
-        }
-        let (_, session) = self.session.as_mut().expect("just made or found");
-        // Whoever else is inside is taken to work as well.
-        let sessions = self.shared.gate.sessions().max(1);
-        session.set_threads(self.shared.threads / sessions);
-        let mut all: Vec<&mut (dyn Write + Send)> = Vec::with_capacity(bundles);
-        all.extend(sinks.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
-        session.prepare_together(&mut self.channel, &built.model, &mut all)?;
-        for sink in sinks {
-            sink.commit().map_err(store_refusal)?;
-        }
-        let seconds = self.completed(Phase::Offline, started, &before);
-        self.place.worked();
-        self.shared.metrics.prepared.add(bundles as u64);
-        self.shared.metrics.offline_seconds.add(seconds);
-        let connection = self.place.number();
-        tracing::info!(connection, bundle = %first, bundles, tokens, seconds, "prepared");
-        Reply::Committed.send(&mut self.channel)
-    }
-
-    fn infer(&mut self, id: BundleId, fingerprint: &[u8; 32]) -> Step<()> {
-        self.place.stage(Stage::Preparing)?;
-        let store = &self.shared.store;
-        let entries = store.list().map_err(store_refusal)?;
-        let entry = entries.iter().find(|e| e.id == id && e.peer == self.client);
-        let Some(entry) = entry.cloned() else {
-            return Err(self.why_not_there(id)?.into());
-        };
-        if !self.shared.card.buckets.contains(&entry.tokens) {
-            return Err(Refusal::OtherProgram(id).into());
-        }
-        let built = self.built(entry.tokens as usize)?;
-        if built.binding != entry.program || built.program.fingerprint() != fingerprint {
-            return Err(Refusal::OtherProgram(id).into());
-        }
-        // From here on a stop waits for us: the client is about to spend its half.
-        self.place.stage(Stage::Inferring)?;
-        Reply::Ready.send(&mut self.channel)?;
-        if !message::receive_spent(&mut self.channel)? {
-            return Ok(());
-        }
-        let (started, before) = (Instant::now(), self.meter.report());
-        let spent = store
-            .spend(id, &self.client, unix_now())
-            .map_err(store_refusal)?;
-        let connection = self.place.number();
-        tracing::info!(connection, bundle = %id, "spent, the online phase begins");
-        Reply::Agreed.send(&mut self.channel)?;
-        server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
-        let seconds = self.completed(Phase::Online, started, &before);
-        self.place.worked();
-        self.shared.metrics.inferred.add(1);
-        self.shared.metrics.online_seconds.add(seconds);
-        let tokens = entry.tokens;
-        tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "inferred");
-        Ok(())
-    }
-
-    /// What became of a bundle that is not there: another client's are unknown.
-    fn why_not_there(&self, id: BundleId) -> Step<Refusal> {
-        let history = self.shared.store.history().map_err(store_refusal)?;
-        let past = history.iter().find(|p| p.id == id && p.peer == self.client);
-        Ok(match past.map(|p| p.fate) {
-            Some(Fate::Spent) => Refusal::Spent(id),
-            _ => Refusal::Unknown(id),
-        })
-    }
-
     fn list(&mut self) -> Step<()> {
         let now = unix_now();
         let entries = self.shared.store.list().map_err(store_refusal)?;
@@ -337,80 +209,5 @@ impl<'a> Connection<'a> {
             store.delete(id, unix_now()).map_err(store_refusal)?;
         }
         Reply::Done.send(&mut self.channel)
-    }
-}
-
-/// What the client is told when the model does not fit the cryptography; the log has the rest.
-fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -> ServiceError {
-    move |error| {
-        tracing::error!(tokens, %error, "the model cannot be encoded");
-        Refusal::Failed("the model cannot be encoded for this length".into()).into()
-    }
-}
-
-/// What the client is told when the store says no; the log has the rest.
-fn store_refusal(error: StoreError) -> ServiceError {
-    match &error {
-        StoreError::Taken { id } => return Refusal::Taken(*id).into(),
-        StoreError::Unknown { id } | StoreError::Expired { id, .. } => {
-            return Refusal::Unknown(*id).into();
-        }
-        StoreError::Gone { id, .. } => return Refusal::Spent(*id).into(),
-        _ => {}
-    }
-    tracing::error!(%error, "the store failed");
-    match &error {
-        StoreError::Damaged { id, .. } => Refusal::Unknown(*id).into(),
-        StoreError::File { .. } | StoreError::Draft { .. } => Refusal::Full.into(),
-        _ => Refusal::Failed(printable("its store of bundles")).into(),
-    }
-}
-
-/// A draft whose first failure waits until the offline phase is over, so that the client hears of
-/// it.
-///
-/// In the middle of the protocol there is no message that could say "the disk is full".
-struct Sink {
-    draft: Option<Draft>,
-    failed: Option<StoreError>,
-}
-
-impl Sink {
-    fn new(draft: Draft) -> Self {
-        Self {
-            draft: Some(draft),
-            failed: None,
-        }
-    }
-
-    fn commit(self) -> Result<(), StoreError> {
-        match (self.draft, self.failed) {
-            (Some(draft), None) => draft.commit(),
-            (_, Some(error)) => Err(error),
-            (None, None) => unreachable!("a draft goes only when it fails"),
-        }
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(draft) = &mut self.draft else {
-            return Ok(bytes.len());
-        };
-        match draft.write(bytes) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                self.failed = Some(StoreError::Draft {
-                    id: draft.meta().id,
-                    fault: error.to_string(),
-                });
-                self.draft = None;
-                Ok(bytes.len())
-            }
-            result => result,
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

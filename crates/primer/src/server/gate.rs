@@ -19,13 +19,16 @@
 //! place to a newcomer, again one of the address that has the most, and of those the one that has
 //! rested longest. Its client loses nothing but the connection.
 
+mod place;
+mod register;
 mod source;
 
-use crate::service::message::Refusal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use source::{Crowd, Source};
-use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpStream};
+pub(crate) use place::Place;
+pub(crate) use register::{Cut, Progress, Stage};
+
+use register::{Connection, Register};
+use source::Source;
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,140 +50,6 @@ pub(crate) struct Patience {
     pub(crate) grace: Duration,
     /// A whole session.
     pub(crate) session: Duration,
-}
-
-/// What a connection is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Shaking hands and greeting.
-    Arriving,
-    /// Waiting for a request.
-    Idle,
-    /// In an offline phase, or another request that may be cut short.
-    Preparing,
-    /// In an online phase: a stop waits for it.
-    Inferring,
-}
-
-/// How far an arrival has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Progress {
-    /// It said nothing.
-    Silent,
-    /// It said something.
-    Speaking,
-    /// It has shaken hands: what it says is encrypted, and it has done some work for that.
-    Secured,
-}
-
-/// Why a connection was cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// It took too long.
-    Late(Stage),
-    /// It made room for a newer arrival.
-    Evicted,
-    /// It did nothing, and gave its place to another.
-    Displaced,
-    /// The server stops.
-    Stopping,
-}
-
-struct Connection {
-    socket: TcpStream,
-    source: Source,
-    stage: Stage,
-    progress: Progress,
-    /// When it was admitted, or did its last work.
-    rested: Instant,
-    deadline: Instant,
-    /// The end of the session, whatever it does.
-    end: Option<Instant>,
-    cut: Option<Cut>,
-}
-
-impl Connection {
-    fn limit(&self) -> Instant {
-        self.end.map_or(self.deadline, |end| end.min(self.deadline))
-    }
-
-    /// Whether something has arrived that its thread has not come to yet: on a busy machine that
-    /// takes longer than the way.
-    fn has_spoken(&self) -> bool {
-        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
-        poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-    }
-
-    fn cut(&mut self, why: Cut) {
-        if self.cut.is_none() {
-            self.cut = Some(why);
-            // Fails if the peer was faster; then there is nothing to cut.
-            let _ = self.socket.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-#[derive(Default)]
-struct Register {
-    connections: BTreeMap<u64, Connection>,
-    next: u64,
-    stopping: bool,
-    /// Nobody is left and nobody will come: the watching thread ends.
-    closed: bool,
-}
-
-impl Register {
-    /// Who is in and stays.
-    fn inside(&self) -> impl Iterator<Item = (&u64, &Connection)> {
-        let inside = |c: &Connection| c.stage != Stage::Arriving && c.cut.is_none();
-        self.connections.iter().filter(move |(_, c)| inside(c))
-    }
-
-    fn sessions(&self) -> usize {
-        self.inside().count()
-    }
-
-    /// Who arrives.
-    fn arriving(&self) -> impl Iterator<Item = (&u64, &Connection)> {
-        let arriving = |c: &Connection| c.stage == Stage::Arriving && c.cut.is_none();
-        self.connections.iter().filter(move |(_, c)| arriving(c))
-    }
-
-    /// The arrival that makes room.
-    fn least_arrival(&mut self) -> Option<u64> {
-        let crowd = Crowd::of(self.arriving().map(|(_, c)| c.source));
-        let order = |(number, c): &(&u64, &Connection)| {
-            (
-                std::cmp::Reverse(crowd.size(c.source)),
-                c.progress,
-                **number,
-            )
-        };
-        loop {
-            let (&number, least) = self.arriving().min_by_key(order)?;
-            if least.progress > Progress::Silent || !least.has_spoken() {
-                return Some(number);
-            }
-            let least = self.connections.get_mut(&number)?;
-            least.progress = Progress::Speaking;
-        }
-    }
-
-    /// The session that gives its place, if one has rested long enough.
-    fn least_session(&self, grace: Duration) -> Option<u64> {
-        let crowd = Crowd::of(self.inside().map(|(_, c)| c.source));
-        let resting = |c: &Connection| c.stage == Stage::Idle && c.rested.elapsed() >= grace;
-        let order =
-            |(_, c): &(&u64, &Connection)| (std::cmp::Reverse(crowd.size(c.source)), c.rested);
-        let resting = self.inside().filter(|(_, c)| resting(c));
-        resting.min_by_key(order).map(|(number, _)| *number)
-    }
-
-    fn cut(&mut self, number: u64, why: Cut) {
-        if let Some(connection) = self.connections.get_mut(&number) {
-            connection.cut(why);
-        }
-    }
 }
 
 /// The register of all connections.
@@ -317,87 +186,6 @@ impl Gate {
         drop(register);
         self.changed.notify_all();
         left
-    }
-}
-
-/// A connection's place in the register, given back when it is dropped.
-pub(crate) struct Place {
-    gate: Arc<Gate>,
-    number: u64,
-}
-
-impl Place {
-    /// The connection's number, for the log.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// From an arrival to a session.
-    pub(crate) fn admit(&self) -> Result<(), Refusal> {
-        let mut register = self.gate.lock();
-        if register.stopping {
-            return Err(Refusal::Stopping);
-        }
-        if register.sessions() >= self.gate.places {
-            let least = register.least_session(self.gate.patience.grace);
-            let least = least.ok_or(Refusal::Busy(self.gate.places as u32))?;
-            register.cut(least, Cut::Displaced);
-        }
-        if let Some(connection) = register.connections.get_mut(&self.number) {
-            connection.rested = Instant::now();
-            connection.end = Some(connection.rested + self.gate.patience.session);
-        }
-        self.enter(&mut register, Stage::Idle);
-        Ok(())
-    }
-
-    /// An arrival has come so far.
-    pub(crate) fn progress(&self, progress: Progress) {
-        if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
-            connection.progress = progress;
-        }
-    }
-
-    /// A session has done what it is there for, and may rest again.
-    pub(crate) fn worked(&self) {
-        if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
-            connection.rested = Instant::now();
-        }
-    }
-
-    /// Says what the connection does next. A server that stops takes on nothing new.
-    pub(crate) fn stage(&self, stage: Stage) -> Result<(), Refusal> {
-        let mut register = self.gate.lock();
-        if register.stopping {
-            return Err(Refusal::Stopping);
-        }
-        self.enter(&mut register, stage);
-        Ok(())
-    }
-
-    fn enter(&self, register: &mut Register, stage: Stage) {
-        let patience = &self.gate.patience;
-        if let Some(connection) = register.connections.get_mut(&self.number) {
-            connection.stage = stage;
-            connection.deadline = match stage {
-                Stage::Arriving => Instant::now() + patience.handshake,
-                Stage::Idle => connection.rested + patience.idle,
-                Stage::Preparing | Stage::Inferring => Instant::now() + patience.session,
-            };
-        }
-        self.gate.changed.notify_all();
-    }
-
-    /// Why this connection was cut, if it was.
-    pub(crate) fn cut(&self) -> Option<Cut> {
-        self.gate.lock().connections.get(&self.number)?.cut
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.gate.lock().connections.remove(&self.number);
-        self.gate.changed.notify_all();
     }
 }
 

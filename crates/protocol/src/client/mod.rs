@@ -210,8 +210,8 @@ pub fn infer_watched(
     }
     let answer = online.finish(channel);
     // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does
-    // not wait for it.
-    std::thread::spawn(move || drop(bundle));
+    // not wait for it, unless there is no thread for it: then it is given back here.
+    let _ = std::thread::Builder::new().spawn(move || drop(bundle));
     answer
 }
 

@@ -178,6 +178,31 @@ fn parts_that_repeat_or_never_end_are_refused() {
     }
 }
 
+/// What is kept of a vocabulary can be hundreds of times as large as the file.
+#[test]
+fn vocabularies_whose_tree_would_fill_memory_are_refused() {
+    let mut file = unigram();
+    let token = |number: usize| json!([format!("{number:032x}").repeat(8), -1.0]);
+    // Within 16 MB, and all different from the first letters on.
+    let vocab: Vec<Value> = (0..60_000).map(|n| token(n * 71_582_788)).collect();
+    file["model"]["vocab"] = json!(vocab);
+    let error = refused(&file);
+    assert!(
+        error.contains("a tree of 1") && error.contains("the limit is 3145728"),
+        "{error}"
+    );
+    // As many that share their beginnings are fine.
+    let vocab: Vec<Value> = (0..60_000)
+        .map(|n| json!([format!("word {n}"), -1.0]))
+        .collect();
+    file["model"]["vocab"] = json!([vec![json!(["[PAD]", 0.0])], vocab].concat());
+    assert!(opened(&file).is_ok());
+    let mut file = demo();
+    let added = &file["added_tokens"][0].clone();
+    file["added_tokens"] = json!(vec![added; (1 << 14) + 1]);
+    assert!(refused(&file).contains("16385 added tokens"));
+}
+
 fn byte_level_with_dropout() -> Value {
     let mut file = byte_level();
     file["model"]["dropout"] = json!(0.5);

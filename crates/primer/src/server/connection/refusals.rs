@@ -1,0 +1,31 @@
+//! What a client is told of a failure of the server's; the log has the rest.
+
+use crate::service::ServiceError;
+use crate::service::message::{Refusal, printable};
+use primer_store::StoreError;
+
+/// What the client is told when the model does not fit the cryptography; the log has the rest.
+pub(super) fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -> ServiceError {
+    move |error| {
+        tracing::error!(tokens, %error, "the model cannot be encoded");
+        Refusal::Failed("the model cannot be encoded for this length".into()).into()
+    }
+}
+
+/// What the client is told when the store says no; the log has the rest.
+pub(super) fn store_refusal(error: StoreError) -> ServiceError {
+    match &error {
+        StoreError::Taken { id } => return Refusal::Taken(*id).into(),
+        StoreError::Unknown { id } | StoreError::Expired { id, .. } => {
+            return Refusal::Unknown(*id).into();
+        }
+        StoreError::Gone { id, .. } => return Refusal::Spent(*id).into(),
+        _ => {}
+    }
+    tracing::error!(%error, "the store failed");
+    match &error {
+        StoreError::Damaged { id, .. } => Refusal::Unknown(*id).into(),
+        StoreError::File { .. } | StoreError::Draft { .. } => Refusal::Full.into(),
+        _ => Refusal::Failed(printable("its store of bundles")).into(),
+    }
+}

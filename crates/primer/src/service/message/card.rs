@@ -1,0 +1,81 @@
+//! What a server offers.
+
+use super::{MAX_BUCKETS, MAX_TOKENIZER, check_name, nonsense};
+use crate::service::ServiceError;
+use primer_plan::shape::{Family, Head};
+use primer_protocol::{Reveal, Scheme};
+use serde::{Deserialize, Serialize};
+
+/// What a server offers: everything public about its model, and its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    /// The model's name, as its operator calls it.
+    pub model: String,
+    /// Tells two sets of weights apart without saying anything about them: material prepared under
+    /// one generation is of no use under another.
+    pub generation: [u8; 16],
+    /// Which encoder it is.
+    pub family: Family,
+    /// What stands on top of the encoder, with the names of the labels.
+    pub head: Head,
+    /// Entries of the vocabulary.
+    pub vocab: u32,
+    /// Token types: two or more can tell the texts of a pair apart; none are not looked at.
+    pub types: u32,
+    /// The padded lengths on offer, ascending; the last is the largest number of tokens.
+    pub buckets: Vec<u32>,
+    /// How the plan is compiled.
+    pub scheme: Scheme,
+    /// What the client learns.
+    pub reveal: Reveal,
+    /// The tokenizer's hash and length.
+    pub tokenizer: ([u8; 32], u32),
+    /// Bytes that the server keeps for one client.
+    pub max_stored: u64,
+    /// Seconds that the server waits for the next request.
+    pub idle_seconds: u32,
+}
+
+impl Card {
+    /// The largest number of tokens.
+    pub fn max_tokens(&self) -> usize {
+        self.buckets.last().map_or(0, |b| *b as usize)
+    }
+
+    /// The smallest padded length on offer for a number of tokens.
+    pub fn bucket(&self, tokens: usize) -> Option<usize> {
+        let fits = |b: &&u32| **b as usize >= tokens;
+        self.buckets.iter().find(fits).map(|b| *b as usize)
+    }
+
+    pub(super) fn check(&self) -> Result<(), ServiceError> {
+        check_name("model name", &self.model)?;
+        if let Some(labels) = self.head.labels() {
+            if labels.is_empty() || labels.len() > 4096 {
+                return nonsense(format!("a card with {} labels", labels.len()));
+            }
+            for label in labels {
+                check_name("label", label)?;
+            }
+        }
+        let ascending = self.buckets.windows(2).all(|w| w[0] < w[1]);
+        let lengths = self.buckets.len();
+        if lengths == 0 || lengths > MAX_BUCKETS || !ascending || self.buckets[0] == 0 {
+            return nonsense(format!("a card with {lengths} lengths that do not ascend"));
+        }
+        if self.max_tokens() > 512 || self.vocab == 0 || self.vocab > 1 << 20 {
+            return nonsense(format!(
+                "a card with {} tokens and a vocabulary of {}",
+                self.max_tokens(),
+                self.vocab
+            ));
+        }
+        if self.tokenizer.1 as usize > MAX_TOKENIZER {
+            return nonsense(format!(
+                "a card with a tokenizer of {} bytes",
+                self.tokenizer.1
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Work that is divided between threads.
+//!
+//! A system may refuse a thread: a server has many sessions, and each of them divides its work. A
+//! job that gets no thread is done by whoever asked for it, so a refusal costs time and nothing
+//! else.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+/// Does each job in a thread of its own, the last in this one; gives their results in order.
+///
+/// # Panics
+/// If a job does.
+pub fn each<J: Send, R: Send>(jobs: Vec<J>, run: impl Fn(J) -> R + Sync) -> Vec<R> {
+    each_in(Builder::new, jobs, run)
+}
+
+/// The same in threads of a certain kind.
+fn each_in<J: Send, R: Send>(
+    kind: impl Fn() -> Builder,
+    mut jobs: Vec<J>,
+    run: impl Fn(J) -> R + Sync,
+) -> Vec<R> {
+    let Some(last) = jobs.pop() else {
+        return Vec::new();
+    };
+    // A thread that cannot be started drops what it was given; so it is given the place of its job.
+    let places: Vec<_> = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
+    let work = |place: &Mutex<Option<J>>| {
+        let job = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        run(job.expect("a job is done once"))
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let started: Vec<_> = places
+            .iter()
+            .map(|place| kind().spawn_scoped(scope, move || work(place)))
+            .collect();
+        let last = run(last);
+        let done = started.into_iter().zip(&places).map(|(thread, place)| {
+            let Ok(thread) = thread else {
+                return work(place);
+            };
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let mut results: Vec<_> = done.collect();
+        results.push(last);
+        results
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order() {
+        assert_eq!(each(vec![3, 1, 2], |x| 2 * x), [6, 2, 4]);
+        assert!(each(Vec::<u8>::new(), |x| x).is_empty());
+    }
+
+    #[test]
+    fn what_gets_no_thread_is_done_here() {
+        // No system has room for such a stack.
+        let impossible = || Builder::new().stack_size(1 << 46);
+        assert!(impossible().spawn(|| ()).is_err());
+        let here = std::thread::current().id();
+        let done = each_in(impossible, vec![3, 1, 2], |x| {
+            (2 * x, std::thread::current().id() == here)
+        });
+        assert_eq!(done, [(6, true), (2, true), (4, true)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "one of them")]
+    fn a_panic_is_passed_on() {
+        each(vec![0, 1], |x| assert!(x != 0, "one of them"));
+    }
+}
