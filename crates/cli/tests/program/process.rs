@@ -139,8 +139,14 @@ impl Server {
     }
 
     /// `kill -TERM`, and how it ended.
-    pub(crate) fn terminate(mut self) -> ExitStatus {
+    pub(crate) fn terminate(self) -> ExitStatus {
         self.signal("TERM");
+        self.wait()
+    }
+
+    /// How it ended; for a process that was told to stop. (A second signal would end it at once,
+    /// with another status.)
+    pub(crate) fn wait(mut self) -> ExitStatus {
         let status = self.child.wait().unwrap();
         std::mem::forget(self);
         status
