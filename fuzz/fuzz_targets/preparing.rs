@@ -109,9 +109,9 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
     let ((mut client_party, _), (mut server_party, _)) = recorded(
         |channel| {
             let rng = &mut Prg::new(&[1; 16]);
-            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::MlKem768, rng);
+            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::default(), rng);
             let delta = Delta::random(rng);
-            let sender = CotSender::setup_as(variant, channel, BaseOt::MlKem768, delta, rng);
+            let sender = CotSender::setup_as(variant, channel, BaseOt::default(), delta, rng);
             Party {
                 sender: sender.unwrap(),
                 receiver: receiver.unwrap(),
@@ -121,8 +121,8 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
         |channel| {
             let rng = &mut Prg::new(&[2; 16]);
             let delta = Delta::random(rng);
-            let sender = CotSender::setup_as(variant, channel, BaseOt::MlKem768, delta, rng);
-            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::MlKem768, rng);
+            let sender = CotSender::setup_as(variant, channel, BaseOt::default(), delta, rng);
+            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::default(), rng);
             Party {
                 sender: sender.unwrap(),
                 receiver: receiver.unwrap(),
