@@ -286,7 +286,13 @@ fn ways_of_pooling_that_are_not_there_are_refused_by_name() {
         c["pooling_mode_cls_token"] = json!(true);
     });
     let limit = dir.path().join("sentence_bert_config.json");
-    std::fs::write(limit, "{\"max_seq_length\": 20}").unwrap();
+    std::fs::write(&limit, "{\"max_seq_length\": 20, \"do_lower_case\": true}").unwrap();
+    assert!(refusal(dir.path()).contains("sentence_bert_config.json: do_lower_case"));
+    std::fs::write(&limit, "{\"max_seq_length\": 20, \"do_lower_case\": false}").unwrap();
+    let prompts = dir.path().join("config_sentence_transformers.json");
+    std::fs::write(&prompts, "{\"default_prompt_name\": \"query\"}").unwrap();
+    assert!(refusal(dir.path()).contains("default_prompt_name \"query\""));
+    std::fs::write(&prompts, "{\"prompts\": {}, \"default_prompt_name\": null}").unwrap();
     let model = load(dir.path()).unwrap();
     let first = Head::Sentence {
         pooling: Pooling::First,

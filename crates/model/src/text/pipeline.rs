@@ -95,16 +95,15 @@ fn rebuild(bytes: &[u8]) -> Checked<Vec<u8>> {
     let mut take = |name: &str| file.remove(name).unwrap_or_default();
     let (model, family) = model(take("model"))?;
     let mut growth = 1.0;
-    let parts = |value: Value, list: &str, known: &[&str]| sequence(value, list, known);
     let mut normalizers = Vec::new();
-    for part in parts(take("normalizer"), "normalizers", family.normalizers)? {
+    for part in sequence(take("normalizer"), "normalizers", family.normalizers)? {
         let (part, factor) = normalizer(part)?;
         growth *= factor;
         normalizers.push(part);
     }
     let mut pre_tokenizers = Vec::new();
     let known = family.pre_tokenizers;
-    for part in parts(take("pre_tokenizer"), "pretokenizers", known)? {
+    for part in sequence(take("pre_tokenizer"), "pretokenizers", known)? {
         let (part, factor) = pre_tokenizer(part)?;
         if pre_tokenizers
             .iter()
@@ -121,7 +120,7 @@ fn rebuild(bytes: &[u8]) -> Checked<Vec<u8>> {
         ));
     }
     let mut processors = Vec::new();
-    for part in parts(take("post_processor"), "processors", family.post_processors)? {
+    for part in sequence(take("post_processor"), "processors", family.post_processors)? {
         processors.push(post_processor(part)?);
     }
     let rebuilt = json!({

@@ -32,8 +32,8 @@ pub(super) fn pre_tokenizer(part: Value) -> Checked<(Value, f64)> {
                     rebuilt[name] = value;
                 }
             }
-            // A space becomes this letter, and a word has one in front, after the space or the token
-            // that set it apart; nobody sets words apart closer than that if this stands here once.
+            // A space becomes this letter, and a word has one in front, behind the space or the
+            // token that set it apart. Nothing sets words closer if this part stands here once.
             (rebuilt, growth as f64)
         }
         _ => (json!({"type": kind}), 1.0),
