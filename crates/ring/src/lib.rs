@@ -17,4 +17,5 @@ pub mod modulus;
 pub mod pack;
 pub mod prg;
 pub mod select;
+pub mod stretch;
 pub mod truncate;
