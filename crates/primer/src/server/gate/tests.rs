@@ -1,4 +1,5 @@
 use super::*;
+use crate::service::message::Refusal;
 use std::io::Read;
 use std::net::TcpListener;
 

@@ -1,6 +1,9 @@
 //! Bounds, round trips, and arbitrary bytes.
 
 use super::*;
+use crate::service::BundleId;
+use primer_plan::shape::{Family, Head};
+use primer_protocol::{Reveal, Scheme};
 
 fn card() -> Card {
     Card {
