@@ -177,7 +177,7 @@ function showCost(meta, text) {
     row("seconds", prepared, meta.online_s, seconds),
     row("bytes", sent, meta.bytes.online_up + meta.bytes.online_down, bytes),
     legend,
-    element("p", { class: "note" }, "That is the price of privacy: in the clear, this text would " +
+    element("p", { class: "note" }, "That is the price of privacy. In the clear, this text would " +
       `have been ${new TextEncoder().encode(text).length} bytes.`));
 }
 
