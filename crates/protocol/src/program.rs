@@ -213,16 +213,6 @@ impl Program {
         channel.phase(&format!("{phase}/{}", self.step(index).paper.name()))
     }
 
-    /// How many exchanges the client's masks are ahead of the server's answers. Masks do not depend
-    /// on answers, so offline the server never waits for them; online, each is sent when it is
-    /// needed.
-    pub(crate) fn ahead(&self) -> usize {
-        match self.scheme().recipe().when {
-            When::Offline => 1,
-            When::Online => 0,
-        }
-    }
-
     /// The steps of the plan.
     pub(crate) fn step(&self, index: usize) -> &Step {
         &self.plan().graph().steps[index]
