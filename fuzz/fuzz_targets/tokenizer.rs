@@ -1,8 +1,11 @@
-//! A server's tokenizer: a true `tokenizer.json` of each family with changes, or any bytes;
-//! `vocab.txt` and `tokenizer_config.json` with changes; all of it as it is sent. What is accepted
-//! tokenises texts, within the limit of tokens or with an error.
+//! A server's tokenizer: a true `tokenizer.json` of each family with changes, one with a changed
+//! table of rules (`Precompiled`), or any bytes; `vocab.txt` and `tokenizer_config.json` with
+//! changes; all of it as it is sent. What is accepted tokenises texts, within the limit of tokens or
+//! with an error.
 #![no_main]
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use libfuzzer_sys::fuzz_target;
 use primer::service::message::TokenizerFiles;
 use primer_fuzz::{Script, edited};
@@ -34,12 +37,43 @@ const VOCABULARY: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##a\nb\nab\n";
 const CONFIG: &str = r#"{"do_lower_case":true,"strip_accents":null,"tokenize_chinese_chars":true,
 "model_max_length":32}"#;
 
+/// A table of rules for four letters, as sentencepiece lays one out: the trie's length, its units,
+/// the texts. With it the places of what is not zero.
+fn table() -> (Vec<u8>, Vec<usize>) {
+    let mut units = vec![0u32; 512];
+    units[0] = 256 << 10;
+    let mut texts = Vec::new();
+    for (letter, text) in [
+        ("b", "bb"),
+        ("\t", " "),
+        ("\u{ad}", ""),
+        ("\u{fdfa}", "a long one"),
+    ] {
+        let mut base = 256;
+        let mut at = 0;
+        for byte in letter.bytes() {
+            at = base ^ usize::from(byte);
+            base = units.len();
+            units.resize(base + 256, 0);
+            units[at] = ((at ^ base) << 10) as u32 | u32::from(byte);
+        }
+        units[at] |= 1 << 8;
+        units[base] = 1 << 31 | texts.len() as u32;
+        texts.extend(text.bytes().chain([0]));
+    }
+    let mut table = (4 * units.len() as u32).to_le_bytes().to_vec();
+    table.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
+    table.extend(texts);
+    let marks = (0..table.len()).filter(|at| table[*at] != 0).collect();
+    (table, marks)
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = usize::from(script.byte());
     let changed =
         |true_file: &str, script: &mut Script<'_>| edited(true_file.as_bytes(), &[0], script);
-    let encoder = match choice % 7 {
+    let encoder = match choice % 8 {
         3 => TextEncoder::from_json(script.0, None),
         4 => TextEncoder::from_vocabulary(&changed(VOCABULARY, &mut script), None),
         5 => {
@@ -62,12 +96,19 @@ fuzz_target!(|bytes: &[u8]| {
                 false => TextEncoder::from_vocabulary(&files.main, files.config.as_deref()),
             }
         }
+        7 => {
+            let (table, marks) = table();
+            let table = STANDARD.encode(edited(&table, &marks, &mut script));
+            let rules = format!(r#"{{"type":"Precompiled","precompiled_charsmap":"{table}"}}"#);
+            let file = TRUE[2].replace(r#"{"type":"NFKC"}"#, &rules);
+            TextEncoder::from_json(file.as_bytes(), None)
+        }
         family => TextEncoder::from_json(&changed(TRUE[family], &mut script), None),
     };
     let Ok(encoder) = encoder else {
         return;
     };
-    let long = "ab\u{fdfa} \u{65e5}".repeat(200);
+    let long = "ab\u{fdfa} \u{65e5}\t\u{ad}".repeat(200);
     for (first, second) in [("a b", None), (&*long, None), ("aab", Some(&*long))] {
         if let Ok(input) = encoder.encode(first, second, 32, Truncate::LongestFirst) {
             assert!(input.tokens() <= 32, "{} tokens", input.tokens());

@@ -240,6 +240,7 @@ def pipeline(
     state: Optional[Union[str, os.PathLike[str]]] = None,
     timeout: float = 120.0,
     threads: Optional[int] = None,
+    attempts: int = 3,
     wait: Optional[float] = None,
     progress: Progress = None,
     **options: Any,
@@ -273,6 +274,7 @@ def pipeline(
         state=state,
         timeout=timeout,
         threads=threads,
+        attempts=attempts,
         wait=wait,
         progress=progress,
     )

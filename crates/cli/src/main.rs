@@ -5,6 +5,7 @@ mod command;
 mod config;
 mod failure;
 mod log;
+mod notify;
 mod output;
 mod progress;
 

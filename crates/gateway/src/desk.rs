@@ -5,17 +5,19 @@
 //! asked: it would cost a bundle.
 
 use crate::Connect;
+use crate::activity::Activity;
 use crate::error::Failure;
 use crate::queue::{Queue, Taken};
+use crate::stock::Stock;
 use hyper::StatusCode;
 use primer::client::tags::Aggregate;
 use primer::client::{Embedding, Extract, Tagging};
 use primer::service::message::Card;
-use primer::{Classification, Client, Cost, ServiceError};
+use primer::{Classification, Client, Cost, HangUp, ServiceError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What somebody wants to know.
@@ -74,122 +76,52 @@ struct Job {
     reply: oneshot::Sender<Result<Answered, Failure>>,
 }
 
-/// What goes on, for whoever keeps the stock and whoever asks how things are.
-#[derive(Default)]
-pub(crate) struct Activity {
-    state: Mutex<Now>,
-    changed: Condvar,
-}
-
-struct Now {
-    asking: usize,
-    last: Instant,
-    /// Lengths that were asked for while nothing was prepared for them.
-    missed: Vec<usize>,
-    /// Why the server could not be reached the last time, if so.
-    trouble: Option<String>,
-    stopping: bool,
-}
-
-impl Default for Now {
-    fn default() -> Self {
-        Self {
-            asking: 0,
-            last: Instant::now(),
-            missed: Vec::new(),
-            trouble: None,
-            stopping: false,
-        }
-    }
-}
-
-impl Activity {
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, how: impl FnOnce(&mut Now)) {
-        how(&mut self.now());
-        self.changed.notify_all();
-    }
-
-    /// How long nobody has asked anything; nothing while somebody does.
-    pub(crate) fn quiet(&self) -> Duration {
-        let now = self.now();
-        match now.asking {
-            0 => now.last.elapsed(),
-            _ => Duration::ZERO,
-        }
-    }
-
-    /// Lengths that were missed since this was asked last.
-    pub(crate) fn missed(&self) -> Vec<usize> {
-        std::mem::take(&mut self.now().missed)
-    }
-
-    /// Waits until something changes, at most so long.
-    pub(crate) fn wait(&self, patience: Duration) {
-        let now = self.now();
-        if !now.stopping {
-            let waited = self.changed.wait_timeout(now, patience);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
-        }
-    }
-
-    /// Whether the gateway is about to end.
-    pub(crate) fn stopping(&self) -> bool {
-        self.now().stopping
-    }
-
-    /// Why the server cannot be reached, if it cannot.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.now().trouble.clone()
-    }
-
-    /// The server was reached, or not.
-    pub(crate) fn reached(&self, error: Option<&ServiceError>) {
-        let lost = error.filter(|error| {
-            error.is_broken_connection() || matches!(error, ServiceError::Connect { .. })
-        });
-        match (error, lost) {
-            (_, Some(lost)) => self.now().trouble = Some(lost.to_string()),
-            (None, None) => self.now().trouble = None,
-            // Something else went wrong: it says nothing about the server's reach.
-            (Some(_), None) => {}
-        }
-    }
-}
-
 /// Where questions are handed in.
 pub(crate) struct Desk {
     queue: Arc<Queue<Job>>,
     activity: Arc<Activity>,
+    lines: Vec<HangUp>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Desk {
     /// Starts the threads that answer.
-    pub(crate) fn open(connect: &Connect, workers: usize, room: usize, card: &Card) -> Self {
+    pub(crate) fn open(
+        connect: &Connect,
+        (workers, room): (usize, usize),
+        card: &Card,
+        stock: &Arc<Stock>,
+    ) -> Self {
         let queue = Arc::new(Queue::new(room));
         let activity = Arc::new(Activity::default());
-        // A server closes a connection on which nothing happens; leaving first is politer, and the
-        // next question does not find a dead one.
-        let rest = Duration::from_secs(u64::from(card.idle_seconds)).mul_f64(0.8);
-        let start = |_| {
-            let (queue, activity) = (Arc::clone(&queue), Arc::clone(&activity));
-            let connect = Arc::clone(connect);
-            std::thread::spawn(move || work(&queue, &activity, &connect, rest))
-        };
-        let threads = Mutex::new((0..workers).map(start).collect());
+        let idle = Duration::from_secs(u64::from(card.idle_seconds));
+        let (mut lines, mut threads) = (Vec::new(), Vec::new());
+        for _ in 0..workers {
+            let hang_up = HangUp::default();
+            lines.push(hang_up.clone());
+            let worker = Worker {
+                queue: Arc::clone(&queue),
+                activity: Arc::clone(&activity),
+                stock: Arc::clone(stock),
+                connect: Arc::clone(connect),
+                hang_up,
+                // The server's word; none is trusted to have us spin.
+                rest: idle.mul_f64(0.8).max(Duration::from_secs(1)),
+                client: None,
+            };
+            threads.push(std::thread::spawn(move || worker.run()));
+        }
+        let threads = Mutex::new(threads);
         Self {
             queue,
             activity,
+            lines,
             threads,
         }
     }
 
-    pub(crate) fn activity(&self) -> Arc<Activity> {
-        Arc::clone(&self.activity)
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// Questions that wait.
@@ -226,10 +158,15 @@ impl Desk {
         Ok(answers)
     }
 
+    /// Breaks off what is under way: whoever waits for it has waited long enough.
+    pub(crate) fn hang_up(&self) {
+        self.lines.iter().for_each(HangUp::hang_up);
+    }
+
     /// Takes nothing more, and waits for the threads.
     pub(crate) fn close(&self) {
         self.queue.close();
-        self.activity.change(|now| now.stopping = true);
+        self.activity.stop();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
             let _ = thread.join();
@@ -237,74 +174,87 @@ impl Desk {
     }
 }
 
-/// One thread's life.
-fn work(queue: &Queue<Job>, activity: &Activity, connect: &Connect, rest: Duration) {
-    let mut client: Option<Client> = None;
-    loop {
-        match queue.take(rest) {
-            Taken::Closed => break,
-            Taken::Nothing => client.iter_mut().for_each(Client::rest),
-            Taken::Item(job) if job.reply.is_closed() => {}
-            Taken::Item(job) => {
-                activity.change(|now| now.asking += 1);
-                let answered = answer(&mut client, connect, activity, &job.question);
-                let missed = answered.as_ref().ok().map(|a| a.found.cost());
-                let missed = missed
-                    .filter(|cost| !cost.prepared_ahead)
-                    .map(|cost| cost.tokens);
-                activity.change(|now| {
-                    now.asking -= 1;
-                    now.last = Instant::now();
-                    now.missed.extend(missed);
-                });
-                let _ = job.reply.send(answered);
+/// A thread that answers.
+struct Worker {
+    queue: Arc<Queue<Job>>,
+    activity: Arc<Activity>,
+    stock: Arc<Stock>,
+    connect: Connect,
+    hang_up: HangUp,
+    /// When the connection is given up. A server closes one on which nothing happens; leaving first
+    /// is politer, and the next question does not find a dead one.
+    rest: Duration,
+    client: Option<Client>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        // So that the first question does not have to load the tokenizer; if it fails, that one
+        // tells why. A place at the server is not taken before there is a question.
+        if let Ok(client) = self.client() {
+            client.rest();
+        }
+        loop {
+            match self.queue.take(self.rest) {
+                Taken::Closed => break,
+                Taken::Nothing => self.client.iter_mut().for_each(Client::rest),
+                Taken::Item(job) if job.reply.is_closed() => {}
+                Taken::Item(job) => {
+                    self.activity.begins();
+                    let answered = self.answer(&job.question);
+                    if let Ok(answered) = &answered {
+                        self.stock.used(answered.found.cost());
+                    }
+                    self.activity.ends();
+                    let _ = job.reply.send(answered);
+                }
             }
         }
+        if let Some(client) = self.client {
+            client.close();
+        }
     }
-    if let Some(client) = client {
-        client.close();
+
+    /// The client, connected if there was none.
+    fn client(&mut self) -> Result<&mut Client, ServiceError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => (self.connect)(self.hang_up.clone())?,
+        };
+        Ok(self.client.insert(client))
+    }
+
+    /// Asks one question. A panic is a mistake of ours; it costs the question, not the thread.
+    fn answer(&mut self, question: &Question) -> Result<Answered, Failure> {
+        let asked = catch_unwind(AssertUnwindSafe(|| ask(self.client()?, question)));
+        match asked {
+            Ok(result) => {
+                self.activity.reached(result.as_ref().err());
+                if let Err(error) = &result {
+                    tracing::warn!("a question failed: {error}");
+                }
+                result.map_err(|error| Failure::from(&error))
+            }
+            Err(_) => {
+                self.client = None;
+                let why = "the gateway failed; its log says where";
+                Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, why))
+            }
+        }
     }
 }
 
-/// Asks one question. A panic is a mistake of ours; it costs the question, not the thread.
-fn answer(
-    client: &mut Option<Client>,
-    connect: &Connect,
-    activity: &Activity,
-    question: &Question,
-) -> Result<Answered, Failure> {
-    let asked = catch_unwind(AssertUnwindSafe(|| {
-        if client.is_none() {
-            *client = Some(connect()?);
-        }
-        let client = client.as_mut().expect("just made");
-        let found = match question {
-            Question::Classify { text, pair: None } => client.classify(text).map(Found::Labels),
-            Question::Classify {
-                text,
-                pair: Some(second),
-            } => client.classify_pair(text, second).map(Found::Labels),
-            Question::Answer { question, context } => {
-                client.answer(question, context).map(Found::Span)
-            }
-            Question::Tag { text, aggregate } => client.tag(text, *aggregate).map(Found::Tags),
-            Question::Embed { text } => client.embed(text).map(Found::Vector),
-        }?;
-        let shown = client.shown().to_vec();
-        Ok::<_, ServiceError>(Answered { found, shown })
-    }));
-    match asked {
-        Ok(result) => {
-            activity.reached(result.as_ref().err());
-            if let Err(error) = &result {
-                tracing::warn!("a question failed: {error}");
-            }
-            result.map_err(|error| Failure::from(&error))
-        }
-        Err(_) => {
-            *client = None;
-            let why = "the gateway failed; its log says where";
-            Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, why))
-        }
-    }
+fn ask(client: &mut Client, question: &Question) -> Result<Answered, ServiceError> {
+    let found = match question {
+        Question::Classify { text, pair: None } => client.classify(text).map(Found::Labels),
+        Question::Classify {
+            text,
+            pair: Some(second),
+        } => client.classify_pair(text, second).map(Found::Labels),
+        Question::Answer { question, context } => client.answer(question, context).map(Found::Span),
+        Question::Tag { text, aggregate } => client.tag(text, *aggregate).map(Found::Tags),
+        Question::Embed { text } => client.embed(text).map(Found::Vector),
+    }?;
+    let shown = client.shown().to_vec();
+    Ok(Answered { found, shown })
 }

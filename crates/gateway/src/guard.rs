@@ -46,13 +46,16 @@ impl Access {
             let why = "the request names another host than this machine";
             return Err(Failure::new(StatusCode::FORBIDDEN, why));
         }
-        match text(headers, &ORIGIN) {
-            Some(origin) if origin.strip_prefix("http://") != Some(host) => {
-                let why = "a page of another site may not ask";
-                Err(Failure::new(StatusCode::FORBIDDEN, why))
-            }
-            _ => Ok(()),
+        let Some(origin) = text(headers, &ORIGIN) else {
+            return Ok(());
+        };
+        // Where others may ask, something in front of us speaks TLS.
+        let secured = origin.strip_prefix("https://").filter(|_| self.expose);
+        if origin.strip_prefix("http://").or(secured) == Some(host) {
+            return Ok(());
         }
+        let why = "a page of another site may not ask";
+        Err(Failure::new(StatusCode::FORBIDDEN, why))
     }
 
     /// Refuses who lacks the token.
@@ -61,7 +64,10 @@ impl Access {
             return Ok(());
         };
         let shown = text(headers, &AUTHORIZATION).unwrap_or_default();
-        let shown = shown.strip_prefix("Bearer ").unwrap_or_default();
+        let shown = match shown.split_once(' ') {
+            Some((scheme, shown)) if scheme.eq_ignore_ascii_case("bearer") => shown,
+            _ => "",
+        };
         if bool::from(shown.as_bytes().ct_eq(token.as_bytes())) {
             return Ok(());
         }
@@ -145,6 +151,20 @@ mod tests {
     }
 
     #[test]
+    fn an_exposed_gateway_takes_its_own_page_through_tls() {
+        let access = Access {
+            expose: true,
+            token: Some(Zeroizing::new("sesame".to_owned())),
+        };
+        let asked = |origin| access.admit_host(&headers("ask.example", Some(origin)));
+        assert!(asked("https://ask.example").is_ok());
+        assert!(asked("http://ask.example").is_ok());
+        for origin in ["https://evil.example", "null", "https://ask.example.evil"] {
+            assert!(asked(origin).is_err(), "{origin}");
+        }
+    }
+
+    #[test]
     fn the_token_has_to_be_the_token() {
         let access = Access {
             expose: false,
@@ -156,6 +176,7 @@ mod tests {
             access.admit_token(&headers)
         };
         assert!(shown("Bearer sesame").is_ok());
+        assert!(shown("bearer sesame").is_ok());
         for wrong in [
             "Bearer sesam",
             "Bearer sesame ",

@@ -20,13 +20,21 @@ const HEAD_BYTES: usize = 32 << 10;
 /// A pause when the system has no connection to give.
 const BREATH: Duration = Duration::from_millis(50);
 
+/// Whether everything under way was answered before the end.
+pub(crate) enum Drained {
+    /// It was.
+    Yes,
+    /// It took longer than it was given.
+    No,
+}
+
 /// Answers until told to stop, then waits for what is under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     routes: &Arc<Routes>,
     mut stopped: watch::Receiver<bool>,
     drain: Duration,
-) -> Result<(), GatewayError> {
+) -> Result<Drained, GatewayError> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(GatewayError::System)?;
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -68,11 +76,11 @@ pub(crate) async fn serve(
     }
     drop(listener);
     routes.stop();
-    if tokio::time::timeout(drain, graceful.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("stopped before all answers were given");
+    match tokio::time::timeout(drain, graceful.shutdown()).await {
+        Ok(()) => Ok(Drained::Yes),
+        Err(_) => {
+            tracing::warn!("stopped before all answers were given");
+            Ok(Drained::No)
+        }
     }
-    Ok(())
 }

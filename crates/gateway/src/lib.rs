@@ -17,17 +17,22 @@
 //! * some *answer*: each has a [`Client`](primer::Client) of its own and takes questions from a
 //!   bounded queue ([`desk`]);
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
-//!   ([`stock`]), so that a question costs the online phase only.
+//!   ([`stock`], [`keeper`]), so that a question costs the online phase only.
+//!
+//! They tell each other by [`activity`] what goes on.
 //!
 //! [`huggingface`] reads requests and writes answers, [`guard`] decides who may ask, [`page`] is
 //! what people see.
 #![forbid(unsafe_code)]
 
+mod activity;
+mod body;
 mod desk;
 mod error;
 mod guard;
 mod http;
 mod huggingface;
+mod keeper;
 mod metrics;
 mod page;
 mod queue;
@@ -38,8 +43,10 @@ pub use error::GatewayError;
 pub use guard::Access;
 
 use desk::Desk;
+use http::Drained;
+use keeper::Keeper;
 use primer::service::message::Card;
-use primer::{Client, ServiceError};
+use primer::{Client, HangUp, ServiceError};
 use routes::Routes;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -55,8 +62,9 @@ pub fn decode_any(bytes: &[u8], card: &Card) -> Option<usize> {
     Some(questions.len())
 }
 
-/// Makes a client. Every thread that talks to the server has its own.
-pub type Connect = Arc<dyn Fn() -> Result<Client, ServiceError> + Send + Sync>;
+/// Makes a client, whose calls the [`HangUp`] is to end. Every thread that talks to the server has
+/// its own.
+pub type Connect = Arc<dyn Fn(HangUp) -> Result<Client, ServiceError> + Send + Sync>;
 
 /// How a gateway behaves.
 pub struct Options {
@@ -81,6 +89,7 @@ pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
     routes: Arc<Routes>,
+    keeper: Keeper,
     drain: Duration,
     stop: StopHandle,
 }
@@ -100,21 +109,20 @@ impl Gateway {
         let listener = TcpListener::bind(options.listen).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let first = connect()?;
+        let hang_up = HangUp::default();
+        let first = connect(hang_up.clone())?;
         let card = first.card().clone();
-        first.close();
         let lengths = lengths(&card, &options.lengths)?;
-        let desk = Desk::open(
-            &connect,
-            options.workers.max(1),
-            options.queue.max(1),
-            &card,
-        );
-        let stock = Stock::keep(connect, options.stock, lengths, desk.activity());
+        let stock = Arc::new(Stock::new(options.stock, &lengths));
+        let places = (options.workers.max(1), options.queue.max(1));
+        let desk = Desk::open(&connect, places, &card, &stock);
+        let activity = Arc::clone(desk.activity());
+        let keeper = Keeper::start(connect, (first, hang_up), Arc::clone(&stock), activity);
         Ok(Self {
             listener,
             address,
             routes: Arc::new(Routes::new(card, options.access, desk, stock, address)),
+            keeper,
             drain: options.drain,
             stop: StopHandle::new(),
         })
@@ -147,9 +155,12 @@ impl Gateway {
             .map_err(GatewayError::System)?;
         let stopped = self.stop.0.subscribe();
         let served = http::serve(self.listener, &self.routes, stopped, self.drain);
-        runtime.block_on(served)?;
-        self.routes.close();
-        Ok(())
+        let served = runtime.block_on(served);
+        // Questions of connections that are still open are given up with them.
+        drop(runtime);
+        self.routes.close(matches!(served, Ok(Drained::Yes)));
+        self.keeper.close();
+        served.map(|_| ())
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct Metrics {
     online_bytes: Counter,
     offline_bytes: Counter,
     waiting: Gauge,
+    asking: Gauge,
     stock: Family<Length, Gauge>,
     registry: Registry,
 }
@@ -43,7 +44,7 @@ impl Metrics {
         let (answers, unprepared, out_of_range) = Default::default();
         let online = Histogram::new(exponential_buckets(0.005, 2.0, 14));
         let (online_bytes, offline_bytes) = Default::default();
-        let waiting = Gauge::default();
+        let (waiting, asking) = (Gauge::default(), Gauge::default());
         let stock = Family::default();
         let r = &mut registry;
         r.register(
@@ -74,6 +75,7 @@ impl Metrics {
             Counter::clone(&offline_bytes),
         );
         r.register("waiting", "Questions that wait", Gauge::clone(&waiting));
+        r.register("asking", "Questions under way", Gauge::clone(&asking));
         r.register(
             "stock",
             "Prepared bundles by padded length",
@@ -88,6 +90,7 @@ impl Metrics {
             online_bytes,
             offline_bytes,
             waiting,
+            asking,
             stock,
             registry,
         }
@@ -114,9 +117,14 @@ impl Metrics {
         self.answers.get()
     }
 
-    /// The page.
-    pub(crate) fn text(&self, waiting: usize, stock: &[(usize, usize)]) -> String {
+    /// The page: with questions that wait and those under way, and bundles by padded length.
+    pub(crate) fn text(
+        &self,
+        (waiting, asking): (usize, usize),
+        stock: &[(usize, usize)],
+    ) -> String {
         self.waiting.set(waiting as i64);
+        self.asking.set(asking as i64);
         for (tokens, have) in stock {
             let length = Length {
                 tokens: *tokens as u64,

@@ -8,6 +8,7 @@
 //! | `GET /healthz` | `ok`, or 503 and why not |
 //! | `GET /metrics` | numbers for Prometheus |
 
+use crate::body;
 use crate::desk::{Answered, Desk};
 use crate::error::Failure;
 use crate::guard::Access;
@@ -15,21 +16,18 @@ use crate::huggingface::{Request as Question, meta, task};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::page;
 use crate::stock::Stock;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE as TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE as TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use primer::service::message::Card;
 use primer_plan::shape::Head;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// The longest body: far more than any model reads.
-const BODY_BYTES: usize = 1 << 20;
-/// The longest that it may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
 /// Says what an answer cost.
 const META: &str = "x-primer-meta";
 
@@ -40,7 +38,7 @@ pub(crate) struct Routes {
     card: Card,
     access: Access,
     desk: Desk,
-    stock: Stock,
+    stock: Arc<Stock>,
     metrics: Metrics,
     address: SocketAddr,
     stopping: AtomicBool,
@@ -51,7 +49,7 @@ impl Routes {
         card: Card,
         access: Access,
         desk: Desk,
-        stock: Stock,
+        stock: Arc<Stock>,
         address: SocketAddr,
     ) -> Self {
         Self {
@@ -74,8 +72,11 @@ impl Routes {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the threads that answer.
-    pub(crate) fn close(&self) {
+    /// Ends the threads that answer; at once, if they had their time.
+    pub(crate) fn close(&self, drained: bool) {
+        if !drained {
+            self.desk.hang_up();
+        }
         self.desk.close();
     }
 
@@ -93,7 +94,12 @@ impl Routes {
         self.access.admit_host(request.headers())?;
         let path = request.uri().path();
         let token = || self.access.admit_token(request.headers());
-        match (request.method(), path) {
+        // The HTTP stack leaves the body out.
+        let method = match request.method() {
+            &Method::HEAD => &Method::GET,
+            method => method,
+        };
+        match (method, path) {
             (&Method::GET, "/") if wants_html(&request) => Ok(page::index()),
             (&Method::GET, "/page.js") => Ok(page::script()),
             (&Method::GET, "/page.css") => Ok(page::style()),
@@ -104,7 +110,8 @@ impl Routes {
             }
             (&Method::GET, "/metrics") => {
                 token()?;
-                let text = self.metrics.text(self.desk.waiting(), &self.stock.ready());
+                let questions = (self.desk.waiting(), self.desk.activity().asking());
+                let text = self.metrics.text(questions, &self.stock.ready());
                 Ok(typed(text, CONTENT_TYPE))
             }
             (&Method::POST, "/") => {
@@ -113,7 +120,7 @@ impl Routes {
             }
             (&Method::POST, _) if path.starts_with("/models/") => {
                 token()?;
-                let name = &path["/models/".len()..];
+                let name = decoded(&path["/models/".len()..]);
                 if name != self.card.model && name.rsplit('/').next() != Some(&self.card.model) {
                     let why = format!("the server's model is {}, not {name}", self.card.model);
                     return Err(Failure::new(StatusCode::NOT_FOUND, why));
@@ -131,19 +138,8 @@ impl Routes {
     }
 
     async fn infer(&self, request: Request<Incoming>) -> Result<Page, Failure> {
-        let body = Limited::new(request.into_body(), BODY_BYTES).collect();
-        let late = |_| Failure::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
-        let body = tokio::time::timeout(BODY_TIME, body).await.map_err(late)?;
-        let body = body.map_err(
-            |error| match error.is::<http_body_util::LengthLimitError>() {
-                true => {
-                    let why = format!("a body has at most {BODY_BYTES} bytes");
-                    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, why)
-                }
-                false => Failure::bad("the body did not arrive whole"),
-            },
-        )?;
-        let (question, inputs) = Question::read(&body.to_bytes(), &self.card)?;
+        let body = body::take(request).await?;
+        let (question, inputs) = Question::read(&body, &self.card)?;
         let answers = self.desk.ask(inputs).await?;
         answers
             .iter()
@@ -175,6 +171,7 @@ impl Routes {
             "pairs": self.card.types > 1, "scheme": self.card.scheme.name(),
             "lengths": self.card.buckets, "stock": self.stock.to_json(),
             "stock_trouble": self.stock.trouble(), "waiting": self.desk.waiting(),
+            "asking": self.desk.activity().asking(),
             "answered": self.metrics.answers(), "token": self.access.asks_for_token(),
             "trouble": self.desk.activity().trouble(), "listen": self.address.to_string(),
         })
@@ -210,6 +207,30 @@ fn wants_html(request: &Request<Incoming>) -> bool {
     })
 }
 
+/// A path whose `%20`s and the like are what they stand for.
+fn decoded(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return path.into();
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = path.as_bytes().iter();
+    let mut plain = Vec::with_capacity(path.len());
+    while let Some(&byte) = bytes.next() {
+        let code = match (byte, bytes.as_slice()) {
+            (b'%', [high, low, ..]) => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        match code {
+            Some((high, low)) => {
+                plain.push((16 * high + low) as u8);
+                bytes.nth(1);
+            }
+            None => plain.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned().into()
+}
+
 /// A page of some type.
 pub(crate) fn typed(body: String, kind: &'static str) -> Page {
     let mut page = Response::new(Full::new(Bytes::from(body)));
@@ -233,5 +254,25 @@ fn failed(failure: &Failure) -> Page {
         page.headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from_static("2"));
     }
+    if failure.status == StatusCode::METHOD_NOT_ALLOWED {
+        let methods = HeaderValue::from_static("GET, HEAD, POST");
+        page.headers_mut().insert(ALLOW, methods);
+    }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn names_in_a_path_are_decoded() {
+        assert_eq!(decoded("bert/sst2"), "bert/sst2");
+        assert_eq!(decoded("sst2%20%28demo%29"), "sst2 (demo)");
+        assert_eq!(decoded("f%c3%BCr"), "für");
+        assert_eq!(decoded("100%"), "100%");
+        assert_eq!(decoded("%2"), "%2");
+        assert_eq!(decoded("%zz%+1"), "%zz%+1");
+        assert_eq!(decoded("%ff"), "\u{fffd}");
+    }
 }

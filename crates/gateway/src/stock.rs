@@ -1,28 +1,22 @@
-//! The stock: bundles prepared ahead for every length that is asked for.
+//! The stock: how many bundles there are of every length, how many are wanted, and which are made
+//! next.
 //!
-//! One thread prepares, in batches, which take fewer bytes and less time than one at a time. It
-//! begins when half of a length's bundles are used, or earlier if nobody is asking: preparing takes
-//! a core for seconds, and answers under way should have it.
+//! The truth is in the store on disk, which other processes use too. The keeper's thread counts it
+//! and makes more (`keeper`). While it is busy with that, questions go on taking bundles, so
+//! whoever takes one says so here: a number that is shown may be too small for a moment, never too
+//! large.
 
-use crate::Connect;
-use crate::desk::Activity;
-use primer::{Client, Event, Meter, ServiceError};
+use primer::{Cost, Meter};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// Nobody has asked for so long: the time is used.
-const QUIET: Duration = Duration::from_secs(2);
-/// How often the store is looked at when nothing happens: other processes use it too.
-const LOOK: Duration = Duration::from_secs(5);
-/// The longest pause after a failure.
-const LONGEST: Duration = Duration::from_secs(60);
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What there is of one length.
 #[derive(Default, Clone, Copy)]
 struct Level {
     have: usize,
+    /// Whether it is kept filled, or just happens to be in the store.
+    kept: bool,
     /// In the making.
     coming: usize,
     /// Seconds and bytes of one, the last time that some were made.
@@ -39,65 +33,121 @@ struct Progress {
 
 impl Progress {
     fn percent(&self) -> u64 {
-        let passed = self
-            .meter
-            .report()
-            .total()
-            .bytes()
-            .saturating_sub(self.before);
-        (100 * passed / self.expected.max(1)).min(100)
+        let passed = self.meter.report().total().bytes();
+        let passed = passed.saturating_sub(self.before);
+        (passed.saturating_mul(100) / self.expected.max(1)).min(100)
     }
 }
 
 #[derive(Default)]
 struct State {
     levels: BTreeMap<usize, Level>,
+    /// Answers so far, as a mark for counting.
+    uses: u64,
     progress: Option<Progress>,
     trouble: Option<String>,
 }
 
-/// Bundles that are ready, and whoever makes more of them.
+impl State {
+    fn level(&mut self, tokens: usize) -> &mut Level {
+        self.levels.entry(tokens).or_default()
+    }
+}
+
+/// Bundles that are ready, and those that are wanted.
 pub(crate) struct Stock {
     want: usize,
-    state: Arc<Mutex<State>>,
+    state: Mutex<State>,
 }
 
 impl Stock {
-    /// Begins to keep `want` bundles of some lengths.
-    pub(crate) fn keep(
-        connect: Connect,
-        want: usize,
-        lengths: Vec<usize>,
-        activity: Arc<Activity>,
-    ) -> Self {
+    /// `want` bundles are to be kept of some lengths.
+    pub(crate) fn new(want: usize, lengths: &[usize]) -> Self {
         let mut state = State::default();
-        state
-            .levels
-            .extend(lengths.into_iter().map(|tokens| (tokens, Level::default())));
-        let state = Arc::new(Mutex::new(state));
-        if want > 0 {
-            let keeper = Keeper {
-                connect,
-                want,
-                state: Arc::clone(&state),
-                activity,
-            };
-            // Not waited for: a batch takes long, and what is not stored yet costs nothing to lose.
-            std::thread::spawn(move || keeper.run());
+        for tokens in lengths {
+            state.level(*tokens).kept = true;
         }
+        let state = Mutex::new(state);
         Self { want, state }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A question was answered: its length is kept in stock from now on.
+    pub(crate) fn used(&self, cost: &Cost) {
+        let mut state = self.state();
+        state.uses += 1;
+        let level = state.level(cost.tokens);
+        level.kept = true;
+        if cost.prepared_ahead {
+            level.have = level.have.saturating_sub(1);
+        }
+    }
+
+    /// To be told to [`Self::counted`] after counting.
+    pub(crate) fn mark(&self) -> u64 {
+        self.state().uses
+    }
+
+    /// What is in the store, counted since a mark; `false` if a bundle was used meanwhile, so that
+    /// it has to be counted again.
+    pub(crate) fn counted(&self, found: &BTreeMap<usize, usize>, mark: u64) -> bool {
+        let mut state = self.state();
+        if state.uses != mark {
+            return false;
+        }
+        state.levels.values_mut().for_each(|level| level.have = 0);
+        for (tokens, have) in found {
+            state.level(*tokens).have = *have;
+        }
+        true
+    }
+
+    /// A batch is begun.
+    pub(crate) fn begin(&self, tokens: usize, bundles: usize) {
+        self.state().level(tokens).coming = bundles;
+    }
+
+    /// Its bytes begin to pass.
+    pub(crate) fn watch(&self, tokens: usize, meter: &Meter, expected: u64) {
+        self.state().progress = Some(Progress {
+            tokens,
+            meter: meter.clone(),
+            before: meter.report().total().bytes(),
+            expected,
+        });
+    }
+
+    /// It is made.
+    pub(crate) fn made(&self, tokens: usize, bundles: usize, seconds: f64) {
+        let mut state = self.state();
+        if let Some(progress) = state.progress.take() {
+            let bundles = bundles.max(1);
+            let each = (seconds / bundles as f64, progress.expected / bundles as u64);
+            state.level(tokens).each = Some(each);
+        }
+    }
+
+    /// Nothing is in the making any more, and why, if it failed.
+    pub(crate) fn rest(&self, trouble: Option<String>) {
+        let mut state = self.state();
+        state.levels.values_mut().for_each(|level| level.coming = 0);
+        (state.progress, state.trouble) = (None, trouble);
     }
 
     /// By padded length: how many there are, how many are wanted, how many are in the making.
     pub(crate) fn to_json(&self) -> Value {
-        let state = lock(&self.state);
+        let state = self.state();
         let progress = state.progress.as_ref();
         let rows = state.levels.iter().map(|(tokens, level)| {
             let percent = progress
                 .filter(|p| p.tokens == *tokens)
                 .map(Progress::percent);
             json!({
-                "tokens": tokens, "have": level.have, "want": self.want,
+                "tokens": tokens, "have": level.have,
+                "want": if level.kept { self.want } else { 0 },
                 "preparing": level.coming, "percent": percent,
                 "seconds_each": level.each.map(|each| each.0),
                 "bytes_each": level.each.map(|each| each.1),
@@ -108,147 +158,97 @@ impl Stock {
 
     /// Bundles that are ready, by padded length.
     pub(crate) fn ready(&self) -> Vec<(usize, usize)> {
-        let state = lock(&self.state);
-        state
-            .levels
-            .iter()
+        let state = self.state();
+        let levels = state.levels.iter();
+        levels
             .map(|(tokens, level)| (*tokens, level.have))
             .collect()
     }
 
     /// Why nothing is prepared, if that is so.
     pub(crate) fn trouble(&self) -> Option<String> {
-        lock(&self.state).trouble.clone()
-    }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The thread that prepares.
-struct Keeper {
-    connect: Connect,
-    want: usize,
-    state: Arc<Mutex<State>>,
-    activity: Arc<Activity>,
-}
-
-impl Keeper {
-    fn run(&self) {
-        let mut client = None;
-        let mut pause = Duration::from_secs(1);
-        while !self.activity.stopping() {
-            match self.turn(&mut client) {
-                Ok(true) => pause = Duration::from_secs(1),
-                Ok(false) => {
-                    client.iter_mut().for_each(Client::rest);
-                    self.activity
-                        .wait(if self.is_full() { LOOK } else { QUIET });
-                }
-                Err(error) => {
-                    tracing::warn!("preparing bundles failed: {error}");
-                    self.activity.reached(Some(&error));
-                    let mut state = lock(&self.state);
-                    state.trouble = Some(error.to_string());
-                    state.progress = None;
-                    state.levels.values_mut().for_each(|level| level.coming = 0);
-                    drop(state);
-                    client = None;
-                    self.activity.wait(pause);
-                    pause = (pause * 2).min(LONGEST);
-                }
-            }
-        }
+        self.state().trouble.clone()
     }
 
-    /// Prepares one batch if one is wanted; tells whether it did.
-    fn turn(&self, client: &mut Option<Client>) -> Result<bool, ServiceError> {
-        if client.is_none() {
-            let mut made = (self.connect)()?;
-            self.watch(&mut made);
-            *client = Some(made);
-        }
-        let client = client.as_mut().expect("just made");
-        self.count(client)?;
-        let Some((tokens, lacking)) = self.most_wanted() else {
-            return Ok(false);
-        };
-        let batch = client.card().scheme.recipe().batch(tokens, lacking);
-        lock(&self.state).levels.entry(tokens).or_default().coming = batch;
-        client.prepare(tokens, batch)?;
-        let mut state = lock(&self.state);
-        state.levels.entry(tokens).or_default().coming = 0;
-        (state.progress, state.trouble) = (None, None);
-        drop(state);
-        self.count(client)?;
-        self.activity.reached(None);
-        Ok(true)
+    /// Whether there is as much as is wanted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lacking(self.want).is_none()
     }
 
-    /// Has the client tell how far it is.
-    fn watch(&self, client: &mut Client) {
-        let state = Arc::clone(&self.state);
-        client.observe(move |event| match event {
-            Event::Offline {
-                tokens,
-                meter,
-                expected,
-                ..
-            } => {
-                lock(&state).progress = Some(Progress {
-                    tokens,
-                    meter: meter.clone(),
-                    before: meter.report().total().bytes(),
-                    expected,
-                });
-            }
-            Event::Prepared {
-                tokens,
-                bundles,
-                seconds,
-            } => {
-                let mut state = lock(&state);
-                if let Some(progress) = state.progress.take() {
-                    let each = (seconds / bundles as f64, progress.expected / bundles as u64);
-                    state.levels.entry(tokens).or_default().each = Some(each);
-                }
-            }
-            _ => {}
-        });
-    }
-
-    /// Looks into the store.
-    fn count(&self, client: &Client) -> Result<(), ServiceError> {
-        let prepared = client.prepared()?;
-        let missed = self.activity.missed();
-        let levels = &mut lock(&self.state).levels;
-        levels.values_mut().for_each(|level| level.have = 0);
-        for tokens in missed {
-            levels.entry(tokens).or_default();
-        }
-        for (tokens, have) in prepared {
-            levels.entry(tokens).or_default().have = have;
-        }
-        Ok(())
-    }
-
-    fn is_full(&self) -> bool {
-        let state = lock(&self.state);
-        state.levels.values().all(|level| level.have >= self.want)
-    }
-
-    /// The length that lacks most, and how many; none if it can wait.
-    fn most_wanted(&self) -> Option<(usize, usize)> {
-        let urgent = self.want / 2;
-        let limit = match self.activity.quiet() >= QUIET {
+    /// The length that lacks most, and how many; none if it can wait. While somebody asks, that is
+    /// until half are used: preparing takes a core for seconds, and answers should have it.
+    pub(crate) fn most_wanted(&self, quiet: bool) -> Option<(usize, usize)> {
+        let limit = match quiet {
             true => self.want,
-            false => urgent + 1,
+            false => (self.want / 2 + 1).min(self.want),
         };
-        let state = lock(&self.state);
+        self.lacking(limit)
+    }
+
+    /// The length with the fewest bundles, if these are fewer than `limit`, and how many it lacks.
+    fn lacking(&self, limit: usize) -> Option<(usize, usize)> {
+        let state = self.state();
         let levels = state.levels.iter();
-        let lacking = levels.filter(|(_, level)| level.have < limit);
+        let lacking = levels.filter(|(_, level)| level.kept && level.have < limit);
         let (tokens, level) = lacking.min_by_key(|(_, level)| level.have)?;
         Some((*tokens, self.want - level.have))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(tokens: usize, prepared_ahead: bool) -> Cost {
+        Cost {
+            tokens,
+            prepared_ahead,
+            ..Cost::default()
+        }
+    }
+
+    fn count(stock: &Stock, found: &[(usize, usize)]) {
+        let found = found.iter().copied().collect();
+        assert!(stock.counted(&found, stock.mark()));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept_and_the_emptiest_is_filled_first() {
+        let stock = Stock::new(4, &[16]);
+        assert_eq!(stock.most_wanted(true), Some((16, 4)));
+        // A length that is only found is not made more of.
+        count(&stock, &[(16, 4), (64, 1)]);
+        assert!(stock.is_full());
+        assert_eq!(stock.to_json()[1]["want"], 0);
+        stock.used(&cost(64, true));
+        assert_eq!(stock.ready(), [(16, 4), (64, 0)]);
+        assert_eq!(stock.most_wanted(true), Some((64, 4)));
+        // Half a stock waits until nobody asks.
+        count(&stock, &[(16, 3), (64, 3)]);
+        assert_eq!(stock.most_wanted(false), None);
+        assert_eq!(stock.most_wanted(true), Some((16, 1)));
+        count(&stock, &[(16, 3), (64, 2)]);
+        assert_eq!(stock.most_wanted(false), Some((64, 2)));
+        // A length that was missed joins.
+        stock.used(&cost(32, false));
+        assert_eq!(stock.most_wanted(false), Some((32, 4)));
+    }
+
+    #[test]
+    fn no_stock_is_always_full() {
+        let stock = Stock::new(0, &[16]);
+        stock.used(&cost(16, false));
+        assert!(stock.is_full());
+        assert_eq!(stock.most_wanted(false), None);
+    }
+
+    #[test]
+    fn a_count_during_which_one_was_used_does_not_count() {
+        let stock = Stock::new(2, &[16]);
+        count(&stock, &[(16, 2)]);
+        let (mark, found) = (stock.mark(), BTreeMap::from([(16, 2)]));
+        stock.used(&cost(16, true));
+        assert!(!stock.counted(&found, mark));
+        assert_eq!(stock.ready(), [(16, 1)]);
     }
 }

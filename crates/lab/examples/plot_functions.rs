@@ -1,7 +1,8 @@
-//! Draws how far the integer functions are from the real ones: docs/function-errors.svg.
+//! Draws how far the integer functions are from the real ones: docs/function-errors.svg, and
+//! docs/lookup-errors.svg for those that are looked up.
 //!
 //! ```text
-//! cargo run -p primer-lab --example plot_functions -- docs/function-errors.svg
+//! cargo run -p primer-lab --example plot_functions -- docs
 //! ```
 //! The scales are those that `primer_plan::assign` gives every model.
 
@@ -96,10 +97,82 @@ fn inverse_root() -> Panel {
     panel("1/√v: relative error", label, (0.0, 21.0), 0.004, samples)
 }
 
+/// Arguments in steps of a 1024th, each with the two indices in cells of `1/cells` that truncation
+/// may make of it, and the error of what comes out.
+fn looked_up(
+    (low, high): (i32, i32),
+    cells: i32,
+    error: impl Fn(f64, f64) -> f64,
+) -> Vec<(f64, f64)> {
+    let mut samples = Vec::new();
+    for unit in 1024 * low..1024 * high {
+        let below = (unit * cells).div_euclid(1024);
+        for index in [below, below + 1] {
+            // An argument on an index has that index.
+            if (unit * cells) % 1024 != 0 || index == below {
+                let (x, k) = (
+                    f64::from(unit) / 1024.0,
+                    f64::from(index) / f64::from(cells),
+                );
+                samples.push((x, error(x, k)));
+            }
+        }
+    }
+    samples
+}
+
+/// GELU by a gate in cells of 1/8 around zero, without what truncation left out.
+fn plain_gate() -> Panel {
+    let gelu = Activation::GeluErf;
+    let samples = looked_up((-4, 4), 8, |x, k| {
+        let gate = if k == 0.0 { 0.5 } else { gelu.real(k) / k };
+        x * gate - gelu.real(x)
+    });
+    panel(
+        "x·Φ(k), cells of 1/8: error",
+        "input",
+        (-4.0, 4.0),
+        0.07,
+        samples,
+    )
+}
+
+/// GELU by the gate that is used: around its centre, with a part of what truncation left out.
+fn stretched_gate() -> Panel {
+    let gelu = Activation::GeluErf;
+    let (centre, part) = (gelu.centre(), f64::from(gelu.stretch()) / 8.0);
+    let samples = looked_up((-4, 5), 8, |x, k| {
+        gelu.real(centre) + (x + part * (x - k)) * gelu.entry(k, 0.125) - gelu.real(centre + x)
+    });
+    // Indices are those of the input minus the centre.
+    let samples = samples.into_iter().map(|(x, error)| (x + centre, error));
+    let samples = samples.filter(|(x, _)| x.abs() < 4.0).collect();
+    panel(
+        "stretched, cells of 1/8: error",
+        "input",
+        (-4.0, 4.0),
+        0.07,
+        samples,
+    )
+}
+
+/// A power of two, relative.
+fn power(cells: i32) -> Panel {
+    let samples = looked_up((-12, 2), cells, |x, k| (k - x).exp2() - 1.0);
+    let title = format!("2^x, cells of 1/{cells}: relative error");
+    let label = "exponent, zero at the row's reference";
+    panel(&title, label, (-12.0, 2.0), 0.0906, samples)
+}
+
 fn main() -> std::io::Result<()> {
-    let path = std::env::args().nth(1);
-    let path = path.unwrap_or_else(|| "docs/function-errors.svg".into());
+    let docs = std::env::args().nth(1).unwrap_or_else(|| "docs".into());
     let panels = [gelu(), softmax(), inverse_root(), tanh()];
     let title = "Errors of the four functions against their inputs";
-    std::fs::write(path, picture(title, &panels))
+    std::fs::write(
+        format!("{docs}/function-errors.svg"),
+        picture(title, &panels),
+    )?;
+    let panels = [plain_gate(), stretched_gate(), power(8), power(16)];
+    let title = "Errors of looked-up functions, whatever the shares";
+    std::fs::write(format!("{docs}/lookup-errors.svg"), picture(title, &panels))
 }

@@ -9,6 +9,12 @@
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
 //! reported ([`OutOfRange`]).
 
+mod range;
+mod truncate;
+
+pub use range::OutOfRange;
+pub use truncate::Truncate;
+
 use crate::quantise::{IntModel, IntWeight};
 use crate::text::Input;
 use primer_plan::function::{Function, SoftmaxScratch};
@@ -16,38 +22,7 @@ use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
-use primer_ring::truncate::Truncation;
-
-/// How accumulators lose their low bits.
-pub enum Truncate<'a> {
-    /// Rounded to nearest.
-    Exact,
-    /// As two shares; the function gives the client's share of an element.
-    Shares(&'a mut dyn FnMut(ValueId, usize) -> u64),
-}
-
-impl Truncate<'_> {
-    fn apply(&mut self, by: Truncation, id: ValueId, index: usize, x: i64) -> i64 {
-        match self {
-            // Wrapped as the ring would.
-            Truncate::Exact => by.to_signed(by.exact(x) as u64),
-            Truncate::Shares(client) => by.shared(x, client(id, index)),
-        }
-    }
-}
-
-/// A value that was too large for its ring.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OutOfRange {
-    /// Its name in the plan.
-    pub value: String,
-    /// Elements that were too large.
-    pub count: usize,
-    /// The largest of them, as a real number.
-    pub worst: f64,
-    /// The largest that fits.
-    pub limit: f64,
-}
+use std::collections::HashMap;
 
 /// The result of one inference.
 pub struct Outcome {
@@ -95,6 +70,7 @@ pub fn run(
         workspace,
         values: graph.values.iter().map(|_| None).collect(),
         out_of_range: Vec::new(),
+        drawn: HashMap::new(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
         let value = walk.step(index, &step.op, truncate);
@@ -130,6 +106,8 @@ struct FixedWalk<'a> {
     workspace: &'a mut Workspace,
     values: Vec<Option<Matrix<i64>>>,
     out_of_range: Vec<OutOfRange>,
+    /// The client's shares of indices whose truncation is known before their stop.
+    drawn: HashMap<ValueId, Vec<u64>>,
 }
 
 fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
@@ -266,6 +244,20 @@ impl FixedWalk<'_> {
                 let mut x = self.get(*input).clone();
                 let shift = self.plan.shift(self.fraction(*input), *output);
                 shift_left(&mut x, shift);
+                x
+            }
+            Op::Stretch { input, index, .. } => {
+                let by = self.plan.stretch(*input, *index);
+                let mut x = self.get(*input).clone();
+                let places = self.get(*index).data();
+                let drawn = truncate.draw(*index, places.len());
+                for (i, (v, &place)) in x.data_mut().iter_mut().zip(places).enumerate() {
+                    *v += match &drawn {
+                        None => by.exact(place),
+                        Some(shares) => by.shared(place, shares[i]),
+                    };
+                }
+                self.drawn.extend(drawn.map(|shares| (*index, shares)));
                 x
             }
             Op::Multiply {
@@ -426,8 +418,12 @@ impl FixedWalk<'_> {
         }
         self.check_range(function, input, by, &x);
         let cols = x.cols();
+        let drawn = self.drawn.remove(&input);
         for (i, v) in x.data_mut().iter_mut().enumerate() {
-            *v = truncate.apply(by, input, i, *v);
+            *v = match &drawn {
+                None => truncate.apply(by, input, i, *v),
+                Some(shares) => by.shared(*v, shares[i]),
+            };
         }
         match self.plan.function(index) {
             None => {}
@@ -459,42 +455,5 @@ impl FixedWalk<'_> {
         }
         debug_assert_eq!(x.data().len(), self.graph().value(output).rows * cols);
         x
-    }
-
-    /// Reports elements that truncation would wrap around, except in rows that are padding: those
-    /// reach no result.
-    fn check_range(
-        &mut self,
-        function: StopFunction,
-        id: ValueId,
-        by: Truncation,
-        x: &Matrix<i64>,
-    ) {
-        // A requantised value leaves the ring's top bit free, and squares are not negative.
-        let ring_half = 1i64 << (by.ring_bits() - 1);
-        let units = match function {
-            StopFunction::Requantise => ring_half / 2 - 2,
-            _ => ring_half - 2,
-        };
-        let limit = units << by.shift();
-        let tokens = self.graph().tokens;
-        let (mut count, mut worst) = (0, 0i64);
-        for r in (0..x.rows()).filter(|r| r % tokens < self.input.length) {
-            for v in x.row(r) {
-                if v.abs() > limit {
-                    count += 1;
-                    worst = worst.max(v.abs());
-                }
-            }
-        }
-        if count > 0 {
-            let unit = exp2(-self.fraction(id));
-            self.out_of_range.push(OutOfRange {
-                value: self.graph().value(id).name.clone(),
-                count,
-                worst: worst as f64 * unit,
-                limit: limit as f64 * unit,
-            });
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Every family and head against outputs of Hugging Face's own code: tokens equal, single precision
 //! within a thousandth, integers within a twentieth. Small copies of the checkpoints are fixtures
-//! (`scripts/shrink-family-models`); the checkpoints themselves are used where they are.
+//! (`scripts/shrink-family-models`, `scripts/make-xlm-roberta-model`); the checkpoints themselves
+//! are used where they are.
 #![allow(missing_docs)]
 
 mod common;
@@ -10,6 +11,7 @@ use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Workspace};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
+use primer_model::load::config::Config;
 use primer_model::quantise::IntModel;
 use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Form;
@@ -18,7 +20,13 @@ use primer_ring::matrix::Matrix;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const FIXTURES: [&str; 4] = ["distilbert", "electra", "roberta-ner", "sentence"];
+const FIXTURES: [&str; 5] = [
+    "distilbert",
+    "electra",
+    "roberta-ner",
+    "sentence",
+    "xlm-roberta",
+];
 const SHARED: [&str; 7] = [
     "bert-ner",
     "distilbert",
@@ -155,6 +163,13 @@ fn shapes_say_what_a_family_has() {
         normalised: true,
     };
     assert_eq!(shape("sentence").head, mean);
+    let multilingual = shape("xlm-roberta");
+    assert_eq!(
+        multilingual.architecture(),
+        "XLMRobertaForSequenceClassification"
+    );
+    assert_eq!((multilingual.types, multilingual.positions), (0, 62));
+    assert!(!multilingual.head.has_one_label());
 }
 
 /// A copy of a fixture that a test may change.
@@ -271,7 +286,13 @@ fn ways_of_pooling_that_are_not_there_are_refused_by_name() {
         c["pooling_mode_cls_token"] = json!(true);
     });
     let limit = dir.path().join("sentence_bert_config.json");
-    std::fs::write(limit, "{\"max_seq_length\": 20}").unwrap();
+    std::fs::write(&limit, "{\"max_seq_length\": 20, \"do_lower_case\": true}").unwrap();
+    assert!(refusal(dir.path()).contains("sentence_bert_config.json: do_lower_case"));
+    std::fs::write(&limit, "{\"max_seq_length\": 20, \"do_lower_case\": false}").unwrap();
+    let prompts = dir.path().join("config_sentence_transformers.json");
+    std::fs::write(&prompts, "{\"default_prompt_name\": \"query\"}").unwrap();
+    assert!(refusal(dir.path()).contains("default_prompt_name \"query\""));
+    std::fs::write(&prompts, "{\"prompts\": {}, \"default_prompt_name\": null}").unwrap();
     let model = load(dir.path()).unwrap();
     let first = Head::Sentence {
         pooling: Pooling::First,
@@ -296,6 +317,46 @@ fn problem_types_are_as_hugging_face_decides_them() {
     assert_eq!(several, Problem::MultiLabel);
     let number = problem(|c| c["problem_type"] = json!("regression"));
     assert_eq!(number, Problem::Regression);
+    // One output needs no `problem_type`: it is a number.
+    let config = |extra: &str| {
+        let head = r#"{"architectures": ["BertForSequenceClassification"], "hidden_act": "gelu",
+            "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 9,
+            "intermediate_size": 8, "max_position_embeddings": 8, "#;
+        let config = Config::parse(format!("{head}{extra}}}").as_bytes(), false);
+        config.map_or_else(|error| panic!("{error}"), |config| config.problem)
+    };
+    assert_eq!(config(r#""id2label": {"0": "score"}"#), Problem::Regression);
+    assert_eq!(config(r#""num_labels": 1"#), Problem::Regression);
+    assert_eq!(config(r#""num_labels": 3"#), Problem::SingleLabel);
+    let one = r#""num_labels": 1, "problem_type": "single_label_classification""#;
+    assert_eq!(config(one), Problem::SingleLabel);
+}
+
+/// Rules of normalisation change the letters, not where a token stands in the text.
+#[test]
+fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
+    let (_, text) = load_folded(&fixtures().join("family/xlm-roberta"));
+    let sentence = "Ein \u{fb01}lm \u{fdfa} na  \u{ff3a}\u{fc}rich";
+    let letters: Vec<char> = sentence.chars().collect();
+    let (input, places) = text.encode_with_places(sentence, 46).unwrap();
+    let mut stands = vec![false; letters.len()];
+    for (id, place) in input.ids.iter().zip(&places) {
+        let Some((start, end)) = *place else { continue };
+        stands[start..end].fill(true);
+        let piece = text.piece(*id).unwrap();
+        if piece.contains("lm") {
+            assert_eq!(
+                letters[start..end].iter().collect::<String>(),
+                " \u{fb01}lm"
+            );
+        }
+    }
+    let missed = letters
+        .iter()
+        .zip(&stands)
+        .filter(|(letter, stands)| **letter != ' ' && !**stands);
+    assert_eq!(missed.count(), 0, "{places:?}");
+    assert_eq!(text.join(&input.ids[1..6]), "Ein film");
 }
 
 /// A tokenizer of byte pairs has the space in front of a word in the word's first token, and leaves

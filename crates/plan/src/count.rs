@@ -48,7 +48,11 @@ impl Counts {
                 self.secret_products += (input.rows * input.cols) as u64;
             }
             Op::ScaleRows { .. } | Op::Multiply { .. } => self.secret_products += size,
-            Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } | Op::Kept { .. } => {}
+            Op::Rest { .. }
+            | Op::RowSum { .. }
+            | Op::Again { .. }
+            | Op::Stretch { .. }
+            | Op::Kept { .. } => {}
             Op::Stop { function, .. } => {
                 *self.stop_elements.entry(*function).or_default() += size;
                 self.stops += 1;

@@ -6,13 +6,14 @@ use crate::scales::{KEPT, Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
+use primer_ring::stretch::Stretch;
 use primer_ring::truncate::{MIN_SHIFT, Truncation};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -192,6 +193,25 @@ impl Plan {
             constant: (coarse.offset << unit_bits) + (coarse.middle() << (unit_bits - 1)),
             shift: self.shift(self.scale(scores).fraction(), output),
         }
+    }
+
+    /// How an accumulator is stretched away from its index.
+    ///
+    /// # Panics
+    /// If the values are not those of an [`Op::Stretch`].
+    pub fn stretch(&self, input: ValueId, index: ValueId) -> Stretch {
+        let stretch = self.usable_stretch(input, index);
+        stretch.expect("a checked plan has an accumulator and its index here")
+    }
+
+    fn usable_stretch(&self, input: ValueId, index: ValueId) -> Option<Stretch> {
+        let finer = self.scale(index).fraction() - self.scale(input).fraction();
+        let part = self.graph.shape.activation.stretch();
+        Stretch::new(
+            self.scale(index).truncation()?,
+            part,
+            finer.try_into().ok()?,
+        )
     }
 
     fn coarse(&self, reference: ValueId) -> Option<&CoarseMaximum> {
@@ -381,6 +401,13 @@ impl Plan {
             }
             Op::RowSum { input, .. } => shift(read(*input)?)?,
             Op::Again { input, .. } => shift(self.scale(*input).fraction())?,
+            Op::Stretch { input, index, .. } => {
+                if self.scale(*input) != self.scale(output)
+                    || self.usable_stretch(*input, *index).is_none()
+                {
+                    return Err(self.conflict(output, "it is not stretched from its own scale"));
+                }
+            }
             Op::Multiply { left, right, .. } => shift(read(*left)? + read(*right)?)?,
             Op::Pool { input, kept, .. } => shift(read(*input)? + read(*kept)?)?,
             Op::Kept { .. } => {

@@ -132,6 +132,16 @@ pub enum Op {
         /// The same, shifted.
         output: ValueId,
     },
+    /// An accumulator plus a part of its distance from the index that truncation makes of it
+    /// ([`crate::plan::Plan::stretch`]).
+    Stretch {
+        /// The accumulator.
+        input: ValueId,
+        /// The same, shifted for the ring of the index ([`Op::Again`]).
+        index: ValueId,
+        /// An accumulator at the scale of the first.
+        output: ValueId,
+    },
     /// The product of two values, element by element.
     Multiply {
         /// A fixed value.
@@ -266,6 +276,7 @@ impl Step {
             | Op::Rest { output, .. }
             | Op::RowSum { output, .. }
             | Op::Again { output, .. }
+            | Op::Stretch { output, .. }
             | Op::Multiply { output, .. }
             | Op::Kept { output }
             | Op::Pool { output, .. }
@@ -288,6 +299,7 @@ impl Step {
             Op::Rest {
                 scores, reference, ..
             } => vec![*scores, *reference],
+            Op::Stretch { input, index, .. } => vec![*input, *index],
             Op::Multiply { left, right, .. } => vec![*left, *right],
             Op::Pool { input, kept, .. } => vec![*input, *kept],
             Op::RowSum { input, .. }

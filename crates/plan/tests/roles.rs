@@ -132,6 +132,11 @@ fn roles_fit_the_operations() {
                     let wanted = (ValueRole::Intermediate, ValueRole::Gate);
                     assert_eq!((role(*input), made), wanted);
                 }
+                Op::Stretch { input, index, .. } => {
+                    let all = (role(*input), role(*index), made);
+                    let wide = ValueRole::Intermediate;
+                    assert_eq!(all, (wide, ValueRole::Gate, wide));
+                }
                 Op::Multiply { left, right, .. } => {
                     let all = (role(*left), role(*right), made);
                     let wide = ValueRole::Intermediate;

@@ -1,12 +1,59 @@
-//! A real span model against Hugging Face's own scores and answers, where it lies beside the
-//! repository.
+//! From scores to answers as Hugging Face's own code finds them: its scores of windows of one
+//! context are a fixture (`scripts/make-span-golden`). And a real span model against its scores and
+//! answers, where it lies beside the repository.
 #![allow(missing_docs)]
 
 use primer::client::span::{Found, characters};
 use primer::source::Model;
 use primer_model::float::{self, NoObserver};
+use primer_model::text::Place;
 use serde_json::Value;
 use std::path::Path;
+
+#[test]
+fn answers_and_none_are_hugging_faces_under_every_threshold() {
+    let lines = include_str!("fixtures/spans.jsonl");
+    let (mut found, mut none) = (0, 0);
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let windows: Vec<(Vec<(f64, f64)>, Vec<Place>)> = line["windows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(window)
+            .collect();
+        assert!(windows.len() > 1);
+        let all = windows
+            .iter()
+            .map(|(scores, places)| (&scores[..], &places[..]));
+        let over = Found::over(all).unwrap();
+        let golden = line["null_minus_best"].as_f64().unwrap();
+        let off = (over.null_score - over.best.score - golden).abs();
+        assert!(off < 1e-6, "{}: off by {off}", line["question"]);
+        for pair in line["answers"].as_array().unwrap() {
+            let span = over.answer(pair[0].as_f64().unwrap());
+            let context = line["context"].as_str().unwrap();
+            let ours = span.map_or("", |span| characters(context, (span.start, span.end)));
+            assert_eq!(ours, pair[1], "{} at {}", line["question"], pair[0]);
+            match ours.is_empty() {
+                true => none += 1,
+                false => found += 1,
+            }
+        }
+    }
+    // The fixture tells thresholds apart.
+    assert_eq!((found, none), (22, 8));
+}
+
+/// Scores of a window's tokens, and where they stand in the context.
+fn window(value: &Value) -> (Vec<(f64, f64)>, Vec<Place>) {
+    let column = |name: &str| value[name].as_array().unwrap().iter();
+    let number = |v: &Value| v.as_f64().unwrap();
+    let scores = column("start").map(number).zip(column("end").map(number));
+    let at = |v: &Value| v.as_u64().unwrap() as usize;
+    let places = column("places").map(|p| p.is_array().then(|| (at(&p[0]), at(&p[1]))));
+    (scores.collect(), places.collect())
+}
 
 #[test]
 fn spans_of_minilm_are_hugging_faces_where_it_is() {

@@ -9,6 +9,7 @@
 
 use crate::error::Result;
 use crate::exchange::Exchange;
+use crate::flow::Planned;
 use crate::hgs;
 use crate::scheme::Recipe;
 use crate::work::Work;
@@ -57,11 +58,17 @@ impl Exchanges {
         &self.by_step[index]
     }
 
-    /// Those of some steps, each with its step and its place among those of the step.
-    pub(crate) fn of(&self, steps: &Range<usize>) -> Vec<(usize, usize, &Exchange)> {
-        let parts = |index: usize| self.by_step[index].iter().enumerate();
-        let all = steps.clone();
-        all.flat_map(|index| parts(index).map(move |(part, exchange)| (index, part, exchange)))
-            .collect()
+    /// Those of some steps, in order.
+    pub(crate) fn of(&self, steps: &Range<usize>) -> impl Iterator<Item = Planned<'_>> {
+        steps.clone().flat_map(|index| {
+            let parts = &self.by_step[index];
+            let each = parts.iter().enumerate();
+            each.map(move |(part, exchange)| Planned {
+                index,
+                part,
+                exchange,
+                last: part + 1 == parts.len(),
+            })
+        })
     }
 }

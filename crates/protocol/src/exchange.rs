@@ -95,6 +95,12 @@ impl Exchange {
         self.masks.iter().copied().zip(self.product.queries())
     }
 
+    /// Bytes of its masks and its answer, those of masks that another exchange shares included.
+    pub(crate) fn bytes(&self) -> u64 {
+        let masks = self.product.queries().iter().map(Query::wire_len);
+        masks.sum::<u64>() + self.product.answer_len()
+    }
+
     /// Rows and columns of one bundle's answer.
     pub(crate) fn answer_size(&self, bundles: usize) -> (usize, usize) {
         let (rows, cols) = (self.product.rows(), self.product.cols());
@@ -167,7 +173,35 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// The server's side: computes on what the client encrypted.
+/// The server's side, where masks come in.
+#[derive(Default)]
+pub(crate) struct Intake {
+    seen: HashSet<(Owner, Query)>,
+}
+
+/// The masks of an exchange as they came, each where the server did not have it already.
+pub(crate) type Arrived = Vec<Option<Vec<u8>>>;
+
+impl Intake {
+    /// Receives the masks of an exchange that have not come before.
+    pub(crate) fn accept(&mut self, channel: &mut Channel, exchange: &Exchange) -> Result<Arrived> {
+        let mut arrived = Vec::new();
+        for (mask, query) in exchange.offers() {
+            let new = self.seen.insert((mask.owner, query.clone()));
+            arrived.push(match new {
+                false => None,
+                true => {
+                    let mut bytes = vec![0; query.wire_len() as usize];
+                    channel.recv_exact(ENCRYPTED, &mut bytes)?;
+                    Some(bytes)
+                }
+            });
+        }
+        Ok(arrived)
+    }
+}
+
+/// The server's side, where products are computed with what the client encrypted.
 pub(crate) struct Answerer<'a> {
     keys: &'a mut ServerKeys,
     received: HashMap<(Owner, Query), Received>,
@@ -181,21 +215,18 @@ impl<'a> Answerer<'a> {
         }
     }
 
-    /// Receives the masks of an exchange that are not here already.
-    pub(crate) fn accept(&mut self, channel: &mut Channel, exchange: &Exchange) -> Result<()> {
-        for (mask, query) in exchange.offers() {
-            let key = (mask.owner, query.clone());
-            if self.received.contains_key(&key) {
-                continue;
+    /// Reads the masks of an exchange.
+    pub(crate) fn read(&mut self, exchange: &Exchange, arrived: Arrived) -> Result<()> {
+        for ((mask, query), bytes) in exchange.offers().zip(arrived) {
+            if let Some(bytes) = bytes {
+                let key = (mask.owner, query.clone());
+                self.received.insert(key, query.read(&bytes)?);
             }
-            let mut bytes = vec![0; query.wire_len() as usize];
-            channel.recv_exact(ENCRYPTED, &mut bytes)?;
-            self.received.insert(key, query.read(&bytes)?);
         }
         Ok(())
     }
 
-    /// The answer to an exchange whose masks were accepted, as bytes.
+    /// The answer to an exchange whose masks were read, as bytes.
     pub(crate) fn answer(
         &mut self,
         exchange: &Exchange,
@@ -205,19 +236,20 @@ impl<'a> Answerer<'a> {
     ) -> Result<Vec<u8>> {
         let received = exchange.offers().map(|(mask, query)| {
             let found = self.received.get(&(mask.owner, query.clone()));
-            found.expect("accepted before it is used")
+            found.expect("read before it is used")
         });
         let received: Vec<&Received> = received.collect();
         Ok((exchange.product).answer(self.keys, &received, weights, mask, rng)?)
-    }
-
-    /// Sends an answer.
-    pub(crate) fn reply(&self, channel: &mut Channel, answer: &[u8]) -> Result<()> {
-        Ok(channel.send(ANSWER, answer)?)
     }
 
     /// Forgets the masks of a value that nothing reads any more.
     pub(crate) fn forget(&mut self, owner: Owner) {
         self.received.retain(|(of, _), _| *of != owner);
     }
+}
+
+/// The server: sends an answer.
+pub(crate) fn reply(channel: &mut Channel, answer: &[u8]) -> Result<()> {
+    channel.send(ANSWER, answer)?;
+    Ok(channel.flush()?)
 }

@@ -92,6 +92,7 @@ impl Factors {
             | Op::Rest { .. }
             | Op::RowSum { .. }
             | Op::Again { .. }
+            | Op::Stretch { .. }
             | Op::Kept { .. }
             | Op::Stop { .. } => return None,
         };

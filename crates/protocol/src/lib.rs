@@ -28,6 +28,7 @@ pub mod cost;
 mod error;
 mod exchange;
 mod fhgs;
+mod flow;
 mod hgs;
 mod kinds;
 mod local;

@@ -115,7 +115,7 @@ impl Masks {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::scheme::{Reveal, Scheme};
     use crate::share::tests::looks_uniform;
@@ -126,20 +126,22 @@ mod tests {
     use primer_model::text::TextEncoder;
     use primer_ring::prg::Prg;
 
-    fn program() -> Program {
+    /// A program of a tiny model of one layer.
+    pub(crate) fn program(scheme: Scheme) -> Program {
         let mut shape = bert_shape(1, 16, 2);
         shape.vocab = 6;
         let weights = FloatWeights::fold(&shape, &checkpoint(&shape, &[3; 16]));
+        let weights = weights.with_form(scheme.recipe().form);
         let words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb";
         let text = TextEncoder::from_vocabulary(words.as_bytes(), None).unwrap();
         let scales = calibrate(&weights, &text, "a b\nb", |_, _| ()).unwrap();
         let model = IntModel::quantise(&weights, scales).unwrap();
-        Program::of(&model, Scheme::Fp, 2, Reveal::Outputs).unwrap()
+        Program::of(&model, scheme, 2, Reveal::Outputs).unwrap()
     }
 
     /// What the server gets of a fixed text, over many runs.
     fn views(seed: impl Fn(&mut Prg) -> Seeds) -> (Vec<u64>, Vec<u64>) {
-        let program = program();
+        let program = program(Scheme::Fp);
         let input = Input {
             ids: vec![3, 0],
             types: vec![1, 0],

@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -211,16 +211,6 @@ impl Program {
             When::Online => "online",
         };
         channel.phase(&format!("{phase}/{}", self.step(index).paper.name()))
-    }
-
-    /// How many exchanges the client's masks are ahead of the server's answers. Masks do not depend
-    /// on answers, so offline the server never waits for them; online, each is sent when it is
-    /// needed.
-    pub(crate) fn ahead(&self) -> usize {
-        match self.scheme().recipe().when {
-            When::Offline => 1,
-            When::Online => 0,
-        }
     }
 
     /// The steps of the plan.

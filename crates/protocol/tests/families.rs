@@ -9,11 +9,11 @@ use primer_model::text::{Input, Truncate};
 use primer_plan::shape::{Head, Pooling, Problem, Summary};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use serde_json::Value;
+use std::path::Path;
 
 /// The golden line with the fewest tokens.
-fn golden(name: &str) -> Value {
-    let path = common::families().join(name).join("golden.jsonl");
-    let text = std::fs::read_to_string(path).unwrap();
+fn golden(dir: &Path) -> Value {
+    let text = std::fs::read_to_string(dir.join("golden.jsonl")).unwrap();
     let lines = text.lines().map(|l| serde_json::from_str(l).unwrap());
     let tokens = |line: &Value| line["input_ids"].as_array().unwrap().len();
     lines.min_by_key(tokens).unwrap()
@@ -23,17 +23,22 @@ fn golden(name: &str) -> Value {
 fn compare(line: &Value, run: &Run, input: &Input) {
     let output = &run.answer.reals[0];
     let row = |r: usize| output.row(r).to_vec();
+    let column = |c: usize| (0..input.length).map(|t| output.get(t, c)).collect();
     let (golden, found): (Vec<&Value>, Vec<Vec<f64>>) = if line["logits"][0].is_array() {
         let rows = line["logits"].as_array().unwrap();
         (rows.iter().collect(), (0..input.length).map(row).collect())
     } else if line["logits"].is_array() {
         (vec![&line["logits"]], vec![row(0)])
+    } else if line["start_logits"].is_array() {
+        let golden = vec![&line["start_logits"], &line["end_logits"]];
+        (golden, vec![column(0), column(1)])
     } else {
         assert_eq!(output.rows(), 1, "only the pooled vector is revealed");
         let norm = row(0).iter().map(|v| v * v).sum::<f64>().sqrt();
         let vector = row(0).iter().map(|v| v / norm).collect();
         (vec![&line["embedding"]], vec![vector])
     };
+    assert_eq!(golden.len(), found.len());
     for (golden, found) in golden.iter().zip(&found) {
         let golden = golden.as_array().unwrap();
         assert_eq!(golden.len(), found.len());
@@ -44,16 +49,49 @@ fn compare(line: &Value, run: &Run, input: &Input) {
     }
 }
 
-fn through(name: &str, scheme: Scheme) {
-    let (model, text) = family(name, scheme);
-    let line = golden(name);
+fn through_dir(dir: &Path, scheme: Scheme) {
+    let (model, text) = family(dir, scheme);
+    let line = golden(dir);
     let first = line["text"].as_str().unwrap();
     let limit = model.shape().max_tokens();
-    let input = text.encode(first, None, limit, Truncate::LongestFirst);
+    let input = text.encode(
+        first,
+        line["text_pair"].as_str(),
+        limit,
+        Truncate::LongestFirst,
+    );
     let mut input = input.unwrap();
     input.pad_to(input.tokens() + 1, text.padding());
     let run = check(&model, &input, scheme);
     compare(&line, &run, &input);
+}
+
+fn through(name: &str, scheme: Scheme) {
+    through_dir(&common::families().join(name), scheme);
+}
+
+/// Every one of them, whichever there are.
+#[test]
+fn whole_checkpoints_where_they_are() {
+    let Some(all) = common::whole_families() else {
+        return;
+    };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(all).unwrap() {
+        let dir = entry.unwrap().path();
+        if dir.join("golden.jsonl").exists() {
+            through_dir(&dir, Scheme::Lean);
+            through_dir(&dir, Scheme::Fp);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "there is a directory without models");
+}
+
+#[test]
+fn xlm_roberta_with_several_labels() {
+    through("xlm-roberta", Scheme::Lean);
+    through("xlm-roberta", Scheme::Fp);
 }
 
 #[test]

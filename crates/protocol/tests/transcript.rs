@@ -92,7 +92,10 @@ fn rounds_of_a_layer(scheme: Scheme, rounds: u64, interactive_steps: u64) {
     let plan = model.plan(2).unwrap();
     let silent = |op: &Op| {
         matches!(op, Op::Embed { .. } | Op::Linear { .. })
-            || matches!(op, Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. })
+            || matches!(
+                op,
+                Op::Rest { .. } | Op::RowSum { .. } | Op::Again { .. } | Op::Stretch { .. }
+            )
     };
     let interactive = |step: &&Step| step.layer == Some(0) && !silent(&step.op);
     let steps = plan.graph().steps.iter().filter(interactive).count();

@@ -17,5 +17,6 @@ pub mod modulus;
 pub mod pack;
 pub mod prg;
 pub mod select;
+pub mod stretch;
 pub mod threads;
 pub mod truncate;

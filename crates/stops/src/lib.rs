@@ -36,6 +36,7 @@ pub mod flags;
 pub mod garbled;
 pub mod late;
 pub mod lookup;
+mod material;
 pub mod means;
 pub mod measure;
 pub mod requantise;

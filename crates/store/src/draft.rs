@@ -1,9 +1,10 @@
 //! A bundle that is being written.
 
+use crate::background::Background;
 use crate::error::{Result, StoreError};
 use crate::files;
 use crate::record::Meta;
-use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES, Sealer};
+use crate::seal::{BundleKey, Chunks, HEADER_BYTES, MAGIC, SALT_BYTES};
 use crate::store::Shared;
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,8 +15,9 @@ use zeroize::Zeroizing;
 /// A bundle that is being written: nobody sees it before [`Draft::commit`], and without that
 /// nothing of it is left.
 ///
-/// The first failed write ends it: its file is removed at once, so that a full disk is not kept
-/// full, and further calls report the first failure.
+/// Sealing and writing happen in a thread of its own (`background`). The first write that failed
+/// ends it: when that is noticed, by one of the next writes, its file is removed, so that a full
+/// disk is not kept full, and further calls report the first failure.
 #[must_use = "a draft that is not committed is removed"]
 pub struct Draft {
     store: Arc<Shared>,
@@ -25,7 +27,7 @@ pub struct Draft {
 }
 
 enum State {
-    Open(Box<Sealer<File>>),
+    Open(Box<Background>),
     Failed(String),
     Done,
 }
@@ -49,7 +51,7 @@ impl Draft {
         out.write_all(&*header)
             .map_err(StoreError::file("write", &draft.path))?;
         let key = BundleKey::derive(&draft.store.key, draft.meta.id, &salt);
-        draft.state = State::Open(Box::new(Sealer::new(out, key)));
+        draft.state = State::Open(Box::new(Background::new(Chunks::new(out, key))));
         Ok(draft)
     }
 
@@ -65,12 +67,12 @@ impl Draft {
     /// is as it was.
     pub fn commit(mut self) -> Result<()> {
         let id = self.meta.id;
-        let sealer = match std::mem::replace(&mut self.state, State::Done) {
-            State::Open(sealer) => sealer,
+        let writer = match std::mem::replace(&mut self.state, State::Done) {
+            State::Open(writer) => writer,
             State::Failed(fault) => return Err(StoreError::Draft { id, fault }),
             State::Done => unreachable!("commit consumes the draft"),
         };
-        let written = sealer.finish().and_then(|(file, bytes)| {
+        let written = writer.finish().and_then(|(file, bytes)| {
             file.sync_all()?;
             Ok((file, bytes))
         });
@@ -93,7 +95,7 @@ impl Draft {
 impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(sealer) => sealer.write(bytes).map_err(|e| self.fail(e)),
+            State::Open(writer) => writer.write(bytes).map_err(|e| self.fail(e)),
             State::Failed(fault) => Err(io::Error::other(fault.clone())),
             State::Done => unreachable!("commit consumes the draft"),
         }
@@ -101,9 +103,9 @@ impl Write for Draft {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
-            State::Open(sealer) => sealer.flush().map_err(|e| self.fail(e)),
+            // What is under way comes to the disk with the commit.
+            State::Open(_) | State::Done => Ok(()),
             State::Failed(fault) => Err(io::Error::other(fault.clone())),
-            State::Done => Ok(()),
         }
     }
 }

@@ -44,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod draft;
 mod error;
 mod files;

@@ -91,13 +91,58 @@ pub fn sealed_bytes(plain: u64) -> u64 {
     plain + chunks * TAG_BYTES as u64
 }
 
-/// Encrypts what is written to it. After an error the stream must not be continued.
-pub struct Sealer<W> {
+/// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows beyond
+/// its first capacity, which would leave a copy behind.
+pub(crate) type Chunk = Zeroizing<Vec<u8>>;
+
+/// An empty chunk.
+pub(crate) fn empty_chunk() -> Chunk {
+    Zeroizing::new(Vec::with_capacity(CHUNK_BYTES + TAG_BYTES))
+}
+
+/// Seals whole chunks. After an error the stream must not be continued.
+pub(crate) struct Chunks<W> {
     key: BundleKey,
     out: W,
-    /// Never grows beyond its first capacity, which would leave a copy behind.
-    buffer: Zeroizing<Vec<u8>>,
-    chunk: u32,
+    next: u32,
+}
+
+impl<W: Write> Chunks<W> {
+    pub(crate) fn new(out: W, key: BundleKey) -> Self {
+        Self { key, out, next: 0 }
+    }
+
+    /// Seals a chunk where it lies and writes it; it is empty then.
+    pub(crate) fn seal(&mut self, chunk: &mut Chunk, last: bool) -> io::Result<()> {
+        // The counter's last value is kept for a last chunk, so that it never wraps.
+        if !last && self.next == u32::MAX {
+            return Err(io::Error::other(SealError::TooLong));
+        }
+        self.key
+            .0
+            .seal_in_place_append_tag(nonce(self.next, last), Aad::empty(), &mut **chunk)
+            .map_err(|_| io::Error::other("encryption failed"))?;
+        self.out.write_all(chunk)?;
+        chunk.clear();
+        self.next = self.next.saturating_add(1);
+        Ok(())
+    }
+
+    /// What is below.
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// What is below.
+    pub(crate) fn get_ref(&self) -> &W {
+        &self.out
+    }
+}
+
+/// Encrypts what is written to it. After an error the stream must not be continued.
+pub struct Sealer<W> {
+    chunks: Chunks<W>,
+    buffer: Chunk,
     plain: u64,
 }
 
@@ -105,33 +150,16 @@ impl<W: Write> Sealer<W> {
     /// A stream of chunks into `out`.
     pub fn new(out: W, key: BundleKey) -> Self {
         Self {
-            key,
-            out,
-            buffer: Zeroizing::new(Vec::with_capacity(CHUNK_BYTES + TAG_BYTES)),
-            chunk: 0,
+            chunks: Chunks::new(out, key),
+            buffer: empty_chunk(),
             plain: 0,
         }
     }
 
-    fn seal(&mut self, last: bool) -> io::Result<()> {
-        // The counter's last value is kept for a last chunk, so that it never wraps.
-        if !last && self.chunk == u32::MAX {
-            return Err(io::Error::other(SealError::TooLong));
-        }
-        self.key
-            .0
-            .seal_in_place_append_tag(nonce(self.chunk, last), Aad::empty(), &mut *self.buffer)
-            .map_err(|_| io::Error::other("encryption failed"))?;
-        self.out.write_all(&self.buffer)?;
-        self.buffer.clear();
-        self.chunk = self.chunk.saturating_add(1);
-        Ok(())
-    }
-
     /// Writes the last chunk. Gives back what is below, and the plaintext's length.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
-        self.seal(true)?;
-        Ok((self.out, self.plain))
+        self.chunks.seal(&mut self.buffer, true)?;
+        Ok((self.chunks.into_inner(), self.plain))
     }
 }
 
@@ -142,7 +170,7 @@ impl<W: Write> Write for Sealer<W> {
         }
         // A full chunk waits for more: only then is it known not to be the last.
         if self.buffer.len() == CHUNK_BYTES {
-            self.seal(false)?;
+            self.chunks.seal(&mut self.buffer, false)?;
         }
         let now = bytes.len().min(CHUNK_BYTES - self.buffer.len());
         self.buffer.extend_from_slice(&bytes[..now]);
@@ -152,7 +180,7 @@ impl<W: Write> Write for Sealer<W> {
 
     /// Passes on what is sealed. An unfinished chunk stays, since every chunk but the last is full.
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.chunks.out.flush()
     }
 }
 

@@ -15,9 +15,9 @@
 //!
 //! # Security
 //! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security
-//! allows at most 881 bits of modulus, key-switching primes included, at degree 32,768
-//! (HomomorphicEncryption.org) and 1,747 at 65,536. [`Params::new`] refuses anything beyond; there
-//! is no way round.
+//! allows at most 868 bits of modulus, key-switching primes included, at degree 32,768 and 1,747 at
+//! 65,536 (Bossuat et al., *Security Guidelines for Implementing Homomorphic Encryption*, 2024).
+//! [`Params::new`] refuses anything beyond; there is no way round.
 
 use super::embedding::Embedding;
 use crate::error::FheError;
@@ -27,7 +27,7 @@ use primer_lattice::simd::Simd;
 use std::sync::Arc;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
-pub const SECURITY_TABLE: [(usize, u32); 2] = [(32_768, 881), (65_536, 1747)];
+pub const SECURITY_TABLE: [(usize, u32); 2] = [(32_768, 868), (65_536, 1747)];
 /// Primes that are left at level 0.
 pub const BASE: usize = 2;
 /// Most digits of key switching: what one sum of products takes.
@@ -212,7 +212,7 @@ mod tests {
         ));
         assert!(matches!(
             insecure(32_768, 44, 4),
-            Some(FheError::Insecure { limit: 881, .. })
+            Some(FheError::Insecure { limit: 868, .. })
         ));
         assert_eq!(
             insecure(16_384, 2, 1),

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 #[command(after_help = "\
 Output, one line a text, as Hugging Face's pipelines print it:
   [{\"label\": \"POSITIVE\", \"score\": 0.9987}]
-What it cost goes to standard error. With --json: one object with label, score, logits, offline_s,
-online_s and bytes, in the end; for several texts that of the first, and all under \"results\". With
---jsonl: such an object for each line as soon as it is known, with its number, from 1, as
+What it cost goes to standard error. With --json: one object with label, score, scores and logits
+(of all labels, in the model's order), offline_s, online_s and bytes, in the end; for several texts
+that of the first, and all under \"results\". With --jsonl: such an object for each line as soon as it is known, with its number, from 1, as
 \"line\". in_range is false, and a warning follows, if a value of the model came near the end of its
 calibrated range; null where the server's scheme cannot tell (all but lean).
 
@@ -132,7 +132,8 @@ fn pipeline_line(found: &Classification) -> String {
 /// As a program reads it.
 pub(super) fn classification_json(found: &Classification) -> Value {
     let result = json!({
-        "label": found.label, "score": found.score, "logits": found.logits,
+        "label": found.label, "score": found.score, "scores": found.scores,
+        "logits": found.logits,
         "truncated_tokens": found.removed, "in_range": found.in_range,
     });
     merged(result, cost_json(&found.cost))

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use primer::client::{argmax, probabilities};
 use primer::source::Model;
-use primer::{Classification, Client, ClientOptions, Fingerprint};
+use primer::{Classification, Client, ClientOptions, Fingerprint, HangUp};
 use primer_gateway::{Access, Connect, Gateway, Options};
 use primer_lab::note;
 use primer_model::float::{self, NoObserver};
@@ -131,10 +131,11 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
     let server = ServerProcess::start(&dir.path().join("server"))?;
     let trust: Fingerprint = (server.ready.fingerprint.parse()).map_err(anyhow::Error::msg)?;
     let (address, state) = (server.ready.address.clone(), dir.path().join("client"));
-    let connect = move || {
+    let connect = move |hang_up| {
         let options = ClientOptions {
             state: Some(state.clone()),
             trust: Some(trust),
+            hang_up,
             ..ClientOptions::default()
         };
         Client::connect(&address, options)
@@ -142,7 +143,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<()> {
     if args.open {
         return open_page(args.listen, Arc::new(connect));
     }
-    let mut client = connect()?;
+    let mut client = connect(HangUp::default())?;
     if !args.json {
         show_progress(&mut client, 3);
         introduce(&server, &client)?;

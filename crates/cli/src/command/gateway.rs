@@ -3,10 +3,10 @@
 use super::remote::RemoteArgs;
 use super::serve::heed_signals;
 use crate::log::{self, LogForm};
-use crate::output;
+use crate::{notify, output};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use primer::{Client, Zeroizing};
+use primer::{Client, ClientOptions, Zeroizing};
 use primer_gateway::{Access, Gateway, Options};
 use serde_json::json;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -104,11 +104,18 @@ fn serve(args: &GatewayArgs) -> Result<()> {
         drain: Duration::from_secs(args.drain_timeout),
     };
     let (server, remote) = (args.remote.server.clone(), args.remote.credentials()?);
-    let connect = Arc::new(move || Client::connect(&server, remote.options()));
+    let connect = Arc::new(move |hang_up| {
+        let options = ClientOptions {
+            hang_up,
+            ..remote.options()
+        };
+        Client::connect(&server, options)
+    });
     let gateway = Gateway::bind(options, connect)?;
     let stop = gateway.stop_handle();
     heed_signals(move || stop.stop(), None)?;
     announce(args, &gateway)?;
+    notify::ready();
     Ok(gateway.run()?)
 }
 

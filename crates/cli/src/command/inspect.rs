@@ -146,6 +146,7 @@ fn operation(step: &Step) -> &'static str {
         Op::Rest { .. } => "score - reference",
         Op::RowSum { .. } => "sum of a row",
         Op::Again { .. } => "the same",
+        Op::Stretch { .. } => "stretched from its index",
         Op::Multiply { .. } => "element x element",
         Op::Kept { .. } => "not padding",
         Op::Pool { .. } => "sum of rows",

@@ -2,8 +2,8 @@
 
 use super::remote::StateArgs;
 use crate::log::{self, LogForm};
-use crate::output;
 use crate::progress::Stages;
+use crate::{notify, output};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::identity;
@@ -271,6 +271,7 @@ fn serve(args: &ServeArgs) -> Result<()> {
         );
     }
     announce(args, &server)?;
+    notify::ready();
     Ok(server.run()?)
 }
 

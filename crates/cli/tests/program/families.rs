@@ -70,6 +70,70 @@ fn tokens_get_labels() {
     fails(embed.arg("ok"), 1, &named);
 }
 
+/// Any of several labels may be right, in any of many languages.
+#[test]
+fn each_of_several_labels_has_its_own_probability() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = family("xlm-roberta");
+    let args = ["--model", &model, "--max-tokens", "48"];
+    let server = Server::start(&dir.path().join("server"), &args);
+    let text = "Ein ﬁlm über Ｚürich № ５ — ganz ①a !";
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(text));
+    let golden = golden("xlm-roberta", text);
+    let numbers = |value: &Value| -> Vec<f64> {
+        let values = value.as_array().unwrap().iter();
+        values.map(|v| v.as_f64().unwrap()).collect()
+    };
+    let (golden, logits) = (numbers(&golden["logits"]), numbers(&found["logits"]));
+    let scores = numbers(&found["scores"]);
+    assert_eq!((logits.len(), scores.len()), (3, 3));
+    for ((golden, logit), score) in golden.iter().zip(&logits).zip(&scores) {
+        assert!((golden - logit).abs() < 0.05, "{logit} for {golden}");
+        let chance = 1.0 / (1.0 + (-golden).exp());
+        assert!((chance - score).abs() < 0.0125, "{score} for {chance}");
+    }
+    // Not what one label of three would have.
+    assert!((scores.iter().sum::<f64>() - 1.0).abs() > 0.1, "{scores:?}");
+    assert_eq!(found["label"], "sad");
+    assert_eq!(found["score"], found["scores"][2]);
+    let mut alone = primer();
+    alone.args(["serve", "--model", &model, "--reveal", "label", "--state"]);
+    let named = ["labels, one of which is right"];
+    fails(alone.arg(dir.path().join("other")), 1, &named);
+}
+
+#[test]
+fn a_regression_gives_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = dir.path().join("model");
+    std::fs::create_dir(&model).unwrap();
+    for entry in std::fs::read_dir(family("distilbert")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+    let config = model.join("config.json");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let mut changed: Value = serde_json::from_str(&text).unwrap();
+    changed["problem_type"] = "regression".into();
+    std::fs::write(&config, changed.to_string()).unwrap();
+    let model = model.display().to_string();
+    let args = ["--model", &model, "--max-tokens", "16"];
+    let server = Server::start(&dir.path().join("server"), &args);
+    let text = "a quiet , moving film";
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(text));
+    assert_eq!(found["scores"], found["logits"]);
+    let golden = golden("distilbert", text);
+    for (golden, score) in golden["logits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(found["scores"].as_array().unwrap())
+    {
+        let off = (golden.as_f64().unwrap() - score.as_f64().unwrap()).abs();
+        assert!(off < 0.05, "off by {off}");
+    }
+}
+
 #[test]
 fn a_text_becomes_a_vector() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,6 +190,20 @@ fn inspect_names_family_and_head() {
         (
             "electra",
             ["ElectraForSequenceClassification", "embeddings_project"],
+        ),
+        (
+            "roberta-ner",
+            [
+                "RobertaForTokenClassification",
+                "classifier of tokens (LABEL_0",
+            ],
+        ),
+        (
+            "xlm-roberta",
+            [
+                "XLMRobertaForSequenceClassification",
+                "several labels (calm, funny, sad)",
+            ],
         ),
         (
             "sentence",

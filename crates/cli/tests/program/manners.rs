@@ -1,6 +1,8 @@
 //! Settings from the environment and a file, completions, manual pages, colours.
 
 use crate::process::{Server, TEXTS, fails, json, primer, stderr, write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -227,5 +229,33 @@ fn colours_are_for_terminals() {
             .unwrap();
         let said = [output.stdout, output.stderr].concat();
         assert!(!said.is_empty() && !said.contains(&0x1b), "{args:?}");
+    }
+}
+
+#[test]
+fn systemd_is_told_when_a_service_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let hidden = format!("primer-test-{}", std::process::id());
+    let abstract_name = SocketAddr::from_abstract_name(&hidden).unwrap();
+    for (name, socket) in [
+        (path.display().to_string(), UnixDatagram::bind(&path)),
+        (
+            format!("@{hidden}"),
+            UnixDatagram::bind_addr(&abstract_name),
+        ),
+    ] {
+        let socket = socket.unwrap();
+        let patience = Some(std::time::Duration::from_secs(60));
+        socket.set_read_timeout(patience).unwrap();
+        let state = dir.path().join("state");
+        let mut command = primer();
+        command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--state"]);
+        command.arg(&state).env("NOTIFY_SOCKET", name);
+        let server = Server::spawn(command, &state);
+        let mut said = [0; 64];
+        let length = socket.recv(&mut said).unwrap();
+        assert_eq!(&said[..length], b"READY=1");
+        assert!(server.terminate().success());
     }
 }

@@ -139,8 +139,14 @@ impl Server {
     }
 
     /// `kill -TERM`, and how it ended.
-    pub(crate) fn terminate(mut self) -> ExitStatus {
+    pub(crate) fn terminate(self) -> ExitStatus {
         self.signal("TERM");
+        self.wait()
+    }
+
+    /// How it ended; for a process that was told to stop. (A second signal would end it at once,
+    /// with another status.)
+    pub(crate) fn wait(mut self) -> ExitStatus {
         let status = self.child.wait().unwrap();
         std::mem::forget(self);
         status
@@ -252,11 +258,15 @@ pub(crate) fn fails(command: &mut Command, code: i32, words: &[&str]) -> String 
     message
 }
 
-/// Waits until something holds.
+/// Waits until something holds. Not a measurement: a machine may be busy with other tests.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_secs(180);
+    let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "{what} did not happen in a minute");
+        assert!(
+            Instant::now() < end,
+            "{what} did not happen in {PATIENCE:?}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -63,19 +63,25 @@ function showStock(told) {
       const coming = i < level.have + level.preparing ? "coming" : "";
       cells.append(element("i", { class: i < level.have ? "full" : coming }));
     }
-    const state = level.preparing
-      ? `${level.have} ready, ${level.preparing} in the making, ${level.percent ?? 0} %`
-      : `${level.have} of ${level.want} ready`;
+    let state = level.want ? `${level.have} of ${level.want} ready` : `${level.have} ready`;
+    if (level.preparing) {
+      state = `${level.have} ready, ${level.preparing} in the making, ${level.percent ?? 0} %`;
+    }
     return element("li", {}, element("span", {}, `up to ${level.tokens} tokens`), cells,
       element("span", {}, state));
   });
   byId("stock").replaceChildren(...rows);
-  const place = byId("stock-trouble");
-  place.hidden = !told.stock_trouble;
-  place.textContent = told.stock_trouble ? `Nothing is prepared: ${told.stock_trouble}.` : "";
+  complain("server-trouble", told.trouble, "The server cannot be reached at the moment");
+  complain("stock-trouble", told.trouble ? null : told.stock_trouble, "Nothing is prepared");
+}
+
+function complain(id, why, what) {
+  byId(id).hidden = !why;
+  byId(id).textContent = why ? `${what}: ${why}.` : "";
 }
 
 async function refresh() {
+  if (document.hidden) return;
   try {
     const reply = await fetch("/status", { headers: headers() });
     if (reply.status === 401) {
@@ -150,7 +156,7 @@ function bar(offline, online, title) {
     element("rect", { class: "online", x: 100 - width, y: 0, width, height: 10 }));
 }
 
-function showCost(meta) {
+function showCost(meta, text) {
   // What was prepared ahead was paid for then: the stock knows the price of one.
   const level = status?.stock.find((one) => one.tokens === meta.tokens);
   const ahead = meta.prepared_ahead;
@@ -170,7 +176,9 @@ function showCost(meta) {
   byId("cost").replaceChildren(
     row("seconds", prepared, meta.online_s, seconds),
     row("bytes", sent, meta.bytes.online_up + meta.bytes.online_down, bytes),
-    legend);
+    legend,
+    element("p", { class: "note" }, "That is the price of privacy. In the clear, this text would " +
+      `have been ${new TextEncoder().encode(text).length} bytes.`));
 }
 
 function showViews(text, meta) {
@@ -179,8 +187,8 @@ function showViews(text, meta) {
   byId("seen").textContent = meta.server_saw.slice(0, 33).join(" ") + " …";
   byId("seen").classList.remove("quiet");
   byId("seen-note").textContent =
-    `Its length, rounded up to ${meta.tokens} tokens, is all the server learns. ` +
-    "Ask the same thing again: every digit changes.";
+    `It learns that somebody asked, and how long the text is, rounded up to ${meta.tokens} ` +
+    "tokens. Nothing else. Ask the same thing again: every digit changes.";
   byId("range").hidden = meta.in_range !== false;
 }
 
@@ -211,7 +219,7 @@ async function ask(event) {
     else showVector(told.output);
     const whole = spans ? `${inputs.question}\n\n${text}` : second ? `${text}\n\n${second}` : text;
     showViews(whole, meta);
-    showCost(meta);
+    showCost(meta, whole);
   } catch (error) {
     byId("answer").replaceChildren(element("p", { class: "quiet" }, "No answer."));
     trouble(`That did not work: ${error.message}.`);
@@ -227,5 +235,6 @@ byId("form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
 });
 byId("token").addEventListener("change", refresh);
+document.addEventListener("visibilitychange", refresh);
 refresh();
 setInterval(refresh, 1500);

@@ -1,19 +1,24 @@
 //! How cost grows: with layers at one length, and with tokens on one layer.
 //!
 //! Nothing here is extrapolated: a point is a model of that many layers, run whole, with its
-//! embedding and head. Of several runs the middle one counts, as in the table.
+//! embedding and head. Of several runs the middle one counts, as in the table. A scheme goes as far
+//! with tokens as its messages stay below [`MOST_BYTES`]: scores grow with the square of the
+//! length, and what they cost differs between schemes by more than a factor of ten.
 
 use super::table::Row;
 use super::{Request, shapes};
 use crate::usage::ensure_usage;
 use anyhow::Result;
 use primer::PhaseBytes;
+use primer_protocol::{Program, Reveal, Scheme, cost};
 use serde::{Deserialize, Serialize};
 
 /// Layers that are measured.
 pub const LAYERS: [usize; 3] = [1, 2, 4];
 /// Tokens that are measured, on one layer.
-pub const TOKENS: [usize; 5] = [8, 16, 30, 64, 128];
+pub const TOKENS: [usize; 7] = [8, 16, 30, 64, 128, 256, 512];
+/// A point of more bytes is not run.
+pub const MOST_BYTES: u64 = 8_000_000_000;
 
 /// Cost against layers and against tokens.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -123,8 +128,25 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
             // Checked before: comparators are not run whole.
             continue;
         };
+        let bytes = predicted(&subject, scheme, tokens)?;
+        if bytes > MOST_BYTES {
+            crate::note!(
+                "primer: {}, {tokens} tokens, scheme {}: not run, its messages would have {:.0} GB",
+                subject.name,
+                scheme.name(),
+                bytes as f64 / 1e9
+            );
+            continue;
+        }
         let (row, _) = super::scheme::measure(&part, &subject, scheme, &plain)?;
         points.push(Point::of(&row, layers, tokens));
     }
     Ok(points)
+}
+
+/// The bytes of one inference, which a program tells without running.
+fn predicted(subject: &super::Subject, scheme: Scheme, tokens: usize) -> Result<u64> {
+    let model = subject.quantise(scheme.recipe().form)?;
+    let program = Program::of(&model, scheme, tokens, Reveal::Outputs)?;
+    Ok(cost::parts_together(&program, 1)?.total().bytes.total())
 }

@@ -96,9 +96,27 @@ pub struct Chart {
     pub mark: Option<String>,
 }
 
+/// Several charts in one picture, from above.
+pub fn stacked(title: &str, charts: &[Chart]) -> String {
+    let mut all = Svg::default();
+    let mut y = 0.0;
+    for chart in charts {
+        let (svg, height) = chart.drawn();
+        all.add((0.0, y), &svg);
+        y += height;
+    }
+    all.picture((WIDTH, y), title)
+}
+
 impl Chart {
     /// The picture.
     pub fn svg(&self) -> String {
+        let (svg, height) = self.drawn();
+        svg.picture((WIDTH, height), &self.title)
+    }
+
+    /// Everything that is drawn, and its height.
+    fn drawn(&self) -> (Svg, f64) {
         let axis = self.axis();
         let (left, right) = axis.place();
         let mut svg = Svg::default();
@@ -117,7 +135,7 @@ impl Chart {
         svg.line([(left, top - 6.0), (left, bottom)], AXIS);
         let middle = f64::midpoint(left, right);
         svg.text((middle, bottom + 31.0), MIDDLE, &self.unit);
-        svg.picture((WIDTH, bottom + BOTTOM), &self.title)
+        (svg, bottom + BOTTOM)
     }
 
     fn bars(&self) -> impl Iterator<Item = &Bar> {
@@ -266,6 +284,16 @@ mod tests {
         );
         let bars = svg.matches(&format!("height=\"{BAR}\"")).count();
         assert_eq!(bars, 3, "no bar where there is no figure");
+    }
+
+    #[test]
+    fn charts_stand_one_above_the_other() {
+        let (_, height) = chart().drawn();
+        let svg = stacked("both", &[chart(), chart()]);
+        assert!(svg.contains("<title>both</title>"));
+        assert!(svg.contains(&format!("translate(0 {height})")));
+        assert!(svg.contains(&format!("viewBox=\"0 0 {WIDTH} {}\"", 2.0 * height)));
+        assert_eq!(svg.matches("class=\"title\"").count(), 2);
     }
 
     #[test]

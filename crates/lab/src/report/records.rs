@@ -1,6 +1,7 @@
 //! Results as they were measured: the JSON of `primer bench` and `primer eval`, read back.
 
 use super::distinct;
+use super::peer::Peer;
 use super::subject::Subject;
 use crate::bench::Entrant;
 use crate::bench::table::{Row, Table};
@@ -87,6 +88,8 @@ pub struct Records {
     pub tables: Vec<Table>,
     /// Accuracies.
     pub accuracies: Vec<Accuracy>,
+    /// What other systems cost.
+    pub peers: Vec<Table>,
 }
 
 impl Records {
@@ -129,6 +132,11 @@ impl Records {
         let is_known = |name: &str| name.parse::<Entrant>().map(drop).map_err(Error::msg);
         if value.get("results").is_some() {
             let table: Table = serde_json::from_value(value)?;
+            let of_peer = |row: &Row| row.scheme.parse::<Peer>().is_ok();
+            if !table.results.is_empty() && table.results.iter().all(of_peer) {
+                self.peers.push(table);
+                return Ok(());
+            }
             let growth = table
                 .growth
                 .iter()
@@ -152,12 +160,42 @@ impl Records {
     }
 
     /// The best figures of a subject: those of a whole run before extrapolated ones, those of more
-    /// layers before those of fewer, later ones before earlier ones.
+    /// layers before those of fewer, later ones before earlier ones. Of one bundle prepared alone;
+    /// see [`Self::together`] for others.
     pub fn row(&self, subject: Subject<'_>, entrant: Entrant) -> Option<(&Table, &Row)> {
+        self.prepared(subject, entrant, 1)
+    }
+
+    /// The same of so many bundles prepared together.
+    fn prepared(
+        &self,
+        subject: Subject<'_>,
+        entrant: Entrant,
+        bundles: usize,
+    ) -> Option<(&Table, &Row)> {
         let tables = self.tables.iter().filter(|t| Subject::of(t) == subject);
         let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
-        rows.filter(|(_, row)| row.scheme == entrant.name())
+        rows.filter(|(_, row)| (row.scheme.as_str(), row.bundles) == (entrant.name(), bundles))
             .max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured))
+    }
+
+    /// The best figures of a subject under each entrant of which several bundles were prepared
+    /// together, for each number of them; one alone comes first.
+    pub fn together(&self, subject: Subject<'_>) -> Vec<(Entrant, &Table, &Row)> {
+        let tables = self.tables.iter().filter(|t| Subject::of(t) == subject);
+        let mut counts: Vec<usize> = tables.flat_map(|t| &t.results).map(|r| r.bundles).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let of_entrant = |entrant: Entrant| {
+            let each = counts.iter().filter_map(move |&bundles| {
+                let (table, row) = self.prepared(subject, entrant, bundles)?;
+                Some((entrant, table, row))
+            });
+            let rows: Vec<_> = each.collect();
+            let several = rows.iter().any(|(_, _, row)| row.bundles > 1);
+            rows.into_iter().filter(move |_| several)
+        };
+        Entrant::all().flat_map(of_entrant).collect()
     }
 
     /// The best figures of a subject under each entrant that has some.
@@ -213,7 +251,8 @@ impl Records {
 
     /// Every machine, commit and command, once.
     pub fn provenance(&self) -> Vec<&Provenance> {
-        let tables = self.tables.iter().map(|t| &t.provenance);
+        let tables = self.tables.iter().chain(&self.peers);
+        let tables = tables.map(|t| &t.provenance);
         let all = tables.chain(self.accuracies.iter().map(|a| &a.provenance));
         distinct(all)
     }
@@ -252,6 +291,43 @@ mod tests {
         assert_eq!(records.provenance().len(), 2);
         assert_eq!(records.number(&records.tables[1].provenance), 1);
         assert_eq!(records.number(&records.accuracies[0].provenance), 2);
+    }
+
+    #[test]
+    fn bundles_prepared_together_are_no_figures_of_one() {
+        let alone = table("bert-base", &["lean", "fp"], false, 12.0);
+        let eight = table("bert-base", &["lean"], false, 9.0);
+        let eight = with(&eight, "results.bundles", 8);
+        let records = records(&[eight, alone]);
+        let lean = "lean".parse().unwrap();
+        let row = records.row(Subject::main(), lean).unwrap().1;
+        assert_eq!((row.bundles, row.offline_s), (1, 12.0));
+        let together = records.together(Subject::main());
+        let found: Vec<(&str, usize)> = (together.iter())
+            .map(|(entrant, _, row)| (entrant.name(), row.bundles))
+            .collect();
+        assert_eq!(found, [("lean", 1), ("lean", 8)]);
+        assert!(records.together(Subject::plain("bert-tiny")).is_empty());
+    }
+
+    #[test]
+    fn other_systems_are_kept_apart() {
+        let records = records(&[
+            table("bert-base", &["fp"], false, 12.0),
+            table("bert-base", &["spu"], false, 0.0),
+            table("bert-base", &["crypten"], false, 0.0),
+        ]);
+        assert_eq!((records.tables.len(), records.peers.len()), (1, 2));
+        assert_eq!(records.number(&records.peers[1].provenance), 1);
+        let mut records = Records::default();
+        let mixed = table("bert-base", &["fp", "spu"], false, 12.0);
+        assert!(
+            records
+                .add(&mixed)
+                .unwrap_err()
+                .to_string()
+                .contains("`spu`")
+        );
     }
 
     #[test]

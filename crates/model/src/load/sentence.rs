@@ -11,6 +11,7 @@ use std::path::{Component, Path};
 
 const MODULES: &str = "modules.json";
 const LIMITS: &str = "sentence_bert_config.json";
+const PROMPTS: &str = "config_sentence_transformers.json";
 
 /// What the files beside an encoder say.
 pub(super) struct Sentence {
@@ -42,6 +43,13 @@ struct PoolingConfig {
 #[derive(Deserialize)]
 struct Limits {
     max_seq_length: Option<usize>,
+    #[serde(default)]
+    do_lower_case: bool,
+}
+
+#[derive(Deserialize)]
+struct Prompts {
+    default_prompt_name: Option<String>,
 }
 
 fn refused(file: &str, reason: impl Into<String>) -> LoadError {
@@ -82,15 +90,10 @@ impl Sentence {
             }
         }
         let pooling = pooling.ok_or_else(|| refused(MODULES, "there is no Pooling"))?;
-        let path = dir.join(LIMITS);
-        let max_tokens = match path.exists() {
-            true => parse::<Limits>(LIMITS, &read(&path)?)?.max_seq_length,
-            false => None,
-        };
         Ok(Some(Self {
             pooling,
             normalised,
-            max_tokens,
+            max_tokens: read_limits(dir)?,
         }))
     }
 
@@ -100,6 +103,28 @@ impl Sentence {
             pooling: self.pooling,
             normalised: self.normalised,
         }
+    }
+}
+
+/// `max_seq_length`. What would be done to a text before it is tokenised is refused: left out, it
+/// would make other vectors than the model's own.
+fn read_limits(dir: &Path) -> Result<Option<usize>, LoadError> {
+    let path = dir.join(PROMPTS);
+    if path.exists() {
+        let prompts: Prompts = parse(PROMPTS, &read(&path)?)?;
+        if let Some(name) = prompts.default_prompt_name {
+            let reason = format!("default_prompt_name \"{name}\": prompts are not supported");
+            return Err(refused(PROMPTS, reason));
+        }
+    }
+    let path = dir.join(LIMITS);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let limits: Limits = parse(LIMITS, &read(&path)?)?;
+    match limits.do_lower_case {
+        true => Err(refused(LIMITS, "do_lower_case is not supported")),
+        false => Ok(limits.max_seq_length),
     }
 }
 

@@ -8,14 +8,14 @@
 //! leave its table: it is what is left of a score after its own coarse part was taken off.
 
 use super::{AssignError, Assigner, MASK_DISTANCE, ScoreSpan};
-use crate::function::{Activation, CoarseMaximum, Function, Lookup, LookupTable, Reciprocal};
+use crate::function::{CoarseMaximum, Function, Lookup, LookupTable, Reciprocal};
 use crate::graph::{Op, ValueId};
 use crate::scales::Scale;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 
 /// Fractional bits of an exponent, in units of log 2.
-const EXPONENT_FRACTION: i32 = 3;
+const EXPONENT_FRACTION: i32 = 4;
 /// Fractional bits of a power and of a probability: entries and requantised values of any width
 /// cost the same. A power and a reciprocal have as many together as their product can hold.
 const POWER_FRACTION: i32 = 15;
@@ -158,11 +158,11 @@ impl Assigner<'_> {
             return Err(self.too_wide(input, self.wide(input), Lookup::MAX_BITS));
         }
         self.accumulator(place, index_bits, fraction);
-        let activation = self.graph.shape.activation;
+        let (activation, cell) = (self.graph.shape.activation, f64::from(-fraction).exp2());
         let table = LookupTable::tabulate(
             (index_bits, fraction),
             (GATE_OUTPUT_BITS, GATE_OUTPUT_FRACTION),
-            |x| gate(activation, x),
+            |x| activation.entry(x, cell),
         );
         let edge = self.edge(input, (index_bits, fraction));
         let lookup = Lookup::new((index_bits, fraction), [edge; 2], vec![table]);
@@ -177,12 +177,4 @@ impl Assigner<'_> {
         let seen = self.observations[value.index()].max_abs() * f64::from(fraction).exp2();
         ((half - seen) / 2.0).floor().max(1.0) as u32
     }
-}
-
-/// What an activation multiplies its argument with.
-fn gate(activation: Activation, x: f64) -> f64 {
-    if x == 0.0 {
-        return 0.5;
-    }
-    activation.real(x) / x
 }

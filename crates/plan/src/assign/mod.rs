@@ -224,6 +224,12 @@ impl Assigner<'_> {
     }
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
+        let stop = input;
+        // What is stretched has the scale of what it was.
+        let input = match self.graph.maker(stop).op {
+            Op::Stretch { input, .. } => input,
+            _ => stop,
+        };
         let range = match self.graph.maker(input).op {
             // As many rows as there may be, whatever the calibration text has.
             Op::Pool { input: rows, .. } => self.wide(rows) * self.graph.shape.max_tokens() as f64,
@@ -243,7 +249,9 @@ impl Assigner<'_> {
             self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
         // One more bit than the value needs: the requantising transfer wants the top bit free.
-        self.accumulator(input, bits + 1, fraction);
+        for id in [stop, input] {
+            self.accumulator(id, bits + 1, fraction);
+        }
         Scale::Fixed { bits, fraction }
     }
 

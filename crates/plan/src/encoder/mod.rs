@@ -35,8 +35,10 @@
 //!   p_j = e_j · (1 / Σ e_j)            one reciprocal a row
 //!   ```
 //!
-//!   and an activation `x·g(x)`, with `g` looked up at a coarse `x` and the product exact: `g` is
-//!   flat where `x` is large, so a coarse `x` does little harm.
+//!   and an activation `f` becomes `f(c) + x·g(x)`, with `x` its argument minus a centre `c`, `g`
+//!   looked up at a coarse `x`, and `x` stretched a little away from its index so that the coarse
+//!   look-up does little harm (`function/gate.rs`). The centre is taken off the bias of the map
+//!   that makes the argument, and `f(c)` joins that of the map that reads the result.
 //! * **A mean is a sum.** The mean over a text's tokens is taken over as many rows as the text has,
 //!   which nobody but the client may know. The rows are multiplied with the client's secret ones
 //!   and zeros ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by its own
@@ -255,7 +257,20 @@ impl Builder {
             input: inner,
             output: index,
         });
-        let left = self.requantise("intermediate.input", inner);
+        let left = match self.graph.shape.activation.stretch() {
+            0 => inner,
+            _ => {
+                let role = ValueRole::Intermediate;
+                let stretched = self.value("intermediate.stretched", role, rows, cols);
+                self.push(Op::Stretch {
+                    input: inner,
+                    index,
+                    output: stretched,
+                });
+                stretched
+            }
+        };
+        let left = self.requantise("intermediate.input", left);
         let right = self.stop("gate", ValueRole::Gate, StopFunction::Gate, index);
         let gated = "intermediate.gated";
         let gated = self.value(gated, ValueRole::Intermediate, rows, cols);

@@ -19,6 +19,7 @@
 //! mathematical libraries would round differently.
 
 mod coarse;
+mod gate;
 mod gelu;
 mod inverse_root;
 mod lookup;

@@ -122,9 +122,7 @@ impl ClientSession {
         }
         if program.scheme().recipe().when == When::Offline {
             let mut preparation = Preparation::new(self, &program, sinks.len())?;
-            for steps in program.segments() {
-                preparation.segment(channel, steps, &mut masks, sinks, &mut clock)?;
-            }
+            preparation.run(channel, program.segments(), &mut masks, sinks, &mut clock)?;
         }
         for sink in sinks {
             sink.flush()?;
@@ -169,7 +167,8 @@ impl ClientSession {
             let mut memory = Zeroizing::new(Vec::new());
             let (masks, clock) = (&mut online.masks, &mut online.clock);
             let masks = std::slice::from_mut(masks);
-            preparation.segment(channel, steps, masks, &mut [&mut *memory], clock)?;
+            let one = std::slice::from_ref(steps);
+            preparation.run(channel, one, masks, &mut [&mut *memory], clock)?;
             online.segment(channel, steps, &mut &memory[..])?;
         }
         online.finish(channel)

@@ -1,15 +1,14 @@
-//! The client's part in preparing a segment.
+//! The client's part in preparing bundles, in the order of [`crate::flow`].
 //!
-//! First all homomorphic exchanges. Masks do not depend on answers, so offline those of the next
-//! exchange leave before the answer of this one is awaited, and the server never waits for the
-//! client. Then the stops whose material is small, then those whose material streams to the bundle
-//! as it comes: in that order a segment can be read back. What is held in memory is one segment's
-//! shares.
+//! Within a segment, first the answers of its exchanges, then the stops whose material is small,
+//! then those whose material streams to the bundle as it comes: in that order a segment can be read
+//! back. What is held in memory is the shares of one segment, and the masks of the next.
 
 use crate::batch::Exchanges;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::exchange::Asker;
+use crate::flow::{Act, Flow, Planned};
 use crate::hgs;
 use crate::local::Party;
 use crate::masks::Masks;
@@ -55,7 +54,68 @@ impl<'a> Preparation<'a> {
         })
     }
 
-    pub(super) fn segment(
+    /// Prepares some segments.
+    pub(super) fn run(
+        &mut self,
+        channel: &mut Channel,
+        segments: &[Range<usize>],
+        masks: &mut [Masks],
+        sinks: &mut [&mut (dyn Write + Send)],
+        clock: &mut Clock,
+    ) -> Result<()> {
+        let (program, exchanges) = (self.program, Arc::clone(&self.exchanges));
+        let flow = Flow::new(&exchanges, segments, program.scheme().recipe().when);
+        // Of each bundle, the answers to the step at hand.
+        let mut answers: Vec<Vec<Share>> = masks.iter().map(|_| Vec::new()).collect();
+        for act in flow.acts() {
+            match act {
+                Act::Offer(range) => {
+                    for &Planned {
+                        index, exchange, ..
+                    } in flow.exchanges(range)
+                    {
+                        let _phase = program.preparing(channel, index);
+                        self.asker.offer(channel, exchange, masks, self.rng)?;
+                        clock.lap(program.step(index));
+                    }
+                }
+                Act::Answer(range) => {
+                    for planned in flow.exchanges(range) {
+                        self.answer(channel, planned, &mut answers, masks, sinks)?;
+                        clock.lap(program.step(planned.index));
+                    }
+                }
+                Act::Stops(steps) => self.stops(channel, steps, masks, sinks, clock)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an answer; after the last one of a step, its result.
+    fn answer(
+        &self,
+        channel: &mut Channel,
+        planned: &Planned<'_>,
+        answers: &mut [Vec<Share>],
+        masks: &mut [Masks],
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<()> {
+        let _phase = self.program.preparing(channel, planned.index);
+        let answer = (self.asker).answer(channel, planned.exchange, masks.len())?;
+        for (answers, answer) in answers.iter_mut().zip(answer) {
+            answers.push(answer);
+        }
+        if planned.last {
+            let bundles = masks.iter_mut().zip(sinks.iter_mut());
+            for ((masks, sink), answers) in bundles.zip(answers) {
+                self.finish(planned.index, std::mem::take(answers), masks, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each party does alone in a segment, then its stops.
+    fn stops(
         &mut self,
         channel: &mut Channel,
         steps: &Range<usize>,
@@ -63,7 +123,6 @@ impl<'a> Preparation<'a> {
         sinks: &mut [&mut (dyn Write + Send)],
         clock: &mut Clock,
     ) -> Result<()> {
-        self.exchanges(channel, steps, masks, sinks, clock)?;
         let program = self.program;
         for index in steps.clone() {
             if let Work::Local(local) = program.work(index) {
@@ -90,45 +149,6 @@ impl<'a> Preparation<'a> {
         }
         for masks in masks {
             masks.forget_before(steps.end);
-        }
-        Ok(())
-    }
-
-    fn exchanges(
-        &mut self,
-        channel: &mut Channel,
-        steps: &Range<usize>,
-        masks: &mut [Masks],
-        sinks: &mut [&mut (dyn Write + Send)],
-        clock: &mut Clock,
-    ) -> Result<()> {
-        let (program, all) = (self.program, Arc::clone(&self.exchanges));
-        let exchanges = all.of(steps);
-        // Of each bundle, the answers to the step at hand.
-        let mut answers: Vec<Vec<Share>> = masks.iter().map(|_| Vec::new()).collect();
-        let mut offered = 0;
-        for (at, &(index, _, exchange)) in exchanges.iter().enumerate() {
-            let ahead = exchanges.iter().take(at + 1 + program.ahead());
-            for &(index, _, exchange) in ahead.skip(offered) {
-                let _phase = program.preparing(channel, index);
-                self.asker.offer(channel, exchange, masks, self.rng)?;
-                offered += 1;
-            }
-            let _phase = program.preparing(channel, index);
-            let answer = self.asker.answer(channel, exchange, masks.len())?;
-            for (answers, answer) in answers.iter_mut().zip(answer) {
-                answers.push(answer);
-            }
-            if exchanges
-                .get(at + 1)
-                .is_none_or(|(next, ..)| *next != index)
-            {
-                let bundles = masks.iter_mut().zip(sinks.iter_mut());
-                for ((masks, sink), answers) in bundles.zip(&mut answers) {
-                    self.finish(index, std::mem::take(answers), masks, sink)?;
-                }
-            }
-            clock.lap(program.step(index));
         }
         Ok(())
     }

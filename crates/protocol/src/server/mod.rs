@@ -9,6 +9,7 @@ mod encoded;
 mod model;
 mod online;
 mod prepare;
+mod products;
 
 pub use model::ServerModel;
 pub(crate) use online::OnlineServer;
@@ -22,7 +23,7 @@ use crate::session::ServerSession;
 use crate::share::Share;
 use crate::stored;
 use crate::times::Times;
-use prepare::{Preparation, Segment};
+use prepare::{Bundles, Preparation};
 use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use std::io::{Read, Write};
@@ -108,17 +109,13 @@ impl ServerSession {
                 let value = program.plan().graph().value(id);
                 seeds[bundle].share(Use::Value(id), value.rows, value.cols)
             };
+            let bundles = Bundles {
+                seeds: &seeds,
+                values: &opening,
+                sinks,
+            };
             let mut preparation = Preparation::new(self, model, seeds.len())?;
-            for steps in program.segments() {
-                let segment = Segment {
-                    steps,
-                    seeds: &seeds,
-                    values: &opening,
-                    sinks,
-                };
-                preparation.segment(channel, segment, &mut clock)?;
-            }
-            channel.flush()?;
+            preparation.run(channel, program.segments(), bundles, &mut clock)?;
         }
         for sink in sinks {
             sink.flush()?;
@@ -164,13 +161,13 @@ impl ServerSession {
                 let share = values.get(&id).expect("steps come in order");
                 share.first_rows(share.rows())
             };
-            let segment = Segment {
-                steps,
+            let bundles = Bundles {
                 seeds: std::slice::from_ref(&online.seeds),
                 values: &own,
                 sinks: &mut [&mut *memory],
             };
-            preparation.segment(channel, segment, &mut online.clock)?;
+            let one = std::slice::from_ref(steps);
+            preparation.run(channel, one, bundles, &mut online.clock)?;
             online.segment(channel, steps, &mut &memory[..])?;
         }
         online.finish(channel)

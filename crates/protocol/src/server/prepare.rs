@@ -1,33 +1,36 @@
-//! The server's part in preparing a segment; the order is the client's (`client/prepare.rs`).
+//! The server's part in preparing bundles, in the order of [`crate::flow`].
+//!
+//! This thread has the channel: it takes masks in, sends answers and prepares stops. Another
+//! computes the answers (`products.rs`). If either fails, so does all of it, with the error that
+//! came first in the order of messages.
 
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::exchange::{Answerer, Exchange};
-use crate::seeds::{Seeds, Use};
+use crate::exchange::{Answerer, Intake, reply};
+use crate::flow::{Act, Flow, Planned};
+use crate::program::Program;
+use crate::seeds::Seeds;
 use crate::server::ServerModel;
 use crate::server::encoded::Encoded;
+use crate::server::products::{Asked, Products, Values};
 use crate::session::ServerSession;
-use crate::share::Share;
 use crate::stored;
 use crate::work::Work;
 use primer_net::Channel;
 use primer_ot::{CotReceiver, CotSender};
-use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
 use primer_stops::{ServerStop, ServerTools};
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
 
-/// What a segment of some bundles is prepared for, and what comes of it.
-pub(super) struct Segment<'a, 's> {
-    pub(super) steps: &'a Range<usize>,
-    /// Of each bundle.
+/// The bundles that are prepared together.
+pub(super) struct Bundles<'a, 's> {
+    /// Of each.
     pub(super) seeds: &'a [Seeds],
-    /// What products of secrets multiply the client's masks with, by bundle: the masks that values
-    /// will be opened with, or the server's shares themselves.
-    pub(super) values: &'a dyn Fn(usize, ValueId) -> Share,
-    /// Where the material of each bundle goes.
+    pub(super) values: &'a Values<'a>,
+    /// Where the material of each goes.
     pub(super) sinks: &'a mut [&'s mut (dyn Write + Send)],
 }
 
@@ -35,7 +38,14 @@ pub(super) struct Segment<'a, 's> {
 pub(super) struct Preparation<'a> {
     model: &'a ServerModel,
     encoded: Arc<Encoded>,
+    intake: Intake,
     answerer: Answerer<'a>,
+    tools: Tools<'a>,
+}
+
+/// What stops are prepared with.
+struct Tools<'a> {
+    program: &'a Program,
     labels: &'a mut CotSender,
     transfers: &'a mut CotReceiver,
     rng: &'a mut Prg,
@@ -50,28 +60,123 @@ impl<'a> Preparation<'a> {
         Ok(Self {
             model,
             encoded: model.encoded(bundles)?,
+            intake: Intake::default(),
             answerer: Answerer::new(&mut session.keys),
-            labels: &mut session.labels,
-            transfers: &mut session.transfers,
-            rng: &mut session.rng,
+            tools: Tools {
+                program: model.program(),
+                labels: &mut session.labels,
+                transfers: &mut session.transfers,
+                rng: &mut session.rng,
+            },
         })
     }
 
-    pub(super) fn segment(
+    /// Prepares some segments.
+    pub(super) fn run(
         &mut self,
         channel: &mut Channel,
-        segment: Segment<'_, '_>,
+        segments: &[Range<usize>],
+        bundles: Bundles<'_, '_>,
         clock: &mut Clock,
     ) -> Result<()> {
-        let Segment {
-            steps,
-            seeds,
-            values,
-            sinks,
-        } = segment;
-        self.exchanges(channel, steps, (seeds, values), sinks, clock)?;
-        channel.flush()?;
-        let program = self.model.program();
+        let Self {
+            model,
+            encoded,
+            intake,
+            answerer,
+            tools,
+        } = self;
+        let when = model.program().scheme().recipe().when;
+        let flow = Flow::new(&encoded.exchanges, segments, when);
+        let products = Products {
+            model,
+            encoded,
+            answerer,
+            seeds: bundles.seeds,
+            values: bundles.values,
+            rng: Prg::new(&tools.rng.seed()),
+        };
+        std::thread::scope(|scope| {
+            // Bounded by the flow: the masks and answers of two groups.
+            let (asks, asked) = mpsc::channel();
+            let (answers, answered) = mpsc::channel();
+            scope.spawn(move || products.work(&asked, &answers));
+            let mut driver = Driver {
+                channel,
+                intake,
+                asks,
+                answered,
+                tools,
+                bundles,
+                clock,
+            };
+            flow.acts()
+                .iter()
+                .try_for_each(|act| driver.act(&flow, act))
+        })?;
+        Ok(channel.flush()?)
+    }
+}
+
+/// What this thread does: everything but the products.
+struct Driver<'a, 't, 's> {
+    channel: &'a mut Channel,
+    intake: &'a mut Intake,
+    asks: Sender<Asked<'a>>,
+    answered: Receiver<Result<Vec<u8>>>,
+    tools: &'a mut Tools<'t>,
+    bundles: Bundles<'a, 's>,
+    clock: &'a mut Clock,
+}
+
+impl<'a> Driver<'a, '_, '_> {
+    fn act(&mut self, flow: &Flow<'a>, act: &Act) -> Result<()> {
+        match act {
+            Act::Offer(range) => {
+                for planned in flow.exchanges(range) {
+                    let _phase = self.tools.program.preparing(self.channel, planned.index);
+                    let arrived = self.intake.accept(self.channel, planned.exchange)?;
+                    let planned = *planned;
+                    // If nobody listens, it has failed, and why is the next thing to be heard.
+                    let _ = self.asks.send(Asked { planned, arrived });
+                    self.lap(planned.index);
+                }
+            }
+            Act::Answer(range) => {
+                for planned in flow.exchanges(range) {
+                    let answer = self.answered.recv().expect("every question is answered")?;
+                    self.answer(planned, &answer)?;
+                    self.lap(planned.index);
+                }
+            }
+            Act::Stops(steps) => self.stops(steps)?,
+        }
+        Ok(())
+    }
+
+    fn lap(&mut self, index: usize) {
+        self.clock.lap(self.tools.program.step(index));
+    }
+
+    /// Sends an answer, and keeps what there is to keep of its step.
+    fn answer(&mut self, planned: &Planned<'_>, answer: &[u8]) -> Result<()> {
+        let (program, index) = (self.tools.program, planned.index);
+        let _phase = program.preparing(self.channel, index);
+        reply(self.channel, answer)?;
+        if let (true, Work::Product(work)) = (planned.last, program.work(index)) {
+            let (graph, bundles) = (program.plan().graph(), &mut self.bundles);
+            for (seeds, sink) in bundles.seeds.iter().zip(bundles.sinks.iter_mut()) {
+                for share in work.product.server_offline(graph, index, seeds) {
+                    stored::write_share(sink, &share)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stops of a segment: those whose material is small, then those whose material streams.
+    fn stops(&mut self, steps: &Range<usize>) -> Result<()> {
+        let program = self.tools.program;
         for streams in [false, true] {
             for index in steps.clone() {
                 let Some(work) = program.work(index).stop() else {
@@ -80,105 +185,19 @@ impl<'a> Preparation<'a> {
                 if work.stop.streams() != streams {
                     continue;
                 }
-                let phase = program.preparing(channel, index);
-                for sink in sinks.iter_mut() {
+                let _phase = program.preparing(self.channel, index);
+                for sink in self.bundles.sinks.iter_mut() {
                     let mut tools = ServerTools {
-                        channel,
-                        labels: self.labels,
-                        transfers: self.transfers,
-                        rng: self.rng,
+                        channel: self.channel,
+                        labels: self.tools.labels,
+                        transfers: self.tools.transfers,
+                        rng: self.tools.rng,
                     };
                     ServerStop::prepare(&*work.stop, &mut tools, sink)?;
                 }
-                drop(phase);
-                clock.lap(program.step(index));
+                self.lap(index);
             }
         }
         Ok(())
-    }
-
-    fn exchanges(
-        &mut self,
-        channel: &mut Channel,
-        steps: &Range<usize>,
-        (seeds, values): (&[Seeds], &dyn Fn(usize, ValueId) -> Share),
-        sinks: &mut [&mut (dyn Write + Send)],
-        clock: &mut Clock,
-    ) -> Result<()> {
-        let (program, encoded) = (self.model.program(), Arc::clone(&self.encoded));
-        let exchanges = encoded.exchanges.of(steps);
-        let ahead = program.ahead();
-        let mut accepted = 0;
-        for (at, &(index, part, exchange)) in exchanges.iter().enumerate() {
-            if accepted <= at {
-                let _phase = program.preparing(channel, index);
-                self.answerer.accept(channel, exchange)?;
-                accepted += 1;
-            }
-            let answer = self.answer((index, part), exchange, seeds, values)?;
-            // The client has sent these already and now waits for the answer.
-            for &(next, _, exchange) in exchanges.iter().take(at + 1 + ahead).skip(accepted) {
-                let _phase = program.preparing(channel, next);
-                self.answerer.accept(channel, exchange)?;
-                accepted += 1;
-            }
-            let _phase = program.preparing(channel, index);
-            self.answerer.reply(channel, &answer)?;
-            channel.flush()?;
-            if exchanges
-                .get(at + 1)
-                .is_none_or(|(next, ..)| *next != index)
-            {
-                self.forget(index);
-                if let Work::Product(work) = program.work(index) {
-                    let product = &work.product;
-                    for (seeds, sink) in seeds.iter().zip(sinks.iter_mut()) {
-                        for share in product.server_offline(program.plan().graph(), index, seeds) {
-                            stored::write_share(sink, &share)?;
-                        }
-                    }
-                }
-            }
-            clock.lap(program.step(index));
-        }
-        Ok(())
-    }
-
-    /// One homomorphic answer, to all bundles.
-    fn answer(
-        &mut self,
-        (index, part): (usize, usize),
-        exchange: &Exchange,
-        seeds: &[Seeds],
-        values: &dyn Fn(usize, ValueId) -> Share,
-    ) -> Result<Vec<u8>> {
-        let (rows, cols) = exchange.answer_size(seeds.len());
-        let what = Use::Answer { step: index, part };
-        let masks = seeds.iter().map(|seeds| seeds.share(what, rows, cols));
-        let mask = exchange.answer_mask(masks.collect());
-        let encoded = Arc::clone(&self.encoded);
-        if let Some(weights) = encoded.of(index, part) {
-            return (self.answerer).answer(exchange, weights, &mask, self.rng);
-        }
-        let Work::Product(work) = self.model.program().work(index) else {
-            unreachable!("only products of secrets have weights of one inference");
-        };
-        let weights =
-            (work.product).multiplier(self.model, (index, part), exchange, seeds, values)?;
-        (self.answerer).answer(exchange, &weights, &mask, self.rng)
-    }
-
-    /// Drops the encrypted masks that nothing reads after a step.
-    fn forget(&mut self, index: usize) {
-        let program = self.model.program();
-        let inputs = program.step(index).inputs();
-        if inputs.is_empty() {
-            self.answerer.forget(None);
-        }
-        for read in inputs {
-            if program.last_uses()[read.index()] == index {
-                self.answerer.forget(Some(read));
-            }
-        }
     }
 }

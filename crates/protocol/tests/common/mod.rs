@@ -90,9 +90,19 @@ pub fn families() -> PathBuf {
     root().join("crates/model/tests/fixtures/family")
 }
 
+/// The checkpoints themselves, if they lie beside the repository; says so if they do not.
+pub fn whole_families() -> Option<PathBuf> {
+    let path = root().join("../shared/models/family");
+    if !path.exists() {
+        eprintln!("skipped: the shared models of families are not there");
+        return None;
+    }
+    Some(path)
+}
+
 /// One of them.
-pub fn family(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    load(&families().join(name), scheme)
+pub fn family(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
+    load(dir, scheme)
 }
 
 /// The words of the small random models.

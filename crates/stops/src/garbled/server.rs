@@ -9,6 +9,7 @@
 
 use super::{GARBLED, Garbled, LABELS, NONCE, RESULTS};
 use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_garble::circuit::{LANES, Modulus, Party};
 use primer_garble::garbler::Garbler;
@@ -141,10 +142,7 @@ impl Garbled {
         for mask in masks {
             bytes.extend_from_slice(&mask.to_le_bytes());
         }
-        sink.write_all(&bytes).map_err(|source| StopsError::Store {
-            stop: self.name(),
-            source,
-        })
+        material::keep(self.name(), sink, &bytes)
     }
 
     /// What [`Self::write`] wrote. Masks are reduced: a damaged one is a wrong mask, not a fault.
@@ -152,9 +150,7 @@ impl Garbled {
         &self,
         stored: &mut dyn Read,
     ) -> Result<(Zeroizing<Seed>, Offset, Zeroizing<Vec<u64>>)> {
-        let mut bytes = Zeroizing::new(vec![0; self.stored().server as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let bytes = material::take(self.name(), stored, self.stored().server)?;
         let (head, masks) = bytes.split_at(SEED_BYTES + LABEL_BYTES);
         let mut seed = Zeroizing::new(Seed::default());
         seed.copy_from_slice(&head[..SEED_BYTES]);

@@ -1,7 +1,8 @@
 //! The client's side of a late requantisation: the sender of its transfers.
 
 use super::{LateRequantise, RESULTS};
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, expect_count, unusable};
+use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_net::Channel;
 use primer_ot::{BitAnswering, BitSender, Bits};
@@ -27,11 +28,7 @@ impl ClientStop for LateRequantise {
             ..
         } = tools;
         let products = BitSender::prepare(transfers, channel, *rng, self.elements, P)?;
-        let stored = sink.write_all(&products.into_bytes());
-        stored.map_err(|source| StopsError::Store {
-            stop: self.name(),
-            source,
-        })
+        material::keep(self.name(), sink, &products.into_bytes())
     }
 
     fn listen(
@@ -43,9 +40,7 @@ impl ClientStop for LateRequantise {
     ) -> Result<Box<dyn Owing>> {
         expect_count(self.name(), "late shares", self.elements, late.len())?;
         expect_count(self.name(), "masks", self.elements, masks.len())?;
-        let mut bytes = Zeroizing::new(vec![0; self.stored().client as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let bytes = material::take(self.name(), stored, self.stored().client)?;
         let products = BitSender::from_bytes(&bytes, self.elements, P)
             .map_err(|error| unusable(self.name(), error))?;
         let m = self.ring_bits;

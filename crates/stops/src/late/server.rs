@@ -1,7 +1,8 @@
 //! The server's side of a late requantisation: the receiver of its transfers.
 
 use super::{LateRequantise, RESULTS};
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, expect_count, unusable};
+use crate::material;
 use crate::requantise::lifted;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
@@ -19,11 +20,7 @@ impl ServerStop for LateRequantise {
             ..
         } = tools;
         let products = BitReceiver::prepare(transfers, channel, *rng, self.elements, P)?;
-        let written = sink.write_all(&products.into_bytes());
-        written.map_err(|source| StopsError::Store {
-            stop: self.name(),
-            source,
-        })
+        material::keep(self.name(), sink, &products.into_bytes())
     }
 
     fn request(
@@ -33,9 +30,7 @@ impl ServerStop for LateRequantise {
         shares: &[u64],
     ) -> Result<Box<dyn Waiting>> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
-        let mut bytes = Zeroizing::new(vec![0; self.stored().server as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let bytes = material::take(self.name(), stored, self.stored().server)?;
         let products = BitReceiver::from_bytes(&bytes, self.elements, P)
             .map_err(|error| unusable(self.name(), error))?;
         let m = self.ring_bits;

@@ -60,19 +60,14 @@ impl ClientStop for Lookups {
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (n, results) = (self.elements, self.outputs());
         let damaged = |error| unusable(self.name(), error);
-        let length = self.stored().client;
-        let words = self.read(stored, length)?;
-        let bytes = &bytemuck::cast_slice::<u64, u8>(&words)[..length as usize];
-        let (strings, rest) = bytes.split_at(self.strings());
-        let (chooses, sends) = rest.split_at((packed(n, 1) + packed(results, modulus::K)) as usize);
-        let chooses = PadReceiver::from_bytes(chooses, n, self.each(), P).map_err(damaged)?;
-        let sends = PadSender::from_bytes(sends, n, self.each(), P).map_err(damaged)?;
-
         let mut deltas = vec![0; n];
         channel.recv_residues(DELTAS, self.index_bits, 1 << self.index_bits, &mut deltas)?;
         let deltas: Vec<u16> = deltas.iter().map(|&delta| delta as u16).collect();
-        let sums = self.sums(strings, &deltas);
-        let flags = self.flag_shares(strings, &deltas);
+        let (sums, flags) = self.selected(stored, &deltas)?;
+        let chooses = self.read(stored, packed(n, 1) + packed(results, modulus::K))?;
+        let chooses = PadReceiver::from_bytes(&chooses, n, self.each(), P).map_err(damaged)?;
+        let sends = self.read(stored, packed(2 * results, modulus::K))?;
+        let sends = PadSender::from_bytes(&sends, n, self.each(), P).map_err(damaged)?;
         let mut products = vec![0; results];
         channel.recv_residues(PRODUCTS, modulus::K, P, &mut products)?;
         let answers = (0..results).flat_map(|i| {

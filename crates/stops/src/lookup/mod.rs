@@ -138,50 +138,65 @@ impl Lookups {
     }
 
     /// Bytes of all strings.
-    fn strings(&self) -> usize {
-        self.elements * self.shape.vector_bytes()
+    fn strings(&self) -> u64 {
+        (self.elements * self.shape.vector_bytes()) as u64
     }
 
-    /// What a party has stored, some bytes of it, in words: those are wiped faster than bytes.
-    fn read(&self, stored: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u64>>> {
-        let mut words = Zeroizing::new(vec![0; length.div_ceil(8) as usize]);
-        let bytes = &mut bytemuck::cast_slice_mut(&mut words)[..length as usize];
-        let read = stored.read_exact(bytes);
+    /// The next bytes that a party has stored.
+    fn read(&self, stored: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u8>>> {
+        let mut bytes = Zeroizing::new(vec![0; length as usize]);
+        let read = stored.read_exact(&mut bytes);
         read.map_err(|error| unusable(self.name(), error))?;
-        Ok(words)
+        Ok(bytes)
     }
 
-    /// What a party's strings select of all tables, results of an element side by side.
-    fn sums(&self, strings: &[u8], deltas: &[u16]) -> Zeroizing<Vec<u64>> {
-        let (each, n) = (self.each(), self.elements);
-        let mut all = Zeroizing::new(vec![0; n * each]);
-        if let [table] = &self.tables[..] {
-            table.sums(strings, deltas, &mut all);
-            return all;
-        }
-        let mut sums = Zeroizing::new(vec![0; n]);
-        for (l, table) in self.tables.iter().enumerate() {
-            table.sums(strings, deltas, &mut sums);
-            let places = all.iter_mut().skip(l).step_by(each);
-            places.zip(sums.iter()).for_each(|(all, sum)| *all = *sum);
-        }
-        all
-    }
-
-    /// A party's shares of the range flags.
-    fn flag_shares(&self, strings: &[u8], deltas: &[u16]) -> FlagShares {
-        let mut shares = FlagShares::with_capacity(self.flags());
-        if let Some(flag) = &self.flag {
-            let strings = strings.chunks_exact(self.shape.vector_bytes());
-            for (string, &delta) in strings.zip(deltas) {
-                shares.push(flag.parities(string, delta) == 1);
+    /// What a party's strings, which come next in its store, select of all tables, results of an
+    /// element side by side; and its shares of the range flags. Strings are most of what is
+    /// stored. They are read some at a time into the same room.
+    fn selected(
+        &self,
+        stored: &mut dyn Read,
+        deltas: &[u16],
+    ) -> Result<(Zeroizing<Vec<u64>>, FlagShares)> {
+        let (each, bytes) = (self.each(), self.shape.vector_bytes());
+        let some = (STRINGS_AT_ONCE / bytes).min(deltas.len()).max(1);
+        // In words: those are wiped faster than bytes.
+        let mut words = Zeroizing::new(vec![0u64; (some * bytes).div_ceil(8)]);
+        let mut room = Zeroizing::new(vec![0; some]);
+        let mut sums = Zeroizing::new(vec![0; deltas.len() * each]);
+        let mut flags = FlagShares::with_capacity(self.flags());
+        for (deltas, sums) in deltas.chunks(some).zip(sums.chunks_mut(some * each)) {
+            let strings = &mut bytemuck::cast_slice_mut(&mut words)[..deltas.len() * bytes];
+            let read = stored.read_exact(strings);
+            read.map_err(|error| unusable(self.name(), error))?;
+            self.select(strings, deltas, sums, &mut room);
+            if let Some(flag) = &self.flag {
+                for (string, &delta) in strings.chunks_exact(bytes).zip(deltas) {
+                    flags.push(flag.parities(string, delta) == 1);
+                }
             }
         }
-        shares
+        Ok((sums, flags))
+    }
+
+    /// The sums of some strings; the room is for as many.
+    fn select(&self, strings: &[u8], deltas: &[u16], sums: &mut [u64], room: &mut [u64]) {
+        if let [table] = &self.tables[..] {
+            return table.sums(strings, deltas, sums);
+        }
+        let room = &mut room[..deltas.len()];
+        for (l, table) in self.tables.iter().enumerate() {
+            table.sums(strings, deltas, room);
+            let places = sums.iter_mut().skip(l).step_by(self.each());
+            places.zip(room.iter()).for_each(|(sum, new)| *sum = *new);
+        }
     }
 }
 
 const NAME: &str = "look-up";
+
+/// Bytes of strings that are in memory at once, online.
+const STRINGS_AT_ONCE: usize = 256 << 10;
 
 /// The number of ones of a string, modulo 4.
 fn ones(string: &[u8]) -> u8 {
@@ -241,15 +256,16 @@ impl Stop for Lookups {
     fn stored(&self) -> StoredBytes {
         let (n, results) = (self.elements, self.outputs());
         let pads = packed(results, modulus::K) + packed(2 * results, modulus::K);
-        let client = self.strings() as u64 + pads + packed(n, 1);
+        let client = self.strings() + pads + packed(n, 1);
         StoredBytes {
             client,
             server: client + packed(n, self.index_bits),
         }
     }
 
+    /// The strings do: `N/8` bytes an element, where everything else of it has some twenty.
     fn streams(&self) -> bool {
-        false
+        true
     }
 
     /// For each chunk of strings the server extends and the client corrects; then both extend.

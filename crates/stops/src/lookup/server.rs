@@ -59,17 +59,15 @@ impl ServerStop for Lookups {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let (n, results, m) = (self.elements, self.outputs(), self.index_bits);
         let damaged = |error| unusable(self.name(), error);
-        let length = self.stored().server;
-        let words = self.read(stored, length)?;
-        let bytes = &bytemuck::cast_slice::<u64, u8>(&words)[..length as usize];
-        let (strings, rest) = bytes.split_at(self.strings());
-        let (offsets_of, rest) = rest.split_at(packed(n, m) as usize);
-        let (sends, chooses) = rest.split_at(packed(2 * results, modulus::K) as usize);
+        // The shifts, which come after the strings, are needed first.
+        let strings = self.read(stored, self.strings())?;
         let mut offsets = Zeroizing::new(vec![0; n]);
-        unpack(offsets_of, m, 1 << m, &mut offsets)
+        unpack(&self.read(stored, packed(n, m))?, m, 1 << m, &mut offsets)
             .map_err(|error| unusable(self.name(), error))?;
-        let sends = PadSender::from_bytes(sends, n, self.each(), P).map_err(damaged)?;
-        let chooses = PadReceiver::from_bytes(chooses, n, self.each(), P).map_err(damaged)?;
+        let sends = self.read(stored, packed(2 * results, modulus::K))?;
+        let sends = PadSender::from_bytes(&sends, n, self.each(), P).map_err(damaged)?;
+        let chooses = self.read(stored, packed(n, 1) + packed(results, modulus::K))?;
+        let chooses = PadReceiver::from_bytes(&chooses, n, self.each(), P).map_err(damaged)?;
 
         // Masked by the offsets, so they are nobody's secret.
         let deltas = shares.iter().zip(offsets.iter());
@@ -78,7 +76,7 @@ impl ServerStop for Lookups {
         channel.send_residues(DELTAS, m, deltas.iter().map(|&delta| delta.into()))?;
         // At once: then both parties add up at the same time.
         channel.flush()?;
-        let mut own = self.sums(strings, &deltas);
+        let (mut own, flags) = self.selected(&mut &strings[..], &deltas)?;
         let products = own.iter_mut().enumerate().map(|(i, own)| {
             let a = negated_if(chooses.mask(i), *own);
             let (sent, share) = sends.product(i, modulus::neg(modulus::add(a, a)));
@@ -87,9 +85,9 @@ impl ServerStop for Lookups {
         });
         channel.send_residues(PRODUCTS, modulus::K, products)?;
         Ok(Box::new(Requested {
-            flags: self.flag_shares(strings, &deltas),
             chooses,
             own,
+            flags,
         }))
     }
 }

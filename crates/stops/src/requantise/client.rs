@@ -1,7 +1,8 @@
 //! The client's side of a requantisation: the sender of its transfers.
 
 use super::Requantise;
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, expect_count, unusable};
+use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_net::Channel;
 use primer_ot::{ProductAnswering, ProductSender};
@@ -31,11 +32,7 @@ impl ClientStop for Requantise {
         let offsets = Zeroizing::new(offsets.collect::<Vec<_>>());
         let messages = (&offsets[..], &differences[..]);
         let products = ProductSender::prepare(tools.transfers, tools.channel, messages, P)?;
-        let stored = sink.write_all(&products.into_bytes());
-        stored.map_err(|source| StopsError::Store {
-            stop: self.name(),
-            source,
-        })
+        material::keep(self.name(), sink, &products.into_bytes())
     }
 
     /// The masks went into the offsets when the stop was prepared.
@@ -48,9 +45,7 @@ impl ClientStop for Requantise {
     ) -> Result<Box<dyn Owing>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.elements, masks.len())?;
-        let mut bytes = Zeroizing::new(vec![0; self.stored().client as usize]);
-        let read = stored.read_exact(&mut bytes);
-        read.map_err(|error| unusable(self.name(), error))?;
+        let bytes = material::take(self.name(), stored, self.stored().client)?;
         let products = ProductSender::from_bytes(&bytes, self.elements, P)
             .map_err(|error| unusable(self.name(), error))?;
         Ok(Box::new(Listened(products.listen(channel)?)))

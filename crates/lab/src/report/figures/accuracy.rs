@@ -39,7 +39,7 @@ pub(super) fn accuracy(records: &Records) -> Option<Figure> {
             bars: found.map(|a| a.map(bar).unwrap_or_default()).collect(),
         }
     };
-    let tasks = ["sst2", "mnli", "mrpc", "squad"];
+    let tasks = ["sst2", "mnli", "mrpc", "squad", "squad2"];
     let of_task = |task| all.iter().filter(move |e| e.task == task).copied();
     let groups: Vec<Group> = tasks.into_iter().flat_map(of_task).map(group).collect();
     let chart = Chart {

@@ -3,6 +3,7 @@
 mod accuracy;
 mod costs;
 mod growth;
+mod story;
 
 use super::records::Records;
 use super::subject;
@@ -25,7 +26,7 @@ pub struct Figure {
 /// Every picture that the records have figures for.
 pub fn all(records: &Records) -> Vec<Figure> {
     let shown = subject::shown(records);
-    let mut figures: Vec<Option<Figure>> = Vec::new();
+    let mut figures: Vec<Option<Figure>> = vec![story::story(records)];
     for (at, &subject) in shown.iter().enumerate() {
         figures.push(costs::totals(records, subject));
         figures.push(costs::steps(records, subject, Phase::Offline));
@@ -90,6 +91,7 @@ mod tests {
         ]));
         let names: Vec<&str> = found.iter().map(|f| f.name.as_str()).collect();
         let expected = [
+            "story",
             "schemes",
             "steps-offline",
             "steps-online",
@@ -98,8 +100,8 @@ mod tests {
             "accuracy",
         ];
         assert_eq!(names, expected);
-        assert!(found[0].svg.contains("40.0 (paper 405)"));
-        assert!(found[0].svg.contains("extrapolated"));
+        assert!(found[1].svg.contains("40.0 (paper 405)"));
+        assert!(found[1].svg.contains("extrapolated"));
     }
 
     #[test]
@@ -119,9 +121,9 @@ mod tests {
         let base = table("bert-base", &["fp"], false, 40.0);
         let twin = table_at("mini.lm", 64, "loopback", &["fp"]);
         let found = names(&all(&records(&[other, base, twin])));
-        assert_eq!(found[..2], ["schemes", "steps-offline"]);
-        assert_eq!(found[5..9], own);
-        assert_eq!(found[9], "schemes-mini-lm-64-again");
+        assert_eq!(found[..3], ["story", "schemes", "steps-offline"]);
+        assert_eq!(found[6..10], own);
+        assert_eq!(found[10], "schemes-mini-lm-64-again");
     }
 
     #[test]
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn every_entrant_is_in_every_picture() {
-        let found = all(&records(&everything()));
+        let mut found = all(&records(&everything()));
+        assert_eq!(found.remove(0).name, "story", "which has a few of them");
         let own = ["schemes", "steps-offline", "steps-online", "bytes"];
         assert_eq!(
             found.len(),

@@ -58,7 +58,7 @@ pub(super) fn by_engine(records: &Records) -> Grid {
             (None, Some(Engine::Exact)) => " (exact)".into(),
             _ => String::new(),
         };
-        let f1 = a.f1.filter(|_| a.task == "squad");
+        let f1 = a.f1.filter(|_| a.task.starts_with("squad"));
         let f1 = f1.map_or(String::new(), |v| format!(" ({})", percent(v)));
         grid.push(vec![
             a.model.clone(),
@@ -88,6 +88,7 @@ mod tests {
             other(&eval("sst2", "float")),
             eval("sst2", "secure"),
             other(&eval("squad", "secure")),
+            other(&eval("squad2", "secure")),
         ]));
         let names: Vec<String> = grid.rows.iter().map(|r| r[..3].join(" ")).collect();
         assert_eq!(
@@ -96,11 +97,14 @@ mod tests {
                 "minilm sst2 float",
                 "minilm sst2 secure (`fp`)",
                 "other sst2 float",
-                "other squad secure (`fp`)"
+                "other squad secure (`fp`)",
+                "other squad2 secure (`fp`)"
             ]
         );
         assert_eq!(grid.rows[3][4], "90.00 (90.00)");
         assert_eq!(grid.rows[3][8], "90.7");
+        assert_eq!(grid.rows[4][4], "90.00 (90.00)");
+        assert_eq!(grid.rows[4][8], "80.3");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use super::super::grid::Grid;
 use super::super::paper;
 use super::super::records::{Accuracy, Evaluated, Records, TOKENS};
 use super::super::subject::Subject;
-use super::{EXTRAPOLATED, NONE, ONE, basis, bytes, is_sized, mark, or_none, seconds};
+use super::{
+    EXTRAPOLATED, NONE, ONE, basis, bytes, core_seconds, is_sized, mark, or_none, seconds,
+};
 use crate::bench::Entrant;
 use crate::bench::shapes::SHAPES;
 use crate::bench::table::Row;
@@ -14,7 +16,13 @@ use primer_plan::graph::PaperStep;
 pub(super) fn comparison(records: &Records, subject: Subject<'_>) -> Grid {
     let papers = subject.is_papers();
     let evaluated = mnli(records);
-    let mut head = vec!["scheme", "offline", "online", "total"];
+    let mut head = vec![
+        "scheme",
+        "offline",
+        "online",
+        "total",
+        "core-seconds a token",
+    ];
     if papers {
         head.extend([
             "paper: offline",
@@ -48,6 +56,7 @@ pub(super) fn comparison(records: &Records, subject: Subject<'_>) -> Grid {
             or_none(offline(row)),
             mark(row, seconds(row.online_s)),
             mark(row, seconds(row.offline_s + row.online_s)),
+            mark(row, core_seconds(table, row)),
         ];
         if papers {
             let theirs = paper::totals(scheme);

@@ -4,9 +4,12 @@
 mod accuracy;
 mod costs;
 mod growth;
+mod peers;
+mod together;
 mod traffic;
 
 pub(super) use growth::{Line, lines};
+pub(super) use peers::of_peers;
 
 use super::grid::Grid;
 use super::records::Records;
@@ -41,6 +44,13 @@ pub(super) fn bytes(b: u64) -> String {
         b if b >= 1e5 => format!("{:.2} MB", b / 1e6),
         b => format!("{:.1} kB", b / 1e3),
     }
+}
+
+/// Seconds of all cores of both parties, for each token of the input.
+fn core_seconds(table: &Table, row: &Row) -> String {
+    let cores = 2 * table.threads_per_party;
+    let total = (row.offline_s + row.online_s) * cores as f64;
+    seconds(total / table.tokens as f64)
 }
 
 /// Whether the paper's table 3, which is of Primer-FPC, may stand beside a row: that of a scheme
@@ -87,14 +97,17 @@ pub fn all(records: &Records) -> Vec<Grid> {
         grids.push(costs::ablation(records, subject));
         grids.push(costs::sizes(records));
         grids.push(traffic::traffic(records, subject));
+        grids.push(together::together(records, subject));
         grids.push(traffic::links(records));
     }
     for &subject in others {
         grids.push(costs::comparison(records, subject));
         grids.push(costs::ablation(records, subject));
         grids.push(traffic::traffic(records, subject));
+        grids.push(together::together(records, subject));
     }
     grids.extend([
+        peers::peers(records),
         growth::layers(records),
         growth::tokens(records),
         accuracy::papers(records),
@@ -155,11 +168,11 @@ mod tests {
         assert_eq!(titles, expected);
         let text: String = grids.iter().map(Grid::markdown).collect();
         for line in [
-            "`fp` (Primer-FP) | 40.0 | 3.00 | 43.0 | 405.2 | 39 | 444.2 \
+            "`fp` (Primer-FP) | 40.0 | 3.00 | 43.0 | 2.87 | 405.2 | 39 | 444.2 \
              | 90.0 (float 92.0) of 50 | 98.0 | 84.6 | whole [1] |",
-            "`fpc` (Primer-FPC) | 40.0 | 3.00 | 43.0 | 399.4 | 35.4 | 434.8 \
+            "`fpc` (Primer-FPC) | 40.0 | 3.00 | 43.0 | 2.87 | 399.4 | 35.4 | 434.8 \
              | – | – | 84.6 | whole [1] |",
-            "`f` (Primer-F) | 400 * | 3.00 * | 403 * | 6524.3 | 41.2 | 6565.5 \
+            "`f` (Primer-F) | 400 * | 3.00 * | 403 * | 26.9 * | 6524.3 | 41.2 | 6565.5 \
              | 90.0 (float 92.0) of 50 | 98.0 | 84.6 | 1 of 12 layers [1] |",
             "| 7.5K | 9.8K | 17.3K | 90.0 (float 92.0) of 1000 | 98.0 | 85.1 |",
             "| 400 / 3.00 * |  | 1 of 12 layers [1] |",
@@ -191,7 +204,7 @@ mod tests {
         let text: String = all(&records(&[other])).iter().map(Grid::markdown).collect();
         assert!(!text.contains("paper:"), "{text}");
         assert!(
-            text.contains("| `gc` | 40.0 | 3.00 | 43.0 | whole [1] |"),
+            text.contains("| `gc` | 40.0 | 3.00 | 43.0 | 1.34 | whole [1] |"),
             "{text}"
         );
         let slow = all(&records(&[table_at("bert-base", 30, "paper", &["fp"])]));

@@ -37,6 +37,8 @@ pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
             "plaintext s",
             "memory client",
             "memory server",
+            "kept by the client",
+            "kept by the server",
             "largest logit error",
         ],
     );
@@ -60,6 +62,8 @@ pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
         line.push(seconds(row.plaintext_s));
         line.push(bytes(row.peak_rss_client));
         line.push(bytes(row.peak_rss_server));
+        let kept = [row.client_stored_bytes, row.server_stored_bytes];
+        line.extend(kept.map(|kept| or_none((kept > 0).then(|| mark(row, bytes(kept))))));
         line.push(or_none(row.measured_on.is_none().then_some(error)));
         grid.push(line);
     }
@@ -123,12 +127,12 @@ mod tests {
         let tail = |at: usize| grid.rows[at][7..].join(" | ");
         assert_eq!(
             tail(0),
-            "0.0 kB * | – | – | 0.10 | 0.0 kB | 0.0 kB | –",
+            "0.0 kB * | – | – | 0.10 | 0.0 kB | 0.0 kB | – | – | –",
             "keys of other parameters, another model's error"
         );
         assert_eq!(
             tail(1),
-            "0.0 kB | 1.50 | 20.0 | 0.10 | 0.0 kB | 0.0 kB | 0.0010"
+            "0.0 kB | 1.50 | 20.0 | 0.10 | 0.0 kB | 0.0 kB | – | – | 0.0010"
         );
     }
 

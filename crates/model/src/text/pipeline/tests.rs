@@ -70,6 +70,58 @@ fn known_pipelines_give_the_tokens_that_the_library_gives() {
     assert_eq!(tokens(&opened(&unigram()).unwrap(), "ab"), [2, 3]);
 }
 
+/// XLM-R's own pipeline, with the rules of all of Unicode.
+fn multilingual() -> Value {
+    let bytes = include_bytes!("../../../tests/fixtures/family/xlm-roberta/tokenizer.json");
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[test]
+fn tables_of_rules_run_as_the_library_runs_them() {
+    let file = multilingual();
+    let bytes = serde_json::to_vec(&file).unwrap();
+    let plain = tokenizers::Tokenizer::from_bytes(&bytes).unwrap();
+    let ours = opened(&file).unwrap();
+    for text in [
+        "Un caf\u{e9} noir\u{3000}et \u{bd} tasse\u{200b}\u{2026}",
+        "\u{ad}\u{7}e\u{323}\u{302}\u{301} \u{fdfa}  \u{fb01}lm",
+        "\u{ff8c}\u{ff68}\u{ff99}\u{ff91} \u{314e}\u{314f}\u{3134} \u{1f642}\0\t",
+    ] {
+        let theirs = plain.encode(text, true).unwrap();
+        assert_eq!(tokens(&ours, text), theirs.get_ids(), "{text}");
+    }
+    let table = file["normalizer"]["normalizers"][0].clone();
+    let (_, growth) = normalizer(table.clone()).unwrap();
+    // Eighteen letters of one: 33 bytes of 3.
+    assert_eq!(growth, 11.0);
+    // As old files have it.
+    let mut old = file.clone();
+    old["normalizer"] = table.clone();
+    old["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": [
+        {"type": "WhitespaceSplit"},
+        {"type": "Metaspace", "replacement": "\u{2581}", "add_prefix_space": true},
+    ]});
+    assert_eq!(tokens(&opened(&old).unwrap(), "ok"), tokens(&ours, "ok"));
+    let mut twice = file.clone();
+    twice["normalizer"]["normalizers"] = json!([table, table]);
+    assert!(refused(&twice).contains("363 times as long"));
+    let mut file = demo();
+    file["normalizer"] = table;
+    assert!(refused(&file).contains("\"Precompiled\" among its normalizers"));
+    twice["normalizer"] = json!({"type": "Precompiled"});
+    assert!(refused(&twice).contains("without its table"));
+}
+
+/// Two of them would set letters apart and lengthen each.
+#[test]
+fn a_pre_tokenizer_stands_once() {
+    let mut file = unigram();
+    let space = |letter: &str| json!({"type": "Metaspace", "replacement": letter});
+    file["pre_tokenizer"] =
+        json!({"type": "Sequence", "pretokenizers": [space("_"), space("\u{1f642}")]});
+    assert!(refused(&file).contains("\"Metaspace\" twice"));
+}
+
 /// The attack: letters become 64 letters, eight times in a row.
 #[test]
 fn chained_replacements_are_refused() {

@@ -1,6 +1,7 @@
 //! The model of a tokenizer: its words, and how it cuts others into them.
 
-use super::{Checked, MAX_AFFIX, MAX_VOCAB, PIPELINES, Pipeline, index, short};
+use super::parts::{Checked, MAX_AFFIX, MAX_VOCAB, index, short};
+use super::{PIPELINES, Pipeline};
 use serde_json::{Map, Value, json};
 
 /// Letters of a word that is looked up piece by piece, which takes the cube of them.

@@ -1,0 +1,176 @@
+//! What goes on, for whoever keeps the stock and whoever asks how things are.
+//!
+//! Threads that answer say when they begin and end; the thread that keeps the stock waits for such
+//! changes. It numbers them, so that none is missed that happens between a look and the wait after
+//! it.
+
+use primer::ServiceError;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What goes on.
+#[derive(Default)]
+pub(crate) struct Activity {
+    state: Mutex<Now>,
+    changed: Condvar,
+}
+
+struct Now {
+    /// How often something changed.
+    changes: u64,
+    asking: usize,
+    last: Instant,
+    /// Why the server could not be reached the last time, if so.
+    trouble: Option<String>,
+    stopping: bool,
+}
+
+impl Default for Now {
+    fn default() -> Self {
+        Self {
+            changes: 0,
+            asking: 0,
+            last: Instant::now(),
+            trouble: None,
+            stopping: false,
+        }
+    }
+}
+
+impl Activity {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, how: impl FnOnce(&mut Now)) {
+        let mut now = self.now();
+        how(&mut now);
+        now.changes += 1;
+        drop(now);
+        self.changed.notify_all();
+    }
+
+    /// A question is asked from now on.
+    pub(crate) fn begins(&self) {
+        self.change(|now| now.asking += 1);
+    }
+
+    /// It has its answer, or failed.
+    pub(crate) fn ends(&self) {
+        self.change(|now| {
+            now.asking -= 1;
+            now.last = Instant::now();
+        });
+    }
+
+    /// The gateway is about to end.
+    pub(crate) fn stop(&self) {
+        self.change(|now| now.stopping = true);
+    }
+
+    /// Questions that are asked at this moment.
+    pub(crate) fn asking(&self) -> usize {
+        self.now().asking
+    }
+
+    /// How long nobody has asked anything; nothing while somebody does.
+    pub(crate) fn quiet(&self) -> Duration {
+        let now = self.now();
+        match now.asking {
+            0 => now.last.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// How often something changed so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.now().changes
+    }
+
+    /// Waits until there are more changes than were seen, at most so long.
+    pub(crate) fn wait(&self, seen: u64, patience: Duration) {
+        self.wait_while(patience, |now| now.changes == seen);
+    }
+
+    /// Waits so long, or until the server's reach changes or the gateway stops.
+    pub(crate) fn pause(&self, patience: Duration) {
+        let lost = self.trouble().is_some();
+        self.wait_while(patience, |now| now.trouble.is_some() == lost);
+    }
+
+    fn wait_while(&self, patience: Duration, same: impl Fn(&Now) -> bool) {
+        let same = |now: &mut Now| !now.stopping && same(now);
+        let waited = self.changed.wait_timeout_while(self.now(), patience, same);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether the gateway is about to end.
+    pub(crate) fn stopping(&self) -> bool {
+        self.now().stopping
+    }
+
+    /// Why the server cannot be reached, if it cannot.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.now().trouble.clone()
+    }
+
+    /// The server was reached, or not.
+    pub(crate) fn reached(&self, error: Option<&ServiceError>) {
+        let lost = error.filter(|error| {
+            error.is_broken_connection() || matches!(error, ServiceError::Connect { .. })
+        });
+        match (error, lost) {
+            (_, Some(lost)) => self.change(|now| now.trouble = Some(lost.to_string())),
+            (None, None) => self.change(|now| now.trouble = None),
+            // Something else went wrong: it says nothing about the server's reach.
+            (Some(_), None) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn unreachable() -> ServiceError {
+        ServiceError::Connect {
+            address: "somewhere".into(),
+            cause: std::io::ErrorKind::ConnectionRefused.into(),
+        }
+    }
+
+    #[test]
+    fn a_change_before_the_wait_is_not_missed() {
+        let activity = Activity::default();
+        let seen = activity.changes();
+        activity.begins();
+        let started = Instant::now();
+        activity.wait(seen, LONG);
+        assert!(started.elapsed() < LONG);
+        assert_eq!((activity.asking(), activity.quiet()), (1, Duration::ZERO));
+        activity.ends();
+        assert_eq!(activity.asking(), 0);
+    }
+
+    #[test]
+    fn a_pause_ends_when_the_server_is_found_again() {
+        let activity = Activity::default();
+        activity.reached(Some(&unreachable()));
+        assert!(activity.trouble().unwrap().contains("somewhere"));
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| activity.pause(LONG));
+            // Neither a question nor another failure is a reason to try again sooner.
+            activity.begins();
+            activity.reached(Some(&unreachable()));
+            activity.reached(None);
+        });
+        assert!(started.elapsed() < LONG);
+        assert!(activity.trouble().is_none());
+        activity.stop();
+        activity.pause(LONG);
+        assert!(started.elapsed() < LONG && activity.stopping());
+    }
+}

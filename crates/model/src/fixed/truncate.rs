@@ -1,0 +1,31 @@
+//! How accumulators lose their low bits.
+
+use primer_plan::graph::ValueId;
+use primer_ring::truncate::Truncation;
+
+/// How accumulators lose their low bits.
+pub enum Truncate<'a> {
+    /// Rounded to nearest.
+    Exact,
+    /// As two shares; the function gives the client's share of an element. It is asked once for
+    /// each element of a value.
+    Shares(&'a mut dyn FnMut(ValueId, usize) -> u64),
+}
+
+impl Truncate<'_> {
+    pub(super) fn apply(&mut self, by: Truncation, id: ValueId, index: usize, x: i64) -> i64 {
+        match self {
+            // Wrapped as the ring would.
+            Truncate::Exact => by.to_signed(by.exact(x) as u64),
+            Truncate::Shares(client) => by.shared(x, client(id, index)),
+        }
+    }
+
+    /// The client's shares of all elements of a value, if it is truncated as two shares.
+    pub(super) fn draw(&mut self, id: ValueId, elements: usize) -> Option<Vec<u64>> {
+        match self {
+            Truncate::Exact => None,
+            Truncate::Shares(client) => Some((0..elements).map(|i| client(id, i)).collect()),
+        }
+    }
+}

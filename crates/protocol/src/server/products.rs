@@ -1,0 +1,95 @@
+//! The server's products, in a thread of their own.
+//!
+//! They need nothing but the client's encrypted masks. So they are computed while the channel is
+//! used for other things, in the order in which masks came: [`crate::flow`] says how far ahead.
+
+use crate::error::Result;
+use crate::exchange::{Answerer, Arrived};
+use crate::flow::Planned;
+use crate::seeds::{Seeds, Use};
+use crate::server::ServerModel;
+use crate::server::encoded::Encoded;
+use crate::share::Share;
+use crate::work::Work;
+use primer_plan::graph::ValueId;
+use primer_ring::prg::Prg;
+use std::sync::mpsc::{Receiver, Sender};
+
+/// What products of secrets multiply the client's masks with, by bundle: the masks that values will
+/// be opened with, or the server's shares themselves.
+pub(super) type Values<'a> = dyn Fn(usize, ValueId) -> Share + Sync + 'a;
+
+/// An exchange whose masks are here.
+pub(super) struct Asked<'a> {
+    pub(super) planned: Planned<'a>,
+    pub(super) arrived: Arrived,
+}
+
+/// Computes answers.
+pub(super) struct Products<'a, 'k> {
+    pub(super) model: &'a ServerModel,
+    pub(super) encoded: &'a Encoded,
+    pub(super) answerer: &'a mut Answerer<'k>,
+    /// Of each bundle.
+    pub(super) seeds: &'a [Seeds],
+    pub(super) values: &'a Values<'a>,
+    /// Nobody else draws from it.
+    pub(super) rng: Prg,
+}
+
+impl Products<'_, '_> {
+    /// Answers whatever is asked, in order, until nobody asks any more or something fails.
+    pub(super) fn work(mut self, asked: &Receiver<Asked<'_>>, answers: &Sender<Result<Vec<u8>>>) {
+        for asked in asked {
+            let answer = self.answer(asked);
+            let failed = answer.is_err();
+            if answers.send(answer).is_err() || failed {
+                return;
+            }
+        }
+    }
+
+    /// One homomorphic answer, to all bundles.
+    fn answer(&mut self, Asked { planned, arrived }: Asked<'_>) -> Result<Vec<u8>> {
+        let Planned {
+            index,
+            part,
+            exchange,
+            last,
+        } = planned;
+        self.answerer.read(exchange, arrived)?;
+        let (rows, cols) = exchange.answer_size(self.seeds.len());
+        let what = Use::Answer { step: index, part };
+        let masks = self.seeds.iter().map(|seeds| seeds.share(what, rows, cols));
+        let mask = exchange.answer_mask(masks.collect());
+        let answer = if let Some(weights) = self.encoded.of(index, part) {
+            (self.answerer).answer(exchange, weights, &mask, &mut self.rng)?
+        } else {
+            let Work::Product(work) = self.model.program().work(index) else {
+                unreachable!("only products of secrets have weights of one inference");
+            };
+            let (model, at) = (self.model, (index, part));
+            let product = &work.product;
+            let weights = product.multiplier(model, at, exchange, self.seeds, self.values)?;
+            (self.answerer).answer(exchange, &weights, &mask, &mut self.rng)?
+        };
+        if last {
+            self.forget(index);
+        }
+        Ok(answer)
+    }
+
+    /// Drops the encrypted masks that nothing reads after a step.
+    fn forget(&mut self, index: usize) {
+        let program = self.model.program();
+        let inputs = program.step(index).inputs();
+        if inputs.is_empty() {
+            self.answerer.forget(None);
+        }
+        for read in inputs {
+            if program.last_uses()[read.index()] == index {
+                self.answerer.forget(Some(read));
+            }
+        }
+    }
+}
