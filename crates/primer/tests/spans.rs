@@ -10,13 +10,16 @@ use primer_model::text::Place;
 use serde_json::Value;
 use std::path::Path;
 
+/// Scores of a beginning and an end at each place, and the places.
+type Window = (Vec<(f64, f64)>, Vec<Place>);
+
 #[test]
 fn answers_and_none_are_hugging_faces_under_every_threshold() {
     let lines = include_str!("fixtures/spans.jsonl");
     let (mut found, mut none) = (0, 0);
     for line in lines.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        let windows: Vec<(Vec<(f64, f64)>, Vec<Place>)> = line["windows"]
+        let windows: Vec<Window> = line["windows"]
             .as_array()
             .unwrap()
             .iter()
@@ -46,7 +49,7 @@ fn answers_and_none_are_hugging_faces_under_every_threshold() {
 }
 
 /// Scores of a window's tokens, and where they stand in the context.
-fn window(value: &Value) -> (Vec<(f64, f64)>, Vec<Place>) {
+fn window(value: &Value) -> Window {
     let column = |name: &str| value[name].as_array().unwrap().iter();
     let number = |v: &Value| v.as_f64().unwrap();
     let scores = column("start").map(number).zip(column("end").map(number));
