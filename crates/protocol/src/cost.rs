@@ -5,6 +5,10 @@
 //! order, a round trip is each one that the client hears after it has said something. A test
 //! compares both with the channel's meter.
 
+mod makeup;
+
+pub use makeup::makeup;
+
 use crate::batch::Exchanges;
 use crate::error::Result;
 use crate::exchange::{Exchange, Owner};
@@ -89,17 +93,7 @@ pub fn parts_together(program: &Program, bundles: usize) -> Result<Parts> {
 
 fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
     let graph = program.plan().graph();
-    let mut count = Count {
-        program,
-        exchanges,
-        bundles,
-        offered: HashSet::new(),
-        opened: HashSet::new(),
-        flags_left: Some(program.flags()).filter(|flags| *flags > 0),
-        owes: false,
-        // The masked input goes first.
-        spoken: true,
-    };
+    let mut count = Count::new(program, exchanges, bundles);
     let mut parts = Parts::default();
     if count.flags_left.is_some() {
         parts.outside.bytes += flags::bytes();
@@ -188,7 +182,21 @@ struct Count<'a> {
     spoken: bool,
 }
 
-impl Count<'_> {
+impl<'a> Count<'a> {
+    fn new(program: &'a Program, exchanges: &'a Exchanges, bundles: u64) -> Self {
+        Self {
+            program,
+            exchanges,
+            bundles,
+            offered: HashSet::new(),
+            opened: HashSet::new(),
+            flags_left: Some(program.flags()).filter(|flags| *flags > 0),
+            owes: false,
+            // The masked input goes first.
+            spoken: true,
+        }
+    }
+
     fn size(&self, id: ValueId) -> usize {
         let value = self.program.plan().graph().value(id);
         value.rows * value.cols
@@ -210,10 +218,14 @@ impl Count<'_> {
     }
 
     fn step(&mut self, index: usize, part: &mut Part) {
-        let program = self.program;
         for exchange in self.exchanges.of_step(index) {
             self.exchange(exchange, part);
         }
+        self.after_exchanges(index, part);
+    }
+
+    fn after_exchanges(&mut self, index: usize, part: &mut Part) {
+        let program = self.program;
         match program.work(index) {
             Work::Linear(_) | Work::Local(_) | Work::Joined => {}
             Work::Product(ProductWork { product, stop }) => {

@@ -17,6 +17,7 @@ use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Whose mask: of a value, or of the one-hot input.
 pub(crate) type Owner = Option<ValueId>;
@@ -125,6 +126,8 @@ impl Exchange {
 pub(crate) struct Asker<'a> {
     keys: &'a ClientKeys,
     sent: HashSet<(Owner, Query)>,
+    /// Where answers are received.
+    room: Vec<u8>,
 }
 
 impl<'a> Asker<'a> {
@@ -132,6 +135,7 @@ impl<'a> Asker<'a> {
         Self {
             keys,
             sent: HashSet::new(),
+            room: Vec::new(),
         }
     }
 
@@ -161,15 +165,56 @@ impl<'a> Asker<'a> {
 
     /// Receives and decrypts an answer, one for each bundle.
     pub(crate) fn answer(
-        &self,
+        &mut self,
         channel: &mut Channel,
         exchange: &Exchange,
         bundles: usize,
     ) -> Result<Vec<Share>> {
-        let mut bytes = vec![0; exchange.product.answer_len() as usize];
-        channel.recv_exact(ANSWER, &mut bytes)?;
-        let answer = exchange.product.decrypt(self.keys, &bytes)?;
+        let len = exchange.product.answer_len() as usize;
+        if self.room.len() < len {
+            self.room.resize(len, 0);
+        }
+        let bytes = &mut self.room[..len];
+        channel.recv_exact(ANSWER, bytes)?;
+        let answer = exchange.product.decrypt(self.keys, bytes)?;
         Ok(exchange.answer.split(answer.into(), bundles))
+    }
+}
+
+/// Bytes of buffers that are kept for the next messages.
+const SPARE_BYTES: usize = 64 << 20;
+
+/// Buffers of messages that were dealt with, for the next ones: memory that is given back to the
+/// system has to be faulted in, and cleared, again. All that was in them has travelled.
+#[derive(Clone, Default)]
+pub(crate) struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Spare {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer of so many bytes, whatever is in it.
+    fn take(&self, len: usize) -> Vec<u8> {
+        let mut kept = self.lock();
+        let fits = kept.iter().enumerate().filter(|(_, b)| b.len() >= len);
+        let best = fits.min_by_key(|(_, b)| b.len()).map(|(at, _)| at);
+        match best {
+            None => vec![0; len],
+            Some(at) => {
+                let mut buffer = kept.swap_remove(at);
+                buffer.truncate(len);
+                buffer
+            }
+        }
+    }
+
+    /// Takes a buffer back, if there is not too much already.
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
+        let mut kept = self.lock();
+        if kept.iter().map(Vec::len).sum::<usize>() + buffer.len() <= SPARE_BYTES {
+            kept.push(buffer);
+        }
     }
 }
 
@@ -177,6 +222,7 @@ impl<'a> Asker<'a> {
 #[derive(Default)]
 pub(crate) struct Intake {
     seen: HashSet<(Owner, Query)>,
+    pub(crate) spare: Spare,
 }
 
 /// The masks of an exchange as they came, each where the server did not have it already.
@@ -191,7 +237,7 @@ impl Intake {
             arrived.push(match new {
                 false => None,
                 true => {
-                    let mut bytes = vec![0; query.wire_len() as usize];
+                    let mut bytes = self.spare.take(query.wire_len() as usize);
                     channel.recv_exact(ENCRYPTED, &mut bytes)?;
                     Some(bytes)
                 }
@@ -205,13 +251,16 @@ impl Intake {
 pub(crate) struct Answerer<'a> {
     keys: &'a mut ServerKeys,
     received: HashMap<(Owner, Query), Received>,
+    spare: Spare,
 }
 
 impl<'a> Answerer<'a> {
-    pub(crate) fn new(keys: &'a mut ServerKeys) -> Self {
+    /// With a session's keys. Buffers that were read go to `spare`.
+    pub(crate) fn new(keys: &'a mut ServerKeys, spare: Spare) -> Self {
         Self {
             keys,
             received: HashMap::new(),
+            spare,
         }
     }
 
@@ -221,6 +270,7 @@ impl<'a> Answerer<'a> {
             if let Some(bytes) = bytes {
                 let key = (mask.owner, query.clone());
                 self.received.insert(key, query.read(&bytes)?);
+                self.spare.give(bytes);
             }
         }
         Ok(())

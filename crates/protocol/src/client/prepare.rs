@@ -93,7 +93,7 @@ impl<'a> Preparation<'a> {
 
     /// Takes an answer; after the last one of a step, its result.
     fn answer(
-        &self,
+        &mut self,
         channel: &mut Channel,
         planned: &Planned<'_>,
         answers: &mut [Vec<Share>],

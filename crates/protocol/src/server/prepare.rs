@@ -57,11 +57,12 @@ impl<'a> Preparation<'a> {
         model: &'a ServerModel,
         bundles: usize,
     ) -> Result<Self> {
+        let intake = Intake::default();
         Ok(Self {
             model,
             encoded: model.encoded(bundles)?,
-            intake: Intake::default(),
-            answerer: Answerer::new(&mut session.keys),
+            answerer: Answerer::new(&mut session.keys, intake.spare.clone()),
+            intake,
             tools: Tools {
                 program: model.program(),
                 labels: &mut session.labels,
@@ -146,6 +147,7 @@ impl<'a> Driver<'a, '_, '_> {
                 for planned in flow.exchanges(range) {
                     let answer = self.answered.recv().expect("every question is answered")?;
                     self.answer(planned, &answer)?;
+                    self.intake.spare.give(answer);
                     self.lap(planned.index);
                 }
             }
