@@ -82,7 +82,12 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
             continue;
         };
         let value = graph.value(output);
-        let most = seen.values[input.index()].max;
+        // What is stretched has the range of what it was.
+        let sum = match graph.maker(input).op {
+            Op::Stretch { input, .. } => input,
+            _ => input,
+        };
+        let most = seen.values[sum.index()].max;
         let format = plan.scale(output).format().unwrap();
         let fine = Format::fitting(18, MARGIN * most);
         match value.role {
@@ -93,7 +98,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
         }
         // The cells of a gate's index must not get wider.
         let gated = graph
-            .readers(input)
+            .readers(sum)
             .any(|s| matches!(s.op, Op::Again { .. }));
         let reached = if gated { MARGIN * most } else { ROOM * most };
         assert!(format.max_real() >= reached, "{}", value.name);

@@ -112,6 +112,46 @@ fn what_is_left_of_scores_is_checked() {
     assert!(error.contains("another function"), "{error}");
 }
 
+/// What is stretched keeps the scale that it had, and its index is at least as fine.
+#[test]
+fn what_is_stretched_is_checked() {
+    let seen = Seen::with_form(&shape(), Form::LookedUp);
+    let stretches = |s: &primer_plan::graph::Step| match s.op {
+        Op::Stretch {
+            input,
+            index,
+            output,
+        } => Some((input, index, output)),
+        _ => None,
+    };
+    let (input, index, output) = seen.graph.steps.iter().find_map(stretches).unwrap();
+    let refused = |change: &dyn Fn(&mut Scales)| {
+        let mut scales = seen.assign().unwrap();
+        change(&mut scales);
+        Plan::new(&shape(), 8, scales).unwrap_err().to_string()
+    };
+    let wider = |scale: Scale| match scale {
+        Scale::Accumulator {
+            fraction,
+            ring_bits,
+        } => Scale::Accumulator {
+            fraction,
+            ring_bits: ring_bits + 1,
+        },
+        fixed @ Scale::Fixed { .. } => fixed,
+    };
+    let error = refused(&|s| s.values[input.index()] = wider(s.values[output.index()]));
+    assert!(error.contains("stretched from its own scale"), "{error}");
+    // A coarser index is refused where it is made.
+    let error = refused(&|s| {
+        let coarser = s.values[input.index()].fraction() - 1;
+        if let Scale::Accumulator { fraction, .. } = &mut s.values[index.index()] {
+            *fraction = coarser;
+        }
+    });
+    assert!(error.contains("gate.index"), "{error}");
+}
+
 #[test]
 fn merged_scores_are_checked() {
     let seen = Seen::with_form(&shape(), Form::Merged);

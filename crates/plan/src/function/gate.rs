@@ -123,8 +123,8 @@ mod tests {
         }
     }
 
-    /// From -2 to 1, where most arguments are, the worst result is less than half as far off as that
-    /// of a gate around zero which makes nothing of it.
+    /// From -2 to 1, where most arguments are, the worst result is less than half as far off as
+    /// that of a gate around zero which makes nothing of it.
     #[test]
     fn what_truncation_left_out_is_made_use_of() {
         let gelu = Activation::GeluErf;
