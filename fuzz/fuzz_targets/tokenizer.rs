@@ -1,7 +1,7 @@
 //! A server's tokenizer: a true `tokenizer.json` of each family with changes, one with a changed
 //! table of rules (`Precompiled`), or any bytes; `vocab.txt` and `tokenizer_config.json` with
-//! changes; all of it as it is sent. What is accepted tokenises texts, within the limit of tokens or
-//! with an error.
+//! changes; all of it as it is sent. What is accepted tokenises texts, within the limit of tokens
+//! or with an error.
 #![no_main]
 
 use base64::Engine;
