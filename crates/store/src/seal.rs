@@ -91,8 +91,8 @@ pub fn sealed_bytes(plain: u64) -> u64 {
     plain + chunks * TAG_BYTES as u64
 }
 
-/// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows beyond
-/// its first capacity, which would leave a copy behind.
+/// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows
+/// beyond its first capacity, which would leave a copy behind.
 pub(crate) type Chunk = Zeroizing<Vec<u8>>;
 
 /// An empty chunk.

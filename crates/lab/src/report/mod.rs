@@ -2,8 +2,8 @@
 //!
 //! [`records`] reads what `primer bench --json` and `primer eval --json` printed, [`subject`] says
 //! which models, lengths and links of it are shown, [`tables`] and [`figures`] arrange it, [`page`]
-//! puts both into one file that needs no network. [`paper`] holds the figures of the paper, [`peer`]
-//! names other systems that were measured on the same machine.
+//! puts both into one file that needs no network. [`paper`] holds the figures of the paper,
+//! [`peer`] names other systems that were measured on the same machine.
 //!
 //! Schemes and comparators are nowhere listed here: tables and pictures go through
 //! [`Entrant::all`](crate::bench::Entrant::all), and tests hold that each has a place in every one
