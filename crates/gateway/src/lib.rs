@@ -13,15 +13,15 @@
 //!
 //! Three kinds of threads share the work:
 //!
-//! * one runs the HTTP stack ([`http`], hyper on tokio) and never computes;
-//! * some *answer*: each has a [`Client`](primer::Client) of its own and takes questions from a
-//!   bounded queue ([`desk`]);
+//! * one runs the HTTP stack (`http`, hyper on tokio) and never computes;
+//! * some *answer*: each has a [`Client`] of its own and takes questions from a
+//!   bounded queue (`desk`);
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
-//!   ([`stock`], [`keeper`]), so that a question costs the online phase only.
+//!   (`stock`, `keeper`), so that a question costs the online phase only.
 //!
-//! They tell each other by [`activity`] what goes on.
+//! They tell each other by `activity` what goes on.
 //!
-//! [`huggingface`] reads requests and writes answers, [`guard`] decides who may ask, [`page`] is
+//! `huggingface` reads requests and writes answers, `guard` decides who may ask, `page` is
 //! what people see.
 #![forbid(unsafe_code)]
 
