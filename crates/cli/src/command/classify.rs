@@ -16,8 +16,8 @@ Output, one line a text, as Hugging Face's pipelines print it:
   [{\"label\": \"POSITIVE\", \"score\": 0.9987}]
 What it cost goes to standard error. With --json: one object with label, score, scores and logits
 (of all labels, in the model's order), offline_s, online_s and bytes, in the end; for several texts
-that of the first, and all under \"results\". With --jsonl: such an object for each line as soon as it is known, with its number, from 1, as
-\"line\". in_range is false, and a warning follows, if a value of the model came near the end of its
+that of the first, and all under \"results\". With --jsonl: such an object for each line as soon as
+it is known, with its number, from 1, as \"line\". in_range is false, and a warning follows, if a value of the model came near the end of its
 calibrated range; null where the server's scheme cannot tell (all but lean).
 
 One line in is one line out, also a blank one: a line that fails has \"error\" instead of a label,

@@ -140,7 +140,10 @@ proptest! {
     /// Whatever is accepted can be run, and makes a text longer by no more than was said.
     #[test]
     fn accepted_tables_are_safe(
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..8), 0..6),
+        edits in proptest::collection::vec(
+            (any::<prop::sample::Index>(), any::<u8>(), 0u8..8),
+            0..6,
+        ),
         text in "[\\t\u{ad}\u{fb01}\u{fdfa}e\u{301}fb ]{0,12}",
     ) {
         let mut table = table(&RULES);
