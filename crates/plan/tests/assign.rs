@@ -97,9 +97,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
             _ => assert_eq!(format.fraction, fine.fraction, "{}", value.name),
         }
         // The cells of a gate's index must not get wider.
-        let gated = graph
-            .readers(sum)
-            .any(|s| matches!(s.op, Op::Again { .. }));
+        let gated = graph.readers(sum).any(|s| matches!(s.op, Op::Again { .. }));
         let reached = if gated { MARGIN * most } else { ROOM * most };
         assert!(format.max_real() >= reached, "{}", value.name);
         roomy += 1;
