@@ -45,11 +45,18 @@ fn narrowed(layer: usize) -> Arc<IntModel> {
         let index = gate(graph, layer);
         let place = graph.steps[index].inputs()[0];
         let sum = graph.maker(place).inputs()[0];
+        let mut made = graph.value_ids();
+        let stretched = made.find(|id| {
+            let maker = &graph.maker(*id).op;
+            matches!(maker, Op::Stretch { input, .. } if *input == sum)
+        });
+        let stretched = stretched.expect("what is told of its index");
         let fixed = graph.value_ids().find(|id| {
             let maker = &graph.maker(*id).op;
-            matches!(maker, Op::Stop { input, .. } if *input == sum)
+            matches!(maker, Op::Stop { input, .. } if *input == stretched)
         });
-        for id in [place, sum, fixed.expect("what is multiplied with the gate")] {
+        let fixed = fixed.expect("what is multiplied with the gate");
+        for id in [place, sum, stretched, fixed] {
             match &mut scales.values[id.index()] {
                 Scale::Accumulator { fraction, .. } | Scale::Fixed { fraction, .. } => {
                     *fraction += 3;
