@@ -28,7 +28,7 @@ pub(crate) struct Background {
 
 enum State {
     /// Nothing is sealed yet.
-    Idle(Chunks<File>),
+    Idle(Box<Chunks<File>>),
     Running(Sealing),
     /// A thread has failed, and told.
     Failed,
@@ -37,7 +37,7 @@ enum State {
 struct Sealing {
     full: SyncSender<Chunk>,
     spare: Receiver<Chunk>,
-    thread: JoinHandle<io::Result<Chunks<File>>>,
+    thread: JoinHandle<io::Result<Box<Chunks<File>>>>,
 }
 
 impl Background {
@@ -45,7 +45,7 @@ impl Background {
         Self {
             chunk: empty_chunk(),
             plain: 0,
-            state: State::Idle(chunks),
+            state: State::Idle(Box::new(chunks)),
         }
     }
 
@@ -100,7 +100,7 @@ impl Drop for Background {
 }
 
 impl Sealing {
-    fn start(mut chunks: Chunks<File>) -> io::Result<Self> {
+    fn start(mut chunks: Box<Chunks<File>>) -> io::Result<Self> {
         let (full, to_seal) = mpsc::sync_channel::<Chunk>(QUEUE);
         let (empty, spare) = mpsc::channel();
         let work = move || {
@@ -123,7 +123,7 @@ impl Sealing {
     }
 
     /// Waits until all that was handed over is written.
-    fn join(self) -> io::Result<Chunks<File>> {
+    fn join(self) -> io::Result<Box<Chunks<File>>> {
         drop(self.full);
         match self.thread.join() {
             Ok(result) => result,

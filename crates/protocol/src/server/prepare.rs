@@ -1,8 +1,9 @@
 //! The server's part in preparing bundles, in the order of [`crate::flow`].
 //!
-//! This thread has the channel: it takes masks in, sends answers and prepares stops. Another
-//! computes the answers (`products.rs`). If either fails, so does all of it, with the error that
-//! came first in the order of messages.
+//! A thread is started that has the channel: it takes masks in, sends answers and prepares stops.
+//! The caller's thread computes the answers (`products.rs`): it asks for nearly all of the memory,
+//! and the system keeps that ready for the thread that had it before. If either fails, so does all
+//! of it, with the error that came first in the order of messages.
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -101,7 +102,6 @@ impl<'a> Preparation<'a> {
             // Bounded by the flow: the masks and answers of two groups.
             let (asks, asked) = mpsc::channel();
             let (answers, answered) = mpsc::channel();
-            scope.spawn(move || products.work(&asked, &answers));
             let mut driver = Driver {
                 channel,
                 intake,
@@ -111,15 +111,22 @@ impl<'a> Preparation<'a> {
                 bundles,
                 clock,
             };
-            flow.acts()
-                .iter()
-                .try_for_each(|act| driver.act(&flow, act))
-        })?;
-        Ok(channel.flush()?)
+            let flow = &flow;
+            let driving = scope.spawn(move || {
+                let done = flow.acts().iter().try_for_each(|act| driver.act(flow, act));
+                done.and_then(|()| Ok(driver.channel.flush()?))
+            });
+            // Ends when the driver asks no more, whether it is done or has failed.
+            products.work(&asked, &answers);
+            match driving.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
 }
 
-/// What this thread does: everything but the products.
+/// Everything but the products.
 struct Driver<'a, 't, 's> {
     channel: &'a mut Channel,
     intake: &'a mut Intake,

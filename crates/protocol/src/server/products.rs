@@ -1,4 +1,4 @@
-//! The server's products, in a thread of their own.
+//! The server's products, in another thread than the channel.
 //!
 //! They need nothing but the client's encrypted masks. So they are computed while the channel is
 //! used for other things, in the order in which masks came: [`crate::flow`] says how far ahead.
