@@ -6,15 +6,17 @@
 //! bundle and is repeated with a fresh one, never with the same.
 //!
 //! `trust` remembers servers, `offers` what they offered and `kept` what else is kept of them,
-//! `link` is one connection, `retry` says when there is another, `hangup` ends a call from another
-//! thread, `outcome` is what comes of it, [`span`] an answer in its context, [`tags`] labels of
-//! tokens; `questions` asks for these and for embeddings.
+//! `link` is one connection (`preparing` may have another for the offline phase), `retry` says when
+//! there is another, `hangup` ends a call from another thread, `outcome` is what comes of it,
+//! [`span`] an answer in its context, [`tags`] labels of tokens; `questions` asks for these and for
+//! embeddings.
 
 mod hangup;
 mod kept;
 mod link;
 mod offers;
 mod outcome;
+mod preparing;
 mod programs;
 mod questions;
 mod retry;
@@ -51,6 +53,8 @@ use zeroize::Zeroizing;
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,
+    /// Where bundles are prepared, if replicas of the server do that at another address.
+    pub prepare_at: Option<String>,
     /// The fingerprint of a server that is not known yet.
     pub trust: Option<Fingerprint>,
     /// The access token, if the server asks for one.
@@ -76,6 +80,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             state: None,
+            prepare_at: None,
             trust: None,
             token: None,
             identity: None,
@@ -162,6 +167,8 @@ pub struct Client {
     store: Store,
     programs: Programs,
     link: Option<Link>,
+    /// Where bundles are prepared, if that is elsewhere.
+    preparing: Option<Link>,
     /// Whether the last failure came before the connection was up.
     opening: bool,
     card: Card,
@@ -219,6 +226,7 @@ impl Client {
             programs: Programs::default(),
             card: link.card.clone(),
             link: Some(link),
+            preparing: None,
             opening: false,
             text,
             shown: Vec::new(),
@@ -336,7 +344,10 @@ impl Client {
     /// Gives up the connection until it is needed again; a server closes an idle one anyway, and
     /// has its place back sooner.
     pub fn rest(&mut self) {
-        if let Some(link) = self.link.take() {
+        for link in [self.link.take(), self.preparing.take()]
+            .into_iter()
+            .flatten()
+        {
             link.bye();
         }
     }
@@ -504,19 +515,6 @@ impl Client {
             }
             result => result,
         }
-    }
-
-    fn try_prepare(&mut self, tokens: usize, bundles: usize) -> Result<Prepared, ServiceError> {
-        self.link()?;
-        let peer = self.peer();
-        let link = self.link.as_mut().expect("just brought up");
-        let place = (&self.store, &*self.address, &peer, self.options.expiry);
-        link.threads = crate::threads(self.options.threads);
-        let prepared = link.prepare((tokens, bundles), place, &mut *self.observer)?;
-        if let Some(program) = link.program() {
-            self.programs.keep(program.clone());
-        }
-        Ok(prepared)
     }
 
     /// From tokens to the model's outputs.

@@ -4,9 +4,8 @@ use super::Shared;
 use super::gate::{Cut, Place, Progress, Stage};
 use super::metrics::Phase;
 use super::models::InUse;
-use super::quota::Reservation;
 use crate::service::message::{
-    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, printable,
+    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work, printable,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use primer_net::{Channel, NetError, Report, Traffic};
@@ -170,6 +169,11 @@ impl<'a> Connection<'a> {
         {
             return Err(Refusal::Token);
         }
+        // Whoever comes while nothing can be stored or spent is sent on, before it takes a place.
+        if let Err(error) = self.shared.store.ready() {
+            tracing::warn!(connection = self.place.number(), %error, "the store is not ready");
+            return Err(Refusal::Store);
+        }
         self.place.admit()
     }
 
@@ -189,6 +193,14 @@ impl<'a> Connection<'a> {
         seconds
     }
 
+    /// Whether this replica is there for it.
+    fn check_role(&self, work: Work) -> Step<()> {
+        match self.shared.roles.contains(&work) {
+            true => Ok(()),
+            false => Err(Refusal::Role(work).into()),
+        }
+    }
+
     fn built(&self, tokens: usize) -> Step<InUse<'a>> {
         self.shared.models.get(tokens).map_err(|error| match error {
             ServiceError::Refused(_) => error,
@@ -198,6 +210,7 @@ impl<'a> Connection<'a> {
 
     fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
+        self.check_role(Work::Prepare)?;
         let card = &self.shared.card;
         if !card.buckets.contains(&(tokens as u32)) {
             return Err(Refusal::Tokens {
@@ -217,10 +230,9 @@ impl<'a> Connection<'a> {
         }
         let built = self.built(tokens)?;
         built.model.encode(bundles).map_err(cannot_encode(tokens))?;
-        let usage = self.shared.store.usage().map_err(store_refusal)?;
         let needed = built.stored.saturating_mul(bundles as u64);
-        let _reserved: Reservation<'_> =
-            (self.shared.quota).reserve(&self.client, needed, &usage)?;
+        let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
+        let _reserved = reserved.map_err(store_refusal)?;
         let now = unix_now();
         let meta = |index| Meta {
             id: message::bundle_of(first, index),
@@ -273,10 +285,10 @@ impl<'a> Connection<'a> {
 
     fn infer(&mut self, id: BundleId, fingerprint: &[u8; 32]) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
+        self.check_role(Work::Infer)?;
         let store = &self.shared.store;
-        let entries = store.list().map_err(store_refusal)?;
-        let entry = entries.iter().find(|e| e.id == id && e.peer == self.client);
-        let Some(entry) = entry.cloned() else {
+        let entry = store.entry(id).map_err(store_refusal)?;
+        let Some(entry) = entry.filter(|e| e.peer == self.client) else {
             return Err(self.why_not_there(id)?.into());
         };
         if !self.shared.card.buckets.contains(&entry.tokens) {
@@ -311,8 +323,8 @@ impl<'a> Connection<'a> {
 
     /// What became of a bundle that is not there: another client's are unknown.
     fn why_not_there(&self, id: BundleId) -> Step<Refusal> {
-        let history = self.shared.store.history().map_err(store_refusal)?;
-        let past = history.iter().find(|p| p.id == id && p.peer == self.client);
+        let past = self.shared.store.past(id).map_err(store_refusal)?;
+        let past = past.filter(|p| p.peer == self.client);
         Ok(match past.map(|p| p.fate) {
             Some(Fate::Spent) => Refusal::Spent(id),
             _ => Refusal::Unknown(id),
@@ -321,9 +333,9 @@ impl<'a> Connection<'a> {
 
     fn list(&mut self) -> Step<()> {
         let now = unix_now();
-        let entries = self.shared.store.list().map_err(store_refusal)?;
-        let own = entries.iter().filter(|e| e.peer == self.client);
-        let held = own.take(MAX_LISTING).map(|entry| Held {
+        let own = self.shared.store.list_of(&self.client);
+        let own = own.map_err(store_refusal)?;
+        let held = own.iter().take(MAX_LISTING).map(|entry| Held {
             id: entry.id,
             age: u32::try_from(now.saturating_sub(entry.created)).unwrap_or(u32::MAX),
         });
@@ -332,8 +344,8 @@ impl<'a> Connection<'a> {
 
     fn forget(&mut self, id: BundleId) -> Step<()> {
         let store = &self.shared.store;
-        let entries = store.list().map_err(store_refusal)?;
-        if entries.iter().any(|e| e.id == id && e.peer == self.client) {
+        let entry = store.entry(id).map_err(store_refusal)?;
+        if entry.is_some_and(|e| e.peer == self.client) {
             store.delete(id, unix_now()).map_err(store_refusal)?;
         }
         Reply::Done.send(&mut self.channel)
@@ -356,9 +368,26 @@ fn store_refusal(error: StoreError) -> ServiceError {
             return Refusal::Unknown(*id).into();
         }
         StoreError::Gone { id, .. } => return Refusal::Spent(*id).into(),
+        StoreError::Quota {
+            needed,
+            stored,
+            limit,
+        } => {
+            let (needed, stored, limit) = (*needed, *stored, *limit);
+            return Refusal::Stored {
+                needed,
+                stored,
+                limit,
+            }
+            .into();
+        }
+        StoreError::Full { .. } => return Refusal::Full.into(),
         _ => {}
     }
     tracing::error!(%error, "the store failed");
+    if error.is_temporary() {
+        return Refusal::Store.into();
+    }
     match &error {
         StoreError::Damaged { id, .. } => Refusal::Unknown(*id).into(),
         StoreError::File { .. } | StoreError::Draft { .. } => Refusal::Full.into(),
@@ -399,9 +428,10 @@ impl Write for Sink {
         };
         match draft.write(bytes) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                self.failed = Some(StoreError::Draft {
-                    id: draft.meta().id,
-                    fault: error.to_string(),
+                let (id, fault) = (draft.meta().id, error.to_string());
+                self.failed = Some(match error.kind() {
+                    io::ErrorKind::NotConnected => StoreError::NotReady { fault },
+                    _ => StoreError::Draft { id, fault },
                 });
                 self.draft = None;
                 Ok(bytes.len())

@@ -227,12 +227,56 @@ pub enum Refusal {
     /// The weights are encoded for as many lengths as may be, and all are in use.
     #[error("inputs of {0} other lengths are being worked on, try again later")]
     Lengths(u32),
+    /// What it keeps bundles in cannot be used now.
+    #[error("its store of bundles cannot be reached, try again later")]
+    Store,
+    /// This replica has other work.
+    #[error(
+        "this replica does not {0}; others of the same service do, at an address that its operator \
+         can tell"
+    )]
+    Role(Work),
+}
+
+/// What replicas of a server can share among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Work {
+    /// The offline phase: heavy.
+    Prepare,
+    /// The online phase: light, and somebody waits for it.
+    Infer,
+}
+
+impl Work {
+    /// All of it.
+    pub const ALL: [Self; 2] = [Self::Prepare, Self::Infer];
+}
+
+impl std::fmt::Display for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Prepare => "prepare",
+            Self::Infer => "infer",
+        })
+    }
+}
+
+impl std::str::FromStr for Work {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let work = Self::ALL.into_iter().find(|work| work.to_string() == name);
+        work.ok_or_else(|| format!("{name:?} is not prepare or infer"))
+    }
 }
 
 impl Refusal {
     /// Whether the same request may succeed a little later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Stopping | Self::Lengths(_))
+        matches!(
+            self,
+            Self::Busy(_) | Self::Stopping | Self::Lengths(_) | Self::Store
+        )
     }
 
     /// Whether a bundle is of no use any more.
