@@ -55,7 +55,7 @@ pub use primer_net::Meter;
 pub use primer_net::PhaseBytes;
 pub use primer_net::tls::{Clients, Fingerprint, Identity};
 pub use primer_protocol::{Reveal, Scheme};
-pub use server::{AccessTokens, Limits, Server, ServerOptions, StopHandle};
+pub use server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
 pub use service::{BundleId, ServiceError};
 pub use zeroize::Zeroizing;
 

@@ -7,8 +7,8 @@
 //!
 //! What fails in the thread is told to the next write, or when the bundle is finished.
 
+use crate::draft::Bulk;
 use crate::seal::{CHUNK_BYTES, Chunk, Chunks, empty_chunk};
-use std::fs::File;
 use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};
@@ -19,7 +19,7 @@ const QUEUE: usize = 4;
 /// wait for at the end.
 const SYNC_CHUNKS: usize = 128;
 
-/// A bundle's file that is being written.
+/// The bulk of a bundle that is being written.
 pub(crate) struct Background {
     chunk: Chunk,
     plain: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Background {
 
 enum State {
     /// Nothing is sealed yet.
-    Idle(Box<Chunks<File>>),
+    Idle(Box<Chunks<Box<dyn Bulk>>>),
     Running(Sealing),
     /// A thread has failed, and told.
     Failed,
@@ -37,11 +37,11 @@ enum State {
 struct Sealing {
     full: SyncSender<Chunk>,
     spare: Receiver<Chunk>,
-    thread: JoinHandle<io::Result<Box<Chunks<File>>>>,
+    thread: JoinHandle<io::Result<Box<Chunks<Box<dyn Bulk>>>>>,
 }
 
 impl Background {
-    pub(crate) fn new(chunks: Chunks<File>) -> Self {
+    pub(crate) fn new(chunks: Chunks<Box<dyn Bulk>>) -> Self {
         Self {
             chunk: empty_chunk(),
             plain: 0,
@@ -77,9 +77,9 @@ impl Background {
         Ok(())
     }
 
-    /// Seals the last chunk and waits until all is written. Gives the file, and the plaintext's
-    /// length.
-    pub(crate) fn finish(mut self) -> io::Result<(File, u64)> {
+    /// Seals the last chunk and waits until all is written. Gives where it is, and the
+    /// plaintext's length.
+    pub(crate) fn finish(mut self) -> io::Result<(Box<dyn Bulk>, u64)> {
         let mut chunks = match std::mem::replace(&mut self.state, State::Failed) {
             State::Idle(chunks) => chunks,
             State::Running(sealing) => sealing.join()?,
@@ -91,7 +91,7 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Nobody writes to a file that is given up.
+    /// Nobody writes to what is given up.
     fn drop(&mut self) {
         if let State::Running(sealing) = std::mem::replace(&mut self.state, State::Failed) {
             let _ = sealing.join();
@@ -100,14 +100,14 @@ impl Drop for Background {
 }
 
 impl Sealing {
-    fn start(mut chunks: Box<Chunks<File>>) -> io::Result<Self> {
+    fn start(mut chunks: Box<Chunks<Box<dyn Bulk>>>) -> io::Result<Self> {
         let (full, to_seal) = mpsc::sync_channel::<Chunk>(QUEUE);
         let (empty, spare) = mpsc::channel();
         let work = move || {
             for (number, mut chunk) in to_seal.into_iter().enumerate() {
                 chunks.seal(&mut chunk, false)?;
                 if number % SYNC_CHUNKS == SYNC_CHUNKS - 1 {
-                    chunks.get_ref().sync_data()?;
+                    chunks.get_ref().settle()?;
                 }
                 // Its owner may have given up.
                 let _ = empty.send(chunk);
@@ -123,7 +123,7 @@ impl Sealing {
     }
 
     /// Waits until all that was handed over is written.
-    fn join(self) -> io::Result<Box<Chunks<File>>> {
+    fn join(self) -> io::Result<Box<Chunks<Box<dyn Bulk>>>> {
         drop(self.full);
         match self.thread.join() {
             Ok(result) => result,

@@ -2,27 +2,37 @@
 
 use crate::background::Background;
 use crate::error::{Result, StoreError};
-use crate::files;
+use crate::files::StoreKey;
 use crate::record::Meta;
 use crate::seal::{BundleKey, Chunks, HEADER_BYTES, MAGIC, SALT_BYTES};
-use crate::store::Shared;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use zeroize::Zeroizing;
+
+/// Where the sealed bytes of a draft go. What is dropped unpublished leaves nothing.
+pub(crate) trait Bulk: Write + Send {
+    /// Brings what was written so far on its way to where it lasts, if that can be done before the
+    /// end: less is left to wait for then.
+    fn settle(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Makes what was written durable, then the bundle visible, which has so many bytes of
+    /// material.
+    fn publish(self: Box<Self>, meta: &Meta, bytes: u64) -> Result<()>;
+}
 
 /// A bundle that is being written: nobody sees it before [`Draft::commit`], and without that
 /// nothing of it is left.
 ///
 /// Sealing and writing happen in a thread of its own (`background`). The first write that failed
-/// ends it: when that is noticed, by one of the next writes, its file is removed, so that a full
-/// disk is not kept full, and further calls report the first failure.
+/// ends it: when that is noticed, by one of the next writes, what was written is removed, so that a
+/// full disk is not kept full, and further calls report the first failure.
 #[must_use = "a draft that is not committed is removed"]
 pub struct Draft {
-    store: Arc<Shared>,
     meta: Meta,
-    path: PathBuf,
+    /// A file, or the name of an object: for messages.
+    place: PathBuf,
     state: State,
 }
 
@@ -33,26 +43,28 @@ enum State {
 }
 
 impl Draft {
-    /// The file exists and is locked by us: a sweep of another process leaves it alone while this
-    /// process lives.
-    pub(crate) fn begin(store: Arc<Shared>, meta: Meta, path: PathBuf, file: File) -> Result<Self> {
-        let mut draft = Self {
-            store,
-            meta,
-            path,
-            state: State::Failed("not begun".into()),
-        };
+    /// Begins with a header whose salt is fresh. `other_salt` is kept elsewhere: without both no
+    /// key.
+    pub(crate) fn begin(
+        meta: Meta,
+        store_key: &StoreKey,
+        other_salt: Option<&[u8; SALT_BYTES]>,
+        place: PathBuf,
+        mut bulk: Box<dyn Bulk>,
+    ) -> Result<Self> {
         let mut salt = Zeroizing::new([0; SALT_BYTES]);
         getrandom::fill(&mut *salt).expect("the operating system provides randomness");
         let mut header = Zeroizing::new([0; HEADER_BYTES]);
         header[..MAGIC.len()].copy_from_slice(&MAGIC);
         header[MAGIC.len()..].copy_from_slice(&*salt);
-        let mut out = file;
-        out.write_all(&*header)
-            .map_err(StoreError::file("write", &draft.path))?;
-        let key = BundleKey::derive(&draft.store.key, draft.meta.id, &salt);
-        draft.state = State::Open(Box::new(Background::new(Chunks::new(out, key))));
-        Ok(draft)
+        bulk.write_all(&*header)
+            .map_err(StoreError::file("write", &place))?;
+        let key = BundleKey::derive_from(store_key, meta.id, &salt, other_salt);
+        Ok(Self {
+            meta,
+            place,
+            state: State::Open(Box::new(Background::new(Chunks::new(bulk, key)))),
+        })
     }
 
     /// What the draft is for.
@@ -72,22 +84,16 @@ impl Draft {
             State::Failed(fault) => return Err(StoreError::Draft { id, fault }),
             State::Done => unreachable!("commit consumes the draft"),
         };
-        let written = writer.finish().and_then(|(file, bytes)| {
-            file.sync_all()?;
-            Ok((file, bytes))
-        });
-        // Dropping `self` removes the file in every case of an error.
-        let (file, bytes) = written.map_err(StoreError::file("write", &self.path))?;
-        self.store.publish(&self.meta, &self.path, bytes)?;
-        drop(file);
-        Ok(())
+        let written = writer.finish();
+        let (bulk, bytes) = written.map_err(StoreError::file("write", &self.place))?;
+        bulk.publish(&self.meta, bytes)
     }
 
     fn fail(&mut self, error: io::Error) -> io::Error {
-        let fault = format!("cannot write {}: {error}", self.path.display());
+        let fault = format!("cannot write {}: {error}", self.place.display());
         let told = io::Error::new(error.kind(), fault.clone());
+        // What was written goes with the writer.
         self.state = State::Failed(fault);
-        let _ = files::remove(&self.path);
         told
     }
 }
@@ -103,17 +109,9 @@ impl Write for Draft {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
-            // What is under way comes to the disk with the commit.
+            // What is under way comes to its place with the commit.
             State::Open(_) | State::Done => Ok(()),
             State::Failed(fault) => Err(io::Error::other(fault.clone())),
         }
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // After a commit the name is no longer there. What stays for other reasons is swept by the
-        // next open.
-        let _ = files::remove(&self.path);
     }
 }

@@ -112,6 +112,72 @@ pub enum StoreError {
         /// Its name.
         id: BundleId,
     },
+    /// A peer has too much in the store already.
+    #[error("{needed} bytes more, and {stored} of the {limit} bytes of a peer are used")]
+    Quota {
+        /// Bytes to be stored.
+        needed: u64,
+        /// Bytes that the peer has, or is storing.
+        stored: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// There is too much in the store already.
+    #[error("{needed} bytes more do not fit into the {limit} bytes of the store")]
+    Full {
+        /// Bytes to be stored.
+        needed: u64,
+        /// Bytes that there may be.
+        limit: u64,
+    },
+    /// The database or the place of the blobs of a shared store failed or cannot be reached.
+    #[error("the store's {part} failed: {fault}")]
+    Shared {
+        /// `database` or `blobs`.
+        part: &'static str,
+        /// What it said.
+        fault: String,
+    },
+    /// A shared store could not be used when it was looked at last.
+    #[error("{fault}")]
+    NotReady {
+        /// What was found.
+        fault: String,
+    },
+    /// The two parts of a shared store do not belong together, or one of them is older than it was.
+    #[error(
+        "the store's database and blobs do not agree: {fault}. One of them was restored from a \
+         backup, or belongs to another store; a bundle must not come back after it was used. \
+         `primer store renew` deletes all bundles and makes them agree again"
+    )]
+    Epoch {
+        /// What differs.
+        fault: String,
+    },
+    /// The database is not set up to keep what it was told.
+    #[error("the store's database cannot be used: {fault}")]
+    Settings {
+        /// What is wrong.
+        fault: String,
+    },
+    /// A bundle was sealed with a key that is not given.
+    #[error("{bundles} bundles of the store were sealed with keys that were not given")]
+    OtherKeys {
+        /// How many.
+        bundles: u64,
+    },
+    /// The options of a shared store make no sense.
+    #[error("{fault}")]
+    Options {
+        /// What is wrong.
+        fault: String,
+    },
+    /// This program cannot use a shared store.
+    #[error(
+        "this program was built without shared stores: build it with `--features fleet` to use \
+         --store postgres://…"
+    )]
+    NoFleet,
     /// An attachment is too large.
     #[error("an attachment of {bytes} bytes, the limit is {limit}")]
     Attachment {
@@ -137,6 +203,15 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same may succeed a little later: a shared store is out of reach.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Shared { .. } | Self::Epoch { .. } | Self::NotReady { .. } => true,
+            Self::File { source, .. } => source.kind() == io::ErrorKind::NotConnected,
+            _ => false,
+        }
+    }
+
     /// For `map_err` at a file operation.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();

@@ -48,8 +48,11 @@ mod background;
 mod draft;
 mod error;
 mod files;
+pub mod fleet;
 mod id;
 mod index;
+mod local;
+mod quota;
 mod record;
 pub mod seal;
 mod spent;
@@ -58,11 +61,13 @@ mod store;
 pub use draft::Draft;
 pub use error::{Result, StoreError};
 pub use id::BundleId;
+pub use local::Options;
+pub use quota::{Bounds, Reservation};
 pub use record::{
     ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Held, Meta, Past, Removed, Usage, Wanted,
 };
 pub use spent::Spent;
-pub use store::{Options, Store, unix_now};
+pub use store::{Store, unix_now};
 
 /// For fuzzing: decodes what the index holds for a bundle and for a tombstone.
 #[doc(hidden)]

@@ -5,6 +5,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
+use crate::seal::{HEADER_BYTES, sealed_bytes};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,6 +60,22 @@ pub struct Entry {
     pub file_bytes: u64,
 }
 
+impl Entry {
+    /// The entry of a bundle with so many bytes of material.
+    pub(crate) fn of(meta: &Meta, bytes: u64) -> Self {
+        Self {
+            id: meta.id,
+            peer: meta.peer,
+            program: meta.program,
+            tokens: meta.tokens,
+            created: meta.created,
+            expires: meta.expires,
+            bytes,
+            file_bytes: HEADER_BYTES as u64 + sealed_bytes(bytes),
+        }
+    }
+}
+
 /// What became of a bundle that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fate {
@@ -98,6 +115,18 @@ pub struct Past {
     pub at: u64,
     /// Until when the name stays taken.
     pub until: u64,
+}
+
+/// The tombstone of a bundle that goes now.
+pub(crate) fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
+    Past {
+        id: entry.id,
+        peer: entry.peer,
+        fate,
+        spends: u32::from(fate == Fate::Spent),
+        at: now,
+        until: entry.expires.max(now).saturating_add(GRACE_SECONDS),
+    }
 }
 
 /// Which bundle will do.

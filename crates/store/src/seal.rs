@@ -78,6 +78,23 @@ impl BundleKey {
     }
 }
 
+impl BundleKey {
+    /// The key of a bundle whose salt may be kept in two halves, one in its file and one elsewhere:
+    /// their sum is the salt.
+    pub(crate) fn derive_from(
+        store_key: &[u8; 32],
+        id: BundleId,
+        salt: &[u8; SALT_BYTES],
+        other_salt: Option<&[u8; SALT_BYTES]>,
+    ) -> Self {
+        let mut sum = Zeroizing::new(*salt);
+        for (byte, other) in sum.iter_mut().zip(other_salt.into_iter().flatten()) {
+            *byte ^= other;
+        }
+        Self::derive(store_key, id, &sum)
+    }
+}
+
 fn nonce(chunk: u32, last: bool) -> Nonce {
     let mut bytes = [0; 12];
     bytes[7..11].copy_from_slice(&chunk.to_be_bytes());

@@ -1,28 +1,43 @@
 //! A bundle that is being used up.
 
+use crate::error::{Result, StoreError};
 use crate::record::Entry;
-use crate::seal::Opener;
-use std::fs::File;
+use crate::seal::{BundleKey, Opener};
 use std::io::{self, Read};
 
 /// A bundle that is being used up: its material, to be read once.
 ///
-/// When this exists, the store has durably noted that the bundle is spent, the salt of its file is
-/// overwritten and the file no longer has a name: only this handle can read it. It cannot be
-/// cloned; its key is wiped when it is dropped.
+/// When this exists, the store has durably noted that the bundle is spent, and has forgotten what
+/// the bundle's key was derived from (the embedded engine has overwritten the salt of the file and
+/// unlinked it; the shared one has deleted half of the salt and deletes the object, with the other
+/// half, when this is dropped). Only this handle can read it. It cannot be cloned; its key is wiped
+/// when it is dropped.
 pub struct Spent {
     entry: Entry,
     attachment: Vec<u8>,
-    material: Opener<File>,
+    material: Opener<Source>,
 }
 
+/// Where sealed bytes come from.
+pub(crate) type Source = Box<dyn Read + Send>;
+
 impl Spent {
-    pub(crate) fn new(entry: Entry, attachment: Vec<u8>, material: Opener<File>) -> Self {
-        Self {
+    pub(crate) fn new(
+        entry: Entry,
+        attachment: Vec<u8>,
+        key: BundleKey,
+        sealed: u64,
+        source: Source,
+    ) -> Result<Self> {
+        let material = Opener::new(source, key, sealed).map_err(|e| StoreError::Damaged {
+            id: entry.id,
+            fault: e.to_string(),
+        })?;
+        Ok(Self {
             entry,
             attachment,
             material,
-        }
+        })
     }
 
     /// What the bundle was for.

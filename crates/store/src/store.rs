@@ -1,22 +1,19 @@
-//! The store: every operation is one short turn under the lock.
+//! The store: one face, two engines.
+//!
+//! The embedded engine is a directory of one machine (`local`); the shared one a database and a
+//! place for blobs that any number of machines use together ([`crate::fleet`]). Whoever has a
+//! [`Store`] need not know which it is: the promise is the same.
 
 use crate::draft::Draft;
 use crate::error::{Result, StoreError};
-use crate::files::{self, StoreKey};
+use crate::fleet::FleetOptions;
 use crate::id::BundleId;
-use crate::index::{Index, Tables};
-use crate::record::{ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, Usage};
-use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, Opener, SALT_BYTES, sealed_bytes};
+use crate::local::{Local, Options};
+use crate::quota::{Bounds, Reservation};
+use crate::record::{ATTACHMENT_LIMIT, Entry, Meta, Past, Removed, Usage};
 use crate::spent::Spent;
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use zeroize::Zeroizing;
-
-const KEY_CONTEXT: &[u8] = b"primer store v1: which key";
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970 by the system's clock.
 pub fn unix_now() -> u64 {
@@ -24,57 +21,27 @@ pub fn unix_now() -> u64 {
     since.map_or(0, |d| d.as_secs())
 }
 
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Where the store's key is, or will be made: beside the store by default. Elsewhere (another
-    /// disk, a memory file system, a place that backups leave out) it keeps the bundles closed to
-    /// anyone who gets only the store.
-    pub key_file: Option<PathBuf>,
-    /// How long an operation waits while another process holds the lock.
-    pub patience: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            key_file: None,
-            patience: Duration::from_secs(10),
-        }
-    }
-}
-
-/// A directory of bundles. Cheap to clone; any number of threads and processes may use one store.
+/// Bundles, each given out at most once. Cheap to clone; any number of threads and processes may
+/// use one store, and of a shared one any number of machines.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Engine);
 
-pub(crate) struct Shared {
-    dir: PathBuf,
-    pub(crate) key: StoreKey,
-    patience: Duration,
-    /// Threads queue here, processes at the lock file.
-    turn: Mutex<()>,
+#[derive(Clone)]
+enum Engine {
+    Local(Local),
+    #[cfg(feature = "fleet")]
+    Fleet(crate::fleet::Fleet),
 }
 
-/// The lock, and the index open under it.
-struct Turn<'s> {
-    // The index is closed before others may open it: it comes first here, and last where this is
-    // taken apart.
-    index: Index,
-    lock: Lock<'s>,
-}
-
-/// The lock alone: kept while bulk files follow what the index says.
-struct Lock<'s> {
-    _file: File,
-    _turn: MutexGuard<'s, ()>,
-}
-
-/// A bulk file found to be whole, before its bundle is marked as spent.
-struct Bulk {
-    path: PathBuf,
-    file: File,
-    salt: Zeroizing<[u8; SALT_BYTES]>,
+/// Has either engine do the same.
+macro_rules! either {
+    ($store:expr, $engine:ident => $work:expr) => {
+        match &$store.0 {
+            Engine::Local($engine) => $work,
+            #[cfg(feature = "fleet")]
+            Engine::Fleet($engine) => $work,
+        }
+    };
 }
 
 impl Store {
@@ -85,41 +52,32 @@ impl Store {
 
     /// Opens a store as [`Options`] say, and removes what a killed process left behind.
     pub fn open_with(dir: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        let dir = dir.as_ref();
-        files::make_private_dir(dir)?;
-        files::make_private_dir(&dir.join("bundles"))?;
-        let key_file = match &options.key_file {
-            Some(path) => path.clone(),
-            None => dir.join("key"),
-        };
-        let lock = files::lock(dir, options.patience)?;
-        let is_new = !Index::path(dir).exists();
-        let key = files::load_key(&key_file, is_new)?;
-        let check = *blake3::keyed_hash(&key, KEY_CONTEXT).as_bytes();
-        if is_new {
-            Index::create(dir, &check)?;
-        }
-        let index = Index::open(dir)?;
-        if index.key_check()? != check {
-            return Err(StoreError::WrongKey {
-                path: dir.to_path_buf(),
-                key_file,
-            });
-        }
-        let shared = Shared {
-            dir: dir.to_path_buf(),
-            key,
-            patience: options.patience,
-            turn: Mutex::new(()),
-        };
-        shared.sweep(&index)?;
-        drop((index, lock));
-        Ok(Self(Arc::new(shared)))
+        Local::open(dir.as_ref(), options).map(|local| Self(Engine::Local(local)))
     }
 
-    /// Its directory.
-    pub fn dir(&self) -> &Path {
-        &self.0.dir
+    /// Joins a shared store as one of its replicas; the first one makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::NoFleet`] if this program was built without; [`StoreError::Epoch`] if database
+    /// and blobs do not belong together; [`StoreError::Settings`] if the database would forget what
+    /// it was told; others that name what cannot be reached.
+    #[cfg(feature = "fleet")]
+    pub fn connect(options: FleetOptions) -> Result<Self> {
+        crate::fleet::Fleet::join(options).map(|fleet| Self(Engine::Fleet(fleet)))
+    }
+
+    /// Joins a shared store: not with this build.
+    ///
+    /// # Errors
+    /// [`StoreError::NoFleet`].
+    #[cfg(not(feature = "fleet"))]
+    pub fn connect(_: FleetOptions) -> Result<Self> {
+        Err(StoreError::NoFleet)
+    }
+
+    /// Where it is, for messages: its directory, or its database and blobs without their secrets.
+    pub fn place(&self) -> String {
+        either!(self, engine => engine.place())
     }
 
     /// Begins a bundle. Write its material into the draft, then commit it.
@@ -133,20 +91,7 @@ impl Store {
                 limit: ATTACHMENT_LIMIT,
             });
         }
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        if index.entry(meta.id)?.is_some() || index.past(meta.id)?.is_some() {
-            return Err(StoreError::Taken { id: meta.id });
-        }
-        let mut unique = [0; 8];
-        getrandom::fill(&mut unique).expect("the operating system provides randomness");
-        let name = format!("{}-{:016x}.draft", meta.id, u64::from_le_bytes(unique));
-        let path = self.0.bundles().join(name);
-        let file = files::create_private(&path)?;
-        // Locked before the store's lock is released, so that no sweep finds it unlocked.
-        let locked = file.lock().map_err(StoreError::file("lock", &path));
-        drop((index, _lock));
-        locked.inspect_err(|_| drop(files::remove(&path)))?;
-        Draft::begin(self.0.clone(), meta, path, file)
+        either!(self, engine => engine.draft(meta))
     }
 
     /// Takes the bundle `id` of `peer`: durably spent when this returns, see [`Spent`].
@@ -155,257 +100,106 @@ impl Store {
     /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent
     /// (or deleted) before, [`StoreError::Expired`], [`StoreError::Damaged`].
     pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        // What cannot be spent is refused without a write: an impatient peer costs no sync.
-        if let Some(past) = index.past(id)?.filter(|past| past.peer == *peer) {
-            let (fate, at) = (past.fate, past.at);
-            return Err(StoreError::Gone { id, fate, at });
-        }
-        let entry = index.entry(id)?.filter(|entry| entry.peer == *peer);
-        let entry = entry.ok_or(StoreError::Unknown { id })?;
-        if entry.expires <= now {
-            let expires = entry.expires;
-            return Err(StoreError::Expired { id, expires, now });
-        }
-        let taken = index.change(|tables| self.0.take(tables, &entry, now))?;
-        match taken {
-            Ok((bulk, attachment)) => self.0.hand_out(entry, bulk, attachment),
-            Err(fault) => {
-                self.0.erase(&self.0.bundle_path(id))?;
-                Err(StoreError::Damaged { id, fault })
-            }
-        }
+        either!(self, engine => engine.spend(id, peer, now))
     }
 
     /// The stored bundles in the order in which they expire.
     pub fn list(&self) -> Result<Vec<Entry>> {
-        let mut entries = self.0.turn()?.index.entries()?;
-        entries.sort_by_key(|entry| (entry.expires, entry.id));
-        Ok(entries)
+        either!(self, engine => engine.list())
+    }
+
+    /// The stored bundles of one peer, in the order in which they expire.
+    pub fn list_of(&self, peer: &[u8; 32]) -> Result<Vec<Entry>> {
+        match &self.0 {
+            Engine::Local(local) => {
+                let mut entries = local.list()?;
+                entries.retain(|entry| entry.peer == *peer);
+                Ok(entries)
+            }
+            #[cfg(feature = "fleet")]
+            Engine::Fleet(fleet) => fleet.list_of(peer),
+        }
+    }
+
+    /// A stored bundle, if it is there unspent (it may be expired).
+    pub fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
+        either!(self, engine => engine.entry(id))
+    }
+
+    /// What became of a bundle that is gone, if that is still known.
+    pub fn past(&self, id: BundleId) -> Result<Option<Past>> {
+        either!(self, engine => engine.past(id))
     }
 
     /// The tombstones: what became of bundles that are gone, until they are long expired.
     pub fn history(&self) -> Result<Vec<Past>> {
-        self.0.turn()?.index.pasts()
+        either!(self, engine => engine.history())
     }
 
     /// Whether the bundle is there, unspent (it may be expired).
     pub fn contains(&self, id: BundleId) -> Result<bool> {
-        Ok(self.0.turn()?.index.entry(id)?.is_some())
+        Ok(self.entry(id)?.is_some())
     }
 
     /// What was stored beside a bundle that is there.
     pub fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
-        self.0.turn()?.index.attachment(id)
+        either!(self, engine => engine.attachment(id))
     }
 
     /// How much is stored, and for whom.
     pub fn usage(&self) -> Result<Usage> {
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        let mut usage = Usage::default();
-        index.entries()?.iter().for_each(|e| usage.add(e));
-        usage.tombstones = index.pasts()?.len() as u64;
-        Ok(usage)
+        either!(self, engine => engine.usage())
+    }
+
+    /// Sets bytes aside for bundles that are about to be written, if they are within bounds
+    /// together with all that is stored and all that others are writing: in this process if the
+    /// store is a directory, in all replicas if it is shared.
+    ///
+    /// # Errors
+    /// [`StoreError::Quota`], [`StoreError::Full`].
+    pub fn reserve(&self, peer: &[u8; 32], needed: u64, bounds: Bounds) -> Result<Reservation> {
+        either!(self, engine => engine.reserve(peer, needed, bounds))
     }
 
     /// Deletes a bundle unspent; its name stays taken.
     pub fn delete(&self, id: BundleId, now: u64) -> Result<()> {
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        let Some(entry) = index.entry(id)? else {
-            return Err(match index.past(id)? {
-                Some(Past { fate, at, .. }) => StoreError::Gone { id, fate, at },
-                None => StoreError::Unknown { id },
-            });
-        };
-        index.change(|tables| tables.bury(&tombstone(&entry, Fate::Deleted, now)))?;
-        self.0.erase(&self.0.bundle_path(id))
+        either!(self, engine => engine.delete(id, now))
     }
 
     /// Deletes what has expired, and forgets tombstones that nobody can still need.
     pub fn delete_expired(&self, now: u64) -> Result<Removed> {
-        let Turn { lock: _lock, index } = self.0.turn()?;
-        let mut expired = index.entries()?;
-        expired.retain(|entry| entry.expires <= now);
-        let old = index.pasts()?.into_iter().filter(|p| p.until <= now);
-        let old: Vec<_> = old.map(|past| past.id).collect();
-        let removed = Removed {
-            bundles: expired.len() as u64,
-            bytes: expired.iter().map(|entry| entry.file_bytes).sum(),
-            tombstones: old.len() as u64,
-        };
-        if removed == Removed::default() {
-            return Ok(removed);
-        }
-        index.change(|tables| {
-            for entry in &expired {
-                tables.bury(&tombstone(entry, Fate::Expired, now))?;
-            }
-            old.iter().try_for_each(|id| tables.forget(*id))
-        })?;
-        for entry in &expired {
-            self.0.erase(&self.0.bundle_path(entry.id))?;
-        }
-        Ok(removed)
-    }
-}
-
-fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
-    Past {
-        id: entry.id,
-        peer: entry.peer,
-        fate,
-        spends: u32::from(fate == Fate::Spent),
-        at: now,
-        until: entry.expires.max(now).saturating_add(GRACE_SECONDS),
-    }
-}
-
-impl Shared {
-    fn bundles(&self) -> PathBuf {
-        self.dir.join("bundles")
+        either!(self, engine => engine.delete_expired(now))
     }
 
-    fn bundle_path(&self, id: BundleId) -> PathBuf {
-        self.bundles().join(format!("{id}.bundle"))
-    }
-
-    fn turn(&self) -> Result<Turn<'_>> {
-        // The mutex guards nothing that a panic could leave half done.
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let lock = files::lock(&self.dir, self.patience)?;
-        Ok(Turn {
-            index: Index::open(&self.dir)?,
-            lock: Lock {
-                _file: lock,
-                _turn: turn,
-            },
-        })
-    }
-
-    /// Gives a written and synced draft its name, and the index its entry.
-    pub(crate) fn publish(&self, meta: &Meta, draft: &Path, bytes: u64) -> Result<()> {
-        let Turn { lock: _lock, index } = self.turn()?;
-        let path = self.bundle_path(meta.id);
-        let entry = Entry {
-            id: meta.id,
-            peer: meta.peer,
-            program: meta.program,
-            tokens: meta.tokens,
-            created: meta.created,
-            expires: meta.expires,
-            bytes,
-            file_bytes: HEADER_BYTES as u64 + sealed_bytes(bytes),
-        };
-        let mut renamed = false;
-        let published = index.change(|tables| {
-            if tables.entry(meta.id)?.is_some() || tables.past(meta.id)?.is_some() {
-                return Err(StoreError::Taken { id: meta.id });
-            }
-            tables.insert(&entry, &meta.attachment)?;
-            fs::rename(draft, &path).map_err(StoreError::file("rename", draft))?;
-            renamed = true;
-            files::sync_dir(&self.bundles())
-        });
-        if published.is_err() && renamed {
-            let _ = files::remove(&path);
-        }
-        published
-    }
-
-    /// Within a transaction: checks the bulk file and marks its bundle as spent, or as damaged if
-    /// it is.
-    fn take(
-        &self,
-        tables: &mut Tables<'_>,
-        entry: &Entry,
-        now: u64,
-    ) -> Result<Result<(Bulk, Vec<u8>), String>> {
-        let found = self.find_bulk(entry)?;
-        let fate = match &found {
-            Ok(_) => Fate::Spent,
-            Err(_) => Fate::Damaged,
-        };
-        let attachment = tables.bury(&tombstone(entry, fate, now))?;
-        Ok(found.map(|bulk| (bulk, attachment)))
-    }
-
-    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is
-    /// an outer error and costs no bundle.
-    fn find_bulk(&self, entry: &Entry) -> Result<Result<Bulk, String>> {
-        let path = self.bundle_path(entry.id);
-        let mut file = match files::open_bulk(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Ok(Err(format!("{} is not there", path.display())));
-            }
-            file => file.map_err(StoreError::file("open", &path))?,
-        };
-        let got = file
-            .metadata()
-            .map_err(StoreError::file("look at", &path))?
-            .len();
-        if got != entry.file_bytes {
-            let expected = entry.file_bytes;
-            let fault = format!("{} has {got} bytes instead of {expected}", path.display());
-            return Ok(Err(fault));
-        }
-        let mut magic = [0; MAGIC.len()];
-        let mut salt = Zeroizing::new([0; SALT_BYTES]);
-        file.read_exact(&mut magic)
-            .and_then(|()| file.read_exact(&mut *salt))
-            .map_err(StoreError::file("read", &path))?;
-        if magic != MAGIC {
-            return Ok(Err(format!(
-                "{} does not begin as a bundle",
-                path.display()
-            )));
-        }
-        Ok(Ok(Bulk { path, file, salt }))
-    }
-
-    /// After the transaction: from here on only the reader can open the bundle.
-    fn hand_out(&self, entry: Entry, bulk: Bulk, attachment: Vec<u8>) -> Result<Spent> {
-        let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
-        files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;
-        let sealed = entry.file_bytes - HEADER_BYTES as u64;
-        let material = Opener::new(bulk.file, key, sealed).map_err(|e| StoreError::Damaged {
-            id: entry.id,
-            fault: e.to_string(),
-        })?;
-        Ok(Spent::new(entry, attachment, material))
-    }
-
-    /// Makes a bulk file unreadable and removes it, if it is there.
-    fn erase(&self, path: &Path) -> Result<()> {
-        match files::open_bulk(path) {
-            Ok(file) => files::erase(path, &file, HEADER_BYTES),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(StoreError::file("open", path)(e)),
+    /// Whether bundles can be stored and spent, without waiting to find out: a directory must have
+    /// its index; a shared store is looked at every two seconds, and this tells what was found.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn ready(&self) -> Result<()> {
+        match &self.0 {
+            Engine::Local(local) => local.ready(),
+            #[cfg(feature = "fleet")]
+            Engine::Fleet(fleet) => fleet.ready(),
         }
     }
 
-    /// Removes bulk files that the index does not know: of drafts whose process is gone, of bundles
-    /// spent or deleted right before a crash.
-    fn sweep(&self, index: &Index) -> Result<()> {
-        let known: BTreeSet<_> = index.entries()?.iter().map(|entry| entry.id).collect();
-        let dir = self.bundles();
-        for item in fs::read_dir(&dir).map_err(StoreError::file("list", &dir))? {
-            let path = item.map_err(StoreError::file("list", &dir))?.path();
-            let name = path.file_name().and_then(|name| name.to_str());
-            let Some((stem, kind)) = name.and_then(|name| name.rsplit_once('.')) else {
-                continue;
-            };
-            let abandoned = match kind {
-                "bundle" => stem.parse().is_ok_and(|id: BundleId| !known.contains(&id)),
-                "draft" => match files::open_bulk(&path) {
-                    Ok(file) => file.try_lock().is_ok(),
-                    Err(_) => false,
-                },
-                _ => false,
-            };
-            if abandoned {
-                self.erase(&path)?;
-            }
+    /// Gives back this process's place in a shared store, and does what was left for later;
+    /// dropping the last clone does, too. Not to be used afterwards.
+    pub fn leave(&self) {
+        match &self.0 {
+            Engine::Local(_) => {}
+            #[cfg(feature = "fleet")]
+            Engine::Fleet(fleet) => fleet.leave(),
         }
-        Ok(())
+    }
+
+    /// The shared store behind it, if it is one.
+    #[cfg(feature = "fleet")]
+    pub fn fleet(&self) -> Option<&crate::fleet::Fleet> {
+        match &self.0 {
+            Engine::Local(_) => None,
+            Engine::Fleet(fleet) => Some(fleet),
+        }
     }
 }

@@ -41,12 +41,12 @@ fn stored_then_spent_then_gone() {
     let listed = store.list().unwrap();
     assert_eq!((listed.len(), listed[0].bytes), (1, 700_000));
 
-    let store = Store::open(store.dir()).unwrap();
+    let store = Store::open(dir.path().join("a/store")).unwrap();
     let mut spent = store.spend(id(1), &PEER, NOW).unwrap();
     assert_eq!(spent.attachment(), b"plan");
     assert_eq!(spent.left(), 700_000);
     assert_eq!(
-        bulk_files(store.dir()),
+        bulk_files(&dir.path().join("a/store")),
         [""; 0],
         "unlinked before it is read"
     );

@@ -128,7 +128,7 @@ fn list(args: &ListArgs) -> Result<()> {
             bundles.push(args.store.look_up(&state, store, entry)?);
         }
         if bundles.is_empty() {
-            note!("there are no bundles in {}", store.dir().display());
+            note!("there are no bundles in {}", store.place());
         }
     }
     let now = unix_now();

@@ -16,6 +16,8 @@ mod prepare;
 mod remote;
 mod report;
 mod serve;
+mod shared;
+mod store;
 mod tag;
 mod token;
 
@@ -69,6 +71,8 @@ enum Command {
     Prepare(prepare::PrepareArgs),
     /// List and delete what was prepared
     Bundles(bundles::BundlesArgs),
+    /// Look after a store that replicas of a server share
+    Store(store::StoreArgs),
     /// Check the configuration file, or print one with every flag in it
     Config(config::ConfigArgs),
     /// Print what a shell needs to complete this program's command lines
@@ -156,6 +160,7 @@ impl Cli {
             Command::Embed(args) => embed::run(&args),
             Command::Prepare(args) => prepare::run(&args),
             Command::Bundles(args) => bundles::run(&args),
+            Command::Store(args) => store::run(&args),
             Command::Config(args) => config::run(&args, self.config, &Cli::command()),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Man(args) => manual::man(&args, Cli::command()),

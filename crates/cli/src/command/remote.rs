@@ -24,6 +24,9 @@ pub(crate) struct RemoteArgs {
         hide_env_values = true
     )]
     pub(super) server: String,
+    /// Where to prepare bundles, if replicas of the server do that at another address
+    #[arg(long, value_name = "HOST:PORT")]
+    prepare_server: Option<String>,
     /// Trust the server with this certificate from now on; needed once for each server
     ///
     /// The server prints the fingerprint (SHA-256 of its certificate) when it starts. It is
@@ -91,6 +94,7 @@ impl RemoteArgs {
         };
         Ok(Credentials {
             state: self.state.state.clone(),
+            prepare_at: self.prepare_server.clone(),
             trust: self.trust_fingerprint,
             token,
             identity,
@@ -105,6 +109,7 @@ impl RemoteArgs {
 /// Who we are to a server, and how we behave: what options are made of.
 pub(super) struct Credentials {
     state: Option<PathBuf>,
+    prepare_at: Option<String>,
     trust: Option<Fingerprint>,
     token: Option<Zeroizing<String>>,
     identity: Option<Identity>,
@@ -119,6 +124,7 @@ impl Credentials {
     pub(super) fn options(&self) -> ClientOptions {
         ClientOptions {
             state: self.state.clone(),
+            prepare_at: self.prepare_at.clone(),
             trust: self.trust,
             token: self.token.clone(),
             identity: self.identity.clone(),

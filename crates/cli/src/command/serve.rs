@@ -1,12 +1,14 @@
 //! `primer serve`: the server.
 
 use super::remote::StateArgs;
+use super::shared::SharedArgs;
 use crate::log::{self, LogForm};
 use crate::progress::Stages;
 use crate::{notify, output};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::identity;
+use primer::service::message::Work;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
 use primer::{Server, ServerOptions};
 use serde_json::json;
@@ -33,6 +35,9 @@ without one it stops the server.
 
 The state directory holds the server's halves of prepared bundles. Never restore it from a backup or
 a snapshot: a bundle that comes back after it was used is a bundle that is used twice.
+
+Replicas behind a load balancer share a store (--store, --blobs, --store-key-file) and a certificate
+(--cert, --key): a bundle that one of them prepared can be spent on any, once. See docs/fleet.md.
 
 Logs go to standard error and never hold texts, shares, keys or tokens. PRIMER_LOG sets what is
 logged: a level, or levels of modules such as info,primer::server=debug (default: info).
@@ -64,6 +69,25 @@ pub(super) struct ServeArgs {
     threads: Option<u16>,
     #[command(flatten)]
     state: StateArgs,
+    #[command(flatten)]
+    shared: SharedArgs,
+    /// What this replica is called in logs, metrics and the journal of a shared store [default: its
+    /// address]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Replicas that share a store"
+    )]
+    replica: Option<String>,
+    /// What this replica does, so that others can do the rest: prepare (heavy), infer (light)
+    #[arg(
+        long,
+        value_name = "WORK",
+        value_delimiter = ',',
+        default_value = "prepare,infer",
+        help_heading = "Replicas that share a store"
+    )]
+    roles: Vec<Work>,
     /// Certificate chain, as PEM, instead of one of the server's own making
     #[arg(
         long,
@@ -101,7 +125,8 @@ pub(super) struct ServeArgs {
     client_fingerprint: Vec<Fingerprint>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Tell health (/healthz) and Prometheus metrics (/metrics) on this address, by plain HTTP
+    /// Tell health (/healthz), readiness (/readyz) and Prometheus metrics (/metrics) on this
+    /// address, by plain HTTP
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
     /// Form of the log
@@ -187,6 +212,7 @@ impl ServeArgs {
     }
 
     fn options(&self) -> Result<ServerOptions> {
+        let store = self.shared.store()?;
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(identity::from_files(cert, key)?),
             _ => None,
@@ -213,6 +239,9 @@ impl ServeArgs {
             listen: self.listen.clone(),
             metrics: self.metrics.clone(),
             state: self.state.state.clone(),
+            store,
+            replica: self.replica.clone(),
+            roles: self.roles.clone(),
             identity,
             clients,
             access: self.access()?,

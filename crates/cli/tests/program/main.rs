@@ -10,6 +10,8 @@ mod command_line;
 mod crash;
 mod families;
 mod far;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod gateway;
 mod hostile;
 mod log;

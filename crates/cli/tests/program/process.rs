@@ -28,6 +28,9 @@ pub(crate) fn primer() -> Command {
         "PRIMER_STATE",
         "PRIMER_TOKEN",
         "PRIMER_LOG",
+        "PRIMER_STORE",
+        "PRIMER_BLOBS",
+        "PRIMER_STORE_KEY",
     ] {
         command.env_remove(variable);
     }

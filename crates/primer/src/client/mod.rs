@@ -7,8 +7,8 @@
 //!
 //! `options` says how it behaves. `trust` remembers servers, `offers` what they offered and `kept`
 //! what else is kept of them; `link` is one connection, `retry` says when there is another,
-//! `hangup` ends a call from another thread. `stock` has the bundles and `inference` uses them,
-//! `programs` are what they were made for. `outcome` is what comes of it, [`span`] an answer in its
+//! `hangup` ends a call from another thread. `stock` has the bundles, `preparing` makes them, maybe
+//! on a connection of its own, and `inference` uses them; `programs` are what they were made for. `outcome` is what comes of it, [`span`] an answer in its
 //! context, [`tags`] labels of tokens; `questions` asks for these and for embeddings.
 
 mod hangup;
@@ -18,6 +18,7 @@ mod link;
 mod offers;
 mod options;
 mod outcome;
+mod preparing;
 mod programs;
 mod questions;
 mod retry;
@@ -70,6 +71,8 @@ pub struct Client {
     store: Store,
     programs: Programs,
     link: Option<Link>,
+    /// Where bundles are prepared, if that is elsewhere.
+    preparing: Option<Link>,
     /// Whether the last failure came before the connection was up.
     opening: bool,
     card: Card,
@@ -127,6 +130,7 @@ impl Client {
             programs: Programs::default(),
             card: link.card.clone(),
             link: Some(link),
+            preparing: None,
             opening: false,
             text,
             shown: Vec::new(),
@@ -193,7 +197,10 @@ impl Client {
     /// Gives up the connection until it is needed again; a server closes an idle one anyway, and
     /// has its place back sooner.
     pub fn rest(&mut self) {
-        if let Some(link) = self.link.take() {
+        for link in [self.link.take(), self.preparing.take()]
+            .into_iter()
+            .flatten()
+        {
             link.bye();
         }
     }

@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,
+    /// Where bundles are prepared, if replicas of the server do that at another address.
+    pub prepare_at: Option<String>,
     /// The fingerprint of a server that is not known yet.
     pub trust: Option<Fingerprint>,
     /// The access token, if the server asks for one.
@@ -38,6 +40,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             state: None,
+            prepare_at: None,
             trust: None,
             token: None,
             identity: None,

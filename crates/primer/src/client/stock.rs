@@ -107,19 +107,6 @@ impl Client {
         }
     }
 
-    fn try_prepare(&mut self, tokens: usize, bundles: usize) -> Result<Prepared, ServiceError> {
-        self.link()?;
-        let peer = self.peer();
-        let link = self.link.as_mut().expect("just brought up");
-        let place = (&self.store, &*self.address, &peer, self.options.expiry);
-        link.threads = crate::threads(self.options.threads);
-        let prepared = link.prepare((tokens, bundles), place, &mut *self.observer)?;
-        if let Some(program) = link.program() {
-            self.programs.keep(program.clone());
-        }
-        Ok(prepared)
-    }
-
     /// The stored bundle that fits best.
     pub(super) fn find(&self, tokens: usize) -> Result<Option<Entry>, ServiceError> {
         let fitting = self.fitting(tokens)?.into_iter();

@@ -10,7 +10,7 @@ use super::Shared;
 use super::gate::{Cut, Place, Progress, Stage};
 use super::metrics::Phase;
 use crate::service::message::{
-    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request,
+    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use primer_net::{Channel, NetError, Report, Traffic};
@@ -172,6 +172,11 @@ impl Connection<'_> {
         {
             return Err(Refusal::Token);
         }
+        // Whoever comes while nothing can be stored or spent is sent on, before it takes a place.
+        if let Err(error) = self.shared.store.ready() {
+            tracing::warn!(connection = self.place.number(), %error, "the store is not ready");
+            return Err(Refusal::Store);
+        }
         self.place.admit()
     }
 
@@ -191,11 +196,19 @@ impl Connection<'_> {
         seconds
     }
 
+    /// Whether this replica is there for it.
+    fn check_role(&self, work: Work) -> Step<()> {
+        match self.shared.roles.contains(&work) {
+            true => Ok(()),
+            false => Err(Refusal::Role(work).into()),
+        }
+    }
+
     fn list(&mut self) -> Step<()> {
         let now = unix_now();
-        let entries = self.shared.store.list().map_err(store_refusal)?;
-        let own = entries.iter().filter(|e| e.peer == self.client);
-        let held = own.take(MAX_LISTING).map(|entry| Held {
+        let own = self.shared.store.list_of(&self.client);
+        let own = own.map_err(store_refusal)?;
+        let held = own.iter().take(MAX_LISTING).map(|entry| Held {
             id: entry.id,
             age: u32::try_from(now.saturating_sub(entry.created)).unwrap_or(u32::MAX),
         });
@@ -204,8 +217,8 @@ impl Connection<'_> {
 
     fn forget(&mut self, id: BundleId) -> Step<()> {
         let store = &self.shared.store;
-        let entries = store.list().map_err(store_refusal)?;
-        if entries.iter().any(|e| e.id == id && e.peer == self.client) {
+        let entry = store.entry(id).map_err(store_refusal)?;
+        if entry.is_some_and(|e| e.peer == self.client) {
             store.delete(id, unix_now()).map_err(store_refusal)?;
         }
         Reply::Done.send(&mut self.channel)

@@ -9,6 +9,7 @@
 use super::process::Process;
 use crate::service::message::Refusal;
 use primer_net::Traffic;
+use primer_store::Held;
 use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::counter::{Atomic, Counter};
 use prometheus_client::metrics::family::Family;
@@ -171,6 +172,8 @@ fn reason(refusal: &Refusal) -> &'static str {
         Refusal::OtherProgram(_) => "other_program",
         Refusal::Failed(_) => "failed",
         Refusal::Lengths(_) => "lengths",
+        Refusal::Store => "store",
+        Refusal::Role(_) => "role",
     }
 }
 
@@ -217,27 +220,40 @@ metrics! {
     sessions: Level = "sessions", "Sessions inside";
     bundles: Level = "bundles_stored", "Unspent bundles in the store";
     stored_bytes: Level = "stored_bytes", "Bytes of unspent bundles";
+    store_ready: Level = "store_ready", "Whether bundles can be stored and spent, 1 or 0";
+    replica: Family<[(&'static str, String); 2], Level> = "replica_info",
+        "This replica and what it does; always 1";
 }
 
 /// Levels that are asked for when somebody looks.
 pub(crate) struct Levels {
     pub(crate) sessions: u64,
-    pub(crate) bundles: u64,
-    pub(crate) stored_bytes: u64,
+    /// Bundles and their bytes; what was known before if the store does not say.
+    pub(crate) stored: Option<Held>,
+    pub(crate) store_ready: bool,
 }
 
 impl Metrics {
     /// The page.
     pub(super) fn text(&self, levels: &Levels) -> String {
         self.sessions.set(levels.sessions);
-        self.bundles.set(levels.bundles);
-        self.stored_bytes.set(levels.stored_bytes);
+        if let Some(held) = levels.stored {
+            self.bundles.set(held.bundles);
+            self.stored_bytes.set(held.bytes);
+        }
+        self.store_ready.set(u64::from(levels.store_ready));
         self.process.refresh();
         let mut page = String::new();
         for registry in [&self.registry, &self.process_registry] {
             text::encode_registry(&mut page, registry).expect("writing to memory");
         }
         page
+    }
+
+    /// Who this is.
+    pub(crate) fn introduce(&self, replica: &str, roles: &str) {
+        let labels = [("replica", replica.to_owned()), ("roles", roles.to_owned())];
+        self.replica.get_or_create(&labels).set(1);
     }
 
     /// A phase was completed.
@@ -266,8 +282,11 @@ mod tests {
 
     const LEVELS: Levels = Levels {
         sessions: 2,
-        bundles: 5,
-        stored_bytes: 70,
+        stored: Some(Held {
+            bundles: 5,
+            bytes: 70,
+        }),
+        store_ready: true,
     };
 
     #[test]
@@ -282,8 +301,11 @@ mod tests {
             ..Traffic::default()
         };
         metrics.completed(Phase::Online, 0.3, &traffic);
+        metrics.introduce("west-1", "prepare,infer");
         let text = metrics.text(&LEVELS);
         for line in [
+            "primer_store_ready 1",
+            "primer_replica_info{replica=\"west-1\",roles=\"prepare,infer\"} 1",
             "# TYPE primer_inferences_total counter",
             "primer_inferences_total 3",
             "primer_online_seconds_total 1.5",
@@ -309,6 +331,7 @@ mod tests {
     fn help_type_and_values_have_one_name() {
         let metrics = Metrics::default();
         metrics.refused(&Refusal::Full);
+        metrics.introduce("one", "infer");
         let page = metrics.text(&LEVELS);
         let mut kinds = BTreeMap::new();
         let mut names = Vec::new();
@@ -336,7 +359,7 @@ mod tests {
                         connections_cut_total connections_failed_total bundles_prepared_total \
                         inferences_total offline_seconds_total online_seconds_total \
                         phase_duration_seconds phase_bytes received_bytes_total sent_bytes_total \
-                        sessions bundles_stored stored_bytes build_info";
+                        sessions bundles_stored stored_bytes store_ready replica_info build_info";
         let (own, process): (Vec<&str>, Vec<&str>) =
             names.iter().partition(|name| name.starts_with("primer_"));
         let own: Vec<_> = own

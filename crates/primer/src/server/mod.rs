@@ -1,7 +1,7 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
-//! `models` encodes the weights once per length; `quota` and the store keep prepared bundles;
+//! `models` encodes the weights once per length; the store keeps prepared bundles within bounds;
 //! `metrics` counts and `responder` tells. A thread blocks on one connection at a time: the
 //! protocol streams in bulk and has few turns, so there is nothing to interleave.
 
@@ -12,14 +12,13 @@ mod metrics;
 mod models;
 mod options;
 mod process;
-mod quota;
 mod responder;
 mod tokens;
 
-pub use options::{Limits, ServerOptions};
+pub use options::{Limits, ServerOptions, SharedStore};
 pub use tokens::{AccessTokens, is_hash, new_token};
 
-use crate::service::message::{Card, MAX_TOKENIZER, printable};
+use crate::service::message::{Card, MAX_TOKENIZER, Work, printable};
 use crate::service::{ServiceError, io_error};
 use crate::source::Model;
 use crate::state::State;
@@ -31,8 +30,8 @@ use primer_net::tls::{Fingerprint, TlsServer};
 use primer_net::{LinkShape, Options};
 use primer_plan::shape::Head;
 use primer_protocol::{Reveal, Scheme};
-use primer_store::{Store, unix_now};
-use quota::Quota;
+use primer_store::fleet::FleetOptions;
+use primer_store::{Bounds, Store, unix_now};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -46,7 +45,8 @@ struct Shared {
     tokenizer: Vec<u8>,
     models: Models,
     store: Store,
-    quota: Quota,
+    bounds: Bounds,
+    roles: Vec<Work>,
     tls: TlsServer,
     access: Option<Arc<AccessTokens>>,
     /// Threads that prepare, for all sessions together.
@@ -66,12 +66,16 @@ impl Shared {
     }
 
     fn levels(&self) -> Levels {
-        let usage = self.store.usage().unwrap_or_default();
         Levels {
             sessions: self.gate.sessions() as u64,
-            bundles: usage.total.bundles,
-            stored_bytes: usage.total.bytes,
+            stored: self.store.usage().ok().map(|usage| usage.total),
+            store_ready: self.store.ready().is_ok(),
         }
+    }
+
+    /// Whether clients should be sent here. The model is there: without it nothing listens.
+    fn ready(&self) -> Result<(), String> {
+        self.store.ready().map_err(|error| error.to_string())
     }
 }
 
@@ -152,8 +156,8 @@ impl Server {
             None => identity::kept(&dir)?,
         };
         let tls = TlsServer::for_clients(&identity, &options.clients)?;
-        let store = Store::open(dir.join("store"))
-            .map_err(|error| ServiceError::Store(error.to_string()))?;
+        let replica = options.replica.unwrap_or_else(|| address.to_string());
+        let store = open_store(&dir, options.store, &replica)?;
         let model = Model::load(options.model.as_deref())?;
         let integers = model.prepare(
             options.prepared.as_deref(),
@@ -187,12 +191,19 @@ impl Server {
             grace: gate::GRACE,
             session: limits.session,
         };
+        let roles: Vec<String> = options.roles.iter().map(ToString::to_string).collect();
+        let counted = Metrics::default();
+        counted.introduce(&replica, &roles.join(","));
         Ok(Self {
             listener,
             metrics,
             fingerprint: identity.fingerprint(),
             shared: Arc::new(Shared {
-                quota: Quota::new(limits.stored_per_client, limits.stored),
+                bounds: Bounds {
+                    per_peer: limits.stored_per_client,
+                    total: limits.stored,
+                },
+                roles: options.roles,
                 gate: Gate::new(limits.sessions, patience),
                 limits,
                 card,
@@ -202,7 +213,7 @@ impl Server {
                 tls,
                 access: options.access,
                 threads: crate::threads(options.threads),
-                metrics: Metrics::default(),
+                metrics: counted,
                 address,
             }),
         })
@@ -247,6 +258,7 @@ impl Server {
             });
             shared.gate.stop();
             let cut = shared.gate.close(shared.limits.drain);
+            shared.store.leave();
             tracing::info!(cut, "stopped");
             done.store(true, Ordering::Relaxed);
             result
@@ -271,12 +283,33 @@ impl Server {
             let work = move || {
                 let levels = || shared.levels();
                 let done = || done.load(Ordering::Relaxed);
-                responder::respond(listener, &shared.gate, &shared.metrics, levels, done);
+                let ready = || shared.ready();
+                responder::respond(listener, &shared.gate, &shared.metrics, levels, ready, done);
             };
             start("metrics", Box::new(work))?;
         }
         Ok(())
     }
+}
+
+/// The store that is shared, or the one of this server alone.
+fn open_store(
+    dir: &std::path::Path,
+    shared: Option<SharedStore>,
+    replica: &str,
+) -> Result<Store, ServiceError> {
+    let store = match shared {
+        None => Store::open(dir.join("store")),
+        Some(shared) => Store::connect(FleetOptions {
+            database: shared.database,
+            authority: shared.authority,
+            blobs: shared.blobs,
+            keys: shared.keys,
+            name: replica.to_owned(),
+            witness: Some(dir.join("epoch")),
+        }),
+    };
+    store.map_err(|error| ServiceError::Store(error.to_string()))
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {

@@ -2,9 +2,11 @@
 
 use super::tokens::AccessTokens;
 use crate::service::ServiceError;
+use crate::service::message::Work;
 use primer_net::tls::{Clients, Identity};
 use primer_protocol::scheme::When;
 use primer_protocol::{Reveal, Scheme};
+use primer_store::fleet::Keys;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +25,12 @@ pub struct ServerOptions {
     pub metrics: Option<String>,
     /// Where identity and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,
+    /// A store that this server shares with replicas; a directory of the state if not given.
+    pub store: Option<SharedStore>,
+    /// What this server is called in logs, metrics and the journal of a shared store.
+    pub replica: Option<String>,
+    /// What it does for clients.
+    pub roles: Vec<Work>,
     /// The certificate and its key; made and kept in the state if not given.
     pub identity: Option<Identity>,
     /// Who may connect, by certificate.
@@ -49,6 +57,9 @@ impl Default for ServerOptions {
             listen: "127.0.0.1:7447".into(),
             metrics: None,
             state: None,
+            store: None,
+            replica: None,
+            roles: Work::ALL.to_vec(),
             identity: None,
             clients: Clients::Anyone,
             access: None,
@@ -58,6 +69,18 @@ impl Default for ServerOptions {
             limits: Limits::default(),
         }
     }
+}
+
+/// Where a store is that replicas of a server share.
+pub struct SharedStore {
+    /// The database: `postgres://…`.
+    pub database: String,
+    /// Certificates of authorities that may vouch for it, as PEM; the system's if not given.
+    pub authority: Option<PathBuf>,
+    /// The place for blobs: `s3://…` or `file:///…`.
+    pub blobs: String,
+    /// What seals bundles, the same on all replicas.
+    pub keys: Keys,
 }
 
 /// Bounds of everything that a client can make the server do.
@@ -114,6 +137,16 @@ impl ServerOptions {
         }
         if self.limits.sessions == 0 || self.limits.sessions > 4096 {
             return wrong("a server has between 1 and 4096 sessions");
+        }
+        if self.roles.is_empty() {
+            return wrong("a server prepares, infers, or does both");
+        }
+        // A replica with a certificate of its own making would be another server to clients.
+        if self.store.is_some() && self.identity.is_none() {
+            return wrong(
+                "replicas that share a store need the same certificate: give it with --cert and \
+                 --key",
+            );
         }
         Ok(())
     }

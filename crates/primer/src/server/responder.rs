@@ -1,4 +1,7 @@
-//! The port that tells health and metrics: `/healthz` and `/metrics`.
+//! The port that tells health and metrics: `/healthz`, `/readyz` and `/metrics`.
+//!
+//! *Healthy* is a process that need not be started again: it answers. *Ready* is one that clients
+//! should be sent to: its model is loaded, its store can be used, and it is not stopping.
 //!
 //! It speaks just enough HTTP/1.1 for a probe and a scraper: one request a connection, two seconds
 //! each, one at a time. It belongs on a private address.
@@ -21,6 +24,7 @@ pub(crate) fn respond(
     gate: &Arc<Gate>,
     metrics: &Metrics,
     levels: impl Fn() -> Levels,
+    ready: impl Fn() -> Result<(), String>,
     done: impl Fn() -> bool,
 ) {
     // Polling keeps the thread free to end; a scraper does not mind a tenth of a second.
@@ -28,7 +32,7 @@ pub(crate) fn respond(
     while !done() {
         match listener.accept() {
             Ok((socket, _)) => {
-                let _ = answer(socket, gate, metrics, &levels);
+                let _ = answer(socket, gate, metrics, &levels, &ready);
             }
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
@@ -40,6 +44,7 @@ fn answer(
     gate: &Gate,
     metrics: &Metrics,
     levels: impl Fn() -> Levels,
+    ready: impl Fn() -> Result<(), String>,
 ) -> std::io::Result<()> {
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(PATIENCE))?;
@@ -61,12 +66,16 @@ fn answer(
     let mut words = head.split(|b| *b == b' ');
     let (method, path) = (words.next(), words.next().unwrap_or_default());
     let (status, kind, body) = match (method, path) {
-        (Some(b"GET"), b"/healthz") if gate.is_stopping() => (
+        (Some(b"GET"), b"/healthz" | b"/readyz") if gate.is_stopping() => (
             "503 Service Unavailable",
             "text/plain",
             "stopping\n".to_owned(),
         ),
         (Some(b"GET"), b"/healthz") => ("200 OK", "text/plain", "ok\n".to_owned()),
+        (Some(b"GET"), b"/readyz") => match ready() {
+            Ok(()) => ("200 OK", "text/plain", "ready\n".to_owned()),
+            Err(why) => ("503 Service Unavailable", "text/plain", format!("{why}\n")),
+        },
         (Some(b"GET"), b"/metrics") => (
             "200 OK",
             "text/plain; version=0.0.4",

@@ -7,7 +7,7 @@
 //!
 //! `greeting` has the first words of both, `card` what a server offers, `refusal` why it says no,
 //! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs
-//! first.
+//! first, `work` what replicas can share among them.
 
 mod card;
 mod greeting;
@@ -15,12 +15,14 @@ mod name;
 mod refusal;
 mod request;
 mod tokenizer;
+mod work;
 
 pub use card::Card;
 pub use greeting::{Greeting, Reception};
 pub use refusal::Refusal;
 pub use request::{Held, Reply, Request, bundle_of, receive_spent, send_spent};
 pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
+pub use work::Work;
 
 use super::ServiceError;
 use primer_net::{Channel, Kind};

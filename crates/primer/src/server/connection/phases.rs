@@ -6,8 +6,7 @@ use super::{Connection, Step};
 use crate::server::gate::Stage;
 use crate::server::metrics::Phase;
 use crate::server::models::InUse;
-use crate::server::quota::Reservation;
-use crate::service::message::{self, Refusal, Reply};
+use crate::service::message::{self, Refusal, Reply, Work};
 use crate::service::{BundleId, ServiceError};
 use primer_protocol::server::{self, Bundle};
 use primer_protocol::session::ServerSession;
@@ -26,6 +25,7 @@ impl<'a> Connection<'a> {
 
     pub(super) fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
+        self.check_role(Work::Prepare)?;
         let card = &self.shared.card;
         if !card.buckets.contains(&(tokens as u32)) {
             return Err(Refusal::Tokens {
@@ -45,10 +45,9 @@ impl<'a> Connection<'a> {
         }
         let built = self.built(tokens)?;
         built.model.encode(bundles).map_err(cannot_encode(tokens))?;
-        let usage = self.shared.store.usage().map_err(store_refusal)?;
         let needed = built.stored.saturating_mul(bundles as u64);
-        let _reserved: Reservation<'_> =
-            (self.shared.quota).reserve(&self.client, needed, &usage)?;
+        let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
+        let _reserved = reserved.map_err(store_refusal)?;
         let now = unix_now();
         let meta = |index| Meta {
             id: message::bundle_of(first, index),
@@ -116,10 +115,10 @@ impl<'a> Connection<'a> {
 
     pub(super) fn infer(&mut self, id: BundleId, fingerprint: &[u8; 32]) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
+        self.check_role(Work::Infer)?;
         let store = &self.shared.store;
-        let entries = store.list().map_err(store_refusal)?;
-        let entry = entries.iter().find(|e| e.id == id && e.peer == self.client);
-        let Some(entry) = entry.cloned() else {
+        let entry = store.entry(id).map_err(store_refusal)?;
+        let Some(entry) = entry.filter(|e| e.peer == self.client) else {
             return Err(self.why_not_there(id)?.into());
         };
         if !self.shared.card.buckets.contains(&entry.tokens) {
@@ -154,8 +153,8 @@ impl<'a> Connection<'a> {
 
     /// What became of a bundle that is not there: another client's are unknown.
     fn why_not_there(&self, id: BundleId) -> Step<Refusal> {
-        let history = self.shared.store.history().map_err(store_refusal)?;
-        let past = history.iter().find(|p| p.id == id && p.peer == self.client);
+        let past = self.shared.store.past(id).map_err(store_refusal)?;
+        let past = past.filter(|p| p.peer == self.client);
         Ok(match past.map(|p| p.fate) {
             Some(Fate::Spent) => Refusal::Spent(id),
             _ => Refusal::Unknown(id),

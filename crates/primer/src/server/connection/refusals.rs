@@ -20,9 +20,26 @@ pub(super) fn store_refusal(error: StoreError) -> ServiceError {
             return Refusal::Unknown(*id).into();
         }
         StoreError::Gone { id, .. } => return Refusal::Spent(*id).into(),
+        StoreError::Quota {
+            needed,
+            stored,
+            limit,
+        } => {
+            let (needed, stored, limit) = (*needed, *stored, *limit);
+            return Refusal::Stored {
+                needed,
+                stored,
+                limit,
+            }
+            .into();
+        }
+        StoreError::Full { .. } => return Refusal::Full.into(),
         _ => {}
     }
     tracing::error!(%error, "the store failed");
+    if error.is_temporary() {
+        return Refusal::Store.into();
+    }
     match &error {
         StoreError::Damaged { id, .. } => Refusal::Unknown(*id).into(),
         StoreError::File { .. } | StoreError::Draft { .. } => Refusal::Full.into(),

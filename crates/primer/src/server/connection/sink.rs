@@ -36,9 +36,10 @@ impl Write for Sink {
         };
         match draft.write(bytes) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                self.failed = Some(StoreError::Draft {
-                    id: draft.meta().id,
-                    fault: error.to_string(),
+                let (id, fault) = (draft.meta().id, error.to_string());
+                self.failed = Some(match error.kind() {
+                    io::ErrorKind::NotConnected => StoreError::NotReady { fault },
+                    _ => StoreError::Draft { id, fault },
                 });
                 self.draft = None;
                 Ok(bytes.len())

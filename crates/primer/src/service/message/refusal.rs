@@ -1,6 +1,6 @@
 //! What a server says no to, and why.
 
-use super::{check_name, name};
+use super::{Work, check_name, name};
 use crate::service::{BundleId, ServiceError, VERSION};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -73,12 +73,24 @@ pub enum Refusal {
     /// The weights are encoded for as many lengths as may be, and all are in use.
     #[error("inputs of {0} other lengths are being worked on, try again later")]
     Lengths(u32),
+    /// What it keeps bundles in cannot be used now.
+    #[error("its store of bundles cannot be reached, try again later")]
+    Store,
+    /// This replica has other work.
+    #[error(
+        "this replica does not {0}; others of the same service do, at an address that its operator \
+         can tell"
+    )]
+    Role(Work),
 }
 
 impl Refusal {
     /// Whether the same request may succeed a little later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Stopping | Self::Lengths(_))
+        matches!(
+            self,
+            Self::Busy(_) | Self::Stopping | Self::Lengths(_) | Self::Store
+        )
     }
 
     /// Whether a bundle is of no use any more.

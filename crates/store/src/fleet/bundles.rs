@@ -1,0 +1,317 @@
+//! One replica's view of a shared store: what [`crate::Store`] does, done with tables and objects.
+
+use super::core::{Core, Runtime, State, lock};
+use super::database::Database;
+use super::keeper::{self, Chore, Keeper};
+use super::rows::{self, PAST, STORED, Stored};
+use super::sweep::{self, Swept};
+use super::{FleetOptions, agreement, drafts, quotas, schema, spending};
+use crate::draft::Draft;
+use crate::error::{Result, StoreError};
+use crate::id::BundleId;
+use crate::quota::{Bounds, Reservation};
+use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage};
+use crate::spent::Spent;
+use std::sync::{Arc, Mutex, mpsc};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// A replica's place in a shared store. The last clone to go gives it back.
+#[derive(Clone)]
+pub struct Fleet {
+    core: Arc<Core>,
+    keeper: Arc<Keeper>,
+}
+
+/// A value for a query, and its type.
+pub(super) type Value<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Fleet {
+    pub(crate) fn join(options: FleetOptions) -> Result<Self> {
+        let (core, chores) = open(options)?;
+        agreement::begin(&core)?;
+        check_keys(&core)?;
+        Self::begin(core, chores)
+    }
+
+    /// After database or blobs were restored from a backup: deletes all bundles and brings both to
+    /// a new epoch, whatever they say. Gives the store, and how many bundles there were.
+    ///
+    /// # Errors
+    /// [`StoreError`] if one of them cannot be reached.
+    pub fn renew(options: FleetOptions) -> Result<(Self, u64)> {
+        let (core, chores) = open(options)?;
+        let bundles = agreement::renew(&core, crate::unix_now())?;
+        Ok((Self::begin(core, chores)?, bundles))
+    }
+
+    fn begin(core: Core, chores: mpsc::Receiver<Chore>) -> Result<Self> {
+        keeper::renew_lease(&core)?;
+        let core = Arc::new(core);
+        let keeper = Arc::new(Keeper::start(&core, chores)?);
+        Ok(Self { core, keeper })
+    }
+
+    /// Deletes orphans of replicas that are gone, which every replica does once a minute anyway.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn sweep(&self) -> Result<Swept> {
+        sweep::sweep(&self.core, false)
+    }
+
+    /// Counts orphans, and deletes none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn count_orphans(&self) -> Result<Swept> {
+        sweep::sweep(&self.core, true)
+    }
+
+    /// The number of the epoch that database and blobs agree on.
+    pub fn epoch(&self) -> u64 {
+        self.core.database.seen().map_or(0, |epoch| epoch.number)
+    }
+
+    /// Moves the epoch on now, which happens once a minute anyway.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn next_epoch(&self) -> Result<()> {
+        agreement::advance(&self.core, 0.0)?;
+        agreement::look(&self.core)
+    }
+
+    /// The names of the replicas that are alive.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn replicas(&self) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM primer_replicas ORDER BY name";
+        self.rows(sql, &[], |row| {
+            let name: Option<String> = row.try_get(0).ok();
+            Ok(name.unwrap_or_default())
+        })
+    }
+
+    pub(crate) fn leave(&self) {
+        self.keeper.stop();
+    }
+
+    pub(crate) fn ready(&self) -> Result<()> {
+        let fault = match &*lock(&self.core.state) {
+            State::Ready => return Ok(()),
+            State::OutOfReach(fault) => fault.clone(),
+            State::Disagreeing(fault) => {
+                let fault = fault.clone();
+                StoreError::Epoch { fault }.to_string()
+            }
+        };
+        Err(StoreError::NotReady { fault })
+    }
+
+    pub(crate) fn place(&self) -> String {
+        let core = &self.core;
+        format!("{} and {}", core.database.place(), core.blobs.url())
+    }
+
+    /// Asks, and reads each row of the answer.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.core.database.with(async |client| {
+            let rows = client.query_typed(sql, values).await?;
+            Ok(rows.iter().map(read).collect::<Result<_>>()?)
+        })
+    }
+
+    fn stored(&self, id: BundleId) -> Result<Option<(Stored, Vec<u8>)>> {
+        let id = id.as_bytes().to_vec();
+        let sql = format!("SELECT {STORED}, attachment FROM primer_bundles WHERE id = $1");
+        let found = self.rows(&sql, &[(&id, Type::BYTEA)], |row| {
+            let attachment: Option<Vec<u8>> = row.try_get("attachment").ok();
+            Ok((rows::stored(row)?, attachment.unwrap_or_default()))
+        })?;
+        Ok(found.into_iter().next())
+    }
+
+    pub(crate) fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
+        let Some((stored, _)) = self.stored(id)? else {
+            return Ok(None);
+        };
+        // Said before the peer spends its half.
+        match self.core.keys.named(stored.key.as_deref()) {
+            Some(_) => Ok(Some(stored.entry)),
+            None => Err(StoreError::OtherKeys { bundles: 1 }),
+        }
+    }
+
+    pub(crate) fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
+        Ok(self.stored(id)?.map(|(_, attachment)| attachment))
+    }
+
+    pub(crate) fn past(&self, id: BundleId) -> Result<Option<Past>> {
+        let id = id.as_bytes().to_vec();
+        let sql = format!("SELECT {PAST} FROM primer_past WHERE id = $1");
+        let found = self.rows(&sql, &[(&id, Type::BYTEA)], rows::past)?;
+        Ok(found.into_iter().next())
+    }
+
+    pub(crate) fn list(&self) -> Result<Vec<Entry>> {
+        let sql = format!("SELECT {STORED} FROM primer_bundles ORDER BY expires, id");
+        self.rows(&sql, &[], |row| Ok(rows::stored(row)?.entry))
+    }
+
+    pub(crate) fn list_of(&self, peer: &[u8; 32]) -> Result<Vec<Entry>> {
+        let peer = peer.to_vec();
+        let sql =
+            format!("SELECT {STORED} FROM primer_bundles WHERE peer = $1 ORDER BY expires, id");
+        self.rows(&sql, &[(&peer, Type::BYTEA)], |row| {
+            Ok(rows::stored(row)?.entry)
+        })
+    }
+
+    pub(crate) fn history(&self) -> Result<Vec<Past>> {
+        self.rows(&format!("SELECT {PAST} FROM primer_past"), &[], rows::past)
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        let sql = "SELECT peer, count(*) AS bundles, sum(file_bytes)::bigint AS bytes \
+                   FROM primer_bundles GROUP BY peer";
+        let held = self.rows(sql, &[], |row| {
+            let held = Held {
+                bundles: rows::number(row, "bundles")?,
+                bytes: rows::number(row, "bytes")?,
+            };
+            Ok((rows::fixed(row, "peer")?, held))
+        })?;
+        let sql = "SELECT count(*) AS past FROM primer_past";
+        let past = self.rows(sql, &[], |row| rows::number(row, "past"))?;
+        let mut usage = Usage {
+            tombstones: past.first().copied().unwrap_or(0),
+            ..Usage::default()
+        };
+        for (peer, held) in held {
+            usage.total.bundles += held.bundles;
+            usage.total.bytes = usage.total.bytes.saturating_add(held.bytes);
+            usage.peers.insert(peer, held);
+        }
+        Ok(usage)
+    }
+
+    pub(crate) fn draft(&self, meta: Meta) -> Result<Draft> {
+        self.core.check_agreement()?;
+        if self.entry(meta.id)?.is_some() || self.past(meta.id)?.is_some() {
+            return Err(StoreError::Taken { id: meta.id });
+        }
+        drafts::begin(&self.core, meta)
+    }
+
+    pub(crate) fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
+        let found = self.stored(id)?;
+        if let Some((stored, attachment)) = found.filter(|(s, _)| s.entry.peer == *peer) {
+            let expires = stored.entry.expires;
+            if expires <= now {
+                return Err(StoreError::Expired { id, expires, now });
+            }
+            if let Some(spent) = spending::spend(&self.core, stored, attachment, now)? {
+                return Ok(spent);
+            }
+        }
+        Err(match self.past(id)?.filter(|past| past.peer == *peer) {
+            Some(Past { fate, at, .. }) => StoreError::Gone { id, fate, at },
+            None => StoreError::Unknown { id },
+        })
+    }
+
+    pub(crate) fn reserve(
+        &self,
+        peer: &[u8; 32],
+        needed: u64,
+        bounds: Bounds,
+    ) -> Result<Reservation> {
+        quotas::reserve(&self.core, peer, needed, bounds)
+    }
+
+    fn erase_later(&self, id: BundleId, blob: String) {
+        self.core.hold(&blob);
+        self.core.later(Chore::Erase { id, blob });
+    }
+
+    pub(crate) fn delete(&self, id: BundleId, now: u64) -> Result<()> {
+        match spending::bury(&self.core, id, Fate::Deleted, now)? {
+            Some(blob) => {
+                self.erase_later(id, blob);
+                Ok(())
+            }
+            None => Err(match self.past(id)? {
+                Some(Past { fate, at, .. }) => StoreError::Gone { id, fate, at },
+                None => StoreError::Unknown { id },
+            }),
+        }
+    }
+
+    pub(crate) fn delete_expired(&self, now: u64) -> Result<Removed> {
+        let limit = rows::signed(now);
+        let sql = format!("SELECT {STORED} FROM primer_bundles WHERE expires <= $1");
+        let expired = self.rows(&sql, &[(&limit, Type::INT8)], |row| {
+            Ok(rows::stored(row)?.entry)
+        })?;
+        let mut removed = Removed::default();
+        for entry in expired {
+            // Another replica may be at it, too: each counts what it won.
+            if let Some(blob) = spending::bury(&self.core, entry.id, Fate::Expired, now)? {
+                removed.bundles += 1;
+                removed.bytes += entry.file_bytes;
+                self.erase_later(entry.id, blob);
+            }
+        }
+        let sql = "DELETE FROM primer_past WHERE until <= $1 AND blob IS NULL RETURNING 1";
+        let forgotten = self.rows(sql, &[(&limit, Type::INT8)], |_| Ok(()))?;
+        removed.tombstones = forgotten.len() as u64;
+        Ok(removed)
+    }
+}
+
+/// Connects to both parts, and has the tables in shape.
+fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
+    let runtime = Arc::new(Runtime::start()?);
+    let authority = options.authority.as_deref();
+    let database = Database::new(&options.database, authority, &options.name, &runtime)?;
+    let blobs = super::blobs::Blobs::open(&options.blobs, &runtime)?;
+    schema::update(&database)?;
+    let (chores, receiver) = mpsc::channel();
+    let core = Core {
+        database,
+        blobs,
+        keys: options.keys,
+        name: options.name,
+        replica: Mutex::default(),
+        busy: Mutex::default(),
+        state: Mutex::new(State::Ready),
+        witness: options.witness,
+        chores,
+    };
+    Ok((core, receiver))
+}
+
+/// All bundles must be of keys that are here: otherwise clients would lose their halves one by one.
+fn check_keys(core: &Core) -> Result<()> {
+    let names = core.keys.names();
+    let sql = "SELECT count(*) FROM primer_bundles WHERE key IS NOT NULL AND key <> ALL ($1)";
+    let others: i64 = core.database.with(async |client| {
+        let rows = client
+            .query_typed(sql, &[(&names, Type::BYTEA_ARRAY)])
+            .await?;
+        Ok(rows.first().map_or(0, |row| row.get(0)))
+    })?;
+    match u64::try_from(others) {
+        Ok(0) => Ok(()),
+        others => Err(StoreError::OtherKeys {
+            bundles: others.unwrap_or(u64::MAX),
+        }),
+    }
+}
