@@ -210,15 +210,15 @@ fn encodings() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
-    // The version 3, spelled with a useless second byte.
-    let spelled = [&[0x83, 0x00], &bytes[1..]].concat();
+    // The version 4, spelled with a useless second byte.
+    let spelled = [&[0x84, 0x00], &bytes[1..]].concat();
     assert!(matches!(
         Plan::decode(&spelled),
         Err(PlanError::Encoding(_))
     ));
     let mut newer = bytes;
-    newer[0] = 4;
-    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(4))));
+    newer[0] = 5;
+    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(5))));
     let huge = vec![0; MAX_ENCODED + 1];
     assert!(matches!(Plan::decode(&huge), Err(PlanError::TooLarge(n)) if n == MAX_ENCODED + 1));
 }
