@@ -128,10 +128,14 @@ impl DenseWeights {
         Points::new(self.params.degree(), self.blocks.lanes.lanes())
     }
 
+    /// Answers that are computed together: an even number of groups, so that two threads have as
+    /// much to do, none of which ends between answers that share a fresh secret.
     fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let answers = self.blocks.answers();
-        let count = answers.div_ceil(GROUP);
-        (0..count).map(move |i| i * answers / count..(i + 1) * answers / count)
+        let (answers, shared) = (self.blocks.answers(), self.params.zeros());
+        let parts = answers.div_ceil(shared);
+        let count = answers.div_ceil(GROUP).next_multiple_of(2).min(parts);
+        let end = move |i: usize| (i * parts / count * shared).min(answers);
+        (0..count).map(move |i| end(i)..end(i + 1))
     }
 
     /// The weights of some answers modulo one prime.
