@@ -1,4 +1,4 @@
-//! The shared engine against a real PostgreSQL, which `scripts/fleet` starts on a cluster of its own;
+//! The shared engine with a real PostgreSQL, which `scripts/fleet` starts on a cluster of its own;
 //! where there is none, these tests say so and pass.
 #![cfg(feature = "fleet")]
 #![allow(missing_docs)]

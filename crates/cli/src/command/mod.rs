@@ -54,7 +54,7 @@ enum Command {
     /// Try it: both parties on this machine, private sentiment of a text
     Demo(demo::DemoArgs),
     /// Serve a model to clients whose texts stay private
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Make access tokens for a server
     Token(token::TokenArgs),
     /// Ask a server for the label of a text that it does not see

@@ -139,6 +139,7 @@ pub(crate) fn not_before(epoch: &Epoch, seen: Option<&Epoch>) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::slice::from_ref;
 
     fn recorded(current: &Epoch, next: Option<&Epoch>) -> Recorded {
         Recorded {
@@ -167,9 +168,8 @@ mod tests {
     /// Every state in which a move may be cut short is one of agreement.
     #[test]
     fn a_move_agrees_at_every_step() {
-        let (old, new);
-        old = Epoch::first();
-        new = old.after(0);
+        let old = Epoch::first();
+        let new = old.after(0);
         let steps = [
             (recorded(&old, None), vec![old.clone()], &old),
             (recorded(&old, Some(&new)), vec![old.clone()], &old),
@@ -198,9 +198,9 @@ mod tests {
             agree(recorded, blobs, seen).unwrap_err()
         };
         // The database alone, the blobs alone, neither but emptied blobs.
-        let fault = says(&recorded(&first, Some(&second)), &[third.clone()], None);
+        let fault = says(&recorded(&first, Some(&second)), from_ref(&third), None);
         assert_eq!(fault, "the database is at epoch 1, the blobs are at 3");
-        let fault = says(&recorded(&third, None), &[first.clone()], None);
+        let fault = says(&recorded(&third, None), from_ref(&first), None);
         assert_eq!(fault, "the database is at epoch 3, the blobs are at 1");
         let fault = says(&recorded(&third, None), &[], None);
         assert_eq!(fault, "the database is at epoch 3, the blobs have none");
@@ -211,12 +211,12 @@ mod tests {
         assert!(fault.contains("this replica has seen 2"), "{fault}");
         // And went on from there.
         let twin = first.after(0);
-        let fault = says(&recorded(&twin, None), &[twin.clone()], Some(&second));
+        let fault = says(&recorded(&twin, None), from_ref(&twin), Some(&second));
         assert!(fault.contains("another epoch 2"), "{fault}");
         // Another store is nobody's backup.
         let other = Epoch::first();
-        let fault = says(&recorded(&first, None), &[other.clone()], None);
+        let fault = says(&recorded(&first, None), from_ref(&other), None);
         assert_eq!(fault, "the blobs belong to another store");
-        assert!(agree(&recorded(&other, None), &[other.clone()], Some(&third)).is_ok());
+        assert!(agree(&recorded(&other, None), from_ref(&other), Some(&third)).is_ok());
     }
 }
