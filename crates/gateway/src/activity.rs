@@ -92,9 +92,9 @@ impl Activity {
         self.wait_while(patience, |now| now.changes == seen);
     }
 
-    /// Waits so long, or until the server's reach changes or the gateway stops.
-    pub(crate) fn pause(&self, patience: Duration) {
-        let lost = self.trouble().is_some();
+    /// Waits so long, or until the server's reach is another than was seen ([`Self::reached`]) or
+    /// the gateway stops.
+    pub(crate) fn pause(&self, lost: bool, patience: Duration) {
         self.wait_while(patience, |now| now.trouble.is_some() == lost);
     }
 
@@ -114,8 +114,8 @@ impl Activity {
         self.now().trouble.clone()
     }
 
-    /// The server was reached, or not.
-    pub(crate) fn reached(&self, error: Option<&ServiceError>) {
+    /// The server was reached, or not. Tells whether it is taken for lost from now on.
+    pub(crate) fn reached(&self, error: Option<&ServiceError>) -> bool {
         let lost = error.filter(|error| {
             error.is_broken_connection() || matches!(error, ServiceError::Connect { .. })
         });
@@ -123,8 +123,9 @@ impl Activity {
             (_, Some(lost)) => self.change(|now| now.trouble = Some(lost.to_string())),
             (None, None) => self.change(|now| now.trouble = None),
             // Something else went wrong: it says nothing about the server's reach.
-            (Some(_), None) => {}
+            (Some(_), None) => return self.trouble().is_some(),
         }
+        lost.is_some()
     }
 }
 
@@ -157,11 +158,12 @@ mod tests {
     #[test]
     fn a_pause_ends_when_the_server_is_found_again() {
         let activity = Activity::default();
-        activity.reached(Some(&unreachable()));
+        let lost = activity.reached(Some(&unreachable()));
         assert!(activity.trouble().unwrap().contains("somewhere"));
         let started = Instant::now();
         std::thread::scope(|scope| {
-            scope.spawn(|| activity.pause(LONG));
+            // However late it begins: what was seen is what counts.
+            scope.spawn(|| activity.pause(lost, LONG));
             // Neither a question nor another failure is a reason to try again sooner.
             activity.begins();
             activity.reached(Some(&unreachable()));
@@ -170,7 +172,7 @@ mod tests {
         assert!(started.elapsed() < LONG);
         assert!(activity.trouble().is_none());
         activity.stop();
-        activity.pause(LONG);
+        activity.pause(false, LONG);
         assert!(started.elapsed() < LONG && activity.stopping());
     }
 }

@@ -83,9 +83,9 @@ impl Work {
                 Err(error) => {
                     tracing::warn!("preparing bundles failed: {error}");
                     self.stock.rest(Some(error.to_string()));
-                    self.activity.reached(Some(&error));
+                    let lost = self.activity.reached(Some(&error));
                     client = None;
-                    self.activity.pause(pause);
+                    self.activity.pause(lost, pause);
                     pause = (pause * 2).min(LONGEST);
                 }
             }
