@@ -19,6 +19,9 @@ const QUEUE: usize = 4;
 /// wait for at the end.
 const SYNC_CHUNKS: usize = 128;
 
+/// What seals chunks into a bundle's place.
+type Bulks = Box<Chunks<Box<dyn Bulk>>>;
+
 /// The bulk of a bundle that is being written.
 pub(crate) struct Background {
     chunk: Chunk,
@@ -28,7 +31,7 @@ pub(crate) struct Background {
 
 enum State {
     /// Nothing is sealed yet.
-    Idle(Box<Chunks<Box<dyn Bulk>>>),
+    Idle(Bulks),
     Running(Sealing),
     /// A thread has failed, and told.
     Failed,
@@ -37,7 +40,7 @@ enum State {
 struct Sealing {
     full: SyncSender<Chunk>,
     spare: Receiver<Chunk>,
-    thread: JoinHandle<io::Result<Box<Chunks<Box<dyn Bulk>>>>>,
+    thread: JoinHandle<io::Result<Bulks>>,
 }
 
 impl Background {
@@ -100,7 +103,7 @@ impl Drop for Background {
 }
 
 impl Sealing {
-    fn start(mut chunks: Box<Chunks<Box<dyn Bulk>>>) -> io::Result<Self> {
+    fn start(mut chunks: Bulks) -> io::Result<Self> {
         let (full, to_seal) = mpsc::sync_channel::<Chunk>(QUEUE);
         let (empty, spare) = mpsc::channel();
         let work = move || {
@@ -123,7 +126,7 @@ impl Sealing {
     }
 
     /// Waits until all that was handed over is written.
-    fn join(self) -> io::Result<Box<Chunks<Box<dyn Bulk>>>> {
+    fn join(self) -> io::Result<Bulks> {
         drop(self.full);
         match self.thread.join() {
             Ok(result) => result,
