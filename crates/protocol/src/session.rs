@@ -60,6 +60,12 @@ fn decline(channel: &mut Channel, why: &Welcome) {
         .and_then(|()| channel.flush());
 }
 
+/// Refuses a session, and tells the client why.
+fn refuse(channel: &mut Channel, reason: String) -> ProtocolError {
+    decline(channel, &Welcome::Refused(reason.clone()));
+    ProtocolError::Refused(reason)
+}
+
 /// The message that carries a key.
 const fn message(key: KeyKind) -> Kind {
     match key {
@@ -225,9 +231,18 @@ impl ServerSession {
     pub fn accept(
         channel: &mut Channel,
         offer: impl FnOnce(Scheme, usize) -> std::result::Result<Program, String>,
-        mut rng: Prg,
+        rng: Prg,
     ) -> Result<Self> {
         let _phase = channel.phase("setup");
+        let hello = Self::greeted(channel)?;
+        match offer(hello.scheme, hello.tokens as usize) {
+            Ok(program) => Self::offered(channel, program, rng),
+            Err(reason) => Err(refuse(channel, reason)),
+        }
+    }
+
+    /// What a client asks for, which is refused at once if it cannot be meant.
+    fn greeted(channel: &mut Channel) -> Result<Hello> {
         let hello = channel.recv(HELLO, MAX_HELLO)?;
         let version = match hello.first() {
             // Small numbers take one byte.
@@ -241,21 +256,20 @@ impl ServerSession {
                 theirs: version,
             });
         }
-        let refuse = |channel: &mut Channel, reason: String| {
-            decline(channel, &Welcome::Refused(reason.clone()));
-            Err(ProtocolError::Refused(reason))
-        };
         let hello: Hello = match postcard::take_from_bytes(&hello) {
             Ok((hello, [])) => hello,
-            _ => return refuse(channel, "the greeting cannot be read".into()),
+            _ => return Err(refuse(channel, "the greeting cannot be read".into())),
         };
         if hello.parameters != hello.scheme.recipe().parameters() {
-            return refuse(channel, "the homomorphic parameters differ".into());
+            return Err(refuse(channel, "the homomorphic parameters differ".into()));
         }
-        let program = match offer(hello.scheme, hello.tokens as usize) {
-            Ok(program) => program,
-            Err(reason) => return refuse(channel, reason),
-        };
+        Ok(hello)
+    }
+
+    /// Sends the program and receives what the session needs of the client. Callers bring an
+    /// `offer` of their own type; this does not depend on it, so it is compiled here, once, with
+    /// the base transfers that it calls, and not in a caller's crate that nobody optimised.
+    fn offered(channel: &mut Channel, program: Program, mut rng: Prg) -> Result<Self> {
         let welcome = Welcome::Program {
             plan: program.plan().encode(),
             reveal: program.reveal(),
