@@ -41,12 +41,11 @@ fn main() -> Result<(), primer_he::error::HeError> {
         .iter()
         .flat_map(|shape| methods.iter().map(move |m| (*shape, m)));
     for (shape @ (tokens, inputs, outputs), (name, method)) in cases {
-        for streamed in [false, true] {
-            let m = measure::product(method, shape, streamed, 7, processor, &mut rng)?;
+        for (weights, room) in [("kept", usize::MAX), ("streamed", 0)] {
+            let m = measure::product(method, shape, (room, 1), 7, processor, &mut rng)?;
             println!(
-                "{name}  {tokens}  {inputs} x {outputs}  {}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}  \
+                "{name}  {tokens}  {inputs} x {outputs}  {weights}  {:.4}  {:.3}  {:.1}  {}  {}  {}  {}  \
                  {}, {}  {:.0}, {:.0}, {:.0}",
-                if streamed { "streamed" } else { "kept" },
                 m.seconds,
                 m.prepare_s,
                 m.prepared_bytes as f64 / 1e6,

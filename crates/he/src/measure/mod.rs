@@ -1,4 +1,5 @@
-//! The figures behind the cost of a product, measured on this machine with one thread.
+//! The figures behind the cost of a product, measured on this machine with one thread unless they
+//! say otherwise.
 //!
 //! [`figures`] is what `primer bench --kernels` prints. [`product`] measures one product of any
 //! size through the face that the protocol uses. [`Primitives`] are single operations, for whoever
@@ -24,7 +25,7 @@ use primer_ring::prg::Prg;
 use rand_core::Rng;
 use std::time::Instant;
 
-/// Figures of the homomorphic layer: best of a few repetitions, one thread, circuit privacy on.
+/// Figures of the homomorphic layer: best of a few repetitions, circuit privacy on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
     /// One forward transform of length 8192 modulo one prime, in microseconds.
@@ -45,6 +46,8 @@ pub struct Figures {
     pub linear_30x768x768_lean_s: f64,
     /// The same without rotations for each of eight bundles together.
     pub linear_30x768x768_lean_eights_s: f64,
+    /// The same without rotations, alone, on two threads of the server.
+    pub linear_30x768x768_lean_two_threads_s: f64,
     /// Both products of heads of a BERT-base layer, 30 tokens, weights prepared and products
     /// answered, in seconds, tokens-first.
     pub heads_tokens_first_s: f64,
@@ -79,13 +82,24 @@ pub fn figures() -> Result<Figures, HeError> {
 
     let dense = (30, 768, 768);
     let clock = || wall(Instant::now());
-    let tokens = product(&Method::tokens_first(), dense, false, 10, clock(), &mut rng)?;
+    let mut dense_by = |method: &Method, shape, repetitions, threads| {
+        let room = usize::MAX;
+        product(
+            method,
+            shape,
+            (room, threads),
+            repetitions,
+            clock(),
+            &mut rng,
+        )
+    };
+    let tokens = dense_by(&Method::tokens_first(), dense, 10, 1)?;
     let method = Method::subring(WeightSize::Columns(12_000));
-    let lean = product(&method, dense, false, 20, clock(), &mut rng)?;
-    let eights = product(&method, (240, 768, 768), false, 10, clock(), &mut rng)?;
+    let lean = dense_by(&method, dense, 20, 1)?;
+    let eights = dense_by(&method, (240, 768, 768), 10, 1)?;
+    let threads = dense_by(&method, dense, 20, 2)?;
+    let features = dense_by(&Method::features_first(768), dense, 2, 1)?;
     let secrets = Method::subring(WeightSize::Residues);
-    let features = Method::features_first(768);
-    let features = product(&features, dense, false, 2, clock(), &mut rng)?;
     Ok(Figures {
         ntt_8192_us: ntt * 1e6,
         rotation_ms: rotation * 1e3,
@@ -96,6 +110,7 @@ pub fn figures() -> Result<Figures, HeError> {
         linear_30x768x768_features_first_s: features.seconds,
         linear_30x768x768_lean_s: lean.seconds,
         linear_30x768x768_lean_eights_s: eights.seconds / 8.0,
+        linear_30x768x768_lean_two_threads_s: threads.seconds,
         heads_tokens_first_s: heads(&Method::tokens_first(), 3, clock(), &mut rng)?,
         heads_lean_s: heads(&secrets, 3, clock(), &mut rng)?,
         rotations_tokens_first: tokens.rotations,
@@ -132,16 +147,17 @@ pub struct Measured {
     pub products: usize,
 }
 
-/// Measures one dense product of a random matrix with random weights (rows, inputs, outputs), kept
-/// encoded or encoded when used, by a clock that counts seconds: of the wall, or of the processor
-/// on a busy machine.
+/// Measures one dense product of a random matrix with random weights (rows, inputs, outputs), by a
+/// clock that counts seconds: of the wall, or of the processor on a busy machine. The server has so
+/// many bytes of room for encoded weights (without room they are encoded when used) and so many
+/// threads.
 ///
 /// # Errors
 /// If the shape does not fit.
 pub fn product(
     method: &Method,
     (rows, inputs, outputs): (usize, usize, usize),
-    streamed: bool,
+    (mut room, threads): (usize, usize),
     repetitions: usize,
     clock: impl Fn() -> f64,
     rng: &mut Prg,
@@ -153,12 +169,12 @@ pub fn product(
     };
     let product = Product::new(method, relation)?;
     let (client, mut server) = pair(&product, rng)?;
+    server.set_threads(threads);
     // Columns shorter than 12,000, as weights without rotations have to be.
     let most = (12_000 / inputs.isqrt()).clamp(1, 1 << 14) as i64;
     let w = Matrix::from_fn(inputs, outputs, |_, _| {
         (i64::from(rng.next_u32()) % (2 * most + 1) - most) as i16
     });
-    let mut room = if streamed { 0 } else { usize::MAX };
     let start = clock();
     let weights = product.prepare_within(&w, &mut room)?;
     let prepare_s = clock() - start;

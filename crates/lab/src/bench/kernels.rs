@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 27] = [
-    ("threads", "threads of each measurement"),
+pub const FIGURES: [(&str, &str); 32] = [
+    (
+        "threads",
+        "threads of each measurement that does not say so",
+    ),
     ("ntt_8192_us", "transform of length 8192, one prime, us"),
     ("rotation_ms", "rotation of a ciphertext, ms"),
     (
@@ -30,6 +33,20 @@ pub const FIGURES: [(&str, &str); 27] = [
         "linear_30x768x768_features_first_s",
         "the same, features-first, s",
     ),
+    ("linear_30x768x768_lean_s", "the same, without rotations, s"),
+    (
+        "linear_30x768x768_lean_eights_s",
+        "the same, for each of eight bundles together, s",
+    ),
+    (
+        "linear_30x768x768_lean_two_threads_s",
+        "the same, alone, on two threads, s",
+    ),
+    (
+        "heads_tokens_first_s",
+        "products of heads of a BERT-base layer, tokens-first, s",
+    ),
+    ("heads_lean_s", "the same, without rotations, s"),
     (
         "rotations_tokens_first",
         "rotations of the tokens-first product",
@@ -119,6 +136,7 @@ pub fn measure() -> Result<Value> {
         "linear_30x768x768_features_first_s": he.linear_30x768x768_features_first_s,
         "linear_30x768x768_lean_s": he.linear_30x768x768_lean_s,
         "linear_30x768x768_lean_eights_s": he.linear_30x768x768_lean_eights_s,
+        "linear_30x768x768_lean_two_threads_s": he.linear_30x768x768_lean_two_threads_s,
         "heads_tokens_first_s": he.heads_tokens_first_s,
         "heads_lean_s": he.heads_lean_s,
         "rotations_tokens_first": he.rotations_tokens_first,
