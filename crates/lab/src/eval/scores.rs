@@ -170,7 +170,10 @@ impl Evaluation {
         }
         match request.engine {
             Engine::Float => {}
-            Engine::Fixed => object["truncation"] = json!(request.truncation.name()),
+            Engine::Fixed => {
+                object["scheme"] = json!(request.scheme.name());
+                object["truncation"] = json!(request.truncation.name());
+            }
             Engine::Fhe => object["degrees"] = json!(request.degrees.name()),
             Engine::Secure => {
                 object["scheme"] = json!(request.scheme.name());

@@ -36,7 +36,8 @@ pub(super) fn by_engine(records: &Records) -> Grid {
          rounded, as a circuit does, instead of dropped from shares). secure: through the \
          protocol, both parties. fhe: the comparator's polynomials in the clear. The paper's \
          figures are BERT-base's. Of SQuAD accuracy is exact answers, with F1 in brackets, and the \
-         paper's figure is F1.",
+         paper's figure is F1. Agreement is a number of examples; in brackets the 95 % interval \
+         of its share in percent (Wilson's).",
         &[
             "model",
             "task",
@@ -44,8 +45,8 @@ pub(super) fn by_engine(records: &Records) -> Grid {
             "examples",
             "accuracy %",
             "float on the same %",
-            "agrees with float %",
-            "agrees with fixed %",
+            "agrees with float",
+            "agrees with fixed",
             "paper: BERT-base %",
         ],
     );
@@ -54,8 +55,8 @@ pub(super) fn by_engine(records: &Records) -> Grid {
         let engine = a.computed_by();
         let theirs = engine.and_then(|engine| paper::accuracy(&a.task, engine));
         let detail = match (&a.scheme, engine) {
+            (_, Some(Engine::Exact)) => " (exact)".into(),
             (Some(scheme), _) => format!(" (`{scheme}`)"),
-            (None, Some(Engine::Exact)) => " (exact)".into(),
             _ => String::new(),
         };
         let f1 = a.f1.filter(|_| a.task.starts_with("squad"));
@@ -67,12 +68,29 @@ pub(super) fn by_engine(records: &Records) -> Grid {
             a.n.to_string(),
             percent(a.accuracy) + &f1,
             or_none(a.accuracy_of_float.map(percent)),
-            percent(a.agreement_with_float),
-            or_none(a.agreement_with_fixed.map(percent)),
+            agreement(a.agreement_with_float, a.n),
+            or_none(a.agreement_with_fixed.map(|share| agreement(share, a.n))),
             or_none(theirs.map(|v| format!("{v:.1}"))),
         ]);
     }
     grid
+}
+
+/// How many examples agree, and where their share in all examples may lie.
+fn agreement(share: f64, n: usize) -> String {
+    let (low, high) = interval(share, n as f64);
+    let agree = (share * n as f64).round();
+    format!("{agree} of {n} ({:.1} to {:.1})", 100.0 * low, 100.0 * high)
+}
+
+/// Wilson's interval of 95 % for a share that was found in a sample of size `n`.
+fn interval(share: f64, n: f64) -> (f64, f64) {
+    const Z: f64 = 1.96;
+    let middle = share + Z * Z / (2.0 * n);
+    let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + Z * Z / n;
+    let bounded = |v: f64| (v / scale).clamp(0.0, 1.0);
+    (bounded(middle - half), bounded(middle + half))
 }
 
 #[cfg(test)]
@@ -105,6 +123,14 @@ mod tests {
         assert_eq!(grid.rows[3][8], "90.7");
         assert_eq!(grid.rows[4][4], "90.00 (90.00)");
         assert_eq!(grid.rows[4][8], "80.3");
+    }
+
+    #[test]
+    fn intervals_are_wilsons() {
+        // Ten of ten, and the textbook's 81 of 263.
+        assert_eq!(agreement(1.0, 10), "10 of 10 (72.2 to 100.0)");
+        assert_eq!(agreement(81.0 / 263.0, 263), "81 of 263 (25.5 to 36.6)");
+        assert_eq!(agreement(0.0, 10), "0 of 10 (0.0 to 27.8)");
     }
 
     #[test]
