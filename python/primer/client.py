@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import warnings
 from contextlib import contextmanager
 from types import TracebackType
@@ -57,6 +58,8 @@ class Client:
         wait: Optional[float] = None,
         progress: Progress = None,
     ) -> None:
+        if not re.fullmatch(r".+:\d+", server):
+            raise OptionError(f"server= is a host and a port, 'host:7447', not {server!r}")
         self._server = server
         self._progress = callback(progress)
         self._native = _primer.Client(

@@ -28,6 +28,11 @@ def test_nobody_listens(tmp_path):
     assert isinstance(caught.value, (primer.Error, ConnectionError))
 
 
+def test_a_server_has_a_port(tmp_path):
+    with pytest.raises(primer.OptionError, match="a host and a port"):
+        primer.Client("localhost", state=tmp_path)
+
+
 def test_a_server_must_be_trusted(server, tmp_path):
     with pytest.raises(primer.TrustError, match="fingerprint=") as caught:
         primer.Client(server.address, state=tmp_path)

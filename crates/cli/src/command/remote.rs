@@ -13,6 +13,14 @@ use std::time::Duration;
 /// The environment variable that may hold the access token.
 const TOKEN_VARIABLE: &str = "PRIMER_TOKEN";
 
+/// Takes an address with its port, which people forget.
+fn host_and_port(given: &str) -> Result<String, &'static str> {
+    match given.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(given.into()),
+        _ => Err("it is a host and a port, as in models.example:7447"),
+    }
+}
+
 /// Which server, and who we are to it.
 #[derive(Args)]
 pub(crate) struct RemoteArgs {
@@ -20,12 +28,13 @@ pub(crate) struct RemoteArgs {
     #[arg(
         long,
         value_name = "HOST:PORT",
+        value_parser = host_and_port,
         env = "PRIMER_SERVER",
         hide_env_values = true
     )]
     pub(super) server: String,
     /// Where to prepare bundles, if replicas of the server do that at another address
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     prepare_server: Option<String>,
     /// Trust the server with this certificate from now on; needed once for each server
     ///

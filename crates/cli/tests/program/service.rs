@@ -225,6 +225,9 @@ fn a_port_that_is_taken_and_other_wrong_starts() {
         1,
         &["cannot connect to 127.0.0.1:1"],
     );
+    let mut portless = primer();
+    portless.args(["classify", "--server", "localhost", "x"]);
+    fails(&mut portless, 2, &["localhost", "a host and a port"]);
 }
 
 #[test]
