@@ -29,7 +29,8 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
         bar.set_message(label.to_owned());
         let plain = if std::io::stderr().is_terminal() && !notes::is_quiet() {
-            let style = "{msg} [{bar:30}] {pos}/{len} {elapsed} (left {eta})";
+            // As wide as the terminal: a line that wraps is drawn anew below itself.
+            let style = "{msg} [{wide_bar}] {pos}/{len} {elapsed} (left {eta})";
             let style = ProgressStyle::with_template(style).expect("the template is well formed");
             bar.set_style(style.progress_chars("=> "));
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
