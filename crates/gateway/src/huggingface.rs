@@ -72,7 +72,10 @@ pub(crate) struct Request {
 impl Request {
     /// Reads a request for a model.
     pub(crate) fn read(body: &[u8], card: &Card) -> Result<(Self, Vec<Question>), Failure> {
-        let why = |error| Failure::bad(format!("the body is not a request: {error}"));
+        let why = |error| {
+            let like = r#"{"inputs": "a text"}"#;
+            Failure::bad(format!("the body is not a request like {like}: {error}"))
+        };
         let body: Body = serde_json::from_slice(body).map_err(why)?;
         let (list, inputs) = match body.inputs {
             Value::Array(inputs) if inputs.is_empty() => {

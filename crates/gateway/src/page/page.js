@@ -32,7 +32,7 @@ function seconds(value) {
 }
 
 function percent(score) {
-  return score === null ? "" : `${(100 * score).toFixed(1)} %`;
+  return score === null ? "" : `${(100 * score).toFixed(1)}\u00a0%`;
 }
 
 function trouble(text) {
@@ -65,7 +65,7 @@ function showStock(told) {
     }
     let state = level.want ? `${level.have} of ${level.want} ready` : `${level.have} ready`;
     if (level.preparing) {
-      state = `${level.have} ready, ${level.preparing} in the making, ${level.percent ?? 0} %`;
+      state = `${level.have} ready, ${level.preparing} in the making, ${level.percent ?? 0}\u00a0%`;
     }
     return element("li", {}, element("span", {}, `up to ${level.tokens} tokens`), cells,
       element("span", {}, state));
