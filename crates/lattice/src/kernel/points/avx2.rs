@@ -1,7 +1,7 @@
 //! The products on 256-bit vectors: six rows by eight columns in registers.
 #![allow(unsafe_code)] // Vector loads and stores inside slices whose lengths are asserted.
 
-use super::{FIRST, FOLDED, LAST, PANEL, Panels, TILE, TOGETHER, Task, above};
+use super::{Block, FIRST, FOLDED, LAST, PANEL, Panels, TILE, TOGETHER, Task, above};
 use crate::prime::Prime;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -16,8 +16,8 @@ pub(super) fn run(task: Task<'_>) {
 fn point(mut task: Task<'_>) {
     let constants = constants(task.prime);
     for column in (0..task.points.columns()).step_by(PANEL) {
-        for block in 0..task.blocks.count() {
-            match task.blocks.rows(block).len() {
+        for block in task.blocks {
+            match block.rows.len() {
                 1 => rows::<1>(constants, &mut task, column, block),
                 2 => rows::<2>(constants, &mut task, column, block),
                 3 => rows::<3>(constants, &mut task, column, block),
@@ -32,16 +32,19 @@ fn point(mut task: Task<'_>) {
 /// A panel times a block.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: usize, block: usize) {
+fn rows<const ROWS: usize>(
+    constants: Constants,
+    task: &mut Task<'_>,
+    column: usize,
+    block: &Block,
+) {
     let (terms, places, add) = (task.terms, task.places(column), task.add);
-    let (rows, weights) = task.block(block);
-    let (weights, first) = (weights.as_ptr(), rows.start);
-    assert!(terms > 0 && rows.len() == ROWS);
+    let (weights, first) = (task.weights(block).as_ptr(), block.rows.start);
+    assert!(terms > 0 && block.rows.len() == ROWS);
     let Panels { data, stride } = task.panels;
     let panel = &data[TOGETHER * column..];
     assert!(panel.len() >= (terms - 1) / TOGETHER * stride + TOGETHER * PANEL);
-    let next = TOGETHER * task.points.columns();
-    fetch(panel, stride, task.share(block), next);
+    fetch(panel, stride, block.share.clone());
     let out = &mut task.sums.data[first * task.sums.stride..];
     let step = task.sums.stride;
     assert!(out.len() >= ROWS * step && places.iter().all(|place| place + TILE <= step));
@@ -64,13 +67,15 @@ fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: us
     }
 }
 
-/// Asks for a share of what will be read so many numbers further on: the same panel at the next
-/// point. Terms lie in short runs far apart, which hardware does not foresee.
+/// Asks for a share of the next panel, which is the next point's after the last. Terms lie in short
+/// runs far apart, which hardware does not foresee.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fetch(panel: &[u32], stride: usize, share: Range<usize>, further: usize) {
+fn fetch(panel: &[u32], stride: usize, share: Range<usize>) {
     for eight in share {
-        let first = panel.as_ptr().wrapping_add(eight * stride + further);
+        let first = panel
+            .as_ptr()
+            .wrapping_add(eight * stride + TOGETHER * PANEL);
         for term in 0..TOGETHER {
             _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(term * PANEL).cast());
         }

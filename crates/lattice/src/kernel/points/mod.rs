@@ -36,7 +36,7 @@
 //!   cache line of each row.
 //!
 //! A panel of all terms stays in the nearest cache while all rows are multiplied with it, and the
-//! same panel of the next point is fetched meanwhile.
+//! next one is fetched meanwhile.
 //!
 //! The inner loop keeps six rows by eight columns of sums in twelve registers. A signed product
 //! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even
@@ -152,6 +152,24 @@ impl Blocks {
         let count = self.count();
         block * self.rows / count..(block + 1) * self.rows / count
     }
+
+    /// All of them, each with its share of the terms.
+    fn all(self, terms: usize) -> Vec<Block> {
+        let (eights, count) = (terms.div_ceil(TOGETHER), self.count());
+        let each = (0..count).map(|block| Block {
+            rows: self.rows(block),
+            share: block * eights / count..(block + 1) * eights / count,
+        });
+        each.collect()
+    }
+}
+
+/// A block of rows.
+struct Block {
+    rows: Range<usize>,
+    /// The eights of terms of the next panel that are fetched on the way.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    share: Range<usize>,
 }
 
 /// `sums = weights · terms` at every point, or `sums += weights · terms` with `add`.
@@ -170,6 +188,7 @@ pub fn multiply(
     assert_eq!(weights.prime(), terms.prime(), "limbs of one prime");
     assert_eq!(weights.terms(), terms.terms(), "a weight for every term");
     assert_eq!(weights.rows(), sums.rows(), "a sum for every row");
+    let blocks = weights.blocks_of_rows().all(weights.terms());
     for point in 0..weights.points().count() {
         let task = Task {
             prime: weights.prime(),
@@ -177,7 +196,7 @@ pub fn multiply(
             point,
             terms: weights.terms(),
             weights: weights.at(point),
-            blocks: weights.blocks_of_rows(),
+            blocks: &blocks,
             panels: terms.panels(point),
             sums: sums.all(),
             add,
@@ -199,25 +218,16 @@ struct Task<'a> {
     terms: usize,
     /// `[block][term][row of the block]`.
     weights: &'a [u32],
-    blocks: Blocks,
+    blocks: &'a [Block],
     panels: Panels<'a>,
     sums: Rows<'a>,
     add: bool,
 }
 
 impl Task<'_> {
-    /// The rows of a block and their weights, `[term][row]`.
-    fn block(&self, block: usize) -> (Range<usize>, &[u32]) {
-        let rows = self.blocks.rows(block);
-        let weights = &self.weights[rows.start * self.terms..rows.end * self.terms];
-        (rows, weights)
-    }
-
-    /// A block's share of the terms, in eights.
-    #[cfg(target_arch = "x86_64")]
-    fn share(&self, block: usize) -> Range<usize> {
-        let (eights, count) = (self.terms.div_ceil(TOGETHER), self.blocks.count());
-        block * eights / count..(block + 1) * eights / count
+    /// The weights of a block, `[term][row]`.
+    fn weights(&self, block: &Block) -> &[u32] {
+        &self.weights[block.rows.start * self.terms..block.rows.end * self.terms]
     }
 
     /// Where both tiles of a panel belong in a row of sums.
