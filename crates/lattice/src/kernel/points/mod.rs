@@ -16,10 +16,9 @@
 //! # The bound
 //! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in
 //! absolute value, and `FIRST = 32` of them are below `8q² < 2^63` for every `q < 2^30`. Longer
-//! sums are *folded* on the way: the upper 32 bits, a signed number, are multiplied with `2^32 mod
-//! q`, balanced, and added to the lower 32 bits. That is below `2^31·q/2 + 2^32`, the size of at
-//! most `FOLDED = 5` products for the primes that are admitted, those above `15/16·2^30`; so 24
-//! more terms fit on top: four instructions against 48.
+//! sums are *halved* on the way: `4q²` is subtracted from those that are not negative and added to
+//! the others, which leaves the residue and at most the size of `HALVED = 16` products; so 16 more
+//! terms fit on top: two instructions against 32.
 //!
 //! Weights are stored in Montgomery form, times `2^32`. A sum `s` of at most `LAST = 24` products
 //! has `|s| < 6q²`; with `m = s·q^-1 mod 2^32`, taken as a signed number, `(s - m·q)/2^32` is exact
@@ -69,24 +68,15 @@ const TOGETHER: usize = 8;
 const HEIGHT: usize = 6;
 /// Products that a sum has room for.
 const FIRST: usize = 32;
-/// What a folded sum counts as.
-const FOLDED: usize = 5;
+/// What a halved sum counts as.
+const HALVED: usize = 16;
 /// Products of a sum that can be reduced.
 const LAST: usize = 24;
 
-/// Smaller primes are refused: a folded sum would count as more.
-const LEAST_PRIME: u32 = 15 << 26;
-
-/// `2^32` modulo a prime, balanced.
-fn above(prime: Prime) -> i32 {
-    let above = prime.reduce60(1 << 32);
-    let half = prime.value() / 2;
-    above as i32
-        - if above > half {
-            prime.value() as i32
-        } else {
-            0
-        }
+/// What is subtracted from a sum or added to it when it is halved: `4q²`.
+const fn step(prime: Prime) -> i64 {
+    let q = prime.value() as i64;
+    4 * q * q
 }
 
 /// How the values of one limb share evaluation points: `degree / run` points, each with `run`

@@ -1,6 +1,6 @@
 //! The products in plain Rust.
 
-use super::{Block, FIRST, FOLDED, LAST, PANEL, TILE, TOGETHER, Task, above};
+use super::{Block, FIRST, HALVED, LAST, PANEL, TILE, TOGETHER, Task, step};
 use crate::prime::Prime;
 
 /// Fills the sums of a point.
@@ -30,7 +30,7 @@ pub(super) fn run(task: Task<'_>) {
 /// The sums of one row of a block in one panel: at most [`LAST`] products.
 fn sums(task: &Task<'_>, column: usize, block: &Block, row: usize) -> [i64; PANEL] {
     let mut sums = [0i64; PANEL];
-    let above = i64::from(above(task.prime));
+    let halving = step(task.prime);
     // Bounds the sums, in products.
     let mut size = 0;
     let weights = task.weights(block).chunks_exact(block.rows.len());
@@ -38,9 +38,9 @@ fn sums(task: &Task<'_>, column: usize, block: &Block, row: usize) -> [i64; PANE
         let room = if i + 1 == task.terms { LAST } else { FIRST };
         if size + 1 > room {
             for sum in &mut sums {
-                *sum = (*sum >> 32) * above + (*sum & 0xffff_ffff);
+                *sum += if *sum < 0 { halving } else { -halving };
             }
-            size = FOLDED;
+            size = HALVED;
         }
         let at = i / TOGETHER * task.panels.stride + TOGETHER * column + i % TOGETHER * PANEL;
         let weight = i64::from(weights[row] as i32);
