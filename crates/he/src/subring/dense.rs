@@ -27,7 +27,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Most answers whose sums are computed before they are finished: what stays close to the
 /// processor.
-const GROUP: usize = 36;
+const GROUP: usize = 48;
 
 /// Weights of one product.
 pub(crate) struct DenseWeights {
