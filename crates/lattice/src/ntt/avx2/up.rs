@@ -43,28 +43,34 @@ unsafe fn tail_up(l: Lanes, a: __m256i, b: __m256i, tail: *const u32) -> (__m256
 /// The first five inverse layers, in blocks of 32 values.
 #[target_feature(enable = "avx2")]
 pub(super) fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
-    let (roots, groups) = (&ntt.inverse_roots, ntt.degree / BLOCK);
-    for (g, (chunk, tail)) in a
-        .chunks_exact_mut(BLOCK)
-        .zip(ntt.inverse_tail.chunks_exact(96))
-        .enumerate()
-    {
-        let (w1, w2, w3) = block_factors(roots, groups, g);
-        let p = chunk.as_mut_ptr();
-        // SAFETY: a block has 32 values and its factors are 96 numbers.
-        unsafe {
-            let (mut x0, mut x1) = tail_up(l, load(p), load(p.add(8)), tail.as_ptr());
-            let (mut x2, mut x3) =
-                tail_up(l, load(p.add(16)), load(p.add(24)), tail.as_ptr().add(48));
-            up(l, &mut x0, &mut x1, w2, w2.quotient);
-            up(l, &mut x2, &mut x3, w3, w3.quotient);
-            up(l, &mut x0, &mut x2, w1, w1.quotient);
-            up(l, &mut x1, &mut x3, w1, w1.quotient);
-            store(p, x0);
-            store(p.add(8), x1);
-            store(p.add(16), x2);
-            store(p.add(24), x3);
-        }
+    for (g, chunk) in a.chunks_exact_mut(BLOCK).enumerate() {
+        let p = chunk.as_ptr();
+        // SAFETY: a block has 32 values.
+        let x = unsafe { [load(p), load(p.add(8)), load(p.add(16)), load(p.add(24))] };
+        block_up(l, ntt, g, x, chunk);
+    }
+}
+
+/// The first five inverse layers of block `g`.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn block_up(l: Lanes, ntt: &Ntt, g: usize, x: [__m256i; 4], out: &mut [u32]) {
+    let (w1, w2, w3) = block_factors(&ntt.inverse_roots, ntt.degree / BLOCK, g);
+    let tail = &ntt.inverse_tail[96 * g..][..96];
+    assert!(out.len() == BLOCK);
+    let p = out.as_mut_ptr();
+    // SAFETY: there is room for 32 values, and their factors are 96 numbers.
+    unsafe {
+        let (mut x0, mut x1) = tail_up(l, x[0], x[1], tail.as_ptr());
+        let (mut x2, mut x3) = tail_up(l, x[2], x[3], tail.as_ptr().add(48));
+        up(l, &mut x0, &mut x1, w2, w2.quotient);
+        up(l, &mut x2, &mut x3, w3, w3.quotient);
+        up(l, &mut x0, &mut x2, w1, w1.quotient);
+        up(l, &mut x1, &mut x3, w1, w1.quotient);
+        store(p, x0);
+        store(p.add(8), x1);
+        store(p.add(16), x2);
+        store(p.add(24), x3);
     }
 }
 
@@ -122,9 +128,27 @@ pub(super) fn layer_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], str
 
 #[target_feature(enable = "avx2")]
 pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
+    blocks_up(lanes(ntt.prime.value()), ntt, a);
+    rest::<false>(ntt, a, &[]);
+}
+
+/// The layers after those of blocks; with `ADD`, small numbers are added to the coefficients.
+#[target_feature(enable = "avx2")]
+pub(super) fn rest<const ADD: bool>(ntt: &Ntt, a: &mut [u32], small: &[i8]) {
+    assert!(a.len() == ntt.degree && (!ADD || small.len() == a.len()));
     let l = lanes(ntt.prime.value());
     let roots = &ntt.inverse_roots;
-    blocks_up(l, ntt, a);
+    let with = |x: __m256i, at: usize| {
+        if ADD {
+            // SAFETY: there are as many small numbers as coefficients, eight of them from `at` on.
+            let small = unsafe { _mm_loadl_epi64(small.as_ptr().add(at).cast()) };
+            let sum = _mm256_add_epi32(x, _mm256_cvtepi8_epi32(small));
+            // A negative number is a large one here.
+            reduce(_mm256_min_epu32(sum, _mm256_add_epi32(sum, l.q)), l.q)
+        } else {
+            x
+        }
+    };
     let (mut stride, mut groups) = (BLOCK, ntt.degree / BLOCK);
     while groups > 4 {
         two_layers_up(l, roots, groups / 4, a, stride);
@@ -150,20 +174,21 @@ pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
                 up(l, &mut x2, &mut x3, w3, w3.quotient);
                 let (x0, x2) = finish(l, x0, x2, scale, last);
                 let (x1, x3) = finish(l, x1, x3, scale, last);
-                store(p[0], x0);
-                store(p[1], x1);
-                store(p[2], x2);
-                store(p[3], x3);
+                store(p[0], with(x0, i));
+                store(p[1], with(x1, stride + i));
+                store(p[2], with(x2, 2 * stride + i));
+                store(p[3], with(x3, 3 * stride + i));
             }
         }
     } else {
         let (xs, ys) = a.split_at_mut(stride);
-        for (x, y) in xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8)) {
+        let pairs = xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8));
+        for (i, (x, y)) in pairs.enumerate() {
             // SAFETY: both chunks have eight numbers.
             unsafe {
                 let (u, v) = finish(l, load(x.as_ptr()), load(y.as_ptr()), scale, last);
-                store(x.as_mut_ptr(), u);
-                store(y.as_mut_ptr(), v);
+                store(x.as_mut_ptr(), with(u, 8 * i));
+                store(y.as_mut_ptr(), with(v, stride + 8 * i));
             }
         }
     }
