@@ -51,7 +51,7 @@ impl Flood {
 /// Words drawn at once.
 const WORDS: usize = 512;
 /// Coefficients that are made at once, from bytes on the stack.
-const CHUNK: usize = 512;
+const CHUNK: usize = 2048;
 
 /// Uniform residues from a public generator: 30-bit words, those not below the prime skipped.
 pub fn expand(prime: Prime, prg: &mut Prg, out: &mut [u32]) {

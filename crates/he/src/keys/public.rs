@@ -8,7 +8,6 @@
 
 use super::{SecretKey, draw_seed, error, expand};
 use crate::params::Params;
-use primer_lattice::kernel::elementwise;
 use primer_lattice::poly::{Coefficients, Poly, Values};
 use primer_lattice::sample;
 use primer_ring::prg::{Prg, Seed};
@@ -26,20 +25,6 @@ pub(crate) struct PublicKey {
 struct Zero {
     /// `b` and `a`.
     halves: [Poly<Values>; 2],
-    /// `⌊x·2^32/q⌋` for each number `x` of both, by which products with them are reduced.
-    quotients: [Vec<u32>; 2],
-}
-
-impl Zero {
-    fn new(params: &Params, halves: [Poly<Values>; 2]) -> Self {
-        let quotients = halves.each_ref().map(|half| {
-            let limbs = (0..half.limbs()).map(|i| (params.prime(i), half.limb(i)));
-            let quotients =
-                limbs.flat_map(|(prime, limb)| limb.iter().map(move |&x| prime.shoup(x).quotient));
-            quotients.collect()
-        });
-        Self { halves, quotients }
-    }
 }
 
 impl PublicKey {
@@ -52,7 +37,7 @@ impl PublicKey {
         let zeros = (0..params.zeros()).map(|_| {
             let a = expand(params, limbs, &mut prg);
             let b = secret.mask(&a, error(params, limbs, rng));
-            Zero::new(params, [b, a])
+            Zero { halves: [b, a] }
         });
         Self {
             params: params.clone(),
@@ -66,7 +51,7 @@ impl PublicKey {
         let mut prg = Prg::new(&seed);
         let zeros = sent.into_iter().map(|b| {
             let a = expand(params, params.flood_limbs(), &mut prg);
-            Zero::new(params, [b, a])
+            Zero { halves: [b, a] }
         });
         Self {
             params: params.clone(),
@@ -80,21 +65,12 @@ impl PublicKey {
         self.zeros.iter().map(|zero| &zero.halves[0])
     }
 
-    /// `out = from + u·b` or, for the other half, `u·a`, modulo one prime and by values, with one
-    /// of the encryptions of zero.
-    pub(crate) fn product_onto(
-        &self,
-        zero: usize,
-        (limb, half): (usize, usize),
-        u: &[u32],
-        from: &[u32],
-        out: &mut [u32],
-    ) {
-        let (params, zero) = (&self.params, &self.zeros[zero]);
-        let key = zero.halves[half].limb(limb);
-        let quotients = &zero.quotients[half][limb * key.len()..][..key.len()];
-        let prime = params.prime(limb);
-        elementwise::mul_shoup_onto(params.simd(), prime, out, from, u, key, quotients);
+    /// Both halves of one of the encryptions of zero, modulo one prime and by values.
+    pub(crate) fn zero(&self, zero: usize, limb: usize) -> [&[u32]; 2] {
+        self.zeros[zero]
+            .halves
+            .each_ref()
+            .map(|half| half.limb(limb))
     }
 
     /// Adds a fresh encryption of zero to a ciphertext given by coefficients.

@@ -5,7 +5,7 @@
 //! 32-bit number for each weight and prime, in groups of answers; or they are kept as they are and
 //! transformed group by group when they are used.
 
-use super::finish::Sent;
+use super::finish::{More, Sent};
 use super::noise::Margins;
 use super::residual::{Centred, Centring};
 use super::shape::Blocks;
@@ -27,7 +27,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Most answers whose sums are computed before they are finished: what stays close to the
 /// processor.
-const GROUP: usize = 36;
+const GROUP: usize = 48;
 
 /// Weights of one product.
 pub(crate) struct DenseWeights {
@@ -294,11 +294,11 @@ impl DenseWeights {
                 let halves =
                     [0, 1].map(|half| sums.map_or(&zeros[..], |sums| sums.values(i, half)));
                 let sent = Sent::Part(&self.part, sent_of(answer));
-                finish.limb(task.public, i, limb, sent, halves, |half, to| {
-                    if let Some(residual) = &task.residual {
-                        residual.add(params, (limb, half), answer, to);
-                    }
+                let more = task.residual.as_ref().map(|residual| {
+                    move |half, to: &mut [u32]| residual.add(params, (limb, half), answer, to)
                 });
+                let more = more.as_ref().map(|more| more as More<'_>);
+                finish.limb(task.public, i, limb, sent, halves, more);
             }
         }
         for (i, answer) in group.clone().enumerate() {

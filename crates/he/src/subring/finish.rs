@@ -21,7 +21,7 @@ use super::workspace::sized;
 use crate::keys::PublicKey;
 use crate::params::Params;
 use primer_lattice::kernel::elementwise;
-use primer_lattice::ntt::Part;
+use primer_lattice::ntt::{Masked, Part};
 use primer_lattice::sample;
 use primer_ring::pack;
 use rand_core::CryptoRng;
@@ -36,6 +36,9 @@ pub(super) enum Sent<'a> {
     Part(&'a Part, &'a [usize]),
 }
 
+/// Adds to one half of a product by values.
+pub(super) type More<'a> = &'a dyn Fn(usize, &mut [u32]);
+
 /// The memory of answers that are being finished. What is in it depends on weights and is wiped.
 #[derive(Default)]
 pub(super) struct Finish {
@@ -47,11 +50,14 @@ pub(super) struct Finish {
     most: usize,
     /// `[answer][limb][N]`.
     second: Vec<u32>,
-    /// One limb each: `u` and `c0` by values.
+    /// One limb each: `u` by values, and its quotients.
     u: Vec<u32>,
+    quotients: Vec<u32>,
     /// Which `u` that is, and modulo which prime.
     current: Option<(usize, usize)>,
+    /// One limb each: `c0`, and the halves to which something was added.
     limb: Vec<u32>,
+    more: [Vec<u32>; 2],
     part: Vec<u32>,
     fractions: Vec<u64>,
 }
@@ -79,7 +85,7 @@ impl Finish {
     }
 
     /// Step 1 and 2 of an answer modulo one prime, given both halves of the product by values;
-    /// `more` may add to them.
+    /// `more` adds to them.
     pub(super) fn limb(
         &mut self,
         public: &PublicKey,
@@ -87,29 +93,44 @@ impl Finish {
         limb: usize,
         sent: Sent<'_>,
         halves: [&[u32]; 2],
-        mut more: impl FnMut(usize, &mut [u32]),
+        more: Option<More<'_>>,
     ) {
         let params = &*public.params;
         let (n, limbs, simd) = (params.degree(), params.data_primes(), params.simd());
         let (prime, ntt) = (params.prime(limb), params.ntt(limb));
         let (shared, zero) = (answer / params.zeros(), answer % params.zeros());
-        let u = sized(&mut self.u, n);
+        let (u, quotients) = (sized(&mut self.u, n), sized(&mut self.quotients, n));
         if self.current != Some((shared, limb)) {
             elementwise::from_small(simd, prime, u, &self.small_u[shared * n..][..n]);
             ntt.forward(u);
+            elementwise::quotients(simd, prime, quotients, u);
             self.current = Some((shared, limb));
         }
+        let mut halves = halves;
+        if let Some(more) = more {
+            for (i, (half, buffer)) in halves.iter_mut().zip(&mut self.more).enumerate() {
+                let buffer = sized(buffer, n);
+                buffer.copy_from_slice(half);
+                more(i, buffer);
+                *half = buffer;
+            }
+        }
+        let masked = Masked {
+            halves,
+            keys: public.zero(zero, limb),
+            u: [u, quotients],
+            error: &self.e1[answer * n..][..n],
+        };
         let c0 = sized(&mut self.limb, n);
-        public.product_onto(zero, (limb, 0), u, halves[0], c0);
-        more(0, c0);
+        let c1 = &mut self.second[(answer * limbs + limb) * n..][..n];
         let (found, places) = match sent {
             Sent::Coefficients(places) => {
-                ntt.inverse(c0);
+                ntt.inverse_masked(&masked, None, c0, c1);
                 (c0, places)
             }
             Sent::Part(part, places) => {
                 let found = sized(&mut self.part, part.room());
-                ntt.inverse_part(part, c0, found);
+                ntt.inverse_masked(&masked, Some((part, found)), c0, c1);
                 (found, places)
             }
         };
@@ -117,11 +138,6 @@ impl Finish {
         for (to, &from) in first.iter_mut().zip(places) {
             *to = found[from];
         }
-        let c1 = &mut self.second[(answer * limbs + limb) * n..][..n];
-        public.product_onto(zero, (limb, 1), u, halves[1], c1);
-        more(1, c1);
-        ntt.inverse(c1);
-        elementwise::add_small(simd, prime, c1, &self.e1[answer * n..][..n]);
     }
 
     /// Step 3 and 4 of an answer whose limbs are all there, into its bytes. `mask` has a residue
@@ -162,10 +178,12 @@ impl Drop for Finish {
         self.e1.zeroize();
         self.small_u.zeroize();
         self.fractions.zeroize();
+        self.more.iter_mut().for_each(Zeroize::zeroize);
         for buffer in [
             &mut self.first,
             &mut self.second,
             &mut self.u,
+            &mut self.quotients,
             &mut self.limb,
             &mut self.part,
         ] {
@@ -199,7 +217,7 @@ mod tests {
                 for answer in 0..5 {
                     let sent = Sent::Coefficients(&all);
                     let halves = [&nothing[..]; 2];
-                    finish.limb(&public, answer, limb, sent, halves, |_, _| ());
+                    finish.limb(&public, answer, limb, sent, halves, None);
                 }
             }
             let mut seen = Vec::new();

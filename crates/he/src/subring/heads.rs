@@ -391,14 +391,7 @@ impl HeadWeights {
             let sums = sums.multiply(params, weights, terms.limb(limb));
             for part in 0..shape.parts() {
                 let halves = [sums.values(part, 0), sums.values(part, 1)];
-                finish.limb(
-                    public,
-                    part,
-                    limb,
-                    Sent::Coefficients(&sent),
-                    halves,
-                    |_, _| (),
-                );
+                finish.limb(public, part, limb, Sent::Coefficients(&sent), halves, None);
             }
         }
         let answers = out.chunks_exact_mut(self.len(margins, index));

@@ -271,7 +271,7 @@ impl SlotShape {
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
             let sent = Sent::Coefficients(&sent);
-            room.finish.limb(public, 0, limb, sent, halves, |_, _| ());
+            room.finish.limb(public, 0, limb, sent, halves, None);
         }
         room.finish.write(params, margins, 0, &plain, rng, out);
         sum.iter_mut().for_each(|half| half.wipe());

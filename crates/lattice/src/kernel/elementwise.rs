@@ -83,7 +83,8 @@ versions! {
         }
     }
 
-    /// `out = from + a · b` for fixed factors `b`, given with their Shoup quotients.
+    /// `out = from + a · b` for fixed factors `b`, given with their Shoup quotients or those of
+    /// [`quotients`].
     pub fn mul_shoup_onto(
         prime: Prime,
         out: &mut [u32],
@@ -95,6 +96,16 @@ versions! {
         let factors = b.iter().zip(quotients);
         for (((o, &f), &x), (&value, &quotient)) in out.iter_mut().zip(from).zip(a).zip(factors) {
             *o = prime.add(f, prime.mul_shoup(x, Shoup { value, quotient }));
+        }
+    }
+
+    /// Quotients of factors for [`mul_shoup_onto`]: `⌊a·2^32/q⌋` or one less, with which products
+    /// with numbers below `2^31` are as good.
+    pub fn quotients(prime: Prime, out: &mut [u32], a: &[u32]) {
+        // ⌊2^62/q⌋ is less than one short, and a number below 2^30 times that too, over 2^30.
+        let above = (1 << 62) / u64::from(prime.value()) - (1 << 32);
+        for (o, &x) in out.iter_mut().zip(a) {
+            *o = (x << 2) + ((u64::from(x) * above) >> 30) as u32;
         }
     }
 

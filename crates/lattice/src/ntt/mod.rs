@@ -16,9 +16,11 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod masked;
 mod part;
 mod portable;
 
+pub use masked::Masked;
 pub use part::Part;
 
 use crate::prime::{Prime, Shoup};

@@ -1,7 +1,7 @@
 //! The products on 256-bit vectors: six rows by eight columns in registers.
 #![allow(unsafe_code)] // Vector loads and stores inside slices whose lengths are asserted.
 
-use super::{FIRST, FOLDED, LAST, PANEL, Panels, TILE, TOGETHER, Task, above};
+use super::{Block, FIRST, HALVED, LAST, PANEL, Panels, TILE, TOGETHER, Task, step as halving};
 use crate::prime::Prime;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -16,8 +16,8 @@ pub(super) fn run(task: Task<'_>) {
 fn point(mut task: Task<'_>) {
     let constants = constants(task.prime);
     for column in (0..task.points.columns()).step_by(PANEL) {
-        for block in 0..task.blocks.count() {
-            match task.blocks.rows(block).len() {
+        for block in task.blocks {
+            match block.rows.len() {
                 1 => rows::<1>(constants, &mut task, column, block),
                 2 => rows::<2>(constants, &mut task, column, block),
                 3 => rows::<3>(constants, &mut task, column, block),
@@ -32,16 +32,19 @@ fn point(mut task: Task<'_>) {
 /// A panel times a block.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: usize, block: usize) {
+fn rows<const ROWS: usize>(
+    constants: Constants,
+    task: &mut Task<'_>,
+    column: usize,
+    block: &Block,
+) {
     let (terms, places, add) = (task.terms, task.places(column), task.add);
-    let (rows, weights) = task.block(block);
-    let (weights, first) = (weights.as_ptr(), rows.start);
-    assert!(terms > 0 && rows.len() == ROWS);
+    let (weights, first) = (task.weights(block).as_ptr(), block.rows.start);
+    assert!(terms > 0 && block.rows.len() == ROWS);
     let Panels { data, stride } = task.panels;
     let panel = &data[TOGETHER * column..];
     assert!(panel.len() >= (terms - 1) / TOGETHER * stride + TOGETHER * PANEL);
-    let next = TOGETHER * task.points.columns();
-    fetch(panel, stride, task.share(block), next);
+    fetch(panel, stride, block.share.clone());
     let out = &mut task.sums.data[first * task.sums.stride..];
     let step = task.sums.stride;
     assert!(out.len() >= ROWS * step && places.iter().all(|place| place + TILE <= step));
@@ -64,13 +67,15 @@ fn rows<const ROWS: usize>(constants: Constants, task: &mut Task<'_>, column: us
     }
 }
 
-/// Asks for a share of what will be read so many numbers further on: the same panel at the next
-/// point. Terms lie in short runs far apart, which hardware does not foresee.
+/// Asks for a share of the next panel, which is the next point's after the last. Terms lie in short
+/// runs far apart, which hardware does not foresee.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fetch(panel: &[u32], stride: usize, share: Range<usize>, further: usize) {
+fn fetch(panel: &[u32], stride: usize, share: Range<usize>) {
     for eight in share {
-        let first = panel.as_ptr().wrapping_add(eight * stride + further);
+        let first = panel
+            .as_ptr()
+            .wrapping_add(eight * stride + TOGETHER * PANEL);
         for term in 0..TOGETHER {
             _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(term * PANEL).cast());
         }
@@ -83,8 +88,9 @@ struct Constants {
     q: __m256i,
     q2: __m256i,
     inverse: __m256i,
-    /// `2^32` modulo the prime, balanced, in every 64-bit lane.
-    above: __m256i,
+    /// What halves negative sums, and others, in every 64-bit lane.
+    up: __m256d,
+    down: __m256d,
 }
 
 #[target_feature(enable = "avx2")]
@@ -94,7 +100,8 @@ fn constants(prime: Prime) -> Constants {
         q: _mm256_set1_epi32(q),
         q2: _mm256_set1_epi32(q.wrapping_add(q)),
         inverse: _mm256_set1_epi32(prime.montgomery_inverse() as i32),
-        above: _mm256_set1_epi64x(above(prime).into()),
+        up: _mm256_castsi256_pd(_mm256_set1_epi64x(halving(prime))),
+        down: _mm256_castsi256_pd(_mm256_set1_epi64x(-halving(prime))),
     }
 }
 
@@ -120,8 +127,8 @@ unsafe fn tile<const ROWS: usize>(
     let (mut left, mut size) = (terms, 0);
     while left >= TOGETHER {
         if size + TOGETHER > FIRST {
-            fold(constants, &mut sums);
-            size = FOLDED;
+            halve(constants, &mut sums);
+            size = HALVED;
         }
         for i in 0..TOGETHER {
             // SAFETY: both pointers stand at eight terms that lie together.
@@ -133,7 +140,7 @@ unsafe fn tile<const ROWS: usize>(
         size += TOGETHER;
     }
     if size + left > LAST {
-        fold(constants, &mut sums);
+        halve(constants, &mut sums);
     }
     for i in 0..left {
         // SAFETY: both pointers stand at the terms that are left, fewer than eight.
@@ -176,15 +183,14 @@ unsafe fn step<const ROWS: usize>(
     }
 }
 
-/// Brings all sums to at most [`FOLDED`] products: the upper half of each, times `2^32` modulo the
-/// prime, is added to the lower half.
+/// Brings all sums to at most [`HALVED`] products.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn fold<const ROWS: usize>(c: Constants, sums: &mut [[__m256i; 2]; ROWS]) {
+fn halve<const ROWS: usize>(c: Constants, sums: &mut [[__m256i; 2]; ROWS]) {
     for sum in sums.as_flattened_mut() {
-        let high = _mm256_shuffle_epi32::<0b1111_0101>(*sum);
-        let low = _mm256_blend_epi32::<0b1010_1010>(*sum, _mm256_setzero_si256());
-        *sum = _mm256_add_epi64(low, _mm256_mul_epi32(high, c.above));
+        // The sign of a lane chooses.
+        let step = _mm256_blendv_pd(c.down, c.up, _mm256_castsi256_pd(*sum));
+        *sum = _mm256_add_epi64(*sum, _mm256_castpd_si256(step));
     }
 }
 

@@ -16,10 +16,9 @@
 //! # The bound
 //! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in
 //! absolute value, and `FIRST = 32` of them are below `8q² < 2^63` for every `q < 2^30`. Longer
-//! sums are *folded* on the way: the upper 32 bits, a signed number, are multiplied with `2^32 mod
-//! q`, balanced, and added to the lower 32 bits. That is below `2^31·q/2 + 2^32`, the size of at
-//! most `FOLDED = 5` products for the primes that are admitted, those above `15/16·2^30`; so 24
-//! more terms fit on top: four instructions against 48.
+//! sums are *halved* on the way: `4q²` is subtracted from those that are not negative and added to
+//! the others, which leaves the residue and at most the size of `HALVED = 16` products; so 16 more
+//! terms fit on top: two instructions against 32.
 //!
 //! Weights are stored in Montgomery form, times `2^32`. A sum `s` of at most `LAST = 24` products
 //! has `|s| < 6q²`; with `m = s·q^-1 mod 2^32`, taken as a signed number, `(s - m·q)/2^32` is exact
@@ -36,7 +35,7 @@
 //!   cache line of each row.
 //!
 //! A panel of all terms stays in the nearest cache while all rows are multiplied with it, and the
-//! same panel of the next point is fetched meanwhile.
+//! next one is fetched meanwhile.
 //!
 //! The inner loop keeps six rows by eight columns of sums in twelve registers. A signed product
 //! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even
@@ -69,24 +68,15 @@ const TOGETHER: usize = 8;
 const HEIGHT: usize = 6;
 /// Products that a sum has room for.
 const FIRST: usize = 32;
-/// What a folded sum counts as.
-const FOLDED: usize = 5;
+/// What a halved sum counts as.
+const HALVED: usize = 16;
 /// Products of a sum that can be reduced.
 const LAST: usize = 24;
 
-/// Smaller primes are refused: a folded sum would count as more.
-const LEAST_PRIME: u32 = 15 << 26;
-
-/// `2^32` modulo a prime, balanced.
-fn above(prime: Prime) -> i32 {
-    let above = prime.reduce60(1 << 32);
-    let half = prime.value() / 2;
-    above as i32
-        - if above > half {
-            prime.value() as i32
-        } else {
-            0
-        }
+/// What is subtracted from a sum or added to it when it is halved: `4q²`.
+const fn step(prime: Prime) -> i64 {
+    let q = prime.value() as i64;
+    4 * q * q
 }
 
 /// How the values of one limb share evaluation points: `degree / run` points, each with `run`
@@ -152,6 +142,24 @@ impl Blocks {
         let count = self.count();
         block * self.rows / count..(block + 1) * self.rows / count
     }
+
+    /// All of them, each with its share of the terms.
+    fn all(self, terms: usize) -> Vec<Block> {
+        let (eights, count) = (terms.div_ceil(TOGETHER), self.count());
+        let each = (0..count).map(|block| Block {
+            rows: self.rows(block),
+            share: block * eights / count..(block + 1) * eights / count,
+        });
+        each.collect()
+    }
+}
+
+/// A block of rows.
+struct Block {
+    rows: Range<usize>,
+    /// The eights of terms of the next panel that are fetched on the way.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    share: Range<usize>,
 }
 
 /// `sums = weights · terms` at every point, or `sums += weights · terms` with `add`.
@@ -170,6 +178,7 @@ pub fn multiply(
     assert_eq!(weights.prime(), terms.prime(), "limbs of one prime");
     assert_eq!(weights.terms(), terms.terms(), "a weight for every term");
     assert_eq!(weights.rows(), sums.rows(), "a sum for every row");
+    let blocks = weights.blocks_of_rows().all(weights.terms());
     for point in 0..weights.points().count() {
         let task = Task {
             prime: weights.prime(),
@@ -177,7 +186,7 @@ pub fn multiply(
             point,
             terms: weights.terms(),
             weights: weights.at(point),
-            blocks: weights.blocks_of_rows(),
+            blocks: &blocks,
             panels: terms.panels(point),
             sums: sums.all(),
             add,
@@ -199,25 +208,16 @@ struct Task<'a> {
     terms: usize,
     /// `[block][term][row of the block]`.
     weights: &'a [u32],
-    blocks: Blocks,
+    blocks: &'a [Block],
     panels: Panels<'a>,
     sums: Rows<'a>,
     add: bool,
 }
 
 impl Task<'_> {
-    /// The rows of a block and their weights, `[term][row]`.
-    fn block(&self, block: usize) -> (Range<usize>, &[u32]) {
-        let rows = self.blocks.rows(block);
-        let weights = &self.weights[rows.start * self.terms..rows.end * self.terms];
-        (rows, weights)
-    }
-
-    /// A block's share of the terms, in eights.
-    #[cfg(target_arch = "x86_64")]
-    fn share(&self, block: usize) -> Range<usize> {
-        let (eights, count) = (self.terms.div_ceil(TOGETHER), self.blocks.count());
-        block * eights / count..(block + 1) * eights / count
+    /// The weights of a block, `[term][row]`.
+    fn weights(&self, block: &Block) -> &[u32] {
+        &self.weights[block.rows.start * self.terms..block.rows.end * self.terms]
     }
 
     /// Where both tiles of a panel belong in a row of sums.

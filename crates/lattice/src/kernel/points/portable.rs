@@ -1,15 +1,14 @@
 //! The products in plain Rust.
 
-use super::{FIRST, FOLDED, LAST, PANEL, TILE, TOGETHER, Task, above};
+use super::{Block, FIRST, HALVED, LAST, PANEL, TILE, TOGETHER, Task, step};
 use crate::prime::Prime;
 
 /// Fills the sums of a point.
 pub(super) fn run(task: Task<'_>) {
     for column in (0..task.points.columns()).step_by(PANEL) {
-        for block in 0..task.blocks.count() {
-            let (rows, _) = task.block(block);
-            for row in rows.clone() {
-                let sums = sums(&task, column, block, row - rows.start);
+        for block in task.blocks {
+            for row in block.rows.clone() {
+                let sums = sums(&task, column, block, row - block.rows.start);
                 let places = task.places(column);
                 let first = row * task.sums.stride;
                 for (sums, place) in sums.chunks_exact(TILE).zip(places) {
@@ -29,19 +28,19 @@ pub(super) fn run(task: Task<'_>) {
 }
 
 /// The sums of one row of a block in one panel: at most [`LAST`] products.
-fn sums(task: &Task<'_>, column: usize, block: usize, row: usize) -> [i64; PANEL] {
+fn sums(task: &Task<'_>, column: usize, block: &Block, row: usize) -> [i64; PANEL] {
     let mut sums = [0i64; PANEL];
-    let above = i64::from(above(task.prime));
+    let halving = step(task.prime);
     // Bounds the sums, in products.
     let mut size = 0;
-    let (rows, weights) = task.block(block);
-    for (i, weights) in weights.chunks_exact(rows.len()).enumerate() {
+    let weights = task.weights(block).chunks_exact(block.rows.len());
+    for (i, weights) in weights.enumerate() {
         let room = if i + 1 == task.terms { LAST } else { FIRST };
         if size + 1 > room {
             for sum in &mut sums {
-                *sum = (*sum >> 32) * above + (*sum & 0xffff_ffff);
+                *sum += if *sum < 0 { halving } else { -halving };
             }
-            size = FOLDED;
+            size = HALVED;
         }
         let at = i / TOGETHER * task.panels.stride + TOGETHER * column + i % TOGETHER * PANEL;
         let weight = i64::from(weights[row] as i32);

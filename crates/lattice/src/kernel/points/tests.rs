@@ -109,7 +109,9 @@ fn extreme_residues_do_not_overflow() {
     // Every pair of signs, at their largest after balancing: the stored weight is w·2^32, so the
     // plain one is the extreme times 2^-32.
     let points = Points::new(32, 16);
-    for terms in [1, 8, 23, 24, 25, 32, 33, 51, 52, 56, 57, 59, 60, 80, 1000] {
+    for terms in [
+        1, 8, 23, 24, 25, 32, 33, 40, 41, 47, 48, 49, 56, 57, 64, 1000,
+    ] {
         for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let extreme = |q: u32, i: u32| q / 2 + i;
             let mut case = Case::new(points, 7, terms, |q| extreme(q, j));
@@ -117,7 +119,7 @@ fn extreme_residues_do_not_overflow() {
             let stored = q.redc(u64::from(extreme(q.value(), i)));
             case.weights.fill(stored);
             case.check();
-            // Signs that change with the folds: sums that come back from the far side.
+            // Signs that change between halvings: sums that come back from the far side.
             for (k, chunk) in case.ciphertexts.chunks_exact_mut(64).enumerate() {
                 chunk.fill(extreme(q.value(), (k / TOGETHER % 2) as u32));
             }
@@ -128,27 +130,19 @@ fn extreme_residues_do_not_overflow() {
 
 #[test]
 fn the_bound_is_what_the_documentation_says() {
-    let primes = Prime::falling(crate::prime::TWO_ADICITY);
-    let admitted = primes.take_while(|prime| prime.value() >= LEAST_PRIME);
-    for prime in admitted {
+    for prime in Prime::falling(crate::prime::TWO_ADICITY) {
         let q = i128::from(prime.value());
         let product = (q / 2).pow(2);
-        let (first, folded, last) = (FIRST as i128, FOLDED as i128, LAST as i128);
-        assert!(first * product < 1 << 63);
-        let above = i128::from(above(prime));
-        assert!(above.abs() <= q / 2 && (above - (1 << 32)) % q == 0);
-        assert!((above.abs() << 31) + (1 << 32) <= folded * product);
-        assert!(((last * product) >> 32) + 1 + q / 2 < 2 * q && 4 * q <= 1 << 32);
+        let (first, halved, last) = (FIRST as i128, HALVED as i128, LAST as i128);
+        // The largest products are below q²/4.
+        assert!(4 * product < q * q && first * q * q / 4 < 1 << 63);
+        let step = i128::from(step(prime));
+        assert!(step % q == 0 && step * 4 == halved * q * q);
+        assert!(first * q * q / 4 - step <= step);
+        assert!(((last * q * q / 4) >> 32) + 1 + q / 2 < 2 * q && 4 * q <= 1 << 32);
     }
-    // A fold makes room for terms that lie together, and for those that are left over.
-    const { assert!(FOLDED + TOGETHER <= FIRST && FOLDED + TOGETHER <= LAST) };
-}
-
-#[test]
-#[should_panic(expected = "primes near 2^30")]
-fn small_primes_are_refused() {
-    let small = Prime::falling(crate::prime::TWO_ADICITY).last().unwrap();
-    PointWeights::zeros(small, Points::new(64, 16), 2, 3);
+    // Halving makes room for terms that lie together, and for those that are left over.
+    const { assert!(HALVED + TOGETHER <= FIRST && HALVED + TOGETHER <= LAST) };
 }
 
 #[test]

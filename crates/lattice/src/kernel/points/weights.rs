@@ -1,7 +1,7 @@
 //! Weights, prepared once: one number for every weight, point and limb.
 
 use super::layout;
-use super::{Blocks, LEAST_PRIME, Points};
+use super::{Blocks, Points};
 use crate::kernel::aligned::Aligned;
 use crate::prime::Prime;
 use crate::simd::Simd;
@@ -26,13 +26,9 @@ impl PointWeights {
     /// Weights that are all zero.
     ///
     /// # Panics
-    /// If there is no row or no term, or if the prime is not close to `2^30`.
+    /// If there is no row or no term.
     pub fn zeros(prime: Prime, points: Points, rows: usize, terms: usize) -> Self {
         assert!(rows > 0 && terms > 0, "a product has rows and terms");
-        assert!(
-            prime.value() >= LEAST_PRIME,
-            "sums are bounded for primes near 2^30"
-        );
         Self {
             prime,
             points,

@@ -6,9 +6,11 @@
 #![allow(unsafe_code)] // Vector loads and stores; bounds follow from the degree, checked on entry.
 
 mod down;
+mod masked;
 mod part;
 mod up;
 
+pub(super) use masked::inverse_masked;
 pub(super) use part::inverse_part;
 
 use super::{Ntt, Roots};

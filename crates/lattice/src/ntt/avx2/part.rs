@@ -10,13 +10,16 @@ pub(in super::super) fn inverse_part(ntt: &Ntt, part: &Part, a: &mut [u32], out:
     assert!(a.len() == ntt.degree && part.degree == ntt.degree && part.run >= BLOCK);
     assert!(out.len() == part.room() && ntt.degree >= 2 * BLOCK);
     // SAFETY: `Level::Avx2` is only made where the instructions exist.
-    unsafe { layers(ntt, part, a, out) }
+    unsafe {
+        blocks_up(lanes(ntt.prime.value()), ntt, a);
+        rest(ntt, part, a, out);
+    }
 }
 
+/// The layers after those of blocks.
 #[target_feature(enable = "avx2")]
-fn layers(ntt: &Ntt, part: &Part, a: &mut [u32], out: &mut [u32]) {
+pub(super) fn rest(ntt: &Ntt, part: &Part, a: &mut [u32], out: &mut [u32]) {
     let (l, roots) = (lanes(ntt.prime.value()), &ntt.inverse_roots);
-    blocks_up(l, ntt, a);
     climb(l, roots, a, 1, BLOCK, part.run);
     gather(l, part, a, out);
     let block = part.kept * part.run;
