@@ -44,8 +44,8 @@ fn main() -> Result<(), primer_he::error::HeError> {
         for (weights, room) in [("kept", usize::MAX), ("streamed", 0)] {
             let m = measure::product(method, shape, (room, 1), 7, processor, &mut rng)?;
             println!(
-                "{name}  {tokens}  {inputs} x {outputs}  {weights}  {:.4}  {:.3}  {:.1}  {}  {}  {}  \
-                 {}  {}, {}  {:.0}, {:.0}, {:.0}",
+                "{name}  {tokens}  {inputs} x {outputs}  {weights}  {:.4}  {:.3}  {:.1}  \
+                 {}  {}  {}  {}  {}, {}  {:.0}, {:.0}, {:.0}",
                 m.seconds,
                 m.prepare_s,
                 m.prepared_bytes as f64 / 1e6,
