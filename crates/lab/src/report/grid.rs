@@ -13,6 +13,8 @@ pub struct Grid {
     pub head: Vec<String>,
     /// The lines; each has a cell for every column.
     pub rows: Vec<Vec<String>>,
+    /// Names of the pictures that show the same, if there are such pictures.
+    pub pictures: Vec<String>,
 }
 
 impl Grid {
@@ -23,7 +25,15 @@ impl Grid {
             note: note.into(),
             head: head.iter().map(|h| (*h).to_owned()).collect(),
             rows: Vec::new(),
+            pictures: Vec::new(),
         }
+    }
+
+    /// The same with the pictures that belong to it.
+    #[must_use]
+    pub fn beside(mut self, pictures: &[&str], suffix: &str) -> Self {
+        self.pictures = pictures.iter().map(|p| format!("{p}{suffix}")).collect();
+        self
     }
 
     /// Adds a line.

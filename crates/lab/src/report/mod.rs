@@ -3,16 +3,19 @@
 //! [`records`] reads what `primer bench --json` and `primer eval --json` printed, [`subject`] says
 //! which models, lengths and links of it are shown, [`tables`] and [`figures`] arrange it, [`page`]
 //! puts both into one file that needs no network. [`paper`] holds the figures of the paper,
-//! [`peer`] names other systems that were measured on the same machine.
+//! [`peer`] names other systems that were measured on the same machine, [`hosts`] reads what
+//! crossed a link between two network namespaces.
 //!
 //! Schemes and comparators are nowhere listed here: tables and pictures go through
 //! [`Entrant::all`](crate::bench::Entrant::all), and tests hold that each has a place in every one
 //! of them.
 
+mod answer;
 pub mod figures;
 #[cfg(test)]
 mod fixtures;
 pub mod grid;
+pub mod hosts;
 pub mod page;
 pub mod paper;
 pub mod peer;

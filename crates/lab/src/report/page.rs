@@ -1,5 +1,9 @@
 //! A report as one HTML file: no script, no network, every picture inside.
+//!
+//! The picture that tells the story comes first, then every table with the pictures that belong to
+//! it, then the commands.
 
+use super::figures::Figure;
 use super::{Records, figures, tables};
 use crate::plot::escape;
 
@@ -7,7 +11,8 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;color:#222;backgrou
 max-width:60rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.7rem}\
 h2{font-size:1.25rem;margin-top:2.4rem;border-bottom:1px solid #ddd;padding-bottom:.3rem}\
-figure{margin:1.2rem 0}figure svg{max-width:100%;height:auto;border:1px solid #eee}\
+figure{margin:1.2rem 0}.scroll svg{width:100%;min-width:30rem;height:auto;\
+border:1px solid #eee}\
 figcaption,.note{color:#555;font-size:.9rem}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;white-space:nowrap}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid #e4e4e4;text-align:right}\
@@ -31,20 +36,17 @@ pub fn html(records: &Records) -> String {
          100 MB/s between them. A hatched bar or a * is a figure that was not run whole but \
          extrapolated from a part.</p>\n"
     );
-    out += "<h2>Pictures</h2>\n";
-    for figure in figures::all(records) {
-        out += &format!(
-            "<figure id=\"{}\">\n{}<figcaption>{}</figcaption>\n</figure>\n",
-            figure.name,
-            figure.svg,
-            escape(&figure.caption)
-        );
-    }
+    let mut figures = figures::all(records);
+    out += &taken(&mut figures, "story");
     for grid in tables::all(records) {
         // Names of schemes are set in Markdown's quotes.
         let table = grid.html().replace('`', "");
         out += &format!("<h2>{}</h2>\n{table}", escape(&grid.title));
+        for name in &grid.pictures {
+            out += &taken(&mut figures, name);
+        }
     }
+    out.extend(figures.iter().map(shown));
     out += "<h2>Where the figures come from</h2>\n<dl>\n";
     for (at, one) in records.provenance().into_iter().enumerate() {
         out += &format!(
@@ -56,6 +58,22 @@ pub fn html(records: &Records) -> String {
         );
     }
     out + "</dl>\n</body>\n</html>\n"
+}
+
+/// A picture by its name, which is then taken out; nothing if it is not there.
+fn taken(figures: &mut Vec<Figure>, name: &str) -> String {
+    let at = figures.iter().position(|figure| figure.name == name);
+    at.map_or(String::new(), |at| shown(&figures.remove(at)))
+}
+
+fn shown(figure: &Figure) -> String {
+    format!(
+        "<figure id=\"{}\">\n<div class=\"scroll\">{}</div><figcaption>{}</figcaption>\n\
+         </figure>\n",
+        figure.name,
+        figure.svg,
+        escape(&figure.caption)
+    )
 }
 
 /// The tables as a document.
@@ -78,7 +96,7 @@ pub fn markdown(records: &Records) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{accuracy, records, table};
+    use super::super::fixtures::{accuracy, everything, records, table};
 
     #[test]
     fn a_page_needs_nothing_from_elsewhere() {
@@ -95,6 +113,23 @@ mod tests {
         );
         assert!(page.contains("primer bench") && page.contains("commit abc"));
         assert!(page.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn every_picture_stands_once_and_after_its_table() {
+        let records = records(&everything());
+        let page = super::html(&records);
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+        for figure in super::figures::all(&records) {
+            let id = format!("id=\"{}\"", figure.name);
+            assert_eq!(page.matches(&id).count(), 1, "{id}");
+        }
+        let story = at("id=\"story\"");
+        let table = at("<h2>Table 1");
+        let schemes = at("id=\"schemes\"");
+        let next = at("<h2>Table 2");
+        assert!(story < table && table < schemes && schemes < next);
+        assert!(at("<h2>Accuracy by engine") < at("id=\"accuracy\""));
     }
 
     #[test]

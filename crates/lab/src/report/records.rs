@@ -1,6 +1,7 @@
 //! Results as they were measured: the JSON of `primer bench` and `primer eval`, read back.
 
 use super::distinct;
+use super::hosts::Hosts;
 use super::peer::Peer;
 use super::subject::Subject;
 use crate::bench::Entrant;
@@ -90,6 +91,8 @@ pub struct Records {
     pub accuracies: Vec<Accuracy>,
     /// What other systems cost.
     pub peers: Vec<Table>,
+    /// Inferences between two hosts.
+    pub hosts: Vec<Hosts>,
 }
 
 impl Records {
@@ -153,6 +156,11 @@ impl Records {
                 "it does not say which scheme the answers went through"
             );
             self.accuracies.push(accuracy);
+        } else if value.get("links").is_some() {
+            let hosts: Hosts = serde_json::from_value(value)
+                .context("of `scripts/two-hosts` a result with `--bench` is needed")?;
+            is_known(&hosts.scheme)?;
+            self.hosts.push(hosts);
         } else {
             bail!("it is neither what `primer bench --json` nor what `primer eval --json` prints");
         }
@@ -253,7 +261,9 @@ impl Records {
     pub fn provenance(&self) -> Vec<&Provenance> {
         let tables = self.tables.iter().chain(&self.peers);
         let tables = tables.map(|t| &t.provenance);
-        let all = tables.chain(self.accuracies.iter().map(|a| &a.provenance));
+        let hosts = self.hosts.iter().map(|h| &h.provenance);
+        let all = tables.chain(hosts);
+        let all = all.chain(self.accuracies.iter().map(|a| &a.provenance));
         distinct(all)
     }
 }

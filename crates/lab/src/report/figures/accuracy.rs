@@ -6,9 +6,10 @@ use super::{Figure, entrants};
 use crate::bench::Entrant;
 use crate::plot::bars::{Bar, Chart, Group, Scale, Series};
 use crate::plot::{INK, PALE};
+use primer_protocol::Scheme;
 
-const CAPTION: &str = "Accuracy of float, of the protocol's integers in the clear, and of every \
-    scheme through the protocol itself; of the comparators in the clear: gc with integers that are \
+const CAPTION: &str = "Accuracy of float, of the default scheme's integers in the clear, and of \
+    every scheme through the protocol itself; of the comparators in the clear: gc with integers that are \
     rounded exactly, fhe with its polynomials. At each bar: of how many examples, and float's \
     accuracy on the same ones, since a sample may be easier or harder than the whole. Of SQuAD a \
     bar is exact answers, and the paper's mark is F1.";
@@ -26,7 +27,11 @@ pub(super) fn accuracy(records: &Records) -> Option<Figure> {
         color,
     };
     let group = |what: Evaluated<'_>| {
-        let references = REFERENCES.map(|(_, engine, _)| records.accuracy(what, engine, None));
+        let default = Scheme::default().name();
+        let references = REFERENCES.map(|(_, engine, _)| {
+            let own = records.accuracy(what, engine, Some(default));
+            own.or_else(|| records.accuracy(what, engine, None))
+        });
         let entrants = Entrant::all().map(|e| records.accuracy_of(what, e));
         let found = references.into_iter().chain(entrants);
         let alone = all.iter().filter(|e| e.task == what.task).count() == 1;

@@ -28,6 +28,10 @@ pub fn all(records: &Records) -> Vec<Figure> {
     let shown = subject::shown(records);
     let mut figures: Vec<Option<Figure>> = vec![story::story(records)];
     for (at, &subject) in shown.iter().enumerate() {
+        // A picture compares; what stands alone is told by its tables.
+        if at > 0 && records.rows(subject).count() < 2 {
+            continue;
+        }
         figures.push(costs::totals(records, subject));
         figures.push(costs::steps(records, subject, Phase::Offline));
         figures.push(costs::steps(records, subject, Phase::Online));
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_subject_has_its_pictures() {
-        let other = table_at("mini/lm", 64, "loopback", &["fp"]);
+        let other = table_at("mini/lm", 64, "loopback", &["fp", "fpc"]);
         let own = ["schemes", "steps-offline", "steps-online", "bytes"];
         let own = own.map(|name| format!("{name}-mini-lm-64"));
         let found = all(&records(std::slice::from_ref(&other)));
@@ -119,11 +123,18 @@ mod tests {
             assert!(!figure.caption.contains("paper"), "{}", figure.caption);
         }
         let base = table("bert-base", &["fp"], false, 40.0);
-        let twin = table_at("mini.lm", 64, "loopback", &["fp"]);
-        let found = names(&all(&records(&[other, base, twin])));
+        let twin = table_at("mini.lm", 64, "loopback", &["fp", "fpc"]);
+        let alone = table_at("alone", 64, "loopback", &["fp"]);
+        let found = names(&all(&records(&[alone.clone(), other, base, twin])));
         assert_eq!(found[..3], ["story", "schemes", "steps-offline"]);
         assert_eq!(found[6..10], own);
         assert_eq!(found[10], "schemes-mini-lm-64-again");
+        assert_eq!(found.len(), 14, "nothing of what has nothing beside it");
+        assert_eq!(
+            all(&records(&[alone])).len(),
+            4,
+            "unless it is all there is"
+        );
     }
 
     #[test]

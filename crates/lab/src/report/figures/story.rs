@@ -2,134 +2,76 @@
 //!
 //! Bars are in proportion: that some can hardly be seen is what the picture says.
 
-use super::super::paper;
-use super::super::records::{Records, TOKENS};
+use super::super::answer::{Answer, answers};
+use super::super::records::Records;
 use super::super::subject::Subject;
-use super::super::tables::{bytes, of_peers, seconds};
+use super::super::tables::{bytes, seconds};
 use super::Figure;
-use crate::bench::table::Row;
 use crate::plot::bars::{Bar, Chart, Group, Scale, Series, stacked};
-use primer_protocol::Scheme;
-
-/// The scheme of the paper whose figures stand for it.
-const PAPERS: &str = "fpc";
-/// The paper's protocol as it is built here, and what goes beyond it.
-const OURS: [Scheme; 2] = [Scheme::Fp, Scheme::Lean];
-
-/// A system with the seconds and bytes of one answer.
-struct Answer {
-    name: String,
-    is_ours: bool,
-    seconds: f64,
-    bytes: f64,
-    extrapolated: bool,
-}
-
-impl Answer {
-    fn of(name: String, is_ours: bool, row: &Row) -> Self {
-        Self {
-            name,
-            is_ours,
-            seconds: row.offline_s + row.online_s,
-            bytes: row.bytes.total() as f64,
-            extrapolated: row.extrapolated,
-        }
-    }
-}
 
 /// What is shown, if a scheme of ours was measured at the paper's size.
 pub(super) fn story(records: &Records) -> Option<Figure> {
-    let subject = Subject::main();
-    let answers = answers(records, subject)?;
-    let chart = |title: &str, unit: &str, value: fn(&Answer) -> f64, label: fn(f64) -> String| {
-        let bar = |answer: &Answer| Bar {
-            value: Some(value(answer)),
-            label: label(value(answer)),
-            mark: None,
-            hatched: answer.extrapolated,
-        };
-        let group = |answer: &Answer| Group {
-            name: answer.name.clone(),
-            bars: match answer.is_ours {
-                true => vec![Bar::default(), bar(answer)],
-                false => vec![bar(answer)],
-            },
-        };
-        Chart {
-            title: title.into(),
-            unit: unit.into(),
-            series: Series::list(&["elsewhere", "here"]),
-            groups: answers.iter().map(group).collect(),
-            scale: Scale::UpTo(answers.iter().map(value).fold(0.0, f64::max)),
-            mark: None,
-        }
-    };
-    let title = format!("One private answer: {}", subject.title());
+    let subject = Subject::main().title();
+    let answers = answers(records);
+    if answers.is_empty() {
+        return None;
+    }
     let time = chart(
-        "Seconds of one answer, both phases",
-        "seconds",
-        |a| a.seconds,
-        seconds,
+        &answers,
+        ["Seconds of one answer, both phases", "seconds"],
+        |a| a.seconds(),
+        |a| match a.offline_s {
+            Some(_) => format!("{} ({} online)", seconds(a.seconds()), seconds(a.online_s)),
+            None => seconds(a.seconds()),
+        },
     );
     let size = chart(
-        "Bytes of one answer, both phases",
-        "gigabytes",
-        |a| a.bytes / 1e9,
-        |gigabytes| match gigabytes {
-            0.0 => "none".into(),
-            some => bytes((some * 1e9) as u64),
+        &answers,
+        ["Bytes of one answer, both phases", "gigabytes"],
+        |a| a.bytes as f64 / 1e9,
+        |a| match a.bytes {
+            0 => "none".into(),
+            some => bytes(some),
         },
     );
     Some(Figure {
         name: "story".into(),
         caption: format!(
-            "What one private answer of {} takes, the paper's with four threads a party, all \
-             others with one.",
-            subject.title()
+            "What one private answer of {subject} takes: the paper's with four threads a party and \
+             a link between two machines, all others with one thread on this machine. Online is \
+             what is left once the question is there."
         ),
-        svg: stacked(&title, &[time, size]),
+        svg: stacked(&format!("One private answer: {subject}"), &[time, size]),
     })
 }
 
-fn answers(records: &Records, subject: Subject<'_>) -> Option<Vec<Answer>> {
-    let mut answers = Vec::new();
-    let size = paper::SIZES.iter().find(|s| s.model == subject.model);
-    let totals = paper::totals(PAPERS).filter(|_| subject.tokens == TOKENS);
-    if let (Some(size), Some((offline, online))) = (size, totals) {
-        answers.push(Answer {
-            name: "the paper".into(),
-            is_ours: false,
-            seconds: offline.unwrap_or_default() + online,
-            bytes: size.messages * 1e9,
-            extrapolated: false,
-        });
+fn chart(
+    answers: &[Answer<'_>],
+    [title, unit]: [&str; 2],
+    value: impl Fn(&Answer<'_>) -> f64,
+    label: impl Fn(&Answer<'_>) -> String,
+) -> Chart {
+    let bar = |answer: &Answer<'_>| Bar {
+        value: Some(value(answer)),
+        label: label(answer),
+        mark: None,
+        hatched: answer.extrapolated,
+    };
+    let group = |answer: &Answer<'_>| Group {
+        name: answer.name.clone(),
+        bars: match answer.is_ours {
+            true => vec![Bar::default(), bar(answer)],
+            false => vec![bar(answer)],
+        },
+    };
+    Chart {
+        title: title.into(),
+        unit: unit.into(),
+        series: Series::list(&["other systems", "Primer as it is here"]),
+        groups: answers.iter().map(group).collect(),
+        scale: Scale::UpTo(answers.iter().map(&value).fold(0.0, f64::max)),
+        mark: None,
     }
-    for (name, _, row) in of_peers(records, subject) {
-        answers.push(Answer::of(name.to_owned(), false, row));
-    }
-    let mut plain = None;
-    for scheme in OURS {
-        let entrant = crate::bench::Entrant::Scheme(scheme);
-        let Some((_, row)) = records.row(subject, entrant) else {
-            continue;
-        };
-        plain = Some(row.plaintext_s);
-        answers.push(Answer::of(scheme.name().to_owned(), true, row));
-        let together = records.together(subject).into_iter();
-        let together = together.filter(|(e, _, row)| *e == entrant && row.bundles > 1);
-        for (_, _, row) in together {
-            let name = format!("{}, one of {}", scheme.name(), row.bundles);
-            answers.push(Answer::of(name, true, row));
-        }
-    }
-    answers.push(Answer {
-        name: "float, nothing private".into(),
-        is_ours: true,
-        seconds: plain?,
-        bytes: 0.0,
-        extrapolated: false,
-    });
-    Some(answers)
 }
 
 #[cfg(test)]
@@ -160,7 +102,9 @@ mod tests {
         ] {
             assert_eq!(svg.matches(&format!(">{name}<")).count(), 2, "{name}");
         }
-        assert!(svg.contains(">435<") && svg.contains(">3.60 GB<"), "{svg}");
+        for label in ["435 (35.4 online)", "3.60 GB", "12.0 (3.00 online)"] {
+            assert!(svg.contains(&format!(">{label}<")), "{label} in {svg}");
+        }
         assert!(svg.contains(">extrapolated<"));
         assert!(story(&records(&[table("bert-tiny", &["lean"], false, 1.0)])).is_none());
     }

@@ -4,7 +4,9 @@
 mod accuracy;
 mod costs;
 mod growth;
+mod hosts;
 mod peers;
+mod summary;
 mod together;
 mod traffic;
 
@@ -87,31 +89,31 @@ fn basis(records: &Records, table: &Table, row: &Row) -> String {
     format!("{what}{runs} [{}]", records.number(&table.provenance))
 }
 
-/// All tables: the paper's in its order, then those of other subjects, growth and accuracy.
+/// All tables: one answer here and elsewhere, other systems beside ours, the paper's in its order, then those of other subjects,
+/// growth and accuracy.
 pub fn all(records: &Records) -> Vec<Grid> {
     let shown = subject::shown(records);
-    let (first, others) = shown.split_at(shown.len().min(1));
-    let mut grids = Vec::new();
-    for &subject in first {
-        grids.push(costs::comparison(records, subject));
-        grids.push(costs::ablation(records, subject));
-        grids.push(costs::sizes(records));
-        grids.push(traffic::traffic(records, subject));
+    let mut grids = vec![summary::summary(records), peers::peers(records)];
+    for (at, &subject) in shown.iter().enumerate() {
+        let suffix = &subject.suffix();
+        grids.push(costs::comparison(records, subject).beside(&["schemes"], suffix));
+        let steps = ["steps-offline", "steps-online"];
+        grids.push(costs::ablation(records, subject).beside(&steps, suffix));
+        if at == 0 {
+            grids.push(costs::sizes(records).beside(&["models"], ""));
+        }
+        grids.push(traffic::traffic(records, subject).beside(&["bytes"], suffix));
         grids.push(together::together(records, subject));
-        grids.push(traffic::links(records));
-    }
-    for &subject in others {
-        grids.push(costs::comparison(records, subject));
-        grids.push(costs::ablation(records, subject));
-        grids.push(traffic::traffic(records, subject));
-        grids.push(together::together(records, subject));
+        if at == 0 {
+            grids.push(traffic::links(records));
+        }
     }
     grids.extend([
-        peers::peers(records),
-        growth::layers(records),
-        growth::tokens(records),
+        hosts::hosts(records),
+        growth::layers(records).beside(&["growth-layers"], ""),
+        growth::tokens(records).beside(&["growth-tokens"], ""),
         accuracy::papers(records),
-        accuracy::by_engine(records),
+        accuracy::by_engine(records).beside(&["accuracy"], ""),
     ]);
     grids.retain(|g| !g.rows.is_empty());
     grids
@@ -127,7 +129,12 @@ mod tests {
     #[test]
     fn every_entrant_is_in_every_table() {
         let records = records(&everything());
-        let grids = all(&records);
+        let mut grids = all(&records);
+        let first = grids.remove(0);
+        assert!(
+            first.title.starts_with("One private answer"),
+            "which has a few of them"
+        );
         let (accuracies, costs): (Vec<_>, Vec<_>) =
             grids.iter().partition(|g| g.title.starts_with("Accuracy"));
         assert_eq!(costs.len(), 10, "two subjects, models, links, growth");
@@ -158,6 +165,7 @@ mod tests {
         let grids = all(&records);
         let titles: Vec<&str> = grids.iter().map(|g| &g.title[..11]).collect();
         let expected = [
+            "One private",
             "Table 1: sc",
             "Table 2: se",
             "Table 3: fi",
@@ -198,9 +206,9 @@ mod tests {
         ];
         assert_eq!(titles(std::slice::from_ref(&other)), own);
         let both = titles(&[other.clone(), table("bert-base", &["fp"], false, 1.0)]);
-        assert_eq!(both.len(), 7);
-        assert_eq!(both[0], "Table 1: schemes, BERT-base");
-        assert_eq!(both[4..], own);
+        assert_eq!(both.len(), 8);
+        assert_eq!(both[1], "Table 1: schemes, BERT-base");
+        assert_eq!(both[5..], own);
         let text: String = all(&records(&[other])).iter().map(Grid::markdown).collect();
         assert!(!text.contains("paper:"), "{text}");
         assert!(
