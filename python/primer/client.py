@@ -176,7 +176,7 @@ def _checked(result: _Result) -> _Result:
     # Contexts are not cut: they are asked in windows.
     if not isinstance(result, Extract) and result.removed:
         warnings.warn(
-            f"the text was too long: {result.removed} tokens were cut off",
+            f"the text was too long by {result.removed} tokens, which were cut off",
             TruncationWarning,
             stacklevel=3,
         )

@@ -105,7 +105,10 @@ impl Config {
         for (name, table) in &self.tables {
             let at = || format!("the configuration {}", self.path.display());
             let Value::Table(table) = table else {
-                return Err(anyhow::anyhow!("{name} stands outside a table")).with_context(at);
+                return Err(anyhow::anyhow!(
+                    "`{name}` must be inside a table such as [serve]"
+                ))
+                .with_context(at);
             };
             let described = section(command, name).with_context(at)?;
             settings += check_table(name, table, described).with_context(at)?;
@@ -213,9 +216,9 @@ fn values(arg: &Arg, value: &Value) -> Result<Vec<String>> {
         is_flag == matches!(value, Value::Boolean(_)),
         "{}",
         if is_flag {
-            "this is true or false"
+            "expected true or false"
         } else {
-            "this is not true or false"
+            "expected a value, not true or false"
         }
     );
     match value {

@@ -43,7 +43,7 @@ impl Access {
     pub(crate) fn admit_host(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let host = text(headers, &HOST).unwrap_or_default();
         if !self.expose && !is_this_machine(host) {
-            let why = "the request names another host than this machine";
+            let why = "the Host header does not name this machine";
             return Err(Failure::new(StatusCode::FORBIDDEN, why));
         }
         let Some(origin) = text(headers, &ORIGIN) else {
@@ -54,7 +54,7 @@ impl Access {
         if origin.strip_prefix("http://").or(secured) == Some(host) {
             return Ok(());
         }
-        let why = "a page of another site may not ask";
+        let why = "requests from pages of other sites are refused";
         Err(Failure::new(StatusCode::FORBIDDEN, why))
     }
 

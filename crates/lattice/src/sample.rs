@@ -285,7 +285,14 @@ mod tests {
         let total: i128 = q.iter().product();
         let n = 4000;
         let lean = |bits| Flood { terms: 3, bits };
-        for flood in [Flood::SLOTS, lean(76), lean(86), lean(87), lean(106)] {
+        for flood in [
+            Flood::SLOTS,
+            lean(76),
+            lean(86),
+            lean(87),
+            lean(106),
+            lean(115),
+        ] {
             let mut limbs = vec![0; 4 * n];
             let mut rng = Prg::new(&[6; 16]);
             add_flood(Simd::detect(), flood, &primes, &mut rng, n, &mut limbs);

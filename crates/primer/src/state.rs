@@ -70,13 +70,8 @@ impl State {
 /// # Errors
 /// If the system fails.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ServiceError> {
-    let failed = || io_error(format!("writing {}", path.display()));
-    let dir = path.parent().unwrap_or(Path::new("."));
-    // Temporary files are made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(failed())?;
-    file.write_all(bytes).map_err(failed())?;
-    file.as_file().sync_all().map_err(failed())?;
-    file.persist(path).map_err(|error| failed()(error.error))?;
+    let persisted = written_beside(path, bytes)?.persist(path);
+    persisted.map_err(|error| writing(path)(error.error))?;
     Ok(())
 }
 
@@ -85,16 +80,25 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ServiceErro
 /// # Errors
 /// If the system fails.
 pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, ServiceError> {
-    let failed = || io_error(format!("writing {}", path.display()));
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(failed())?;
-    file.write_all(bytes).map_err(failed())?;
-    file.as_file().sync_all().map_err(failed())?;
-    match file.persist_noclobber(path) {
+    match written_beside(path, bytes)?.persist_noclobber(path) {
         Ok(_) => Ok(true),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(failed()(error.error)),
+        Err(error) => Err(writing(path)(error.error)),
     }
+}
+
+/// A durable file in the same directory, which has no name yet. Its owner alone can read it:
+/// temporary files are made with mode 0600.
+fn written_beside(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, ServiceError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(writing(path))?;
+    file.write_all(bytes).map_err(writing(path))?;
+    file.as_file().sync_all().map_err(writing(path))?;
+    Ok(file)
+}
+
+fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> ServiceError {
+    io_error(format!("writing {}", path.display()))
 }
 
 /// Reads a file if it is there.

@@ -28,6 +28,11 @@ pub(crate) fn make_private_dir(path: &Path) -> Result<()> {
         .mode(0o700)
         .create(path)
         .map_err(StoreError::file("create", path))?;
+    sync_parent(path)
+}
+
+/// Makes the name of a file or directory durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(parent) => sync_dir(parent),
         None => Ok(()),

@@ -52,7 +52,7 @@ pub(super) struct BenchArgs {
     /// Threads of each party; with one, each party is bound to a core
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(1024))]
     threads: usize,
-    /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 128 tokens on one layer
+    /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 512 tokens on one layer
     #[arg(long)]
     growth: bool,
     /// Write a page with tables and pictures beside the paper's figures (report.html if no file is

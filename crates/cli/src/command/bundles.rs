@@ -187,5 +187,6 @@ fn delete(args: &DeleteArgs) -> Result<()> {
             ids.len() as u64
         }
     };
-    output::line(format_args!("deleted {deleted} bundles"))
+    let s = if deleted == 1 { "" } else { "s" };
+    output::line(format_args!("deleted {deleted} bundle{s}"))
 }

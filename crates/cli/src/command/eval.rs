@@ -102,7 +102,7 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     })?;
     if found.kept > 0 {
         let kept = found.kept;
-        note!("primer: {kept} answers are those of the journal, and not in the time");
+        note!("primer: {kept} answers came from the journal and are not in the time");
     }
     if let Some(path) = &args.predictions {
         let file = std::fs::File::create(path);

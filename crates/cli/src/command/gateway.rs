@@ -26,8 +26,9 @@ It answers in the shapes of Hugging Face's inference API:
   GET /               a page for people; /status the same as JSON
   GET /healthz, GET /metrics
 
-Errors are {\"error\": …} with status 400, 401, 413, 429 or 503. The header x-primer-meta says what
-an answer cost, and so does \"meta\" in the answer with {\"options\": {\"meta\": true}}.
+Errors are {\"error\": …} with a status of 400, 401, 403, 404, 405, 408, 413, 429, 500 or 503. The
+header x-primer-meta says what an answer cost, and so does \"meta\" in the answer with
+{\"options\": {\"meta\": true}}.
 
 --stock bundles are kept prepared for each length that is asked for, so that a request takes only
 the online phase. SIGTERM and SIGINT stop it in good order.

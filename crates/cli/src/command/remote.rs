@@ -162,7 +162,7 @@ fn read_token(path: &Path) -> Result<Zeroizing<String>> {
         let metadata = std::fs::metadata(path);
         if metadata.is_ok_and(|data| data.permissions().mode() & 0o077 != 0) {
             let path = path.display();
-            warning!("primer: others can read the token {path}; chmod 600 {path}");
+            warning!("primer: other users can read the token file {path}; run chmod 600 {path}");
         }
     }
     Ok(Zeroizing::new(text.trim().to_owned()))
@@ -252,8 +252,9 @@ pub(super) fn note_range(in_range: Option<bool>) {
 pub(super) fn note_removed(removed: usize, limit: usize) {
     if removed > 0 {
         warning!(
-            "primer: the text is {removed} tokens longer than the limit of {limit} and was cut \
-             there"
+            "primer: the text is {removed} token{} longer than the limit of {limit} and was cut \
+             there",
+            if removed == 1 { "" } else { "s" }
         );
     }
 }

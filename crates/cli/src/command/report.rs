@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `primer report`.
 #[derive(Args)]
 pub(super) struct ReportArgs {
-    /// Results of `bench --json` and `eval --json`, or directories of them
+    /// Results of `bench --json`, `eval --json`, scripts/compare-peers and scripts/two-hosts, or
+    /// directories of them
     #[arg(required = true, value_name = "PATH")]
     results: Vec<PathBuf>,
     /// The page to write
@@ -26,7 +27,7 @@ pub(super) struct ReportArgs {
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let records = Records::read(&args.results)?;
     ensure!(
-        !records.tables.is_empty() || !records.accuracies.is_empty(),
+        !records.is_empty(),
         "there is no result to show in {}: no file there ends in .json",
         named(&args.results)
     );

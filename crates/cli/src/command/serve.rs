@@ -170,7 +170,7 @@ struct LimitArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=600))]
     handshake_timeout: u64,
-    /// From one request to the next, and the longest pause within one
+    /// From the last bundle prepared or spent to the next, and the longest pause within one
     #[arg(long, value_name = "SECONDS", default_value_t = 300,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle_timeout: u64,

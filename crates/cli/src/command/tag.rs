@@ -14,7 +14,8 @@ use serde_json::json;
 #[derive(Args)]
 #[command(after_help = "\
 Output, as Hugging Face's pipeline for named entities prints it:
-  [{\"end\": 14, \"entity_group\": \"PER\", \"score\": 0.998, \"start\": 4, \"word\": \"anna\"}]
+  [{\"end\": 14, \"entity_group\": \"PER\", \"score\": 0.998, \"start\": 4, \
+\"word\": \"anna weber\"}]
 or, with --aggregate none, one object a token:
   [{\"entity\": \"B-PER\", \"index\": 3, …}]
 start and end count characters. Tokens with the label O are left out. With --json: one object with

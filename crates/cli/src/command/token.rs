@@ -38,7 +38,7 @@ struct NewArgs {
     /// server/tokens in the state directory]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The same
+    /// The same as FILE
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     token_file: Option<PathBuf>,
     /// Whose it will be; stands beside the hash
@@ -77,8 +77,8 @@ fn new(args: &NewArgs) -> Result<()> {
     }
     output::line(token.as_str())?;
     note!(
-        "primer: its hash is in {file}, for primer serve --token-file {file}; a server that runs \
-         reads it on SIGHUP"
+        "primer: its hash was added to {file}: start the server with --token-file {file}, or send \
+         SIGHUP to one that runs"
     );
     Ok(())
 }

@@ -6,9 +6,9 @@
 //! [`peer`] names other systems that were measured on the same machine, [`hosts`] reads what
 //! crossed a link between two network namespaces.
 //!
-//! Schemes and comparators are nowhere listed here: tables and pictures go through
-//! [`Entrant::all`](crate::bench::Entrant::all), and tests hold that each has a place in every one
-//! of them.
+//! Schemes and comparators are listed by `answer` alone, which picks a few for the first table and
+//! picture; all others go through [`Entrant::all`](crate::bench::Entrant::all), and tests hold that
+//! each has a place in every one of them.
 
 mod answer;
 pub mod figures;

@@ -95,6 +95,19 @@ pub struct Records {
     pub hosts: Vec<Hosts>,
 }
 
+/// Of the rows of a subject that count, one of a whole run before extrapolated ones, of more layers
+/// before fewer, the later before the earlier.
+fn best<'r>(
+    tables: &'r [Table],
+    subject: Subject<'_>,
+    counts: impl Fn(&Row) -> bool,
+) -> Option<(&'r Table, &'r Row)> {
+    let tables = tables.iter().filter(|t| Subject::of(t) == subject);
+    let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
+    rows.filter(|(_, row)| counts(row))
+        .max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured))
+}
+
 impl Records {
     /// Reads files, and the files ending in `.json` of directories, in the order of their names.
     ///
@@ -127,6 +140,14 @@ impl Records {
             std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         self.add(&text)
             .with_context(|| format!("{} is not a result", path.display()))
+    }
+
+    /// Whether there is nothing to show.
+    pub const fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+            && self.accuracies.is_empty()
+            && self.peers.is_empty()
+            && self.hosts.is_empty()
     }
 
     pub(super) fn add(&mut self, text: &str) -> Result<()> {
@@ -162,7 +183,10 @@ impl Records {
             is_known(&hosts.scheme)?;
             self.hosts.push(hosts);
         } else {
-            bail!("it is neither what `primer bench --json` nor what `primer eval --json` prints");
+            bail!(
+                "it is not what `primer bench --json`, `primer eval --json`, scripts/compare-peers \
+                 or scripts/two-hosts prints"
+            );
         }
         Ok(())
     }
@@ -181,10 +205,14 @@ impl Records {
         entrant: Entrant,
         bundles: usize,
     ) -> Option<(&Table, &Row)> {
-        let tables = self.tables.iter().filter(|t| Subject::of(t) == subject);
-        let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
-        rows.filter(|(_, row)| (row.scheme.as_str(), row.bundles) == (entrant.name(), bundles))
-            .max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured))
+        best(&self.tables, subject, |row| {
+            (row.scheme.as_str(), row.bundles) == (entrant.name(), bundles)
+        })
+    }
+
+    /// The best figures of a subject under another system.
+    pub fn peer(&self, subject: Subject<'_>, peer: Peer) -> Option<(&Table, &Row)> {
+        best(&self.peers, subject, |row| row.scheme == peer.name())
     }
 
     /// The best figures of a subject under each entrant of which several bundles were prepared

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 /// How long a connection may take to come up, for each address of a name.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The largest bundle that a client prepares on a server's word. (BERT-base with 30 tokens takes
-/// 0.3 GB by `lean` and 4.3 GB by `fp`.)
-const MAX_BUNDLE: u64 = 256 << 30;
+/// The most that a client stores on a server's word for the bundles of one preparation. (BERT-base
+/// with 30 tokens takes 0.3 GB a bundle by `lean` and 4.3 GB by `fp`.)
+const MAX_STORED: u64 = 256 << 30;
 
 /// A connection that was welcomed.
 pub(crate) struct Link {
@@ -184,10 +184,9 @@ impl Link {
         session.set_threads(self.threads);
         let program = session.program();
         check_program(program, &self.card)?;
-        let takes = cost::stored(program).client;
-        if takes > MAX_BUNDLE {
-            let what =
-                format!("a plan whose bundles take {takes} bytes, the limit is {MAX_BUNDLE}");
+        let takes = cost::stored(program).client.saturating_mul(bundles as u64);
+        if takes > MAX_STORED {
+            let what = format!("bundles that take {takes} bytes, the limit is {MAX_STORED}");
             return Err(ServiceError::Nonsense { what });
         }
         let now = unix_now();

@@ -209,7 +209,7 @@ metrics! {
     refusals: Counts = "requests_refused_total", "Greetings and requests refused, by reason";
     cut: Count = "connections_cut_total", "Connections cut for their time or for a newer one";
     failed: Count = "connections_failed_total", "Connections that ended with an error";
-    prepared: Count = "bundles_prepared_total", "Offline phases completed";
+    prepared: Count = "bundles_prepared_total", "Bundles prepared";
     inferred: Count = "inferences_total", "Online phases completed";
     offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
     online_seconds: Count<f64> = "online_seconds_total", "Time in completed online phases";

@@ -401,10 +401,8 @@ fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, Servic
             .iter_mut()
             .for_each(|label| *label = printable(label));
     }
-    let base = std::path::Path::new(&model.name).file_name();
-    let name = base.map_or(model.name.clone(), |n| n.to_string_lossy().into_owned());
     Ok(Card {
-        model: printable(&name),
+        model: printable(&model.short_name()),
         generation: [0; 16],
         family: model.shape.family,
         head,

@@ -31,9 +31,9 @@ fn check_inferences(scheme: Scheme, tokens: usize, inferences: f64) -> Result<()
         return Ok(());
     }
     Err(ServiceError::Options(format!(
-        "by scheme {} with {tokens} tokens, answers of this model keep 40 bits of statistical \
-         security for {inferences:.1} inferences of a client, and {LEAST_INFERENCES} are the least \
-         that is served; scheme {} chooses its parameters for more",
+        "with scheme {} and {tokens} tokens this model keeps 40 bits of statistical security for \
+         only {inferences:.1} inferences of a client, and {LEAST_INFERENCES} are the least that is \
+         served; scheme {} chooses its parameters for more",
         scheme.name(),
         Scheme::Lean.name(),
     )))

@@ -100,7 +100,7 @@ pub struct Limits {
     pub expiry: Duration,
     /// From the connection to the greeting.
     pub handshake: Duration,
-    /// From one request to the next, and the longest pause within one.
+    /// From the last bundle prepared or spent to the next, and the longest pause within one.
     pub idle: Duration,
     /// A whole session.
     pub session: Duration,

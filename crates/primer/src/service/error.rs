@@ -53,7 +53,7 @@ pub enum ServiceError {
         cause: io::Error,
     },
     /// The connection broke, and further attempts did too.
-    #[error("the connection to {address} broke ({cause}), attempt {attempts}")]
+    #[error("the connection to {address} broke on attempt {attempts}: {cause}")]
     Broken {
         /// The address.
         address: String,

@@ -218,5 +218,6 @@ fn write_witness(path: &Path, epoch: &Epoch) -> Result<()> {
     writeln!(file, "{epoch}")
         .and_then(|()| file.sync_all())
         .map_err(StoreError::file("write", &draft))?;
-    std::fs::rename(&draft, path).map_err(StoreError::file("rename", &draft))
+    std::fs::rename(&draft, path).map_err(StoreError::file("rename", &draft))?;
+    files::sync_parent(path)
 }

@@ -9,10 +9,10 @@ use crate::plot::{INK, PALE};
 use primer_protocol::Scheme;
 
 const CAPTION: &str = "Accuracy of float, of the default scheme's integers in the clear, and of \
-    every scheme through the protocol itself; of the comparators in the clear: gc with integers that are \
-    rounded exactly, fhe with its polynomials. At each bar: of how many examples, and float's \
-    accuracy on the same ones, since a sample may be easier or harder than the whole. Of SQuAD a \
-    bar is exact answers, and the paper's mark is F1.";
+    every scheme through the protocol itself; of the comparators in the clear: gc with integers \
+    that are rounded exactly, fhe with its polynomials. At each bar: of how many examples, and \
+    float's accuracy on the same ones, since a sample may be easier or harder than the whole. Of \
+    SQuAD a bar is exact answers, and the paper's mark is F1.";
 
 /// What the protocol is compared with.
 const REFERENCES: [(&str, Engine, &str); 2] = [

@@ -89,8 +89,8 @@ fn basis(records: &Records, table: &Table, row: &Row) -> String {
     format!("{what}{runs} [{}]", records.number(&table.provenance))
 }
 
-/// All tables: one answer here and elsewhere, other systems beside ours, the paper's in its order, then those of other subjects,
-/// growth and accuracy.
+/// All tables: one answer here and elsewhere, other systems beside ours, the paper's in its order,
+/// then those of other subjects, two hosts, growth and accuracy.
 pub fn all(records: &Records) -> Vec<Grid> {
     let shown = subject::shown(records);
     let mut grids = vec![summary::summary(records), peers::peers(records)];

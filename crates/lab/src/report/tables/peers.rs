@@ -1,10 +1,10 @@
 //! Other systems beside the protocol's schemes, on one machine.
 
+use super::super::distinct;
 use super::super::grid::Grid;
 use super::super::peer::Peer;
 use super::super::records::Records;
 use super::super::subject::Subject;
-use super::super::{distinct, subject};
 use super::{EXTRAPOLATED, basis, bytes, core_seconds, mark, seconds};
 use crate::bench::table::{Row, Table};
 use primer_protocol::Scheme;
@@ -52,14 +52,11 @@ pub(super) fn peers(records: &Records) -> Grid {
 /// The best figures of each other system.
 pub(in crate::report) fn of_peers<'r>(
     records: &'r Records,
-    subject: subject::Subject<'_>,
+    subject: Subject<'_>,
 ) -> Vec<(&'static str, &'r Table, &'r Row)> {
     let best = |peer: Peer| {
-        let tables = records.peers.iter().filter(|t| Subject::of(t) == subject);
-        let rows = tables.flat_map(|t| t.results.iter().map(move |r| (t, r)));
-        let rows = rows.filter(|(_, row)| row.scheme == peer.name());
-        let best = rows.max_by_key(|(table, row)| (!row.extrapolated, table.layers_measured));
-        best.map(|(table, row)| (peer.title(), table, row))
+        let (table, row) = records.peer(subject, peer)?;
+        Some((peer.title(), table, row))
     };
     Peer::ALL.into_iter().filter_map(best).collect()
 }

@@ -22,7 +22,7 @@ pub enum Refusal {
     #[error("it is stopping")]
     Stopping,
     /// A length that is not on offer.
-    #[error("{asked} tokens are not on offer, at most {limit} are")]
+    #[error("it takes at most {limit} tokens, not {asked}")]
     Tokens {
         /// Asked for.
         asked: u32,
@@ -30,7 +30,7 @@ pub enum Refusal {
         limit: u32,
     },
     /// So many bundles are not prepared together.
-    #[error("{asked} bundles of {tokens} tokens are not prepared together, at most {limit} are")]
+    #[error("it prepares at most {limit} bundles of {tokens} tokens together, not {asked}")]
     Bundles {
         /// Asked for.
         asked: u32,
@@ -68,10 +68,10 @@ pub enum Refusal {
     #[error("bundle {0} was prepared for another model or plan than the one that is served now")]
     OtherProgram(#[serde(with = "name")] BundleId),
     /// Something failed on the server, which its log names.
-    #[error("it failed ({0})")]
+    #[error("it had an error, see its log ({0})")]
     Failed(String),
     /// The weights are encoded for as many lengths as may be, and all are in use.
-    #[error("inputs of {0} other lengths are being worked on, try again later")]
+    #[error("it is already working on {0} other input lengths, try again later")]
     Lengths(u32),
     /// What it keeps bundles in cannot be used now.
     #[error("its store of bundles cannot be reached, try again later")]
