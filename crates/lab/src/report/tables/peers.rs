@@ -30,7 +30,8 @@ pub(super) fn peers(records: &Records) -> Grid {
         "measured",
     ];
     let mut grid = Grid::new("Other systems on the same machine", &note, &head);
-    let subjects = distinct(records.peers.iter().map(Subject::of));
+    let mut subjects = distinct(records.peers.iter().map(Subject::of));
+    subjects.sort_by_key(|subject| subject.tokens);
     for subject in subjects {
         let ours = records.rows(subject).filter(|(e, ..)| !e.is_comparator());
         let ours: Vec<_> = ours.map(|(e, table, row)| (e.name(), table, row)).collect();
