@@ -12,7 +12,7 @@ max-width:60rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.7rem}\
 h2{font-size:1.25rem;margin-top:2.4rem;border-bottom:1px solid #ddd;padding-bottom:.3rem}\
 figure{margin:1.2rem 0}.scroll svg{width:100%;min-width:30rem;height:auto;\
-border:1px solid #eee}\
+box-sizing:border-box;border:1px solid #eee}\
 figcaption,.note{color:#555;font-size:.9rem}\
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.85rem;white-space:nowrap}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid #e4e4e4;text-align:right}\
