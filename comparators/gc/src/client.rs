@@ -11,7 +11,7 @@ use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Evaluating};
 use crate::walk::LabelWalk;
 use crate::work::Program;
-use crate::{BASE, check_size};
+use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label};
 use primer_model::text::Input;
 use primer_net::Channel;
@@ -67,7 +67,7 @@ impl Session {
         let plan = Plan::decode(&channel.recv(PLAN, MAX_ENCODED)?)?;
         check_size(&plan)?;
         let program = Program::new(&plan)?;
-        let cot = CotReceiver::setup(channel, BASE, &mut rng)?;
+        let cot = CotReceiver::setup(TRANSFERS, channel, &mut rng)?;
         channel.flush()?;
         Ok(Self { program, cot, rng })
     }

@@ -54,11 +54,11 @@ pub use count::{Count, Part};
 pub use error::{GcError, Result};
 pub use small::{SMALL_TOKENS, small_shape};
 
-use primer_ot::BaseOt;
+use primer_ot::{BaseOt, Setup, Variant};
 use primer_plan::plan::Plan;
 
-/// The base transfers: post-quantum, as in the service.
-const BASE: BaseOt = BaseOt::MlKem;
+/// The transfers: with post-quantum base transfers, as in the service.
+const TRANSFERS: Setup = Setup::new(Variant::IKNP, BaseOt::MlKem);
 
 /// Products of a plan that is run, at most: about 2^33 gates, 256 GiB. Counting has no such limit.
 pub const MAX_PRODUCTS: u64 = 1 << 25;

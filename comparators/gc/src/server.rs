@@ -11,7 +11,7 @@ use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Garbling};
 use crate::walk::LabelWalk;
 use crate::work::Program;
-use crate::{BASE, check_size};
+use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label, Offset};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
@@ -71,7 +71,7 @@ impl Session {
         let program = Program::new(&plan)?;
         channel.send(PLAN, &plan.encode())?;
         let delta = Delta::random(&mut rng);
-        let cot = CotSender::setup(channel, BASE, delta, &mut rng)?;
+        let cot = CotSender::setup(TRANSFERS, channel, delta, &mut rng)?;
         Ok(Self {
             program,
             model,

@@ -4,7 +4,7 @@
 //! threads, each with memory and randomness of its own, and put together in order. Nothing that is
 //! sent tells how many there were.
 
-use primer_ring::prg::{Prg, SEED_BYTES};
+use primer_ring::prg::{Prg, SecretSeed};
 pub(crate) use primer_ring::threads::each;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -20,9 +20,9 @@ pub(crate) fn each_random<J: Send, R: Send>(
         return jobs.into_iter().map(|job| run(job, &mut rng)).collect();
     }
     let seeded = jobs.into_iter().map(|job| {
-        let mut seed = Zeroizing::new([0; SEED_BYTES]);
+        let mut seed = Zeroizing::new(SecretSeed::default());
         rng.fill_bytes(&mut seed[..]);
-        (job, Prg::new(&seed))
+        (job, Prg::secret(&seed))
     });
     each(seeded.collect(), |(job, mut prg)| run(job, &mut prg))
 }

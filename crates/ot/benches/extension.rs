@@ -3,7 +3,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use primer_net::run_pair;
 use primer_ot::transpose::transpose;
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, OtError, Variant, measure};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, OtError, Setup, Variant, measure};
 use primer_ring::prg::Prg;
 use std::hint::black_box;
 use std::time::Duration;
@@ -47,9 +47,22 @@ fn setup(c: &mut Criterion) {
                 run_pair(
                     |channel| {
                         let rng = &mut Prg::from_os();
-                        CotSender::setup(channel, base, Delta::random(rng), rng).map(drop)
+                        CotSender::setup(
+                            Setup::new(Variant::default(), base),
+                            channel,
+                            Delta::random(rng),
+                            rng,
+                        )
+                        .map(drop)
                     },
-                    |channel| CotReceiver::setup(channel, base, &mut Prg::from_os()).map(drop),
+                    |channel| {
+                        CotReceiver::setup(
+                            Setup::new(Variant::default(), base),
+                            channel,
+                            &mut Prg::from_os(),
+                        )
+                        .map(drop)
+                    },
                 )
                 .map_err(|error: OtError| error.to_string())
             });

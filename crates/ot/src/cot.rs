@@ -32,7 +32,8 @@
 //!
 //! A receiver that deviates could use different choices in different blocks, and see from what
 //! follows whether it guessed bits of Δ. A [checked](Variant::checked) variant makes it prove that
-//! it did not ([`crate::check`]); the promise of this crate stays the semi-honest one.
+//! it did not ([`crate::check`]), and before that, that the sender's seeds are those of whole trees
+//! ([`crate::leaves`]).
 //!
 //! **State.** A state can be extended any number of times; the generators only move forward, so no
 //! mask is ever used twice. Both parties must extend by the same counts in the same order; the
@@ -41,7 +42,7 @@
 //! Sources: Roy, *SoftSpokenOT*, CRYPTO 2022; Ishai, Kilian, Nissim, Petrank, CRYPTO 2003; with the
 //! seed compression of Asharov, Lindell, Schneider, Zohner, CCS 2013.
 
-use crate::base::{self, BaseOt};
+use crate::base;
 use crate::bits::Bits;
 pub use crate::block::BLOCK;
 use crate::block::{Block, State};
@@ -50,10 +51,11 @@ use crate::error::{OtError, Result};
 use crate::hash::Hash;
 use crate::leaves;
 use crate::onehot::TreeKeys;
+use crate::setup::Setup;
 use crate::streams::Correction;
 use crate::variant::Variant;
 use primer_net::{Channel, Kind, RecvStream, SendStream};
-use primer_ring::prg::Prg;
+use primer_ring::prg::{Prg, SecretSeed};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -99,33 +101,25 @@ pub struct CotReceiver {
 }
 
 impl CotSender {
-    /// Runs the base transfers with an offset, once per session; the default variant.
+    /// Runs the base transfers with an offset, once per session.
     ///
     /// # Errors
-    /// [`OtError`] if the channel fails or the peer's messages are not right.
+    /// [`OtError`] if the channel fails or the peer's messages are not right;
+    /// [`OtError::Inconsistent`] if a checked receiver's trees are not whole.
     pub fn setup(
+        setup: Setup,
         channel: &mut Channel,
-        base: BaseOt,
         delta: Delta,
         rng: &mut impl CryptoRng,
     ) -> Result<Self> {
-        Self::setup_as(Variant::default(), channel, base, delta, rng)
-    }
-
-    /// Runs the base transfers with an offset for a given variant.
-    ///
-    /// # Errors
-    /// As [`Self::setup`].
-    pub fn setup_as(
-        variant: Variant,
-        channel: &mut Channel,
-        base: BaseOt,
-        delta: Delta,
-        rng: &mut impl CryptoRng,
-    ) -> Result<Self> {
+        let Setup {
+            variant,
+            base,
+            nonce,
+        } = setup;
         let choices = Zeroizing::new(delta.0);
-        let (seeds, session) = base::receive(channel, rng, base, &choices)?;
-        let leaves = leaves::receive(channel, variant, &seeds, delta.0)?;
+        let (seeds, session) = base::receive(channel, rng, base, &nonce, &choices)?;
+        let leaves = leaves::receive(channel, variant, &session, &seeds, delta.0)?;
         Ok(Self {
             delta,
             state: State::new(variant, &leaves, session),
@@ -242,30 +236,22 @@ impl CotSender {
 }
 
 impl CotReceiver {
-    /// Runs the base transfers, once per session; the default variant.
+    /// Runs the base transfers, once per session.
     ///
     /// # Errors
     /// [`OtError`] if the channel fails or the peer's messages are not right.
-    pub fn setup(channel: &mut Channel, base: BaseOt, rng: &mut impl CryptoRng) -> Result<Self> {
-        Self::setup_as(Variant::default(), channel, base, rng)
-    }
-
-    /// Runs the base transfers for a given variant.
-    ///
-    /// # Errors
-    /// As [`Self::setup`].
-    pub fn setup_as(
-        variant: Variant,
-        channel: &mut Channel,
-        base: BaseOt,
-        rng: &mut impl CryptoRng,
-    ) -> Result<Self> {
-        let (pairs, session) = base::send(channel, rng, base)?;
-        let leaves = leaves::send(channel, variant, &pairs)?;
+    pub fn setup(setup: Setup, channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<Self> {
+        let Setup {
+            variant,
+            base,
+            nonce,
+        } = setup;
+        let (pairs, session) = base::send(channel, rng, base, &nonce)?;
+        let leaves = leaves::send(channel, variant, &session, &pairs)?;
         let mut seed = || {
-            let mut seed = Zeroizing::new([0; 16]);
+            let mut seed = Zeroizing::new(SecretSeed::default());
             rng.fill_bytes(&mut *seed);
-            Prg::new(&seed)
+            Prg::secret(&seed)
         };
         Ok(Self {
             state: State::new(variant, &leaves, session),

@@ -25,8 +25,9 @@ pub enum OtError {
         /// The peer's position.
         got: u64,
     },
-    /// The receiver of an extension did not use one string of choices for all of Δ.
-    #[error("the peer's choices are not consistent")]
+    /// The receiver of an extension did not grow whole trees, or did not use one string of choices
+    /// for all of Δ: it does not follow the protocol.
+    #[error("the peer's transfers are not consistent: it does not follow the protocol")]
     Inconsistent,
     /// The unused bits of a bit string from the peer are not zero.
     #[error("the padding after {bits} bits is not zero")]

@@ -12,12 +12,14 @@
 //! ```
 //!
 //! A base seed serves as a node or as a one-time pad, once; a node is expanded into its children,
-//! once. For `k = 1` there is nothing to send. The sender numbers nodes by `x XOR Δ_b`, so that
+//! once. For `k = 1` there is no level below. In a checked variant the receiver also proves that
+//! its trees are whole ([`crate::tags`]), in the same message. The sender numbers nodes by `x XOR Δ_b`, so that
 //! what it lacks is at place 0 and nothing but masks depends on Δ; that is also the order in which
 //! it needs the leaves.
 
-use crate::base::{Chosen, Pairs};
+use crate::base::{Chosen, Pairs, Session};
 use crate::error::Result;
+use crate::tags;
 use crate::variant::Variant;
 use primer_net::{Channel, Kind};
 use primer_ring::prg::{Prg, Seed};
@@ -28,9 +30,14 @@ const TREES: Kind = Kind::new(0x27, "extension trees");
 /// The leaves of all trees, tree by tree.
 pub(crate) type Leaves = Zeroizing<Vec<u128>>;
 
-/// The payload of the message: two sums for each level below the top one.
-pub(crate) fn payload(variant: Variant) -> usize {
+/// Bytes of the sums: two for each level below the top one.
+fn sums_bytes(variant: Variant) -> usize {
     32 * variant.trees() * (variant.bits() - 1)
+}
+
+/// The payload of the message: sums, and the proof of a checked variant.
+pub(crate) fn payload(variant: Variant) -> usize {
+    sums_bytes(variant) + tags::payload(variant)
 }
 
 /// The two children of a node.
@@ -48,7 +55,12 @@ fn children(node: u128) -> Zeroizing<[u128; 2]> {
 }
 
 /// The extension's receiver: all leaves, from both seeds of each base transfer.
-pub(crate) fn send(channel: &mut Channel, variant: Variant, pairs: &Pairs) -> Result<Leaves> {
+pub(crate) fn send(
+    channel: &mut Channel,
+    variant: Variant,
+    session: &Session,
+    pairs: &Pairs,
+) -> Result<Leaves> {
     let mut leaves = Zeroizing::new(Vec::with_capacity(variant.trees() * variant.leaves()));
     let mut message = Vec::with_capacity(payload(variant));
     for pairs in pairs.chunks_exact(variant.bits()) {
@@ -71,6 +83,9 @@ pub(crate) fn send(channel: &mut Channel, variant: Variant, pairs: &Pairs) -> Re
         }
         leaves.extend_from_slice(&nodes);
     }
+    if variant.is_checked() {
+        tags::prove(variant, session, &leaves, &mut message);
+    }
     if !message.is_empty() {
         channel.send(TREES, &message)?;
         channel.flush()?;
@@ -80,9 +95,13 @@ pub(crate) fn send(channel: &mut Channel, variant: Variant, pairs: &Pairs) -> Re
 
 /// The extension's sender: the leaf of `x` at place `x XOR Δ_b`; that at place 0 is not known, and
 /// zero.
+///
+/// # Errors
+/// [`crate::OtError::Inconsistent`] if the trees of a checked variant are not whole.
 pub(crate) fn receive(
     channel: &mut Channel,
     variant: Variant,
+    session: &Session,
     chosen: &Chosen,
     delta: u128,
 ) -> Result<Leaves> {
@@ -90,7 +109,8 @@ pub(crate) fn receive(
     if !message.is_empty() {
         channel.recv_exact(TREES, &mut message)?;
     }
-    let (sums, _) = message.as_chunks::<16>();
+    let (sums, proof) = message.split_at(sums_bytes(variant));
+    let (sums, _) = sums.as_chunks::<16>();
     let mut sums = sums.chunks_exact(2);
     let mut leaves = Zeroizing::new(Vec::with_capacity(variant.trees() * variant.leaves()));
     for (tree, seeds) in chosen.chunks_exact(variant.bits()).enumerate() {
@@ -122,6 +142,9 @@ pub(crate) fn receive(
         }
         leaves.extend_from_slice(&nodes);
     }
+    if variant.is_checked() {
+        tags::verify(variant, session, &leaves, delta, proof)?;
+    }
     Ok(leaves)
 }
 
@@ -134,7 +157,7 @@ mod tests {
     #[test]
     fn all_leaves_but_one() {
         let mut rng = Prg::new(&[8; 16]);
-        for variant in [Variant::IKNP, Variant::SOFT_2, Variant::SOFT_4] {
+        for variant in Variant::ALL {
             for _ in 0..10 {
                 let delta = u128::from_le_bytes(rng.seed());
                 let pairs: Pairs =
@@ -145,8 +168,8 @@ mod tests {
                         .collect(),
                 );
                 let (all, known) = run_pair(
-                    |channel| send(channel, variant, &pairs),
-                    |channel| receive(channel, variant, &chosen, delta),
+                    |channel| send(channel, variant, &[1; 32], &pairs),
+                    |channel| receive(channel, variant, &[1; 32], &chosen, delta),
                 )
                 .unwrap();
                 assert_eq!(all.len(), variant.trees() * variant.leaves());

@@ -6,6 +6,7 @@ use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::{OtError, Result};
 use crate::onehot::{self, Shape};
+use crate::setup::Setup;
 use crate::variant::Variant;
 use primer_net::clock::ThreadClock;
 use primer_net::run_pair;
@@ -46,7 +47,8 @@ pub fn measure(variant: Variant, n: usize, runs: usize) -> Result<Measurement> {
         |channel| {
             let rng = &mut Prg::from_os();
             let delta = Delta::random(rng);
-            let mut cot = CotSender::setup_as(variant, channel, BaseOt::MlKem, delta, rng)?;
+            let mut cot =
+                CotSender::setup(Setup::new(variant, BaseOt::MlKem), channel, delta, rng)?;
             let setup = start.elapsed();
             let mut best = Duration::MAX;
             for _ in 0..runs {
@@ -60,7 +62,7 @@ pub fn measure(variant: Variant, n: usize, runs: usize) -> Result<Measurement> {
         },
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::MlKem, rng)?;
+            let mut cot = CotReceiver::setup(Setup::new(variant, BaseOt::MlKem), channel, rng)?;
             let choices = Bits::random(n, rng);
             let before = channel.meter().report();
             let mut best = Duration::MAX;
@@ -99,7 +101,8 @@ pub fn measure_onehot(
         |channel| {
             let rng = &mut Prg::from_os();
             let delta = Delta::random(rng);
-            let mut cot = CotSender::setup_as(variant, channel, BaseOt::MlKem, delta, rng)?;
+            let mut cot =
+                CotSender::setup(Setup::new(variant, BaseOt::MlKem), channel, delta, rng)?;
             let draw = |_| (rng.next_u32() as usize % shape.indices()) as u16;
             let indices: Vec<u16> = (0..count).map(draw).collect();
             let mut best = Duration::MAX;
@@ -115,7 +118,7 @@ pub fn measure_onehot(
         },
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::MlKem, rng)?;
+            let mut cot = CotReceiver::setup(Setup::new(variant, BaseOt::MlKem), channel, rng)?;
             let before = channel.meter().report();
             let mut best = Duration::MAX;
             for _ in 0..runs {

@@ -6,7 +6,7 @@ use crate::base::COUNT;
 /// receiver proves that it used one string of choices for all of them.
 ///
 /// Bytes for each transfer are `16/k`, ciphers for each transfer `2^k/k` of what `k = 1` takes.
-/// Both parties must run the same variant; if they do not, the first message has the wrong length.
+/// Both parties must run the same variant; if they do not, the set-up or the first extension fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
     log: u32,
@@ -37,7 +37,8 @@ impl Variant {
         }
     }
 
-    /// The same with the consistency check of [`crate::check`].
+    /// The same with the receiver's proofs that its trees are whole ([`crate::leaves`]) and its
+    /// choices consistent ([`crate::check`]).
     pub const fn checked(self) -> Self {
         Self {
             checked: true,

@@ -6,17 +6,19 @@ use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
 
+const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
+
 const P: u64 = (1 << 41) - (1 << 16) + 1;
 const CORRELATION: Kind = Kind::new(0x29, "bit product correlation");
 const OPENED: Kind = Kind::new(0x2a, "opened bits");
 
 fn sender(channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();
-    CotSender::setup(channel, BaseOt::Ristretto, Delta::random(rng), rng)
+    CotSender::setup(SETUP, channel, Delta::random(rng), rng)
 }
 
 fn receiver(channel: &mut Channel) -> Result<CotReceiver> {
-    CotReceiver::setup(channel, BaseOt::Ristretto, &mut Prg::from_os())
+    CotReceiver::setup(SETUP, channel, &mut Prg::from_os())
 }
 
 fn phases(channel: &Channel) -> [Traffic; 2] {

@@ -1,5 +1,6 @@
-//! An extension whose bytes are changed on their way: the check finds every change. (A receiver
-//! that deviates and proves what it did is in the unit tests.)
+//! A set-up and an extension whose bytes are changed on their way: the check finds every change
+//! that reaches the sender's seeds or rows. (A receiver that deviates and proves what it did is in
+//! the unit tests.)
 
 use primer_net::Channel;
 use primer_ot::*;
@@ -34,15 +35,21 @@ impl<W: Write> Write for Flip<W> {
 
 const N: usize = 20_000;
 
+const HEADER: u64 = 8;
+
 /// What the sender says to an extension in which the receiver's bytes are flipped, counted from the
 /// beginning of the extension's payload.
 fn extend(variant: Variant, delta: u128, flips: &[(u64, u8)]) -> Result<Vec<u128>> {
-    const HEADER: u64 = 8;
     let before = cost::setup_as(variant, BaseOt::Ristretto).from_receiver + HEADER;
     let flips = flips
         .iter()
         .map(|(at, bits)| (before + at, *bits))
         .collect();
+    run(Setup::new(variant, BaseOt::Ristretto), delta, flips)
+}
+
+/// The same with flips counted from the receiver's first byte.
+fn run(setup: Setup, delta: u128, flips: Vec<(u64, u8)>) -> Result<Vec<u128>> {
     let (sender_in, receiver_out) = io::pipe().unwrap();
     let (receiver_in, sender_out) = io::pipe().unwrap();
     let receiver_out = Flip {
@@ -54,15 +61,13 @@ fn extend(variant: Variant, delta: u128, flips: &[(u64, u8)]) -> Result<Vec<u128
         scope.spawn(move || {
             let mut channel = Channel::over(receiver_out, receiver_in);
             let rng = &mut Prg::new(&[2; 16]);
-            let base = BaseOt::Ristretto;
-            let mut cot = CotReceiver::setup_as(variant, &mut channel, base, rng)?;
+            let mut cot = CotReceiver::setup(setup, &mut channel, rng)?;
             cot.extend(&mut channel, &Bits::random(N, rng), |_, _| ())?;
             Ok::<_, OtError>(channel.flush()?)
         });
         let mut channel = Channel::over(sender_out, sender_in);
-        let (base, delta) = (BaseOt::Ristretto, Delta::from_label(delta));
-        let rng = &mut Prg::new(&[1; 16]);
-        let mut cot = CotSender::setup_as(variant, &mut channel, base, delta, rng)?;
+        let (delta, rng) = (Delta::from_label(delta), &mut Prg::new(&[1; 16]));
+        let mut cot = CotSender::setup(setup, &mut channel, delta, rng)?;
         cot.extend_vec(&mut channel, N).map(|rows| rows.to_vec())
     })
 }
@@ -114,4 +119,63 @@ fn a_wrong_proof_is_found() {
 fn a_wrong_position_is_told_before_all_else() {
     let changed = extend(Variant::SOFT_4.checked(), u128::MAX, &[(0, 1)]);
     assert!(matches!(changed, Err(OtError::OutOfStep { got: 1, .. })));
+}
+
+/// A spoiled sum of a level reaches the sender with one value of a bit of Δ and not the one with
+/// the other. Without the check neither notices, and what follows tells which one it was.
+#[test]
+fn a_spoiled_tree_is_found_by_the_sender_that_it_reaches() {
+    for variant in [Variant::SOFT_2, Variant::SOFT_4] {
+        let before = cost::setup(BaseOt::Ristretto).from_receiver + HEADER;
+        let levels = variant.bits() as u64 - 1;
+        // The first sum of the last level of tree 3, below which only one bit of Δ decides.
+        let sum = before + 32 * (3 * levels + levels - 1);
+        let bit = 1 << (3 * variant.bits());
+        let deltas = [u128::MAX, u128::MAX ^ bit];
+        let spoil = |variant, delta, flip: Option<u64>| {
+            let flips = flip.map(|at| (at, 1)).into_iter().collect();
+            run(Setup::new(variant, BaseOt::Ristretto), delta, flips)
+        };
+        for at in [sum, sum + 16] {
+            let wrong = deltas.map(|delta| {
+                let honest = spoil(variant, delta, None).unwrap();
+                spoil(variant, delta, Some(at)).unwrap() != honest
+            });
+            assert!(wrong[0] != wrong[1], "{variant}: the change tells a bit");
+            let found = deltas.map(|delta| match spoil(variant.checked(), delta, Some(at)) {
+                Ok(_) => false,
+                Err(OtError::Inconsistent) => true,
+                Err(other) => panic!("{other}"),
+            });
+            assert_eq!(found, wrong, "{variant}");
+        }
+    }
+}
+
+/// The hash of all base messages names the session and goes into every seed, so one that was
+/// changed on its way leaves the parties with other seeds throughout.
+#[test]
+fn a_base_transfer_that_was_changed_is_found() {
+    const ENCAPSULATION: u64 = 1088;
+    for variant in [Variant::IKNP, Variant::SOFT_4] {
+        let setup = Setup::new(variant.checked(), BaseOt::MlKem);
+        let at = HEADER + 101 * ENCAPSULATION + 7;
+        let found = run(setup, u128::MAX, vec![(at, 1)]);
+        assert!(matches!(found, Err(OtError::Inconsistent)));
+    }
+}
+
+/// Parties that heard different nonces draw different constants.
+#[test]
+fn another_nonce_is_found() {
+    let setup =
+        |nonce| Setup::new(Variant::SOFT_4.checked(), BaseOt::MlKem).with_nonce([nonce; 32]);
+    let outcome = primer_net::run_pair(
+        |channel| CotReceiver::setup(setup(1), channel, &mut Prg::from_os()).map(drop),
+        |channel| {
+            let rng = &mut Prg::from_os();
+            CotSender::setup(setup(2), channel, Delta::random(rng), rng).map(drop)
+        },
+    );
+    assert!(matches!(outcome, Err(OtError::Inconsistent)));
 }

@@ -13,11 +13,15 @@ const CORRECTIONS: Kind = Kind::new(0x28, "one-hot corrections");
 fn sender(variant: Variant, channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();
     let delta = Delta::random(rng);
-    CotSender::setup_as(variant, channel, BaseOt::Ristretto, delta, rng)
+    CotSender::setup(Setup::new(variant, BaseOt::Ristretto), channel, delta, rng)
 }
 
 fn receiver(variant: Variant, channel: &mut Channel) -> Result<CotReceiver> {
-    CotReceiver::setup_as(variant, channel, BaseOt::Ristretto, &mut Prg::from_os())
+    CotReceiver::setup(
+        Setup::new(variant, BaseOt::Ristretto),
+        channel,
+        &mut Prg::from_os(),
+    )
 }
 
 /// Shares for many elements, on several states, in several chunks: right, at the predicted cost.

@@ -10,6 +10,8 @@ use primer_ring::prg::Prg;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
+
 /// Hashes what passes through.
 struct Tap<W> {
     inner: W,
@@ -64,12 +66,22 @@ fn transcript(
 fn base_transfers() {
     let run = |base| {
         transcript(
-            |channel, rng| CotSender::setup(channel, base, Delta::random(rng), rng).map(drop),
-            |channel, rng| CotReceiver::setup(channel, base, rng).map(drop),
+            |channel, rng| {
+                CotSender::setup(
+                    Setup::new(Variant::default(), base),
+                    channel,
+                    Delta::random(rng),
+                    rng,
+                )
+                .map(drop)
+            },
+            |channel, rng| {
+                CotReceiver::setup(Setup::new(Variant::default(), base), channel, rng).map(drop)
+            },
         )
     };
-    assert_eq!(run(BaseOt::MlKem), "839d3fa7b6eee204 f0ad0833ea2af071");
-    assert_eq!(run(BaseOt::Ristretto), "68ea84c2a8e0ebbb 05382843ae8282f5");
+    assert_eq!(run(BaseOt::MlKem), "a334adcdfd2e5811 00255e2cd695f973");
+    assert_eq!(run(BaseOt::Ristretto), "ac3f383e9b0e1d6e 05382843ae8282f5");
 }
 
 fn extensions(variant: Variant) -> String {
@@ -78,14 +90,14 @@ fn extensions(variant: Variant) -> String {
         |channel, rng| {
             let delta = Delta::random(rng);
             let base = BaseOt::Ristretto;
-            let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
+            let mut cot = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
             for n in sizes {
                 cot.extend(channel, n, |_, _| ())?;
             }
             Ok(())
         },
         |channel, rng| {
-            let mut cot = CotReceiver::setup_as(variant, channel, BaseOt::Ristretto, rng)?;
+            let mut cot = CotReceiver::setup(Setup::new(variant, BaseOt::Ristretto), channel, rng)?;
             for n in sizes {
                 cot.extend(channel, &Bits::random(n, rng), |_, _| ())?;
             }
@@ -97,12 +109,12 @@ fn extensions(variant: Variant) -> String {
 #[test]
 fn every_variant() {
     let expected = [
-        "68ea84c2a8e0ebbb ad427d0be60a536c",
-        "68ea84c2a8e0ebbb 0965368516c47dba",
-        "68ea84c2a8e0ebbb b00de08b5c0f5482",
-        "68ea84c2a8e0ebbb d51908eb4a7c3ae3",
-        "68ea84c2a8e0ebbb cc725a437abf8dab",
-        "68ea84c2a8e0ebbb 4fe2ba0599cd1d45",
+        "ac3f383e9b0e1d6e 3f750ab4b816933a",
+        "ac3f383e9b0e1d6e b88788449d2459f1",
+        "ac3f383e9b0e1d6e 5bd0ac81167204c2",
+        "ac3f383e9b0e1d6e 7eb0123f0f2b3c62",
+        "ac3f383e9b0e1d6e b97c74849053c98c",
+        "ac3f383e9b0e1d6e de630e77697d6579",
     ];
     assert_eq!(Variant::ALL.map(extensions)[..], expected[..]);
 }
@@ -115,22 +127,22 @@ fn one_hot_vectors() {
             |channel, rng| {
                 let delta = Delta::random(rng);
                 let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
-                let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
+                let mut cot = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
                 let indices: Vec<u16> = (0..100).map(|i| i % 16).collect();
                 onehot::send(&mut cot, channel, shape, &indices, |_, _| Ok(()))
             },
             |channel, rng| {
                 let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
-                let mut cot = CotReceiver::setup_as(variant, channel, base, rng)?;
+                let mut cot = CotReceiver::setup(Setup::new(variant, base), channel, rng)?;
                 onehot::receive(&mut cot, channel, shape, 100, rng, |_, _, _| Ok(()))
             },
         )
     };
     let expected = [
-        "17e1c6c1256dfbb7 17e0cc0ff4585bbd",
-        "9a017c36c7e491f3 2d3aa4f804168c70",
-        "aa96a0da83fcbbc2 a23a8f18a7cb961b",
-        "9000d7054e2a8d56 0529631f16999629",
+        "170c126d2c089921 f48efdc9c1bf01ba",
+        "4c82a3126c6369be be2b63970788269c",
+        "915bb8f10f00c138 9e6fb2cbd6b536e3",
+        "306aa9a1d3282d04 157127a7668fc6d6",
     ];
     assert_eq!([4, 7, 8, 10].map(run), expected);
 }
@@ -142,18 +154,18 @@ fn products() {
     let run = transcript(
         |channel, rng| {
             let delta = Delta::random(rng);
-            let mut cot = CotSender::setup(channel, BaseOt::Ristretto, delta, rng)?;
+            let mut cot = CotSender::setup(SETUP, channel, delta, rng)?;
             let known: Vec<u64> = (0..n as u64).collect();
             let known = (&known[..], &known[..]);
             let material = ProductSender::prepare(&mut cot, channel, known, modulus)?;
             material.answer(channel)
         },
         |channel, rng| {
-            let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+            let mut cot = CotReceiver::setup(SETUP, channel, rng)?;
             let material = ProductReceiver::prepare(&mut cot, channel, rng, n, modulus)?;
             let waiting = material.request(channel, &Bits::random(n, rng))?;
             waiting.receive(channel).map(drop)
         },
     );
-    assert_eq!(run, "71dc7549718504b7 6fb940cf3e72c1ae");
+    assert_eq!(run, "8b7863b3d7a525da f7dee1f29bf5234b");
 }

@@ -8,17 +8,19 @@ use primer_ring::prg::Prg;
 use proptest::prelude::*;
 use rand_core::Rng;
 
+const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
+
 const P: u64 = (1 << 41) - (1 << 16) + 1;
 const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
 const CORRECTIONS: Kind = Kind::new(0x23, "transfer corrections");
 
 fn sender(channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();
-    CotSender::setup(channel, BaseOt::Ristretto, Delta::random(rng), rng)
+    CotSender::setup(SETUP, channel, Delta::random(rng), rng)
 }
 
 fn receiver(channel: &mut Channel) -> Result<CotReceiver> {
-    CotReceiver::setup(channel, BaseOt::Ristretto, &mut Prg::from_os())
+    CotReceiver::setup(SETUP, channel, &mut Prg::from_os())
 }
 
 fn check_rows(delta: u128, zeros: &[u128], choices: &Bits, labels: &[u128]) {
@@ -39,7 +41,7 @@ fn check_extensions(variant: Variant, base: BaseOt) {
         |channel| {
             let rng = &mut Prg::from_os();
             let delta = Delta::random(rng);
-            let mut cot = CotSender::setup_as(variant, channel, base, delta, rng)?;
+            let mut cot = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
             assert_eq!(cot.variant(), variant);
             let before = channel.meter().report();
             let zeros = SIZES.map(|n| cot.extend_vec(channel, n).unwrap());
@@ -49,7 +51,7 @@ fn check_extensions(variant: Variant, base: BaseOt) {
         },
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotReceiver::setup_as(variant, channel, base, rng)?;
+            let mut cot = CotReceiver::setup(Setup::new(variant, base), channel, rng)?;
             let choices = SIZES.map(|n| Bits::random(n, rng));
             let labels = choices
                 .each_ref()
@@ -97,12 +99,13 @@ fn parties_with_different_variants_are_told() {
             |channel| {
                 let rng = &mut Prg::from_os();
                 let (base, delta) = (BaseOt::Ristretto, Delta::random(rng));
-                let mut cot = CotSender::setup_as(ours, channel, base, delta, rng)?;
+                let mut cot = CotSender::setup(Setup::new(ours, base), channel, delta, rng)?;
                 cot.extend_vec(channel, 100).map(drop)
             },
             |channel| {
                 let rng = &mut Prg::from_os();
-                let mut cot = CotReceiver::setup_as(theirs, channel, BaseOt::Ristretto, rng)?;
+                let mut cot =
+                    CotReceiver::setup(Setup::new(theirs, BaseOt::Ristretto), channel, rng)?;
                 cot.extend_vec(channel, &Bits::random(100, rng)).map(drop)
             },
         );
@@ -111,6 +114,7 @@ fn parties_with_different_variants_are_told() {
             matches!(
                 error,
                 OtError::Net(NetError::WrongLength { .. } | NetError::WrongKind { .. })
+                    | OtError::Inconsistent
             ),
             "{ours:?} {theirs:?}: {error}"
         );

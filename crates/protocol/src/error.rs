@@ -108,5 +108,16 @@ pub enum ProtocolError {
     Store(#[from] io::Error),
 }
 
+impl ProtocolError {
+    /// Whether the peer was caught: no party that follows the protocol, on whatever line, sends
+    /// this.
+    pub const fn is_cheating(&self) -> bool {
+        matches!(
+            self,
+            Self::Ot(OtError::Inconsistent) | Self::Stops(StopsError::Ot(OtError::Inconsistent))
+        )
+    }
+}
+
 /// The result of a step.
 pub type Result<T> = std::result::Result<T, ProtocolError>;

@@ -162,14 +162,14 @@ pub(crate) mod tests {
 
     #[test]
     fn the_server_sees_uniform_inputs() {
-        let (rows, padding) = views(|rng| Seeds::new(rng.seed()));
+        let (rows, padding) = views(|rng| Seeds::new(rng.secret_seed()));
         assert!(looks_uniform(&rows));
         assert!(looks_uniform(&padding));
     }
 
     #[test]
     fn inputs_under_one_mask_are_not_uniform() {
-        let (rows, padding) = views(|_| Seeds::new([9; 16]));
+        let (rows, padding) = views(|_| Seeds::new([9; 32]));
         assert!(!looks_uniform(&rows));
         assert!(!looks_uniform(&padding));
     }

@@ -17,12 +17,12 @@ use primer_net::Channel;
 use primer_net::meter::Phase;
 use primer_plan::graph::{Graph, Op, Step};
 use primer_plan::plan::Plan;
-use primer_stops::FlagShares;
+use primer_stops::{FlagShares, TwoPartyStop};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -113,7 +113,7 @@ impl Program {
         Ok(Self(Arc::new(Inner {
             settled: settled(&plan.graph().steps, &works, &segments),
             last_uses: plan.graph().last_uses(),
-            fingerprint: fingerprint(&plan, scheme, reveal, &needs),
+            fingerprint: fingerprint(&plan, &recipe, reveal, &needs, &works),
             plan,
             scheme,
             reveal,
@@ -165,8 +165,8 @@ impl Program {
         (flags > 0).then(|| FlagShares::with_capacity(flags))
     }
 
-    /// Stands for the version, the parameters, the scheme, what is revealed and the plan: two
-    /// parties with the same one will understand each other.
+    /// Stands for the version, the parameters, the recipe, what is revealed, the plan and every
+    /// stop with its counts: two parties with the same one will understand each other.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.0.fingerprint
     }
@@ -287,20 +287,50 @@ fn segments(steps: &[Step], when: When) -> Vec<Range<usize>> {
     segments
 }
 
-fn fingerprint(plan: &Plan, scheme: Scheme, reveal: Reveal, needs: &KeyNeeds) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"primer program");
-    hasher.update(&VERSION.to_le_bytes());
+fn fingerprint(
+    plan: &Plan,
+    recipe: &Recipe,
+    reveal: Reveal,
+    needs: &KeyNeeds,
+    works: &[Work],
+) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("primer program v2");
+    let mut absorb = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    absorb(&VERSION.to_le_bytes());
     for parameters in needs.fingerprints() {
-        hasher.update(parameters);
+        absorb(parameters);
     }
-    hasher.update(scheme.name().as_bytes());
-    hasher.update(&[match reveal {
+    absorb(recipe.describe().as_bytes());
+    absorb(&[match reveal {
         Reveal::Outputs => 0,
         Reveal::Label => 1,
     }]);
-    hasher.update(&plan.encode());
+    absorb(&plan.encode());
+    for (index, work) in works.iter().enumerate() {
+        if let Some(work) = work.stop() {
+            absorb(stop_line(index, &*work.stop).as_bytes());
+        }
+    }
     *hasher.finalize().as_bytes()
+}
+
+/// What both parties must agree on about a stop, as text.
+fn stop_line(index: usize, stop: &dyn TwoPartyStop) -> String {
+    let name = stop.name();
+    let counts = [stop.elements(), stop.outputs(), stop.flags()];
+    let (bytes, stored) = (stop.bytes(), stop.stored());
+    let bytes = [
+        bytes.offline_up,
+        bytes.offline_down,
+        bytes.online_up,
+        bytes.online_down,
+        stored.client,
+        stored.server,
+    ];
+    format!("{index} {name}: {counts:?} {bytes:?}")
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use primer_he::params::FINGERPRINT_BYTES;
 use primer_he::product::{Method, Primes, WeightSize};
 use primer_ot::Variant;
 use primer_plan::graph::{Form, StopFunction};
-use primer_stops::Means;
+use primer_stops::{Means, Transfers};
 use serde::{Deserialize, Serialize};
 
 /// Bundles that are prepared together, and their tokens: what bounds the memory of both parties.
@@ -71,7 +71,10 @@ impl Scheme {
             requantise: Means::Transfers,
             after_products: None,
             functions: Means::Garbling,
-            transfers: Variant::IKNP,
+            transfers: Transfers {
+                to_client: Variant::IKNP,
+                to_server: Variant::IKNP,
+            },
         };
         const F: Recipe = Recipe {
             linear: Packing::FeaturesFirst,
@@ -95,7 +98,10 @@ impl Scheme {
                 linear: Packing::Subring(Primes::Four),
                 secrets: Packing::Subring(Primes::Five),
                 after_products: Some(Means::LateTransfers),
-                transfers: Variant::SOFT_4,
+                transfers: Transfers {
+                    to_client: Variant::SOFT_4.checked(),
+                    to_server: Variant::SOFT_4,
+                },
                 ..FP
             },
         }
@@ -134,8 +140,8 @@ pub struct Recipe {
     pub after_products: Option<Means>,
     /// By which means functions are computed that are more than a look-up.
     pub functions: Means,
-    /// Which transfers stops stand on, in both directions.
-    pub transfers: Variant,
+    /// Which transfers stops stand on.
+    pub transfers: Transfers,
 }
 
 impl Recipe {
@@ -152,6 +158,57 @@ impl Recipe {
             | StopFunction::CoarseMaximum
             | StopFunction::Reciprocal => self.functions,
         }
+    }
+
+    /// Says everything in which this recipe differs from others, one word for each choice: the
+    /// fingerprint of a program stands for it.
+    pub(crate) fn describe(&self) -> String {
+        // Without a rest: a field that is added must be told too.
+        let Self {
+            form,
+            when,
+            linear,
+            secrets,
+            products,
+            requantise,
+            after_products,
+            functions,
+            transfers:
+                Transfers {
+                    to_client,
+                    to_server,
+                },
+        } = self;
+        let when = match when {
+            When::Offline => "offline",
+            When::Online => "online",
+        };
+        let products = match products {
+            Products::Encrypted => "encrypted",
+            Products::Opened => "opened",
+        };
+        let choices = [
+            ("scores", form.name().to_owned()),
+            ("prepared", when.to_owned()),
+            ("linear", linear.describe()),
+            ("secrets", secrets.describe()),
+            ("products", products.to_owned()),
+            ("requantise", requantise.name().to_owned()),
+            (
+                "after products",
+                after_products.map_or("-", Means::name).to_owned(),
+            ),
+            ("functions", functions.name().to_owned()),
+            ("to client", to_client.to_string()),
+            ("to server", to_server.to_string()),
+        ];
+        let functions = StopFunction::ALL.map(|function| {
+            let means = self.means(function);
+            (function.name(), means.name().to_owned())
+        });
+        let words = choices.into_iter().chain(functions);
+        let words = words.map(|(what, how)| format!("{what}: {how}\n"));
+        words.collect()
     }
 
     /// The same with other moduli, in the order of their costs, for models and lengths whose
@@ -222,6 +279,15 @@ pub enum Packing {
 }
 
 impl Packing {
+    /// Its name and, where it has a choice of moduli, how many primes.
+    fn describe(self) -> String {
+        match self {
+            Self::FeaturesFirst => "features-first".to_owned(),
+            Self::TokensFirst => "tokens-first".to_owned(),
+            Self::Subring(primes) => format!("subring of {} primes", primes.count()),
+        }
+    }
+
     /// The method, with its parameters, for a model of some width and weights of some size.
     pub fn method(self, width: usize, size: WeightSize) -> Method {
         match self {
@@ -257,4 +323,68 @@ pub enum Reveal {
     Outputs,
     /// Of a classification, the position of the largest logit and nothing else.
     Label,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is changed in a recipe changes what is said of it.
+    #[test]
+    fn recipes_that_differ_are_told_apart() {
+        let lean = Scheme::Lean.recipe();
+        let transfers = lean.transfers;
+        let mut all: Vec<Recipe> = Scheme::ALL.map(Scheme::recipe).into();
+        all.extend(lean.wider());
+        all.extend([
+            Recipe {
+                form: Form::Separate,
+                ..lean
+            },
+            Recipe {
+                when: When::Online,
+                ..lean
+            },
+            Recipe {
+                linear: Packing::TokensFirst,
+                ..lean
+            },
+            Recipe {
+                secrets: Packing::Subring(Primes::Four),
+                ..lean
+            },
+            Recipe {
+                products: Products::Encrypted,
+                ..lean
+            },
+            Recipe {
+                requantise: Means::Garbling,
+                ..lean
+            },
+            Recipe {
+                after_products: None,
+                ..lean
+            },
+            Recipe {
+                functions: Means::Transfers,
+                ..lean
+            },
+            Recipe {
+                transfers: Transfers {
+                    to_client: Variant::SOFT_4,
+                    ..transfers
+                },
+                ..lean
+            },
+            Recipe {
+                transfers: Transfers {
+                    to_server: Variant::SOFT_2,
+                    ..transfers
+                },
+                ..lean
+            },
+        ]);
+        let said: std::collections::HashSet<String> = all.iter().map(Recipe::describe).collect();
+        assert_eq!(said.len(), all.len());
+    }
 }

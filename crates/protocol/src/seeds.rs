@@ -3,12 +3,14 @@
 //! Most of what a party draws for an inference can be drawn again, so a bundle keeps a seed
 //! instead: the client's masks of its input, of every product and of every stop's result; the
 //! server's masks of its homomorphic answers and those that it opens its shares with. Each use has
-//! its own generator, so the order of drawing does not matter, and no two uses share randomness.
+//! its own generator, so the order of drawing does not matter, and no two uses share randomness. A
+//! peer sees what masks hide, so it has stretches of many generators of many bundles: seeds have 32
+//! bytes ([`primer_ring::prg`]).
 
 use crate::share::Share;
 use primer_plan::graph::ValueId;
-use primer_ring::prg::{Prg, Seed};
-use zeroize::Zeroizing;
+use primer_ring::prg::{Prg, SecretSeed};
+use zeroize::{Zeroize, Zeroizing};
 
 /// What a matrix of residues is drawn for.
 #[derive(Clone, Copy)]
@@ -44,26 +46,35 @@ impl Use {
 const SUBSETS: u128 = 2;
 
 /// The seed of one bundle of one party.
-pub(crate) struct Seeds(Zeroizing<Seed>);
+pub(crate) struct Seeds(Zeroizing<SecretSeed>);
 
 impl Seeds {
-    pub(crate) fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: SecretSeed) -> Self {
         Self(Zeroizing::new(seed))
     }
 
     /// The seed, to be stored.
-    pub(crate) fn bytes(&self) -> &Seed {
+    pub(crate) fn bytes(&self) -> &SecretSeed {
         &self.0
     }
 
     /// What the subsets of range flags are drawn with, which the client compares at the end.
     pub(crate) fn subsets(&self) -> Prg {
-        Prg::derive(&self.0, SUBSETS)
+        self.generator(SUBSETS)
+    }
+
+    /// The generator of an index: blake3 under the seed, as a pseudorandom function.
+    fn generator(&self, index: u128) -> Prg {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&index.to_le_bytes());
+        let seed = Zeroizing::new(*hasher.finalize().as_bytes());
+        hasher.zeroize();
+        Prg::secret(&seed)
     }
 
     /// The uniform residues of a use, always the same.
     pub(crate) fn share(&self, what: Use, rows: usize, cols: usize) -> Share {
-        Share::random(rows, cols, &mut Prg::derive(&self.0, what.index()))
+        Share::random(rows, cols, &mut self.generator(what.index()))
     }
 }
 
@@ -83,7 +94,7 @@ mod tests {
             uses.extend((0..4).map(|part| Use::Answer { step, part }));
             uses.push(Use::Image { step });
         }
-        let draw = |seed, what| Seeds::new([seed; 16]).share(what, 1, 2).data().to_vec();
+        let draw = |seed, what| Seeds::new([seed; 32]).share(what, 1, 2).data().to_vec();
         let distinct: HashSet<Vec<u64>> = uses.iter().map(|what| draw(1, *what)).collect();
         assert_eq!(distinct.len(), uses.len());
         assert!(uses.iter().all(|what| what.index() != SUBSETS));

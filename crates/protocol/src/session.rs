@@ -3,9 +3,9 @@
 //! ```text
 //! client                                   server
 //! hello: version, parameters,     ------>
-//!        scheme, tokens
-//!                                 <------  welcome: the plan, what is revealed and the
-//!                                          program's fingerprint, or why not
+//!        scheme, tokens, a nonce
+//!                                 <------  welcome: the plan, what is revealed, the
+//!                                          program's fingerprint and a nonce, or why not
 //! keys of each parameter set that ------>
 //! the program's products use
 //! base transfers, both directions <----->
@@ -14,7 +14,7 @@
 //! Everything that follows is determined by the plan and the scheme, so no later message announces
 //! a size. Parameters belong to products, so which ones a session needs is known with its scheme:
 //! the greeting names those of the scheme that it asks for, and the server compares them with its
-//! own.
+//! own. The constants of base transfers are drawn from both parties' nonces.
 
 use crate::error::{ProtocolError, Result};
 use crate::kinds::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
@@ -24,14 +24,14 @@ use crate::scheme::{Reveal, Scheme};
 use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
 use primer_net::{Channel, Kind};
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use serde::{Deserialize, Serialize};
 
-const MAX_HELLO: usize = 64;
+const MAX_HELLO: usize = 96;
 
 /// The version comes first and alone, so that it can be read whatever follows.
 #[derive(Serialize, Deserialize)]
@@ -40,6 +40,8 @@ struct Hello {
     parameters: [u8; PARAMETERS_BYTES],
     scheme: Scheme,
     tokens: u32,
+    /// The client's part of the constants of base transfers.
+    nonce: Nonce,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,6 +50,8 @@ enum Welcome {
         plan: Vec<u8>,
         reveal: Reveal,
         fingerprint: [u8; 32],
+        /// The server's part of the constants of base transfers.
+        nonce: Nonce,
     },
     Version(u16),
     Refused(String),
@@ -64,6 +68,29 @@ fn decline(channel: &mut Channel, why: &Welcome) {
 fn refuse(channel: &mut Channel, reason: String) -> ProtocolError {
     decline(channel, &Welcome::Refused(reason.clone()));
     ProtocolError::Refused(reason)
+}
+
+/// The terms of both directions' base transfers: each with the nonce of the party that receives.
+struct Terms {
+    to_client: Setup,
+    to_server: Setup,
+}
+
+impl Terms {
+    fn new(program: &Program, client: &Nonce, server: &Nonce) -> Self {
+        let transfers = program.scheme().recipe().transfers;
+        let base = BaseOt::default();
+        Self {
+            to_client: Setup::new(transfers.to_client, base).with_nonce(*client),
+            to_server: Setup::new(transfers.to_server, base).with_nonce(*server),
+        }
+    }
+}
+
+fn fresh_nonce(rng: &mut Prg) -> Nonce {
+    let mut nonce = Nonce::default();
+    rng.fill(&mut nonce);
+    nonce
 }
 
 /// The message that carries a key.
@@ -135,27 +162,31 @@ impl ClientSession {
         mut rng: Prg,
     ) -> Result<Self> {
         let _phase = channel.phase("setup");
+        let nonce = fresh_nonce(&mut rng);
         let hello = Hello {
             version: VERSION,
             parameters: scheme.recipe().parameters(),
             scheme,
             tokens: tokens as u32,
+            nonce,
         };
         channel.send_value(HELLO, &hello)?;
-        let (plan, reveal, fingerprint) = match channel.recv_value(WELCOME, MAX_ENCODED + 64)? {
-            Welcome::Program {
-                plan,
-                reveal,
-                fingerprint,
-            } => (Plan::decode(&plan)?, reveal, fingerprint),
-            Welcome::Version(theirs) => {
-                return Err(ProtocolError::Version {
-                    ours: VERSION,
-                    theirs,
-                });
-            }
-            Welcome::Refused(reason) => return Err(ProtocolError::Refused(printable(&reason))),
-        };
+        let (plan, reveal, fingerprint, their_nonce) =
+            match channel.recv_value(WELCOME, MAX_ENCODED + 96)? {
+                Welcome::Program {
+                    plan,
+                    reveal,
+                    fingerprint,
+                    nonce,
+                } => (Plan::decode(&plan)?, reveal, fingerprint, nonce),
+                Welcome::Version(theirs) => {
+                    return Err(ProtocolError::Version {
+                        ours: VERSION,
+                        theirs,
+                    });
+                }
+                Welcome::Refused(reason) => return Err(ProtocolError::Refused(printable(&reason))),
+            };
         if plan.graph().tokens != tokens {
             return Err(ProtocolError::OtherPlan {
                 found: format!("{} tokens", plan.graph().tokens),
@@ -171,11 +202,10 @@ impl ClientSession {
         }
         let keys = ClientKeys::generate(program.key_needs(), &mut rng);
         keys.publish(&mut rng, |kind, bytes| channel.send(message(kind), bytes))?;
-        let variant = scheme.recipe().transfers;
-        let base = BaseOt::default();
-        let labels = CotReceiver::setup_as(variant, channel, base, &mut rng)?;
+        let terms = Terms::new(&program, &nonce, &their_nonce);
+        let labels = CotReceiver::setup(terms.to_client, channel, &mut rng)?;
         let delta = Delta::random(&mut rng);
-        let transfers = CotSender::setup_as(variant, channel, base, delta, &mut rng)?;
+        let transfers = CotSender::setup(terms.to_server, channel, delta, &mut rng)?;
         Ok(Self {
             program,
             keys,
@@ -236,7 +266,7 @@ impl ServerSession {
         let _phase = channel.phase("setup");
         let hello = Self::greeted(channel)?;
         match offer(hello.scheme, hello.tokens as usize) {
-            Ok(program) => Self::offered(channel, program, rng),
+            Ok(program) => Self::offered(channel, program, hello.nonce, rng),
             Err(reason) => Err(refuse(channel, reason)),
         }
     }
@@ -269,11 +299,18 @@ impl ServerSession {
     /// Sends the program and receives what the session needs of the client. Callers bring an
     /// `offer` of their own type; this does not depend on it, so it is compiled here, once, with
     /// the base transfers that it calls, and not in a caller's crate that nobody optimised.
-    fn offered(channel: &mut Channel, program: Program, mut rng: Prg) -> Result<Self> {
+    fn offered(
+        channel: &mut Channel,
+        program: Program,
+        client_nonce: Nonce,
+        mut rng: Prg,
+    ) -> Result<Self> {
+        let nonce = fresh_nonce(&mut rng);
         let welcome = Welcome::Program {
             plan: program.plan().encode(),
             reveal: program.reveal(),
             fingerprint: *program.fingerprint(),
+            nonce,
         };
         channel.send_value(WELCOME, &welcome)?;
         let keys = ServerKeys::receive(program.key_needs(), |kind, length| {
@@ -284,9 +321,9 @@ impl ServerSession {
             Ok::<_, ProtocolError>(bytes)
         })?;
         let delta = Delta::random(&mut rng);
-        let (variant, base) = (program.scheme().recipe().transfers, BaseOt::default());
-        let labels = CotSender::setup_as(variant, channel, base, delta, &mut rng)?;
-        let transfers = CotReceiver::setup_as(variant, channel, base, &mut rng)?;
+        let terms = Terms::new(&program, &client_nonce, &nonce);
+        let labels = CotSender::setup(terms.to_client, channel, delta, &mut rng)?;
+        let transfers = CotReceiver::setup(terms.to_server, channel, &mut rng)?;
         Ok(Self {
             program,
             keys,
@@ -307,5 +344,45 @@ impl ServerSession {
     pub fn set_threads(&mut self, threads: usize) {
         self.keys.set_threads(threads);
         self.transfers.set_threads(threads);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(value: &impl Serialize) -> String {
+        let bytes = postcard::to_allocvec(value).unwrap();
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Byte for byte: a change here needs another [`VERSION`].
+    #[test]
+    fn greetings_have_these_bytes() {
+        let hello = Hello {
+            version: 7,
+            parameters: std::array::from_fn(|i| i as u8),
+            scheme: Scheme::Lean,
+            tokens: 300,
+            nonce: [0xab; 32],
+        };
+        let nonce = "ab".repeat(32);
+        let parameters: String = (0..PARAMETERS_BYTES).map(|i| format!("{i:02x}")).collect();
+        assert_eq!(hex(&hello), format!("07{parameters}04ac02{nonce}"));
+        assert!(postcard::to_allocvec(&hello).unwrap().len() <= MAX_HELLO);
+        let welcome = Welcome::Program {
+            plan: vec![1, 2, 3],
+            reveal: Reveal::Label,
+            fingerprint: [0xcd; 32],
+            nonce: [0xab; 32],
+        };
+        let fingerprint = "cd".repeat(32);
+        assert_eq!(hex(&welcome), format!("000301020301{fingerprint}{nonce}"));
+        assert_eq!(hex(&Welcome::Version(7)), "0107");
+        assert_eq!(hex(&Welcome::Refused("no".into())), "02026e6f");
+        let schemes = Scheme::ALL.map(|scheme| hex(&scheme));
+        assert_eq!(schemes, ["00", "01", "02", "03", "04"]);
+        assert_eq!(hex(&Reveal::Outputs), "00");
+        assert_eq!(VERSION, 7, "the bytes above are those of this version");
     }
 }

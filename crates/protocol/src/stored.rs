@@ -16,13 +16,13 @@ use crate::seeds::Seeds;
 use crate::share::Share;
 use primer_ring::modulus::{K, P};
 use primer_ring::pack::{pack, packed_len, unpack};
-use primer_ring::prg::{SEED_BYTES, Seed};
+use primer_ring::prg::{SECRET_SEED_BYTES, SecretSeed};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes before the first segment.
-pub(crate) const HEADER_BYTES: u64 = 2 + 32 + SEED_BYTES as u64;
+pub(crate) const HEADER_BYTES: u64 = 2 + 32 + SECRET_SEED_BYTES as u64;
 
 pub(crate) fn write_header(sink: &mut dyn Write, program: &Program, seeds: &Seeds) -> Result<()> {
     sink.write_all(&VERSION.to_le_bytes())?;
@@ -32,7 +32,7 @@ pub(crate) fn write_header(sink: &mut dyn Write, program: &Program, seeds: &Seed
 
 /// The seed of a bundle, if it was made for this program.
 pub(crate) fn read_header(source: &mut dyn Read, program: &Program) -> Result<Seeds> {
-    let (mut version, mut fingerprint, mut seed) = ([0; 2], [0; 32], Seed::default());
+    let (mut version, mut fingerprint, mut seed) = ([0; 2], [0; 32], SecretSeed::default());
     source.read_exact(&mut version)?;
     source.read_exact(&mut fingerprint)?;
     source.read_exact(&mut seed)?;

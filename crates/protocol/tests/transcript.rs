@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::relay::{self, Log};
-use common::{blind, classify, client, infer, program, server, small_for, tiny_for, words};
+use common::relay::Log;
+use common::{classify, infer, logged, program, small_for, tiny_for, words};
 use primer_model::text::Input;
 use primer_net::Report;
 use primer_plan::graph::{Op, Step};
@@ -13,21 +13,9 @@ use primer_protocol::{Reveal, Scheme, cost};
 
 /// Everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
-    let model = tiny_for(scheme);
-    let (client, server, logs) = relay::run(
-        None,
-        |channel| {
-            let answer = client(channel, input, scheme, blind).unwrap();
-            (answer, channel.meter().report())
-        },
-        |channel| {
-            server(channel, &model, Reveal::Outputs).unwrap();
-            channel.meter().report()
-        },
-    );
-    let (answer, report) = client;
+    let (logs, reports, answer) = logged(&tiny_for(scheme), input, scheme);
     let integers = answer.integers[0].data().to_vec();
-    (logs, [report, server], integers)
+    (logs, reports, integers)
 }
 
 /// Kind and length of every message in its order on the wire, and the traffic of every phase on

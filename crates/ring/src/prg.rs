@@ -1,10 +1,14 @@
 //! Pseudorandom expansion: AES-128 in counter mode.
 //!
-//! A [`Prg`] stretches a 16-byte seed. Two uses must not be confused:
+//! A [`Prg`] stretches a seed. There are two kinds:
 //!
-//! * a *public* seed stands for a long random string that both parties expand (the `a`-part of a
-//!   seeded ciphertext): the output must be the same everywhere, so its byte order is fixed;
-//! * a *secret* seed, drawn by [`Prg::from_os`], is where every mask, key and label comes from.
+//! * a *public* seed of 16 bytes stands for a long random string that both parties expand (the
+//!   `a`-part of a seeded ciphertext): the output must be the same everywhere, so its byte order is
+//!   fixed;
+//! * a *secret* seed of 32 bytes is where every mask, key and label comes from: a key, and the
+//!   counter to begin with. A peer sees stretches of what many generators put out. If all of them
+//!   began at counter zero, one table of guessed keys would serve against all at once, and `2^b`
+//!   generators would leave `128 - b` bits. With a secret beginning each is a target of its own.
 //!
 //! Tests inject a generator with a fixed seed; production code takes [`Prg::from_os`]. Nothing in
 //! the program can reseed it.
@@ -17,8 +21,12 @@ use zeroize::Zeroize;
 
 /// Bytes of a seed.
 pub const SEED_BYTES: usize = 16;
-/// A seed of a [`Prg`].
+/// A seed of a [`Prg`] that may be known, or that is used at one place only.
 pub type Seed = [u8; SEED_BYTES];
+/// Bytes of a secret seed.
+pub const SECRET_SEED_BYTES: usize = 32;
+/// A secret seed of a [`Prg`]: a key, then the first counter.
+pub type SecretSeed = [u8; SECRET_SEED_BYTES];
 
 /// Blocks encrypted per call: wide enough for the AES pipeline, small enough for the first cache.
 const BLOCKS: usize = 64;
@@ -26,8 +34,8 @@ const BUFFER: usize = 16 * BLOCKS;
 
 /// AES-128 in counter mode as a random generator.
 ///
-/// The counter is 128 bits, little-endian, and starts at zero. Byte `i` of the output is a fixed
-/// function of the seed, whatever the sizes of the reads before it, as long as reads of words and
+/// The counter is 128 bits, little-endian, and starts at zero or where a secret seed says. Byte `i`
+/// of the output is a fixed function of the seed, whatever the sizes of the reads before it, as long as reads of words and
 /// of bytes are not mixed at odd offsets.
 pub struct Prg {
     cipher: Aes128Enc,
@@ -37,12 +45,23 @@ pub struct Prg {
 }
 
 impl Prg {
-    /// A generator with a given seed: for public seeds and for tests.
+    /// Begins at counter zero: for public seeds and for tests.
     pub fn new(seed: &Seed) -> Self {
-        let cipher = Aes128Enc::new(&Array::from(*seed));
+        Self::starting_at(seed, 0)
+    }
+
+    /// Begins where a secret seed says.
+    pub fn secret(seed: &SecretSeed) -> Self {
+        let (key, start) = seed.split_at(SEED_BYTES);
+        let start = start.try_into().expect("the other half");
+        Self::starting_at(key.try_into().expect("half"), u128::from_le_bytes(start))
+    }
+
+    fn starting_at(key: &Seed, counter: u128) -> Self {
+        let cipher = Aes128Enc::new(&Array::from(*key));
         Self {
             cipher,
-            counter: 0,
+            counter,
             buffer: [0; BUFFER],
             used: BUFFER,
         }
@@ -53,23 +72,10 @@ impl Prg {
     /// # Panics
     /// If the operating system has no randomness to give: nothing private can be done then.
     pub fn from_os() -> Self {
-        let mut seed = Seed::default();
+        let mut seed = SecretSeed::default();
         getrandom::fill(&mut seed).expect("the operating system provides randomness");
-        let prg = Self::new(&seed);
+        let prg = Self::secret(&seed);
         seed.zeroize();
-        prg
-    }
-
-    /// One of many independent generators that a seed stands for: AES under the seed, as a
-    /// pseudorandom function of `index`, gives the seed of the generator.
-    ///
-    /// A seed serves either this or [`Self::new`], not both: their outputs are related.
-    pub fn derive(seed: &Seed, index: u128) -> Self {
-        let cipher = Aes128Enc::new(&Array::from(*seed));
-        let mut block = Array::from(index.to_le_bytes());
-        cipher.encrypt_block(&mut block);
-        let prg = Self::new(&block.0);
-        block.zeroize();
         prg
     }
 
@@ -80,10 +86,17 @@ impl Prg {
         seed
     }
 
+    /// A fresh secret seed drawn from this generator.
+    pub fn secret_seed(&mut self) -> SecretSeed {
+        let mut seed = SecretSeed::default();
+        self.fill(&mut seed);
+        seed
+    }
+
     /// A generator seeded by this one, independent of its further output.
     pub fn fork(&mut self) -> Self {
-        let mut seed = self.seed();
-        let prg = Self::new(&seed);
+        let mut seed = self.secret_seed();
+        let prg = Self::secret(&seed);
         seed.zeroize();
         prg
     }
@@ -167,14 +180,22 @@ mod tests {
     use rand_core::Rng;
 
     #[test]
-    fn derived_generators_differ() {
-        let first = |index| Prg::derive(&[7; SEED_BYTES], index).seed();
-        assert_eq!(first(1), first(1));
-        assert_ne!(first(1), first(2));
-        assert_ne!(first(0), Prg::derive(&[8; SEED_BYTES], 0).seed());
-        // The derived seed is the block at that index.
+    fn both_halves_of_a_secret_seed_count() {
+        let mut seed = [7; SECRET_SEED_BYTES];
+        let first = Prg::secret(&seed).seed();
+        seed[0] ^= 1;
+        assert_ne!(Prg::secret(&seed).seed(), first);
+        seed = [7; SECRET_SEED_BYTES];
+        seed[SEED_BYTES..].fill(0);
         let mut blocks = Prg::new(&[7; SEED_BYTES]);
-        assert_eq!(first(0), Prg::new(&blocks.seed()).seed());
+        assert_eq!(Prg::secret(&seed).seed(), blocks.seed());
+        // The second half is where the counter begins, and it wraps.
+        seed[SEED_BYTES] = 1;
+        assert_eq!(Prg::secret(&seed).seed(), blocks.seed());
+        seed[SEED_BYTES..].fill(0xff);
+        let mut last = Prg::secret(&seed);
+        last.seed();
+        assert_eq!(last.seed(), Prg::new(&[7; SEED_BYTES]).seed());
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub mod means;
 pub mod measure;
 pub mod requantise;
 pub mod stop;
+mod transfers;
 
 pub use bytes::StoredBytes;
 pub use error::{Result, StopsError};
@@ -53,3 +54,4 @@ pub use requantise::Requantise;
 pub use stop::{
     ClientStop, ClientTools, Owing, ServerStop, ServerTools, Stop, Turn, TwoPartyStop, Waiting,
 };
+pub use transfers::Transfers;

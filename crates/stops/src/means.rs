@@ -9,8 +9,8 @@ use crate::late::LateRequantise;
 use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
+use crate::transfers::Transfers;
 use primer_garble::stop::StopCircuit;
-use primer_ot::Variant;
 use primer_plan::function::Function;
 use std::sync::Arc;
 
@@ -75,15 +75,15 @@ pub enum Wanted<'a> {
 /// Builds stops; equal circuits are built once.
 #[derive(Default)]
 pub struct StopBuilder {
-    transfers: Variant,
+    transfers: Transfers,
     built: Vec<(Function, usize, Arc<StopCircuit>)>,
 }
 
 impl StopBuilder {
-    /// For stops on transfers of this variant, in both directions.
-    pub fn over(transfers: Variant) -> Self {
+    /// For stops on these transfers.
+    pub fn over(transfers: impl Into<Transfers>) -> Self {
         Self {
-            transfers,
+            transfers: transfers.into(),
             built: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use crate::lookup::Lookups;
 use crate::stop::{ClientStop, ClientTools, ServerStop, ServerTools, Stop};
 use primer_net::clock::ThreadClock;
 use primer_net::run_pair;
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Variant};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -52,9 +52,9 @@ pub fn measure(count: usize, runs: usize) -> Result<Figures> {
         |channel| {
             let rng = &mut Prg::from_os();
             let base = BaseOt::MlKem;
-            let mut labels = CotReceiver::setup_as(variant, channel, base, rng)?;
+            let mut labels = CotReceiver::setup(Setup::new(variant, base), channel, rng)?;
             let delta = Delta::random(rng);
-            let mut transfers = CotSender::setup_as(variant, channel, base, delta, rng)?;
+            let mut transfers = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
             let mut best = [Duration::MAX; 2];
             for _ in 0..runs {
                 let mut stored = Vec::with_capacity(stop.stored().client as usize);
@@ -77,8 +77,8 @@ pub fn measure(count: usize, runs: usize) -> Result<Figures> {
         |channel| {
             let rng = &mut Prg::from_os();
             let (base, delta) = (BaseOt::MlKem, Delta::random(rng));
-            let mut labels = CotSender::setup_as(variant, channel, base, delta, rng)?;
-            let mut transfers = CotReceiver::setup_as(variant, channel, base, rng)?;
+            let mut labels = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
+            let mut transfers = CotReceiver::setup(Setup::new(variant, base), channel, rng)?;
             let mut best = [Duration::MAX; 2];
             for _ in 0..runs {
                 let mut stored = Vec::with_capacity(stop.stored().server as usize);

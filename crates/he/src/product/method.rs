@@ -50,6 +50,17 @@ pub enum Primes {
     Six,
 }
 
+impl Primes {
+    /// How many there are.
+    pub const fn count(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Five => 5,
+            Self::Six => 6,
+        }
+    }
+}
+
 /// Four primes hide columns of this length through the life of a client of BERT-base.
 const NARROW: u64 = 1 << 14;
 

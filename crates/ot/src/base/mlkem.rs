@@ -9,8 +9,9 @@
 //!
 //! Bytes: keys `32 + 128·1184`, answers `128·2·1088`.
 
-use super::{ANSWERS, COUNT, Chosen, KEYS, NONCE_BYTES, Pairs, Session, seed, session};
+use super::{ANSWERS, COUNT, Chosen, KEYS, Pairs, Session, constant_hasher, seed, session};
 use crate::error::{OtError, Result};
+use crate::setup::{NONCE_BYTES, Nonce};
 use ml_kem::ml_kem_768::{Ciphertext, DecapsulationKey, EncapsulationKey};
 use ml_kem::{Decapsulate, Encapsulate, Generate, Key, KeyExport};
 use primer_net::Channel;
@@ -18,9 +19,9 @@ use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
 
-const SESSION: &str = "primer ot base ml-kem-768 session v1";
-const CONSTANT: &str = "primer ot base ml-kem-768 constant v1";
-const SEED: &str = "primer ot base ml-kem-768 seed v1";
+const SESSION: &str = "primer ot base ml-kem-768 session v2";
+const CONSTANT: &str = "primer ot base ml-kem-768 constant v2";
+const SEED: &str = "primer ot base ml-kem-768 seed v2";
 
 /// The modulus of ML-KEM.
 const Q: u16 = 3329;
@@ -70,11 +71,8 @@ fn subtract(a: &Vector, b: &Vector) -> Vector {
 }
 
 /// `C_i`: residues by rejection from 12-bit candidates, as ML-KEM samples its matrix.
-fn constant(nonce: &[u8], index: usize) -> Vector {
-    let mut hasher = blake3::Hasher::new_derive_key(CONSTANT);
-    hasher.update(nonce);
-    hasher.update(&(index as u64).to_le_bytes());
-    let mut stream = hasher.finalize_xof();
+fn constant(nonces: [&[u8]; 2], index: usize) -> Vector {
+    let mut stream = constant_hasher(CONSTANT, nonces, index).finalize_xof();
     let mut vector = [0; RESIDUES];
     let mut filled = 0;
     while filled < RESIDUES {
@@ -92,10 +90,14 @@ fn constant(nonce: &[u8], index: usize) -> Vector {
 }
 
 /// The receiver's first message and the keys that open the answers.
-fn make_keys(rng: &mut impl CryptoRng, choices: u128) -> (Vec<u8>, Vec<DecapsulationKey>) {
+fn make_keys(
+    rng: &mut impl CryptoRng,
+    theirs: &Nonce,
+    choices: u128,
+) -> (Vec<u8>, Vec<DecapsulationKey>) {
     let mut message = vec![0; KEYS_BYTES];
-    let (nonce, keys) = message.split_at_mut(NONCE_BYTES);
-    rng.fill_bytes(nonce);
+    let (ours, keys) = message.split_at_mut(NONCE_BYTES);
+    rng.fill_bytes(ours);
     let secrets = keys
         .chunks_exact_mut(KEY_BYTES)
         .enumerate()
@@ -103,7 +105,7 @@ fn make_keys(rng: &mut impl CryptoRng, choices: u128) -> (Vec<u8>, Vec<Decapsula
             let secret = DecapsulationKey::generate_from_rng(rng);
             let public = secret.encapsulation_key().to_bytes();
             let mut own = decode(&public[..VECTOR]).expect("our own key is valid");
-            let mut other = subtract(&constant(nonce, i), &own);
+            let mut other = subtract(&constant([theirs, ours], i), &own);
             let choice = Choice::from((choices >> i & 1) as u8);
             for (x, y) in own.iter_mut().zip(&other) {
                 x.conditional_assign(y, choice);
@@ -120,10 +122,10 @@ fn make_keys(rng: &mut impl CryptoRng, choices: u128) -> (Vec<u8>, Vec<Decapsula
 }
 
 /// The two keys of a transfer as the sender sees them.
-fn both_keys(nonce: &[u8], index: usize, bytes: &[u8]) -> Result<[EncapsulationKey; 2]> {
+fn both_keys(nonces: [&[u8]; 2], index: usize, bytes: &[u8]) -> Result<[EncapsulationKey; 2]> {
     let bad = || OtError::BadKey { index };
     let first = decode(&bytes[..VECTOR]).ok_or_else(bad)?;
-    let second = subtract(&constant(nonce, index), &first);
+    let second = subtract(&constant(nonces, index), &first);
     let build = |vector: &Vector| {
         let mut key = Key::<EncapsulationKey>::default();
         encode(vector, &mut key);
@@ -133,14 +135,21 @@ fn both_keys(nonce: &[u8], index: usize, bytes: &[u8]) -> Result<[EncapsulationK
     Ok([build(&first)?, build(&second)?])
 }
 
-pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(Pairs, Session)> {
+pub(super) fn send(
+    channel: &mut Channel,
+    rng: &mut impl CryptoRng,
+    ours: &Nonce,
+) -> Result<(Pairs, Session)> {
     let mut keys = vec![0; KEYS_BYTES];
     channel.recv_exact(KEYS, &mut keys)?;
-    let (nonce, list) = keys.split_at(NONCE_BYTES);
+    let (theirs, list) = keys.split_at(NONCE_BYTES);
     let mut answers = Vec::with_capacity(ANSWERS_BYTES);
     let mut secrets = Zeroizing::new(vec![[[0u8; 32]; 2]; COUNT]);
     for (i, bytes) in list.chunks_exact(KEY_BYTES).enumerate() {
-        for (key, secret) in both_keys(nonce, i, bytes)?.iter().zip(&mut secrets[i]) {
+        for (key, secret) in both_keys([ours, theirs], i, bytes)?
+            .iter()
+            .zip(&mut secrets[i])
+        {
             let (ciphertext, mut shared) = key.encapsulate_with_rng(rng);
             answers.extend_from_slice(&ciphertext);
             secret.copy_from_slice(&shared);
@@ -149,7 +158,7 @@ pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(P
     }
     channel.send(ANSWERS, &answers)?;
     channel.flush()?;
-    let session = session(SESSION, [&keys, &answers]);
+    let session = session(SESSION, ours, [&keys, &answers]);
     let pairs = secrets.iter().enumerate().map(|(i, [zero, one])| {
         [
             seed(SEED, &session, i, 0, zero),
@@ -162,13 +171,14 @@ pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(P
 pub(super) fn receive(
     channel: &mut Channel,
     rng: &mut impl CryptoRng,
+    theirs: &Nonce,
     choices: &Zeroizing<u128>,
 ) -> Result<(Chosen, Session)> {
-    let (keys, secrets) = make_keys(rng, **choices);
+    let (keys, secrets) = make_keys(rng, theirs, **choices);
     channel.send(KEYS, &keys)?;
     let mut answers = vec![0; ANSWERS_BYTES];
     channel.recv_exact(ANSWERS, &mut answers)?;
-    let session = session(SESSION, [&keys, &answers]);
+    let session = session(SESSION, theirs, [&keys, &answers]);
     let pairs = answers.chunks_exact(2 * CIPHERTEXT_BYTES);
     let chosen = secrets
         .iter()
@@ -205,14 +215,15 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), KEY_BYTES),
         ) {
             // Random bytes almost surely hold a residue that is out of range.
-            let refused = both_keys(&[0; 32], 5, &bytes).map(drop).unwrap_err();
+            let refused = both_keys([&[0; 32], &[1; 32]], 5, &bytes).map(drop).unwrap_err();
             let named = matches!(refused, OtError::BadKey { index: 5 });
             prop_assert!(named);
         }
 
         #[test]
         fn vectors_round_trip_and_subtract(seed: [u8; 32]) {
-            let (a, b) = (constant(&seed, 0), constant(&seed, 1));
+            let nonces = [&[2; NONCE_BYTES][..], &seed];
+            let (a, b) = (constant(nonces, 0), constant(nonces, 1));
             prop_assert!(a != b);
             let mut bytes = [0; VECTOR];
             encode(&a, &mut bytes);
@@ -238,7 +249,7 @@ mod tests {
     #[test]
     fn sent_vectors_look_alike() {
         for choices in [0, u128::MAX] {
-            let (message, _) = make_keys(&mut Prg::new(&[8; 16]), choices);
+            let (message, _) = make_keys(&mut Prg::new(&[8; 16]), &[1; NONCE_BYTES], choices);
             let mut sum = 0u64;
             for key in message[NONCE_BYTES..].chunks_exact(KEY_BYTES) {
                 sum += decode(key)
@@ -256,9 +267,9 @@ mod tests {
     #[test]
     fn a_bad_key_is_named() {
         let error = run_pair(
-            |channel| send(channel, &mut Prg::from_os()).map(drop),
+            |channel| send(channel, &mut Prg::from_os(), &[1; NONCE_BYTES]).map(drop),
             |channel| {
-                let (mut keys, _) = make_keys(&mut Prg::from_os(), 0);
+                let (mut keys, _) = make_keys(&mut Prg::from_os(), &[1; NONCE_BYTES], 0);
                 let bad = NONCE_BYTES + 17 * KEY_BYTES;
                 keys[bad..bad + 3].fill(0xff);
                 channel.send(KEYS, &keys)?;

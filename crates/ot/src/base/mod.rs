@@ -8,7 +8,7 @@
 //! public keys, because the two must add up to a constant that nobody knows anything about.
 //!
 //! ```text
-//! both       C_i = hash(nonce, i), a uniform element of the group that public keys live in
+//! both       C_i = hash(both nonces, i), a uniform element of the group that public keys live in
 //! receiver   makes one key pair (sk, pk); sends K_0 = pk        if b_i = 0
 //!                                                K_0 = C_i - pk  if b_i = 1
 //! sender     K_1 = C_i - K_0; encapsulates to K_0 and to K_1, gets two shared secrets, sends
@@ -27,6 +27,7 @@ pub mod mlkem;
 pub mod ristretto;
 
 use crate::error::Result;
+use crate::setup::Nonce;
 use primer_net::{Channel, Kind};
 use primer_ring::prg::{SEED_BYTES, Seed};
 use rand_core::CryptoRng;
@@ -34,8 +35,6 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Base transfers per session: the security parameter.
 pub const COUNT: usize = 128;
-/// Bytes of the nonce that the constants `C_i` are drawn from.
-pub const NONCE_BYTES: usize = 32;
 
 pub(crate) const KEYS: Kind = Kind::new(0x20, "base transfer keys");
 pub(crate) const ANSWERS: Kind = Kind::new(0x21, "base transfer answers");
@@ -57,15 +56,17 @@ pub(crate) type Chosen = Zeroizing<Vec<Seed>>;
 /// A public string that names the session: the hash of all base messages.
 pub(crate) type Session = [u8; 32];
 
-/// Sends 128 random transfers.
+/// Sends 128 random transfers; the constants are drawn from this nonce of the sender's and from
+/// the receiver's.
 pub(crate) fn send(
     channel: &mut Channel,
     rng: &mut impl CryptoRng,
     base: BaseOt,
+    nonce: &Nonce,
 ) -> Result<(Pairs, Session)> {
     match base {
-        BaseOt::MlKem => mlkem::send(channel, rng),
-        BaseOt::Ristretto => ristretto::send(channel, rng),
+        BaseOt::MlKem => mlkem::send(channel, rng, nonce),
+        BaseOt::Ristretto => ristretto::send(channel, rng, nonce),
     }
 }
 
@@ -74,17 +75,29 @@ pub(crate) fn receive(
     channel: &mut Channel,
     rng: &mut impl CryptoRng,
     base: BaseOt,
+    nonce: &Nonce,
     choices: &Zeroizing<u128>,
 ) -> Result<(Chosen, Session)> {
     match base {
-        BaseOt::MlKem => mlkem::receive(channel, rng, choices),
-        BaseOt::Ristretto => ristretto::receive(channel, rng, choices),
+        BaseOt::MlKem => mlkem::receive(channel, rng, nonce, choices),
+        BaseOt::Ristretto => ristretto::receive(channel, rng, nonce, choices),
     }
 }
 
-/// Hashes the base messages into the name of the session.
-fn session(domain: &str, messages: [&[u8]; 2]) -> Session {
+/// Begins the hash of a constant `C_i`: a function of both nonces, which neither party chose alone.
+fn constant_hasher(domain: &str, nonces: [&[u8]; 2], index: usize) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_derive_key(domain);
+    for nonce in nonces {
+        hasher.update(nonce);
+    }
+    hasher.update(&(index as u64).to_le_bytes());
+    hasher
+}
+
+/// Hashes the sender's nonce and the base messages into the name of the session.
+fn session(domain: &str, nonce: &Nonce, messages: [&[u8]; 2]) -> Session {
+    let mut hasher = blake3::Hasher::new_derive_key(domain);
+    hasher.update(nonce);
     for message in messages {
         hasher.update(&(message.len() as u64).to_le_bytes());
         hasher.update(message);
@@ -111,10 +124,15 @@ mod tests {
     use primer_net::{NetError, run_pair};
     use primer_ring::prg::Prg;
 
+    const NONCE: Nonce = [9; 32];
+
     fn check(base: BaseOt, choices: u128) {
         let ((pairs, a), (chosen, b)) = run_pair(
-            |channel| send(channel, &mut Prg::from_os(), base),
-            |channel| receive(channel, &mut Prg::from_os(), base, &Zeroizing::new(choices)),
+            |channel| send(channel, &mut Prg::from_os(), base, &NONCE),
+            |channel| {
+                let choices = Zeroizing::new(choices);
+                receive(channel, &mut Prg::from_os(), base, &NONCE, &choices)
+            },
         )
         .unwrap();
         assert_eq!(a, b);
@@ -138,10 +156,10 @@ mod tests {
     #[test]
     fn parties_with_different_bases_are_told() {
         let error = run_pair(
-            |channel| send(channel, &mut Prg::from_os(), BaseOt::MlKem).map(drop),
+            |channel| send(channel, &mut Prg::from_os(), BaseOt::MlKem, &NONCE).map(drop),
             |channel| {
-                let choices = Zeroizing::new(1);
-                receive(channel, &mut Prg::from_os(), BaseOt::Ristretto, &choices).map(drop)
+                let (rng, choices) = (&mut Prg::from_os(), Zeroizing::new(1));
+                receive(channel, rng, BaseOt::Ristretto, &NONCE, &choices).map(drop)
             },
         )
         .unwrap_err();

@@ -8,8 +8,9 @@
 //! Bytes: keys `32 + 128·32`, answer `32`. Not post-quantum: a discrete logarithm gives `a`, hence
 //! all seeds.
 
-use super::{ANSWERS, COUNT, Chosen, KEYS, NONCE_BYTES, Pairs, Session, seed, session};
+use super::{ANSWERS, COUNT, Chosen, KEYS, Pairs, Session, constant_hasher, seed, session};
 use crate::error::{OtError, Result};
+use crate::setup::{NONCE_BYTES, Nonce};
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
@@ -18,9 +19,9 @@ use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
 
-const SESSION: &str = "primer ot base ristretto255 session v1";
-const CONSTANT: &str = "primer ot base ristretto255 constant v1";
-const SEED: &str = "primer ot base ristretto255 seed v1";
+const SESSION: &str = "primer ot base ristretto255 session v2";
+const CONSTANT: &str = "primer ot base ristretto255 constant v2";
+const SEED: &str = "primer ot base ristretto255 seed v2";
 
 /// Bytes of a point.
 pub const POINT_BYTES: usize = 32;
@@ -30,11 +31,9 @@ pub const KEYS_BYTES: usize = NONCE_BYTES + COUNT * POINT_BYTES;
 pub const ANSWERS_BYTES: usize = POINT_BYTES;
 
 /// `C_i`, hashed to the group.
-fn constant(nonce: &[u8], index: usize) -> RistrettoPoint {
-    let mut hasher = blake3::Hasher::new_derive_key(CONSTANT);
-    hasher.update(nonce);
-    hasher.update(&(index as u64).to_le_bytes());
+fn constant(nonces: [&[u8]; 2], index: usize) -> RistrettoPoint {
     let mut uniform = [0; 64];
+    let hasher = constant_hasher(CONSTANT, nonces, index);
     hasher.finalize_xof().fill(&mut uniform);
     RistrettoPoint::from_uniform_bytes(&uniform)
 }
@@ -60,10 +59,14 @@ fn point_seed(
     seed
 }
 
-pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(Pairs, Session)> {
+pub(super) fn send(
+    channel: &mut Channel,
+    rng: &mut impl CryptoRng,
+    ours: &Nonce,
+) -> Result<(Pairs, Session)> {
     let mut keys = vec![0; KEYS_BYTES];
     channel.recv_exact(KEYS, &mut keys)?;
-    let (nonce, list) = keys.split_at(NONCE_BYTES);
+    let (theirs, list) = keys.split_at(NONCE_BYTES);
     let points = list
         .chunks_exact(POINT_BYTES)
         .enumerate()
@@ -73,10 +76,10 @@ pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(P
     let answer = RistrettoPoint::mul_base(&secret).compress().to_bytes();
     channel.send(ANSWERS, &answer)?;
     channel.flush()?;
-    let session = session(SESSION, [&keys, &answer]);
+    let session = session(SESSION, ours, [&keys, &answer]);
     let mut pairs = Zeroizing::new(Vec::with_capacity(COUNT));
     for (i, first) in points.into_iter().enumerate() {
-        let second = constant(nonce, i) - first;
+        let second = constant([ours, theirs], i) - first;
         pairs.push([
             point_seed(&session, i, 0, *secret * first),
             point_seed(&session, i, 1, *secret * second),
@@ -88,16 +91,17 @@ pub(super) fn send(channel: &mut Channel, rng: &mut impl CryptoRng) -> Result<(P
 pub(super) fn receive(
     channel: &mut Channel,
     rng: &mut impl CryptoRng,
+    theirs: &Nonce,
     choices: &Zeroizing<u128>,
 ) -> Result<(Chosen, Session)> {
     let mut keys = vec![0; KEYS_BYTES];
-    let (nonce, list) = keys.split_at_mut(NONCE_BYTES);
-    rng.fill_bytes(nonce);
+    let (ours, list) = keys.split_at_mut(NONCE_BYTES);
+    rng.fill_bytes(ours);
     let mut secrets = Zeroizing::new(Vec::with_capacity(COUNT));
     for (i, slot) in list.chunks_exact_mut(POINT_BYTES).enumerate() {
         let secret = Scalar::random(rng);
         let mut own = RistrettoPoint::mul_base(&secret);
-        let other = constant(nonce, i) - own;
+        let other = constant([theirs, ours], i) - own;
         own.conditional_assign(&other, Choice::from((**choices >> i & 1) as u8));
         slot.copy_from_slice(own.compress().as_bytes());
         secrets.push(secret);
@@ -105,7 +109,7 @@ pub(super) fn receive(
     channel.send(KEYS, &keys)?;
     let mut answer = [0; ANSWERS_BYTES];
     channel.recv_exact(ANSWERS, &mut answer)?;
-    let session = session(SESSION, [&keys, &answer]);
+    let session = session(SESSION, theirs, [&keys, &answer]);
     let point = decode(&answer, 0)?;
     let chosen = secrets.iter().enumerate().map(|(i, secret)| {
         let bit = (**choices >> i & 1) as u8;
@@ -123,7 +127,7 @@ mod tests {
     #[test]
     fn a_bad_point_is_named() {
         let error = run_pair(
-            |channel| send(channel, &mut Prg::from_os()).map(drop),
+            |channel| send(channel, &mut Prg::from_os(), &[1; NONCE_BYTES]).map(drop),
             |channel| {
                 channel.send(KEYS, &[0xff; KEYS_BYTES])?;
                 channel.flush()?;
@@ -136,7 +140,9 @@ mod tests {
 
     #[test]
     fn constants_differ() {
-        assert!(constant(&[0; 32], 0) != constant(&[0; 32], 1));
-        assert!(constant(&[0; 32], 0) != constant(&[1; 32], 0));
+        let constant = |ours, theirs, index| constant([&[ours; 32], &[theirs; 32]], index);
+        let one = constant(0, 0, 0);
+        assert!(one != constant(0, 0, 1) && one != constant(1, 0, 0) && one != constant(0, 1, 0));
+        assert!(constant(0, 1, 0) != constant(1, 0, 0));
     }
 }

@@ -6,9 +6,13 @@ use crate::base::BaseOt;
 use crate::bits::Bits;
 use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::OtError;
+use crate::setup::Setup;
+use crate::variant::Variant;
 use primer_net::run_pair;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
+
+const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
 
 /// Makes shares for these indices and offsets; checks every entry of every pair of vectors.
 fn check(shape: Shape, indices: &[u16], offsets: &[u16]) {
@@ -25,7 +29,7 @@ fn check(shape: Shape, indices: &[u16], offsets: &[u16]) {
     let (ours, theirs) = run_pair(
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotSender::setup(channel, BaseOt::Ristretto, Delta::random(rng), rng)?;
+            let mut cot = CotSender::setup(SETUP, channel, Delta::random(rng), rng)?;
             let mut all = Vec::new();
             send(&mut cot, channel, shape, indices, |first, vectors| {
                 assert_eq!(first * shape.vector_bytes(), all.len());
@@ -36,7 +40,7 @@ fn check(shape: Shape, indices: &[u16], offsets: &[u16]) {
         },
         |channel| {
             let rng = &mut Prg::from_os();
-            let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+            let mut cot = CotReceiver::setup(SETUP, channel, rng)?;
             let mut all = Vec::new();
             receive_chunk(&mut cot, channel, &shape, &bits, |first, drawn, vectors| {
                 assert_eq!(drawn, &offsets[first..first + drawn.len()]);
@@ -138,7 +142,7 @@ fn every_view_is_uniform() {
             |channel| {
                 let rng = &mut Prg::from_os();
                 let delta = Delta::random(rng);
-                let mut cot = CotSender::setup(channel, BaseOt::Ristretto, delta, rng)?;
+                let mut cot = CotSender::setup(SETUP, channel, delta, rng)?;
                 let mut vectors = Vec::new();
                 send(&mut cot, channel, shape, &vec![index; count], |_, some| {
                     vectors.extend_from_slice(some);
@@ -150,7 +154,7 @@ fn every_view_is_uniform() {
             },
             |channel| {
                 let rng = &mut Prg::from_os();
-                let mut cot = CotReceiver::setup(channel, BaseOt::Ristretto, rng)?;
+                let mut cot = CotReceiver::setup(SETUP, channel, rng)?;
                 cot.extend(channel, &choices, |_, _| ())?;
                 let corrections = channel.recv(CORRECTIONS, 1 << 24)?;
                 cot.extend(channel, &choices, |_, _| ())?;

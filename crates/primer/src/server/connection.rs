@@ -67,6 +67,14 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
         }
         (Err(error), None) => {
             metrics.failed.add(1);
+            if error.is_cheating() {
+                metrics.cheating.add(1);
+                tracing::error!(
+                    connection = number,
+                    peer,
+                    "a client does not follow the protocol"
+                );
+            }
             tracing::warn!(connection = number, %error, "failed");
             format!("failed: {error}")
         }

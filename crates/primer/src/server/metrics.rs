@@ -209,6 +209,8 @@ metrics! {
     refusals: Counts = "requests_refused_total", "Greetings and requests refused, by reason";
     cut: Count = "connections_cut_total", "Connections cut for their time or for a newer one";
     failed: Count = "connections_failed_total", "Connections that ended with an error";
+    cheating: Count = "clients_cheating_total",
+        "Sessions ended because the client was caught at not following the protocol";
     prepared: Count = "bundles_prepared_total", "Bundles prepared";
     inferred: Count = "inferences_total", "Online phases completed";
     offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
@@ -356,8 +358,8 @@ mod tests {
             }
         }
         let expected = "connections_total connections_turned_away_total requests_refused_total \
-                        connections_cut_total connections_failed_total bundles_prepared_total \
-                        inferences_total offline_seconds_total online_seconds_total \
+                        connections_cut_total connections_failed_total clients_cheating_total \
+                        bundles_prepared_total inferences_total offline_seconds_total online_seconds_total \
                         phase_duration_seconds phase_bytes received_bytes_total sent_bytes_total \
                         sessions bundles_stored stored_bytes store_ready replica_info build_info";
         let (own, process): (Vec<&str>, Vec<&str>) =

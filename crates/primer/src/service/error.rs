@@ -197,6 +197,11 @@ pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServiceErr
 }
 
 impl ServiceError {
+    /// Whether the peer was caught at not following the protocol.
+    pub(crate) fn is_cheating(&self) -> bool {
+        matches!(self, Self::Protocol(error) if error.is_cheating())
+    }
+
     /// Whether another attempt on a new connection may succeed.
     pub fn is_broken_connection(&self) -> bool {
         match self {

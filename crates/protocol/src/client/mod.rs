@@ -116,7 +116,7 @@ impl ClientSession {
         let program = self.program.clone();
         let mut masks = Vec::with_capacity(sinks.len());
         for sink in sinks.iter_mut() {
-            let seeds = Seeds::new(self.rng.seed());
+            let seeds = Seeds::new(self.rng.secret_seed());
             stored::write_header(sink, &program, &seeds)?;
             masks.push(Masks::new(&program, seeds));
         }

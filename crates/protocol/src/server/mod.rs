@@ -100,7 +100,8 @@ impl ServerSession {
     ) -> Result<Times> {
         let mut clock = Clock::start();
         let program = self.program.clone();
-        let seeds: Vec<Seeds> = (sinks.iter().map(|_| Seeds::new(self.rng.seed()))).collect();
+        let seeds: Vec<Seeds> =
+            (sinks.iter().map(|_| Seeds::new(self.rng.secret_seed()))).collect();
         for (sink, seeds) in sinks.iter_mut().zip(&seeds) {
             stored::write_header(sink, &program, seeds)?;
         }

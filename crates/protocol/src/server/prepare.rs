@@ -96,7 +96,7 @@ impl<'a> Preparation<'a> {
             answerer,
             seeds: bundles.seeds,
             values: bundles.values,
-            rng: Prg::new(&tools.rng.seed()),
+            rng: tools.rng.fork(),
         };
         std::thread::scope(|scope| {
             // Bounded by the flow: the masks and answers of two groups.

@@ -218,7 +218,16 @@ pub fn server(
     model: &Arc<IntModel>,
     reveal: Reveal,
 ) -> Result<(), ProtocolError> {
-    let rng = Prg::new(&[2; 16]);
+    server_with(channel, model, reveal, Prg::new(&[2; 16]))
+}
+
+/// The same with other randomness.
+pub fn server_with(
+    channel: &mut Channel,
+    model: &Arc<IntModel>,
+    reveal: Reveal,
+    rng: Prg,
+) -> Result<(), ProtocolError> {
     let mut session = ServerSession::accept(channel, offer(model, reveal), rng)?;
     let encoded = ServerModel::new(model.clone(), session.program())?;
     let mut bundle = Vec::new();
@@ -228,6 +237,26 @@ pub fn server(
     let bundle = server::Bundle::new(Cursor::new(bundle));
     session.infer(channel, &encoded, bundle)?;
     Ok(())
+}
+
+/// Both parties over the relay: what each sent, the traffic of each, and the answer.
+pub fn logged(
+    model: &Arc<IntModel>,
+    input: &Input,
+    scheme: Scheme,
+) -> ([relay::Log; 2], [Report; 2], Answer) {
+    let ((answer, report), theirs, logs) = relay::run(
+        None,
+        |channel| {
+            let answer = client(channel, input, scheme, blind).unwrap();
+            (answer, channel.meter().report())
+        },
+        |channel| {
+            server(channel, model, Reveal::Outputs).unwrap();
+            channel.meter().report()
+        },
+    );
+    (logs, [report, theirs], answer)
 }
 
 /// Both parties in memory.

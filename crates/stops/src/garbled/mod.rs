@@ -18,15 +18,15 @@ mod server;
 use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
 use primer_garble::LABEL_BYTES;
 use primer_garble::circuit::{LANES, Party};
 use primer_garble::stop::StopCircuit;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::{Kind, PhaseBytes};
-use primer_ot::Variant;
 use primer_ot::cost::extension_as;
 use primer_ring::pack::packed_len;
-use primer_ring::prg::SEED_BYTES;
+use primer_ring::prg::SECRET_SEED_BYTES;
 use std::sync::Arc;
 
 const NONCE: Kind = Kind::new(0x30, "garbling nonce");
@@ -46,7 +46,7 @@ const CHUNK_BITS: usize = 1 << 20;
 pub struct Garbled {
     circuit: Arc<StopCircuit>,
     instances: usize,
-    transfers: Variant,
+    transfers: Transfers,
 }
 
 impl Garbled {
@@ -79,13 +79,14 @@ impl Garbled {
         Ok(Self {
             circuit,
             instances: instances as usize,
-            transfers: Variant::default(),
+            transfers: Transfers::default(),
         })
     }
 
-    /// The same on transfers of another variant.
+    /// The same on transfers of other variants.
     #[must_use]
-    pub fn over(self, transfers: Variant) -> Self {
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
@@ -131,7 +132,7 @@ impl Stop for Garbled {
 
     fn bytes(&self) -> PhaseBytes {
         let bits = self.inputs(Party::Evaluator);
-        let transfers = |n: usize| extension_as(self.transfers, n * bits).from_receiver;
+        let transfers = |n: usize| extension_as(self.transfers.to_client, n * bits).from_receiver;
         let labels = self.instances * self.inputs(Party::Garbler) * LABEL_BYTES;
         let width = self.circuit.circuit().modulus().width();
         let results = packed_len(self.outputs(), width);
@@ -158,7 +159,7 @@ impl Stop for Garbled {
         let circuits = self.chunks().map(|n| self.garbled_len(n));
         StoredBytes {
             client: ((bits + 1) * LABEL_BYTES) as u64 + circuits.sum::<u64>(),
-            server: (SEED_BYTES + LABEL_BYTES) as u64 + 8 * self.outputs() as u64,
+            server: (SECRET_SEED_BYTES + LABEL_BYTES) as u64 + 8 * self.outputs() as u64,
         }
     }
 

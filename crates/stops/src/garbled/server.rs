@@ -15,7 +15,7 @@ use primer_garble::circuit::{LANES, Modulus, Party};
 use primer_garble::garbler::Garbler;
 use primer_garble::{LABEL_BYTES, Label, Offset};
 use primer_net::{Channel, NetError};
-use primer_ring::prg::{Prg, SEED_BYTES, Seed};
+use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
 use std::io::{self, Read, Write};
 use zeroize::Zeroizing;
 
@@ -34,12 +34,12 @@ impl ServerStop for Garbled {
         } = tools;
         let offset = Offset::from_label(cot.delta().label());
         let offset = offset.expect("the offset of transfers has its lowest bit set");
-        let seed = Zeroizing::new(rng.seed());
+        let seed = Zeroizing::new(rng.secret_seed());
         let nonce = rng.seed();
         channel.send(NONCE, &nonce)?;
         let circuit = self.circuit.circuit();
         let mut garbler = Garbler::new(circuit, &offset, Label::from_le_bytes(nonce));
-        let mut own = Prg::new(&seed);
+        let mut own = Prg::secret(&seed);
         let (ours, theirs) = (self.inputs(Party::Garbler), self.inputs(Party::Evaluator));
         let outputs = circuit.cost().outputs;
         let mut masks = Zeroizing::new(vec![0; self.outputs()]);
@@ -106,14 +106,14 @@ impl Garbled {
     fn send_labels(
         &self,
         channel: &mut Channel,
-        seed: &Seed,
+        seed: &SecretSeed,
         offset: &Offset,
         shares: &[u64],
     ) -> Result<()> {
         let bits = self.circuit.ring_bits() as usize;
         let length = (shares.len() * bits * LABEL_BYTES) as u64;
         let mut stream = channel.send_stream(LABELS, length)?;
-        let mut own = Prg::new(seed);
+        let mut own = Prg::secret(seed);
         let mut labels = Zeroizing::new(vec![0; LABEL_BLOCK / bits * bits]);
         for block in shares.chunks(LABEL_BLOCK / bits) {
             let labels = &mut labels[..block.len() * bits];
@@ -130,7 +130,7 @@ impl Garbled {
 
     fn write(
         &self,
-        seed: &Seed,
+        seed: &SecretSeed,
         offset: &Offset,
         masks: &[u64],
         sink: &mut dyn Write,
@@ -149,13 +149,13 @@ impl Garbled {
     fn read(
         &self,
         stored: &mut dyn Read,
-    ) -> Result<(Zeroizing<Seed>, Offset, Zeroizing<Vec<u64>>)> {
+    ) -> Result<(Zeroizing<SecretSeed>, Offset, Zeroizing<Vec<u64>>)> {
         let bytes = material::take(self.name(), stored, self.stored().server)?;
-        let (head, masks) = bytes.split_at(SEED_BYTES + LABEL_BYTES);
-        let mut seed = Zeroizing::new(Seed::default());
-        seed.copy_from_slice(&head[..SEED_BYTES]);
+        let (head, masks) = bytes.split_at(SECRET_SEED_BYTES + LABEL_BYTES);
+        let mut seed = Zeroizing::new(SecretSeed::default());
+        seed.copy_from_slice(&head[..SECRET_SEED_BYTES]);
         let mut label = Zeroizing::new([0; LABEL_BYTES]);
-        label.copy_from_slice(&head[SEED_BYTES..]);
+        label.copy_from_slice(&head[SECRET_SEED_BYTES..]);
         let offset = Offset::from_label(Label::from_le_bytes(*label))
             .ok_or_else(|| unusable(self.name(), "the offset's lowest bit is not set"))?;
         let modulus = self.circuit.circuit().modulus();

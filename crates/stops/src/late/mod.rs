@@ -38,9 +38,9 @@ use crate::bytes::StoredBytes;
 use crate::error::Result;
 use crate::requantise::{check_ring, packed};
 use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::{Kind, PhaseBytes};
-use primer_ot::Variant;
 use primer_ot::cost::{bit_product_offline_as, bit_product_online};
 use primer_ring::modulus::P;
 
@@ -51,7 +51,7 @@ const RESULTS: Kind = Kind::new(0x39, "late results");
 pub struct LateRequantise {
     ring_bits: u32,
     elements: usize,
-    transfers: Variant,
+    transfers: Transfers,
 }
 
 impl LateRequantise {
@@ -64,13 +64,14 @@ impl LateRequantise {
         Ok(Self {
             ring_bits,
             elements,
-            transfers: Variant::default(),
+            transfers: Transfers::default(),
         })
     }
 
-    /// The same on transfers of another variant.
+    /// The same on transfers of other variants.
     #[must_use]
-    pub fn over(self, transfers: Variant) -> Self {
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
@@ -98,7 +99,7 @@ impl Stop for LateRequantise {
     }
 
     fn bytes(&self) -> PhaseBytes {
-        let offline = bit_product_offline_as(self.transfers, self.elements, P);
+        let offline = bit_product_offline_as(self.transfers.to_server, self.elements, P);
         let online = bit_product_online(self.elements);
         // The client is the sender of the transfers.
         PhaseBytes {

@@ -58,10 +58,10 @@ use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
 use primer_garble::stop::StopError as CircuitError;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::{Kind, PhaseBytes};
-use primer_ot::Variant;
 use primer_ot::cost::{extension_as, onehot, onehot_rounds};
 use primer_ot::onehot::Shape;
 use primer_plan::function::{Function, Lookup};
@@ -87,7 +87,7 @@ pub struct Lookups {
     tables: Vec<Numbers>,
     /// The range flag as a table of one bit.
     flag: Option<Columns>,
-    transfers: Variant,
+    transfers: Transfers,
 }
 
 impl Lookups {
@@ -122,13 +122,14 @@ impl Lookups {
                 .map(|table| Numbers::new(table.entries()))
                 .collect(),
             flag,
-            transfers: Variant::default(),
+            transfers: Transfers::default(),
         })
     }
 
-    /// The same on transfers of another variant.
+    /// The same on transfers of other variants.
     #[must_use]
-    pub fn over(self, transfers: Variant) -> Self {
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
@@ -237,12 +238,16 @@ impl Stop for Lookups {
     fn bytes(&self) -> PhaseBytes {
         let (n, results) = (self.elements, self.outputs());
         // The client is the sender of these.
-        let strings = onehot(self.transfers, &self.shape, n);
+        let Transfers {
+            to_client,
+            to_server,
+        } = self.transfers;
+        let strings = onehot(to_server, &self.shape, n);
         // Pads are an extension in each direction.
-        let pads = extension_as(self.transfers, n).from_receiver;
+        let pads = |variant| extension_as(variant, n).from_receiver;
         PhaseBytes {
-            offline_up: strings.from_sender + pads,
-            offline_down: strings.from_receiver + pads,
+            offline_up: strings.from_sender + pads(to_client),
+            offline_down: strings.from_receiver + pads(to_server),
             online_up: HEADER_BYTES + packed(2 * results, modulus::K),
             online_down: HEADER_BYTES
                 + packed(n, self.index_bits)

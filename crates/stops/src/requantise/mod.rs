@@ -28,8 +28,8 @@ mod server;
 use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
 use primer_net::PhaseBytes;
-use primer_ot::Variant;
 use primer_ot::cost::{product_offline_as, product_online};
 use primer_ring::modulus::{self, P};
 
@@ -38,7 +38,7 @@ use primer_ring::modulus::{self, P};
 pub struct Requantise {
     ring_bits: u32,
     elements: usize,
-    transfers: Variant,
+    transfers: Transfers,
 }
 
 impl Requantise {
@@ -51,13 +51,14 @@ impl Requantise {
         Ok(Self {
             ring_bits,
             elements,
-            transfers: Variant::default(),
+            transfers: Transfers::default(),
         })
     }
 
-    /// The same on transfers of another variant.
+    /// The same on transfers of other variants.
     #[must_use]
-    pub fn over(self, transfers: Variant) -> Self {
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
         Self { transfers, ..self }
     }
 }
@@ -95,7 +96,7 @@ impl Stop for Requantise {
     }
 
     fn bytes(&self) -> PhaseBytes {
-        let offline = product_offline_as(self.transfers, self.elements, P);
+        let offline = product_offline_as(self.transfers.to_server, self.elements, P);
         let online = product_online(self.elements, P);
         // The client is the sender of the transfers.
         PhaseBytes {

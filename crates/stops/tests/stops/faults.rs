@@ -77,7 +77,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
     let shares = (&[0; COUNT][..], &[0; COUNT][..]);
     let (_, stop) = gelu();
     // The offset follows the seed; its lowest bit is always set.
-    let even = |stored: &mut Vec<u8>| stored[16] &= 0xfe;
+    let even = |stored: &mut Vec<u8>| stored[32] &= 0xfe;
     let error = run_stop(Transport::Memory, &stop, shares, [&sound, &even]);
     let text = error.err().unwrap().to_string();
     assert!(text.contains("lowest bit"), "{text}");

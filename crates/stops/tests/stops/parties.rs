@@ -2,7 +2,7 @@
 
 use primer_net::pair::{Transport, run_pair_over, test_options};
 use primer_net::{Channel, PhaseBytes, Traffic};
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Variant};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
@@ -76,8 +76,8 @@ pub(crate) fn run_over<A: Send, B: Send>(
         &test_options(),
         |channel| {
             let mut prg = Prg::from_os();
-            let receiver = CotReceiver::setup_as(variant, channel, base, &mut prg)?;
-            let sender = CotSender::setup_as(variant, channel, base, delta(), &mut prg)?;
+            let receiver = CotReceiver::setup(Setup::new(variant, base), channel, &mut prg)?;
+            let sender = CotSender::setup(Setup::new(variant, base), channel, delta(), &mut prg)?;
             client(&mut Party {
                 channel,
                 sender,
@@ -87,8 +87,8 @@ pub(crate) fn run_over<A: Send, B: Send>(
         },
         |channel| {
             let mut prg = Prg::from_os();
-            let sender = CotSender::setup_as(variant, channel, base, delta(), &mut prg)?;
-            let receiver = CotReceiver::setup_as(variant, channel, base, &mut prg)?;
+            let sender = CotSender::setup(Setup::new(variant, base), channel, delta(), &mut prg)?;
+            let receiver = CotReceiver::setup(Setup::new(variant, base), channel, &mut prg)?;
             server(&mut Party {
                 channel,
                 sender,

@@ -1,0 +1,23 @@
+//! Which transfers stops stand on.
+
+use primer_ot::Variant;
+
+/// The variants of both directions. They may differ: a client that deviates is a stranger, and what
+/// it receives is checked, while a server that deviates can do worse than choose inconsistently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transfers {
+    /// Where the client receives: labels of its bits, pads of its choice.
+    pub to_client: Variant,
+    /// Where the server receives.
+    pub to_server: Variant,
+}
+
+impl From<Variant> for Transfers {
+    /// The same in both directions.
+    fn from(variant: Variant) -> Self {
+        Self {
+            to_client: variant,
+            to_server: variant,
+        }
+    }
+}
