@@ -6,6 +6,7 @@
 
 mod access;
 mod batch;
+mod cheating;
 mod command_line;
 mod crash;
 mod families;

@@ -1,0 +1,125 @@
+//! A client that does not follow the protocol is caught, counted and named in the log, and the
+//! server goes on.
+
+use crate::process::{Server, TEXTS, client, eventually, json};
+use primer::service::VERSION;
+use primer::service::message::{Greeting, Reception, Reply, Request};
+use primer::service::{BundleId, ServiceError};
+use primer_he::product::{ClientKeys, KeyKind};
+use primer_net::frame::HEADER_BYTES;
+use primer_net::tls::{TlsClient, Trust};
+use primer_net::{Channel, Kind, NetError, Options};
+use primer_ot::{BaseOt, CotReceiver, Setup};
+use primer_plan::plan::Plan;
+use primer_protocol::session::ClientSession;
+use primer_protocol::{Program, Reveal, Scheme};
+use primer_ring::prg::Prg;
+use serde::Deserialize;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const TOKENS: usize = 8;
+const HELLO: Kind = Kind::new(0x40, "hello");
+const WELCOME: Kind = Kind::new(0x41, "welcome");
+const PUBLIC_KEY: Kind = Kind::new(0x42, "public key");
+
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a client that follows the protocol says first.
+fn hello() -> Vec<u8> {
+    let written = Written::default();
+    let mut channel = Channel::over(written.clone(), io::empty());
+    let nobody = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, Prg::from_os());
+    assert!(nobody.is_err());
+    let frame = written.0.lock().unwrap();
+    frame[HEADER_BYTES as usize..].to_vec()
+}
+
+/// The server's answer, as far as it is good.
+#[derive(Deserialize)]
+enum Welcome {
+    Program {
+        plan: Vec<u8>,
+        reveal: Reveal,
+        _fingerprint: [u8; 32],
+        _nonce: [u8; 32],
+    },
+}
+
+/// Asks for a bundle and grows other trees than the server is told of: its base transfers are made
+/// with a nonce that the server has not heard.
+fn cheat(server: &Server) -> Result<Reply, ServiceError> {
+    let socket = TcpStream::connect(&server.address).unwrap();
+    let pin = server.fingerprint.parse().unwrap();
+    let tls = TlsClient::new(Trust::Pinned(pin)).unwrap();
+    let options = Options {
+        timeout: Some(Duration::from_secs(30)),
+        ..Options::default()
+    };
+    let mut channel = Channel::tls_connect(socket, &tls, &options).unwrap();
+    let greeting = Greeting {
+        version: VERSION,
+        pseudonym: [7; 32],
+        token: None,
+    };
+    greeting.send(&mut channel).unwrap();
+    Reception::receive(&mut channel).unwrap();
+    let request = Request::Prepare {
+        id: BundleId::from_bytes([7; 16]),
+        tokens: TOKENS as u32,
+        bundles: 1,
+    };
+    request.send(&mut channel).unwrap();
+    assert!(matches!(Reply::receive(&mut channel), Ok(Reply::Go { .. })));
+    channel.send(HELLO, &hello()).unwrap();
+    let Welcome::Program { plan, reveal, .. } = channel.recv_value(WELCOME, 1 << 24).unwrap();
+    let program = Program::received(Plan::decode(&plan).unwrap(), Scheme::Lean, reveal).unwrap();
+    let rng = &mut Prg::from_os();
+    let keys = ClientKeys::generate(program.key_needs(), rng);
+    keys.publish(rng, |kind, bytes| {
+        assert_eq!(kind, KeyKind::Public);
+        channel.send(PUBLIC_KEY, bytes)
+    })
+    .unwrap();
+    let transfers = Scheme::Lean.recipe().transfers;
+    let terms = Setup::new(transfers.to_client, BaseOt::default()).with_nonce([1; 32]);
+    CotReceiver::setup(terms, &mut channel, rng).unwrap();
+    Reply::receive(&mut channel)
+}
+
+#[test]
+fn a_client_that_cheats_is_cut_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("server"), &["--metrics", "127.0.0.1:0"]);
+    assert_eq!(server.metric("primer_clients_cheating_total"), 0.0);
+    let end = cheat(&server).unwrap_err();
+    assert!(
+        matches!(end, ServiceError::Net(NetError::PeerGone { .. })),
+        "{end}"
+    );
+    eventually("the log", || {
+        server
+            .log()
+            .contains("a client does not follow the protocol")
+    });
+    assert!(server.log().contains("transfers are not consistent"));
+    assert_eq!(server.metric("primer_clients_cheating_total"), 1.0);
+    assert_eq!(server.metric("primer_bundles_prepared_total"), 0.0);
+    // One that does not cheat is served, and is not counted.
+    let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
+    assert_eq!(found["label"], TEXTS[0].1);
+    assert_eq!(server.metric("primer_clients_cheating_total"), 1.0);
+}
