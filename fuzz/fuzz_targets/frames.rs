@@ -5,9 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::Script;
 use primer_fuzz::sessions::peer_says;
-use primer_net::Kind;
-
-const KIND: Kind = Kind::new(1, "fuzz");
+use primer_net::kind::trial::FIRST as KIND;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);

@@ -27,7 +27,7 @@ pub mod mlkem;
 pub mod ristretto;
 
 use crate::error::Result;
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
 use primer_ring::prg::{SEED_BYTES, Seed};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, Zeroizing};
@@ -36,9 +36,6 @@ use zeroize::{Zeroize, Zeroizing};
 pub const COUNT: usize = 128;
 /// Bytes of the nonce that the constants `C_i` are drawn from.
 pub const NONCE_BYTES: usize = 32;
-
-pub(crate) const KEYS: Kind = Kind::new(0x20, "base transfer keys");
-pub(crate) const ANSWERS: Kind = Kind::new(0x21, "base transfer answers");
 
 /// Which public-key cryptography the base transfers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
