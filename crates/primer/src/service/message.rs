@@ -93,4 +93,6 @@ pub fn decode_any(bytes: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
