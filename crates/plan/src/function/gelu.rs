@@ -144,20 +144,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn close_to_the_real_function_everywhere() {
-        for activation in [Activation::GeluErf, Activation::GeluTanh] {
-            let gelu = Gelu::new(activation, 15, 8, 9);
-            let mut worst: f64 = 0.0;
-            for x in -(1 << 14)..1 << 14 {
-                let real = activation.real(x as f64 / 256.0);
-                worst = worst.max((gelu.apply(x) as f64 / 512.0 - real).abs());
-            }
-            // Half a cell of 1/64 times the slope of δ at zero, and the rounding of the output.
-            assert!(worst < 0.0065, "{activation:?}: {worst}");
-        }
-    }
-
-    #[test]
     fn impossible_parameters_are_refused() {
         let mut gelu = Gelu::new(Activation::GeluErf, 15, 8, 9);
         gelu.fraction = 14;
