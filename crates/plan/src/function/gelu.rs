@@ -17,12 +17,17 @@
 //! `a >= 4`, the saturation of the index, and the table.
 
 use super::{FunctionError, Table};
+use crate::scales::MAX_VALUE_BITS;
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 
 /// Bits of the table's index.
 const TABLE_BITS: u32 = 8;
 /// The table covers magnitudes below `2^SPAN_BITS`.
 const SPAN_BITS: u32 = 2;
+/// Fractional bits that the output may have more than the input.
+const MORE_BITS: i32 = 8;
+const _: () = assert!(Truncation::MAX_RING_BITS as i32 + MORE_BITS <= MAX_VALUE_BITS as i32);
 
 /// Which activation a model uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,13 +126,13 @@ impl Gelu {
             "its table has another size".into(),
         )?;
         let (m, f, g) = (self.ring_bits, self.fraction, self.output_fraction);
-        check((2..=24).contains(&m), format!("ring of {m} bits"))?;
+        check(super::is_ring(m), format!("ring of {m} bits"))?;
         check(
             f >= (TABLE_BITS - SPAN_BITS) as i32 && f as u32 + SPAN_BITS < m,
             format!("{f} fractional bits in a ring of {m}"),
         )?;
         check(
-            (f..=f + 8).contains(&g),
+            (f..=f + MORE_BITS).contains(&g),
             format!("{g} fractional bits out of {f}"),
         )?;
         // δ is less than one: below the ring's values, whatever the table says.

@@ -71,7 +71,7 @@ impl Tanh {
             self.table.input_bits() == TABLE_BITS,
             "its table has another size".into(),
         )?;
-        check((2..=24).contains(&m), format!("ring of {m} bits"))?;
+        check(super::is_ring(m), format!("ring of {m} bits"))?;
         check(
             f >= (TABLE_BITS - SPAN_BITS) as i32 && f as u32 + SPAN_BITS < m,
             format!("{f} fractional bits in a ring of {m}"),
