@@ -5,9 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::Script;
 use primer_fuzz::sessions::peer_says;
-use primer_net::Kind;
-
-const KIND: Kind = Kind::new(1, "fuzz");
+use primer_net::kind::trial::FIRST as KIND;
+use primer_ring::modulus::{K, P};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
@@ -26,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
             3 => channel.recv_value::<String>(KIND, size).is_err(),
             4 | 5 => {
                 // Widths and moduli of the protocol, and odd ones.
-                let (width, modulus) = [(41, (1 << 41) - (1 << 16) + 1), (3, 5)][size % 2];
+                let (width, modulus) = [(K, P), (3, 5)][size % 2];
                 let mut out = vec![0; size];
                 let got = channel.recv_residues(KIND, width, modulus, &mut out);
                 assert!(got.is_err() || out.iter().all(|v| *v < modulus));

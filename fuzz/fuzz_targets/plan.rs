@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use primer_plan::graph::Op;
 use primer_plan::plan::Plan;
+use primer_ring::modulus::K;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(plan) = Plan::decode(bytes) else {
@@ -24,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
             Op::Linear { terms, output, .. } => {
                 for term in terms {
                     let (first, second) = plan.term_fractions(term);
-                    assert!(plan.shift(first, *output).max(plan.shift(second, *output)) <= 41);
+                    assert!(plan.shift(first, *output).max(plan.shift(second, *output)) <= K);
                 }
             }
             Op::MergedScores {
@@ -35,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
             } => {
                 let fraction = plan.scale(*input).fraction();
                 let first = plan.merged_fraction(*input, *weight);
-                assert!(plan.shift(first + fraction, *output) <= 41);
+                assert!(plan.shift(first + fraction, *output) <= K);
             }
             _ => {}
         }

@@ -11,7 +11,8 @@ use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
 use primer_model::text::Input;
-use primer_net::{Channel, Kind, Options, run_pair, run_parties};
+use primer_net::kind::fhe::KEY;
+use primer_net::{Channel, Options, run_pair, run_parties};
 use primer_plan::graph::Graph;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
@@ -180,7 +181,6 @@ fn hostile_messages_are_refused() {
     let shape = shape(8, 2);
     let (weights, polynomials) = model(&shape, &degrees, 4);
     let setup = toy(&shape, &degrees, 4, 512);
-    let key = Kind::new(0x60, "evaluation key");
     let length = wire::key_bytes(&setup.params);
     // All ones: no residue is below its prime. One byte short: refused before anything is
     // allocated.
@@ -189,7 +189,7 @@ fn hostile_messages_are_refused() {
         (vec![0; length - 1], "bytes"),
     ] {
         let error = run_pair(
-            |channel| Ok::<_, FheError>(channel.send(key, &payload)?),
+            |channel| Ok::<_, FheError>(channel.send(KEY, &payload)?),
             |channel| server::run(channel, &setup, &weights, &polynomials),
         );
         let error = error.err().expect("refused").to_string();

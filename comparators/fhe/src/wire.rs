@@ -10,13 +10,11 @@ use crate::ckks::ciphertext::{Ciphertext, Fresh};
 use crate::ckks::keys::SwitchKey;
 use crate::ckks::params::{BASE, Params};
 use crate::error::FheError;
-use primer_net::{Channel, Kind, RecvStream, SendStream};
+use primer_net::kind::fhe::{ANSWER, CIPHERTEXT, KEY};
+use primer_net::{Channel, RecvStream, SendStream};
 use primer_ring::pack;
 use primer_ring::prg::{SEED_BYTES, Seed};
 
-const KEY: Kind = Kind::new(0x60, "evaluation key");
-const CIPHERTEXT: Kind = Kind::new(0x61, "encrypted vector");
-const ANSWER: Kind = Kind::new(0x62, "encrypted logits");
 /// Bits of a residue.
 const WIDTH: u32 = 30;
 

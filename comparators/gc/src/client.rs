@@ -7,7 +7,6 @@
 use crate::count::{BEGIN_BYTES, Count, outputs, stream_bytes};
 use crate::error::{Result, from_sink};
 use crate::inputs::{bits, cut, input_bits};
-use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Evaluating};
 use crate::walk::LabelWalk;
 use crate::work::Program;
@@ -15,6 +14,7 @@ use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label};
 use primer_model::text::Input;
 use primer_net::Channel;
+use primer_net::kind::gc::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use primer_ot::{Bits, CotReceiver};
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_plan::times::Times;

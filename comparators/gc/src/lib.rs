@@ -39,7 +39,6 @@ mod count;
 mod error;
 mod given;
 mod inputs;
-mod kinds;
 mod labels;
 mod products;
 mod role;

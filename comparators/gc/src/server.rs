@@ -7,7 +7,6 @@
 use crate::count::{BEGIN_BYTES, stream_bytes};
 use crate::error::Result;
 use crate::inputs::{cut, input_bits};
-use crate::kinds::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use crate::role::{Common, Garbling};
 use crate::walk::LabelWalk;
 use crate::work::Program;
@@ -15,6 +14,7 @@ use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label, Offset};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
+use primer_net::kind::gc::{BEGIN, CORRECTIONS, DECODING, GARBLED, LABELS, PLAN};
 use primer_ot::{Bits, CotSender, Delta};
 use primer_plan::plan::Plan;
 use primer_plan::times::Times;

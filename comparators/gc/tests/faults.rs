@@ -10,8 +10,9 @@ mod relay;
 use common::{ask, input, model, serve, tiny};
 use primer_comparator_gc::{GcError, client, server};
 use primer_model::synthetic::bert_shape;
+use primer_net::Channel;
+use primer_net::kind::gc::PLAN;
 use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, Kind};
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
 use relay::{Fault, From};
@@ -115,7 +116,6 @@ fn inputs_that_do_not_fit_are_refused() {
 
 #[test]
 fn plans_that_are_none_or_too_large_are_refused() {
-    const PLAN: Kind = Kind::new(0x70, "plan of a garbled model");
     let open = |channel: &mut Channel| {
         let session = client::Session::open(channel, Prg::new(&[1; 16]));
         session.map(|_| ()).unwrap_err()

@@ -21,10 +21,15 @@ use primer_lattice::prime::{Prime, Shoup};
 use primer_lattice::simd::Simd;
 use primer_ring::modulus::{self, P};
 
-/// What is added to coefficients to make them positive.
-const OFFSET: i64 = 1 << 40;
+/// What is added to coefficients to make them positive: a power of two.
+const OFFSET: i64 = 1 << (modulus::K - 1);
+const _: () = assert!(OFFSET > (P / 2) as i64, "a coefficient stays negative");
 /// Bits of the lower part of a coefficient.
 const LOW_BITS: u32 = 30;
+const _: () = assert!(
+    modulus::K - LOW_BITS <= 30,
+    "the upper part has more bits than a prime"
+);
 
 /// Slots modulo p, equal in both rows.
 pub(crate) struct FoldedSlots {
@@ -43,7 +48,7 @@ impl FoldedSlots {
     pub(crate) fn new(row: usize) -> Self {
         let degree = 2 * row;
         assert!(degree.is_power_of_two() && (P - 1).is_multiple_of(2 * degree as u64));
-        let psi = modulus::pow(3, (P - 1) / (2 * degree as u64));
+        let psi = modulus::pow(modulus::GENERATOR, (P - 1) / (2 * degree as u64));
         let invert = |x| modulus::pow(x, P - 2);
         let (inverse, log) = (invert(psi), degree.trailing_zeros());
         // The first half of the transform of twice the length starts at node 2 of its tree.

@@ -34,6 +34,13 @@ use zeroize::Zeroizing;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
 pub const SECURITY_TABLE: [(usize, u32); 3] = [(4096, 106), (8192, 214), (16384, 430)];
+const _: () = {
+    let (largest, _) = SECURITY_TABLE[SECURITY_TABLE.len() - 1];
+    assert!(
+        (P - 1).is_multiple_of(2 * largest as u64),
+        "p has no slots for this degree"
+    );
+};
 /// Most data primes: the digits of key switching that fit one 64-bit sum, and a spare.
 pub const MAX_DATA_PRIMES: usize = 7;
 /// Fewest data primes: those of an answer.

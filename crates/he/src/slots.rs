@@ -58,8 +58,7 @@ impl Slots {
     /// If p has no root of that order.
     pub(crate) fn new(degree: usize) -> Self {
         assert!(degree.is_power_of_two() && (P - 1).is_multiple_of(2 * degree as u64));
-        // 3 generates the multiplicative group modulo p.
-        let psi = modulus::pow(3, (P - 1) / (2 * degree as u64));
+        let psi = modulus::pow(modulus::GENERATOR, (P - 1) / (2 * degree as u64));
         let log = degree.trailing_zeros();
         let table = |root: u64| {
             let mut table = vec![Factor::new(0); degree];

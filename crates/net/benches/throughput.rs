@@ -5,12 +5,12 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use primer_net::clock::ThreadClock;
+use primer_net::kind::trial::FIRST as BULK;
 use primer_net::pair::{Transport, connect, test_options};
-use primer_net::{Kind, NetError, run_parties};
+use primer_net::{NetError, run_parties};
 use std::hint::black_box;
 use std::time::Duration;
 
-const BULK: Kind = Kind::new(1, "bulk");
 const LENGTH: u64 = 256 << 20;
 
 fn stream_once(transport: Transport, piece: usize) -> Duration {

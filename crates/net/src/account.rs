@@ -2,7 +2,7 @@
 //! is well.
 
 use crate::error::{Direction, NetError, Result};
-use crate::frame::Kind;
+use crate::kind::Kind;
 use std::io;
 use std::time::Duration;
 

@@ -10,7 +10,7 @@
 //! send calls [`Channel::flush`].
 
 use crate::error::{Direction, NetError, Result};
-use crate::frame::Kind;
+use crate::kind::Kind;
 use crate::meter::{Meter, Phase};
 use crate::pipe::pipe;
 use crate::reader::{Incoming, Reader, RecvStream, Untimed};
@@ -152,6 +152,16 @@ impl Channel {
     /// [`NetError`] if the peer is gone or does not read.
     pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         self.writer.send(kind, payload)
+    }
+
+    /// Sends a message under any code, as a hostile peer can: for tests and fuzzing. What is
+    /// received has a kind of the table.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    #[doc(hidden)]
+    pub fn send_code(&mut self, code: u8, payload: &[u8]) -> Result<()> {
+        self.writer.send(Kind::unlisted(code), payload)
     }
 
     /// Begins a message that is sent piece by piece.

@@ -1,6 +1,6 @@
 //! What can go wrong on a channel, said with the numbers that matter.
 
-use crate::frame::Kind;
+use crate::kind::Kind;
 use crate::tls::Fingerprint;
 use primer_ring::pack::PackError;
 use std::io;

@@ -10,51 +10,12 @@
 //! that makes sense at this point. There is no frame-size constant anywhere: the limit belongs to
 //! the message.
 
-use std::fmt;
+use crate::kind::Kind;
 
 /// Bytes in front of every payload.
 pub const HEADER_BYTES: u64 = 8;
 /// The longest payload that a header can announce.
 pub const MAX_PAYLOAD: u64 = (1 << 56) - 1;
-
-/// The kind of a message: a code on the wire, a name in errors.
-///
-/// Each protocol declares its kinds as constants. Codes need only differ between messages that
-/// could be mistaken for one another.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Kind {
-    code: u8,
-    name: &'static str,
-}
-
-impl Kind {
-    /// Declares a kind.
-    pub const fn new(code: u8, name: &'static str) -> Self {
-        Self { code, name }
-    }
-
-    /// The code on the wire.
-    pub const fn code(self) -> u8 {
-        self.code
-    }
-
-    /// The name in errors.
-    pub const fn name(self) -> &'static str {
-        self.name
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` (kind {})", self.name, self.code)
-    }
-}
-
-impl fmt::Debug for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Writes a header.
 ///
@@ -62,7 +23,7 @@ impl fmt::Debug for Kind {
 /// If the length needs more than 56 bits: no value in memory does.
 pub(crate) fn encode_header(kind: Kind, length: u64) -> [u8; HEADER_BYTES as usize] {
     assert!(length <= MAX_PAYLOAD, "a frame holds less than 2^56 bytes");
-    (length << 8 | u64::from(kind.code)).to_le_bytes()
+    (length << 8 | u64::from(kind.code())).to_le_bytes()
 }
 
 /// Reads a header: the code of the kind and the announced length.
@@ -79,14 +40,9 @@ mod tests {
     proptest! {
         #[test]
         fn headers_round_trip(code: u8, length in 0..=MAX_PAYLOAD) {
-            let bytes = encode_header(Kind::new(code, "test"), length);
+            let bytes = encode_header(Kind::unlisted(code), length);
             prop_assert_eq!(bytes[0], code);
             prop_assert_eq!(decode_header(bytes), (code, length));
         }
-    }
-
-    #[test]
-    fn kinds_print_their_name_and_code() {
-        assert_eq!(Kind::new(7, "labels").to_string(), "`labels` (kind 7)");
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::channel::Channel;
 use crate::error::{NetError, Result};
-use crate::frame::{Kind, MAX_PAYLOAD};
+use crate::frame::MAX_PAYLOAD;
+use crate::kind::Kind;
 use primer_ring::pack::{PackError, pack, packed_len, unpack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

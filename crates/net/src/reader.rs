@@ -2,7 +2,8 @@
 
 use crate::account::Account;
 use crate::error::{Direction, NetError, Result};
-use crate::frame::{HEADER_BYTES, Kind, decode_header};
+use crate::frame::{HEADER_BYTES, decode_header};
+use crate::kind::Kind;
 use crate::meter::Meter;
 use crate::socket::PIECE;
 use std::io::{self, Read};

@@ -2,7 +2,8 @@
 
 use crate::account::Account;
 use crate::error::{Direction, Result};
-use crate::frame::{HEADER_BYTES, Kind, encode_header};
+use crate::frame::{HEADER_BYTES, encode_header};
+use crate::kind::Kind;
 use crate::meter::Meter;
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,13 +1,10 @@
 //! The channel's promises, over every transport.
 
+use primer_net::kind::trial::{FIRST as ASK, SECOND as TELL, THIRD as BULK};
 use primer_net::pair::{Transport, connect, run_pair, run_pair_over, run_parties, test_options};
-use primer_net::{Channel, Direction, Kind, NetError, Options};
+use primer_net::{Channel, Direction, NetError, Options};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-
-const ASK: Kind = Kind::new(1, "question");
-const TELL: Kind = Kind::new(2, "answer");
-const BULK: Kind = Kind::new(3, "bulk");
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
     (0..n as u64)
@@ -124,7 +121,7 @@ fn wrong_kinds_and_lengths_are_named() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "expected `answer` (kind 2), the peer sent a message of kind 1"
+        "expected `second of a trial` (kind 2), the peer sent a message of kind 1"
     );
     let error = run_pair(
         |channel| channel.send(ASK, b"four"),

@@ -1,15 +1,13 @@
 //! A peer that sends arbitrary bytes: every receive ends with a value within its limits or an
 //! error.
 
+use primer_net::kind::trial::{FIRST as A, SECOND as B};
 use primer_net::pair::test_options;
-use primer_net::{Channel, Kind, LinkShape, NetError, Options};
+use primer_net::{Channel, LinkShape, NetError, Options};
 use proptest::prelude::*;
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
-
-const A: Kind = Kind::new(0, "first");
-const B: Kind = Kind::new(1, "second");
 
 /// A channel whose peer has sent these bytes and left.
 fn after(bytes: &[u8]) -> (Channel, TcpStream) {
@@ -24,7 +22,7 @@ fn after(bytes: &[u8]) -> (Channel, TcpStream) {
 /// Byte strings that look like frames more often than chance would have it.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let frame = (
-        0u8..3,
+        1u8..4,
         any::<u8>(),
         proptest::collection::vec(any::<u8>(), 0..40),
     )
@@ -120,7 +118,7 @@ proptest! {
 
 #[test]
 fn errors_and_shapes_print_without_payload() {
-    let mut bytes = vec![0, 200, 0, 0, 0, 0, 0, 0];
+    let mut bytes = vec![A.code(), 200, 0, 0, 0, 0, 0, 0];
     bytes.extend_from_slice(b"secret text");
     let (mut channel, _peer) = after(&bytes);
     let error = channel.recv(A, 10).unwrap_err();

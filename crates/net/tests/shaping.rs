@@ -3,12 +3,10 @@
 //! Lower bounds are exact, since a shaped link is never too fast; upper bounds leave room for a
 //! busy machine.
 
+use primer_net::kind::trial::{FIRST as PING, SECOND as BULK};
 use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::{Kind, Link, LinkShape, NetError, Options};
+use primer_net::{Link, LinkShape, NetError, Options};
 use std::time::{Duration, Instant};
-
-const PING: Kind = Kind::new(1, "ping");
-const BULK: Kind = Kind::new(2, "bulk");
 
 fn options(shape: LinkShape) -> Options {
     Options {

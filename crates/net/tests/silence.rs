@@ -1,13 +1,13 @@
 //! Peers that are silent, slow or gone: nobody waits for them longer than the time-out, in either
 //! direction, on a bare link and on one with 100 ms of latency.
 
+use primer_net::kind::trial::FIRST as BULK;
 use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Direction, Kind, LinkShape, NetError, Options};
+use primer_net::{Channel, Direction, LinkShape, NetError, Options};
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-const BULK: Kind = Kind::new(7, "bulk");
 const LINKS: [LinkShape; 2] = [
     LinkShape::NONE,
     LinkShape::new(Duration::from_millis(100), 25_000_000),
@@ -105,7 +105,7 @@ fn trickle(mut peer: TcpStream, bytes: Vec<u8>) {
 
 #[test]
 fn a_peer_that_sends_a_byte_now_and_then_is_not_waited_for_longer() {
-    let long = [&[7, 0, 1, 0, 0, 0, 0, 0], &[0; 256][..]].concat();
+    let long = [&[BULK.code(), 0, 1, 0, 0, 0, 0, 0], &[0; 256][..]].concat();
     // Within the header, within the payload taken at once, within the payload taken piecemeal.
     for (at_once, pieces) in [(0, false), (8, false), (8, true)] {
         for shape in LINKS {
@@ -136,7 +136,9 @@ fn a_peer_that_sends_a_byte_now_and_then_is_not_waited_for_longer() {
 fn time_that_this_party_takes_is_not_the_peers() {
     let (client, mut server) = sockets();
     let mut channel = Channel::tcp(client, &options(500, LinkShape::NONE)).unwrap();
-    server.write_all(&[7, 6, 0, 0, 0, 0, 0, 0, 1, 2]).unwrap();
+    server
+        .write_all(&[BULK.code(), 6, 0, 0, 0, 0, 0, 0, 1, 2])
+        .unwrap();
     let mut stream = channel.recv_stream(BULK, 6).unwrap();
     for _ in 0..2 {
         stream.get(&mut [0; 2]).unwrap();

@@ -1,12 +1,11 @@
 //! TLS: what is negotiated, who is refused, what a tampered record does.
 
+use primer_net::kind::trial::FIRST as HELLO;
 use primer_net::pair::{Transport, connect, test_options};
 use primer_net::tls::{Clients, Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Kind, NetError};
+use primer_net::{Channel, NetError};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-
-const HELLO: Kind = Kind::new(1, "hello");
 
 fn identity() -> Identity {
     Identity::self_signed(&["localhost".into()]).unwrap()

@@ -36,12 +36,10 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, check_modulus, sub};
 use crate::stored::ChoiceMaterial;
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
+use primer_net::kind::bit_product::{CORRELATION, OPENED};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
-
-const CORRELATION: Kind = Kind::new(0x29, "bit product correlation");
-const OPENED: Kind = Kind::new(0x2a, "opened bits");
 
 /// The sender's offline material, `β` and `y`. Spent by one answer.
 pub struct BitSender(ChoiceMaterial);

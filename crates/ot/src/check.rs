@@ -127,9 +127,9 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::{Kind, run_pair};
+    use primer_net::kind::trial::FIRST as PROOF;
+    use primer_net::run_pair;
 
-    const PROOF: Kind = Kind::new(1, "proof");
     const BYTES: usize = 40;
     const STRIDE: usize = 64;
 

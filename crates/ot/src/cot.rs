@@ -54,12 +54,11 @@ use crate::onehot::TreeKeys;
 use crate::setup::Setup;
 use crate::streams::Correction;
 use crate::variant::Variant;
-use primer_net::{Channel, Kind, RecvStream, SendStream};
+use primer_net::kind::transfer::EXTENSION;
+use primer_net::{Channel, RecvStream, SendStream};
 use primer_ring::prg::{Prg, SecretSeed};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
-pub(crate) const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
 
 /// Bytes in front of the columns: the position.
 pub(crate) const POSITION_BYTES: usize = 8;

@@ -21,11 +21,10 @@ use crate::base::{Chosen, Pairs, Session};
 use crate::error::Result;
 use crate::tags;
 use crate::variant::Variant;
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
+use primer_net::kind::transfer::TREES;
 use primer_ring::prg::{Prg, Seed};
 use zeroize::{Zeroize, Zeroizing};
-
-const TREES: Kind = Kind::new(0x27, "extension trees");
 
 /// The leaves of all trees, tree by tree.
 pub(crate) type Leaves = Zeroizing<Vec<u128>>;

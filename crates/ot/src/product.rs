@@ -31,13 +31,10 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, check_modulus, check_values, sub};
 use crate::stored::{ChoiceMaterial, PairMaterial};
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
+use primer_net::kind::transfer::{CORRECTIONS, CORRELATION, PRODUCTS};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
-
-const CORRECTIONS: Kind = Kind::new(0x23, "transfer corrections");
-const CORRELATION: Kind = Kind::new(0x25, "product correlation");
-const PRODUCTS: Kind = Kind::new(0x26, "masked products");
 
 /// The sender's offline material. Spent by one answer.
 ///

@@ -1,7 +1,8 @@
 //! Products of bits that come late: right, at the stated cost, and silent about the bits.
 
+use primer_net::kind::bit_product::{CORRELATION, OPENED};
 use primer_net::pair::{Transport, connect, run_parties, test_options};
-use primer_net::{Channel, Kind, NetError, Traffic, run_pair};
+use primer_net::{Channel, NetError, Traffic, run_pair};
 use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
@@ -9,8 +10,6 @@ use primer_ring::prg::Prg;
 const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
 
 const P: u64 = (1 << 41) - (1 << 16) + 1;
-const CORRELATION: Kind = Kind::new(0x29, "bit product correlation");
-const OPENED: Kind = Kind::new(0x2a, "opened bits");
 
 fn sender(channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();

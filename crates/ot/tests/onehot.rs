@@ -1,14 +1,13 @@
 //! One-hot shares over a channel: their cost, and a peer that misbehaves.
 
+use primer_net::kind::one_hot::CORRECTIONS;
+use primer_net::kind::transfer::EXTENSION;
 use primer_net::pair::{Transport, connect, run_parties, test_options};
 use primer_net::{Channel, Kind, NetError, run_pair};
 use primer_ot::onehot::{self, Shape};
 use primer_ot::*;
 use primer_ring::prg::Prg;
 use proptest::prelude::*;
-
-const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
-const CORRECTIONS: Kind = Kind::new(0x28, "one-hot corrections");
 
 fn sender(variant: Variant, channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();
@@ -290,8 +289,8 @@ proptest! {
         };
         let length = payload.len();
         let result = hostile_sender(3, move |channel, _| {
-            channel.send(Kind::new(kind, "noise"), &payload)
+            channel.send_code(kind, &payload)
         });
-        prop_assert_eq!(result.is_ok(), kind == 0x28 && length == 480);
+        prop_assert_eq!(result.is_ok(), kind == CORRECTIONS.code() && length == 480);
     }
 }

@@ -1,7 +1,8 @@
 //! Every transfer against its definition, its cost formula, and a peer that misbehaves.
 
+use primer_net::kind::transfer::{CORRECTIONS, EXTENSION};
 use primer_net::pair::{Transport, connect, run_pair_over, run_parties, test_options};
-use primer_net::{Channel, Kind, NetError, Traffic, run_pair};
+use primer_net::{Channel, NetError, Traffic, run_pair};
 use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
@@ -11,8 +12,6 @@ use rand_core::Rng;
 const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
 
 const P: u64 = (1 << 41) - (1 << 16) + 1;
-const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
-const CORRECTIONS: Kind = Kind::new(0x23, "transfer corrections");
 
 fn sender(channel: &mut Channel) -> Result<CotSender> {
     let rng = &mut Prg::from_os();
@@ -362,7 +361,7 @@ proptest! {
     /// finishes.
     #[test]
     fn arbitrary_bytes_never_panic(
-        kind in prop_oneof![Just(0x22u8), any::<u8>()],
+        kind in prop_oneof![Just(EXTENSION.code()), any::<u8>()],
         payload in proptest::collection::vec(any::<u8>(), 0..400),
     ) {
         let (result, ()) = run_parties(
@@ -373,7 +372,7 @@ proptest! {
             },
             |channel| {
                 receiver(channel).unwrap();
-                let _ = channel.send(Kind::new(kind, "noise"), &payload);
+                let _ = channel.send_code(kind, &payload);
             },
         );
         if let Ok(rows) = result {

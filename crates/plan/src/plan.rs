@@ -2,7 +2,7 @@
 
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
-use crate::scales::{KEPT, Scale, Scales, WEIGHT_BITS, WeightScale};
+use crate::scales::{KEPT, MAX_VALUE_BITS, Scale, Scales, WEIGHT_BITS, WeightScale};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
@@ -309,7 +309,10 @@ impl Plan {
             {
                 return Err(self.conflict(id, format!("a ring of {ring_bits} bits")));
             }
-            if scale.format().is_some_and(|f| !(2..=32).contains(&f.bits)) {
+            if scale
+                .format()
+                .is_some_and(|f| !(2..=MAX_VALUE_BITS).contains(&f.bits))
+            {
                 return Err(self.conflict(id, "a fixed value has 2 to 32 bits"));
             }
         }

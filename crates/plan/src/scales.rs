@@ -7,6 +7,10 @@ use primer_ring::modulus::K;
 use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 
+/// Bits of a fixed value, at most, with its sign.
+pub const MAX_VALUE_BITS: u32 = 32;
+const _: () = assert!(MAX_VALUE_BITS < K, "a fixed value is a residue");
+
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scale {

@@ -35,7 +35,6 @@
 use crate::client::OnlineClient;
 use crate::error::Result;
 use crate::exchange::{Exchange, Joined, Mask};
-use crate::kinds::OPENED;
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
@@ -43,6 +42,7 @@ use crate::share::Share;
 use crate::work::Kept;
 use primer_he::product::{EncodedWeights, Product, Relation, WeightSize, Weights};
 use primer_net::Channel;
+use primer_net::kind::protocol::OPENED;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod, product_residues};

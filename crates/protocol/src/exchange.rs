@@ -9,11 +9,11 @@
 //! so are their answers. Each is still masked by its own bundle's randomness.
 
 use crate::error::Result;
-use crate::kinds::{ANSWER, ENCRYPTED};
 use crate::masks::Masks;
 use crate::share::Share;
 use primer_he::product::{ClientKeys, EncodedWeights, Product, Query, Received, ServerKeys};
 use primer_net::Channel;
+use primer_net::kind::protocol::{ANSWER, ENCRYPTED};
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
 use std::collections::{HashMap, HashSet};

@@ -30,7 +30,6 @@ mod exchange;
 mod fhgs;
 mod flow;
 mod hgs;
-mod kinds;
 mod local;
 mod masks;
 mod program;

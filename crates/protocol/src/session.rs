@@ -17,12 +17,12 @@
 //! own. The constants of base transfers are drawn from both parties' nonces.
 
 use crate::error::{ProtocolError, Result};
-use crate::kinds::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
 use crate::program::Program;
 pub use crate::program::VERSION;
 use crate::scheme::{Reveal, Scheme};
 use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
+use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
 use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_plan::graph::ValueId;

@@ -6,16 +6,14 @@ mod common;
 
 use common::relay::{self, Fault, From};
 use common::{blind, client, offer, server, tiny, words};
+use primer_net::kind::protocol::{HELLO, WELCOME};
 use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, Kind, NetError, Options};
+use primer_net::{Channel, NetError, Options};
 use primer_protocol::server::ServerModel;
 use primer_protocol::session::{ClientSession, ServerSession, VERSION};
 use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use std::time::{Duration, Instant};
-
-const HELLO: Kind = Kind::new(0x40, "hello");
-const WELCOME: Kind = Kind::new(0x41, "welcome");
 
 fn prg(seed: u8) -> Prg {
     Prg::new(&[seed; 16])

@@ -12,6 +12,7 @@ mod common;
 use common::{blind, client, server_with, tiny_for, words};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
+use primer_net::kind::transfer::EXTENSION;
 use primer_ot::{Delta, NONCE_BYTES, OtError, Variant};
 use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
@@ -19,8 +20,6 @@ use primer_stops::StopsError;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The kind of the frames in which a receiver of transfers says its choices.
-const EXTENSION: u8 = 0x22;
 const HEADER: usize = 8;
 /// Bytes of an extension in front of the choices.
 const POSITION: u64 = 8;
@@ -64,7 +63,7 @@ impl<W> Deviating<W> {
     fn frame(&mut self, kind: u8, length: u64) {
         self.left = length;
         self.change = None;
-        if kind != EXTENSION {
+        if kind != EXTENSION.code() {
             return;
         }
         if let Some(at) = self.at.filter(|at| at.extension == self.extensions) {
@@ -144,7 +143,7 @@ fn offset(seed: u8) -> u128 {
 /// How many extensions a client sends.
 fn extensions(model: &Arc<IntModel>, scheme: Scheme) -> usize {
     let (logs, ..) = common::logged(model, &words(2, 2, 0), scheme);
-    let kinds = logs[0].iter().filter(|(kind, _)| *kind == EXTENSION);
+    let kinds = logs[0].iter().filter(|(kind, _)| *kind == EXTENSION.code());
     kinds.count()
 }
 

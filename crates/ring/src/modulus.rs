@@ -13,9 +13,35 @@
 /// Bits of the share modulus: `2^(K-1) < P < 2^K`.
 pub const K: u32 = 41;
 /// Distance of the modulus from `2^K`.
-pub const C: u64 = (1 << 16) - 1;
+pub const C: u64 = (1 << C_BITS) - 1;
+/// Bits of [`C`], all of them ones: a product with it is a shift and a subtraction.
+pub const C_BITS: u32 = 16;
 /// The share modulus, a prime.
 pub const P: u64 = (1 << K) - C;
+/// A generator of the multiplicative group modulo [`P`].
+pub const GENERATOR: u64 = 3;
+
+// What the functions below rely on. Another modulus has to pass here first.
+const _: () = {
+    assert!(1 << (K - 1) < P && P < 1 << K);
+    // Lucas' criterion with the prime factors of p - 1: an element of this order proves that p is
+    // prime, and generates the whole group.
+    const FACTORS: [u64; 4] = [2, 31, 601, 1801];
+    assert!(P - 1 == (1 << C_BITS) * FACTORS[1] * FACTORS[2] * FACTORS[3]);
+    assert!(pow(GENERATOR, P - 1) == 1);
+    let mut i = 0;
+    while i < FACTORS.len() {
+        assert!(pow(GENERATOR, (P - 1) / FACTORS[i]) != 1);
+        i += 1;
+    }
+    // `reduce` ends below 2·p, and three folds of `reduce_wide` end in 64 bits.
+    const LOW: u128 = (1 << K) - 1;
+    assert!(LOW + (((u64::MAX >> K) * C) as u128) < 2 * P as u128);
+    let fold = LOW + (u128::MAX >> K) * C as u128;
+    let fold = LOW + (fold >> K) * C as u128;
+    let fold = LOW + (fold >> K) * C as u128;
+    assert!(fold <= u64::MAX as u128);
+};
 
 /// Subtracts [`P`] once if the value is not below it; the value must be below `2·P`.
 #[inline(always)]
@@ -50,7 +76,7 @@ pub const fn reduce(x: u64) -> u64 {
     // x = h·2^41 + l and 2^41 ≡ 2^16 - 1, with h < 2^23: the sum is below 2^41 + 2^39 < 2p.
     let h = x >> K;
     let l = x & ((1 << K) - 1);
-    reduce_once(l + (h << 16) - h)
+    reduce_once(l + (h << C_BITS) - h)
 }
 
 /// Any 128-bit value modulo p.
@@ -115,18 +141,6 @@ pub fn random(rng: &mut impl rand_core::CryptoRng) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn p_is_prime() {
-        // p - 1 = 2^16 · (2^25 - 1) = 2^16 · 31 · 601 · 1801; 3 generates the whole group
-        // (Lucas' criterion), which proves that p is prime.
-        assert_eq!((P - 1) >> 16, 31 * 601 * 1801);
-        let order_divides = |e| pow(3, e) == 1;
-        assert!(order_divides(P - 1));
-        for q in [2, 31, 601, 1801] {
-            assert!(!order_divides((P - 1) / q), "3 is not a generator at {q}");
-        }
-    }
 
     proptest! {
         #[test]

@@ -5,6 +5,7 @@
 //! bits of the last byte are zero, which decoding checks, so that every byte string has at most
 //! one meaning.
 
+use crate::modulus::K;
 use thiserror::Error;
 
 /// Why packed bytes were refused.
@@ -44,7 +45,7 @@ macro_rules! with_width {
     ($width:expr, $run:expr) => {
         match $width {
             30 => $run(30),
-            41 => $run(41),
+            K => $run(K),
             46 => $run(46),
             52 => $run(52),
             width => $run(width),

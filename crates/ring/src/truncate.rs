@@ -29,9 +29,14 @@ pub struct Truncation {
 }
 
 impl Truncation {
-    /// Truncation to `Z_2^m`, for `m` from 2 to `K - MIN_SHIFT` bits.
+    /// Bits of the shortest ring: a sign and a bit.
+    pub const MIN_RING_BITS: u32 = 2;
+    /// Bits of the widest ring.
+    pub const MAX_RING_BITS: u32 = K - MIN_SHIFT;
+
+    /// Truncation to `Z_2^m`, for `m` from [`Self::MIN_RING_BITS`] to [`Self::MAX_RING_BITS`].
     pub const fn to_ring(ring_bits: u32) -> Option<Self> {
-        if ring_bits >= 2 && ring_bits <= K - MIN_SHIFT {
+        if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_RING_BITS {
             Some(Self { ring_bits })
         } else {
             None

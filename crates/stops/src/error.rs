@@ -1,5 +1,6 @@
 //! What can go wrong at a stop. No variant carries a share, a label or a mask.
 
+use crate::requantise::{MAX_RING_BITS, MIN_RING_BITS};
 use primer_garble::stop::StopError as CircuitError;
 use primer_net::NetError;
 use primer_ot::OtError;
@@ -81,7 +82,7 @@ pub enum StopsError {
         got: usize,
     },
     /// A ring that requantisation cannot use: our own mistake.
-    #[error("requantisation takes rings of 3 to 40 bits, not {0}")]
+    #[error("requantisation takes rings of {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {0}")]
     Ring(u32),
 }
 

@@ -27,13 +27,11 @@
 
 use crate::error::Result;
 use primer_net::frame::HEADER_BYTES;
-use primer_net::{Channel, Kind, PhaseBytes};
+use primer_net::kind::flags::{PARITIES, SEED};
+use primer_net::{Channel, PhaseBytes};
 use primer_ring::prg::{Prg, SEED_BYTES, Seed};
 use rand_core::Rng;
 use zeroize::{Zeroize, ZeroizeOnDrop};
-
-const SEED: Kind = Kind::new(0x37, "range flag subsets");
-const PARITIES: Kind = Kind::new(0x38, "range flag parities");
 
 /// Subsets that are compared.
 pub const SUBSETS: u32 = 40;

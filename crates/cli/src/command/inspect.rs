@@ -15,7 +15,7 @@ use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Pooling, Problem, Shape};
 use primer_protocol::Program;
 use primer_protocol::cost::{self, Part, StoredBytes};
-use primer_ring::modulus::{K, P};
+use primer_ring::modulus::{C_BITS, K, P};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -204,7 +204,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
          shape        {} layers, hidden {}, {} heads, ffn {}, vocabulary {}, positions {}\n\
          head         {}\n\
          tokens       {}\n\
-         modulus      p = 2^41 - 2^16 + 1 = {P}\n\
+         modulus      p = 2^{K} - 2^{C_BITS} + 1 = {P}\n\
          weights      {WEIGHT_BITS} bits with sign\n\
          encryption   {}\n\
          privacy      2^-40 of statistical distance for {:.2e} inferences of one client\n\

@@ -7,8 +7,9 @@ use primer::service::message::{Greeting, Reception, Reply, Request};
 use primer::service::{BundleId, ServiceError};
 use primer_he::product::{ClientKeys, KeyKind};
 use primer_net::frame::HEADER_BYTES;
+use primer_net::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, Kind, NetError, Options};
+use primer_net::{Channel, NetError, Options};
 use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;
 use primer_protocol::session::ClientSession;
@@ -21,9 +22,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const TOKENS: usize = 8;
-const HELLO: Kind = Kind::new(0x40, "hello");
-const WELCOME: Kind = Kind::new(0x41, "welcome");
-const PUBLIC_KEY: Kind = Kind::new(0x42, "public key");
 
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);

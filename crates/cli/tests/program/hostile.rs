@@ -6,8 +6,9 @@ use crate::process::{Server, TEXTS, client, eventually, fails, json, stderr};
 use primer::service::BundleId;
 use primer::service::message::{Greeting, Reception, Refusal, Reply, Request};
 use primer::service::{ServiceError, VERSION};
+use primer_net::kind::{service, trial};
 use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, Kind, Options};
+use primer_net::{Channel, Options};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -93,13 +94,13 @@ fn requests_that_make_no_sense(link: Link) {
     );
     // Garbage ends the connection and nothing else.
     for (kind, bytes) in [
-        (0x52, vec![0xff; 64]),
-        (0x52, vec![0; 4096]),
-        (0x01, vec![1]),
+        (service::REQUEST, vec![0xff; 64]),
+        (service::REQUEST, vec![0; 4096]),
+        (trial::FIRST, vec![1]),
     ] {
         let (mut channel, card) = greet(&server, VERSION, 2);
         card.unwrap();
-        channel.send(Kind::new(kind, "garbage"), &bytes).unwrap();
+        channel.send(kind, &bytes).unwrap();
         channel.flush().unwrap();
         assert!(Reply::receive(&mut channel).is_err());
     }

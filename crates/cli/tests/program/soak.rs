@@ -7,7 +7,7 @@ use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
 use primer::service::{BundleId, VERSION};
 use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, Kind, Options};
+use primer_net::{Channel, Options};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,10 @@ fn garbage(server: &Server, dice: &mut Dice) {
         let socket = TcpStream::connect(&server.address);
         let _ = socket.and_then(|mut socket| socket.write_all(&bytes));
     } else if let Some(mut channel) = stranger(server, dice) {
-        let kind = Kind::new(dice.below(256) as u8, "garbage");
-        let _ = channel.send(kind, &bytes).and_then(|()| channel.flush());
+        let code = dice.below(256) as u8;
+        let _ = channel
+            .send_code(code, &bytes)
+            .and_then(|()| channel.flush());
     }
 }
 

@@ -144,10 +144,19 @@ impl Modulus {
         match self {
             Self::Prime => {
                 const MASK: u64 = (1 << prime::K) - 1;
+                // Bits of `x1` in the first and in the second half of the block, and those of `x2`.
+                const FIRST: u32 = 64 - prime::K;
+                const SECOND: u32 = prime::K - FIRST;
+                const LAST: u32 = 30;
+                const SQUARE: u64 = prime::C * prime::C;
+                const LARGEST: u128 =
+                    MASK as u128 * (1 + prime::C as u128) + (SQUARE as u128) * ((1 << LAST) - 1);
+                const _: () = assert!(LARGEST < 1 << 63, "the sum needs 64 bits");
+                const _: () = assert!(prime::K + LAST == 71, "the distance that is stated");
                 let x0 = block[0] & MASK;
-                let x1 = (block[0] >> prime::K) | ((block[1] & ((1 << 18) - 1)) << 23);
-                let x2 = (block[1] >> 18) & ((1 << 30) - 1);
-                prime::reduce(x0 + (x1 << 16) - x1 + x2 * (prime::C * prime::C))
+                let x1 = (block[0] >> prime::K) | ((block[1] & ((1 << SECOND) - 1)) << FIRST);
+                let x2 = (block[1] >> SECOND) & ((1 << LAST) - 1);
+                prime::reduce(x0 + (x1 << prime::C_BITS) - x1 + x2 * SQUARE)
             }
             Self::Ring(m) => block[0] & Self::mask(m),
         }

@@ -21,6 +21,7 @@ mod tanh;
 
 use crate::circuit::{Bit, Builder, Circuit, Modulus, Party};
 use primer_plan::function::{Function, FunctionError, Softmax};
+use primer_ring::truncate::Truncation;
 use thiserror::Error;
 
 /// The longest row of a stop.
@@ -47,7 +48,11 @@ pub enum StopError {
     #[error("there is no such circuit for {0}")]
     NoCircuit(&'static str),
     /// A ring of this size cannot be used.
-    #[error("a stop takes rings of 2 to 24 bits, not {0}")]
+    #[error(
+        "a stop takes rings of {least} to {most} bits, not {0}",
+        least = Truncation::MIN_RING_BITS,
+        most = Truncation::MAX_RING_BITS
+    )]
     Ring(u32),
 }
 
@@ -92,7 +97,7 @@ impl StopCircuit {
     /// # Errors
     /// [`StopError`] if the ring or the row length is not usable.
     pub fn argmax(ring_bits: u32, row: usize) -> Result<Self, StopError> {
-        if !(2..=24).contains(&ring_bits) {
+        if Truncation::to_ring(ring_bits).is_none() {
             return Err(StopError::Ring(ring_bits));
         }
         if row == 0 || row > MAX_ROW {

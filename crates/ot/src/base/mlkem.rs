@@ -9,12 +9,13 @@
 //!
 //! Bytes: keys `32 + 128·1184`, answers `128·2·1088`.
 
-use super::{ANSWERS, COUNT, Chosen, KEYS, Pairs, Session, constant_hasher, seed, session};
+use super::{COUNT, Chosen, Pairs, Session, constant_hasher, seed, session};
 use crate::error::{OtError, Result};
 use crate::setup::{NONCE_BYTES, Nonce};
 use ml_kem::ml_kem_768::{Ciphertext, DecapsulationKey, EncapsulationKey};
 use ml_kem::{Decapsulate, Encapsulate, Generate, Key, KeyExport};
 use primer_net::Channel;
+use primer_net::kind::base::{ANSWERS, KEYS};
 use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};

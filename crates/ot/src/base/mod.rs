@@ -28,16 +28,13 @@ pub mod ristretto;
 
 use crate::error::Result;
 use crate::setup::Nonce;
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
 use primer_ring::prg::{SEED_BYTES, Seed};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Base transfers per session: the security parameter.
 pub const COUNT: usize = 128;
-
-pub(crate) const KEYS: Kind = Kind::new(0x20, "base transfer keys");
-pub(crate) const ANSWERS: Kind = Kind::new(0x21, "base transfer answers");
 
 /// Which public-key cryptography the base transfers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

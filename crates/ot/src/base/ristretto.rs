@@ -8,13 +8,14 @@
 //! Bytes: keys `32 + 128·32`, answer `32`. Not post-quantum: a discrete logarithm gives `a`, hence
 //! all seeds.
 
-use super::{ANSWERS, COUNT, Chosen, KEYS, Pairs, Session, constant_hasher, seed, session};
+use super::{COUNT, Chosen, Pairs, Session, constant_hasher, seed, session};
 use crate::error::{OtError, Result};
 use crate::setup::{NONCE_BYTES, Nonce};
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
 use primer_net::Channel;
+use primer_net::kind::base::{ANSWERS, KEYS};
 use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};

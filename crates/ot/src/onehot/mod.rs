@@ -72,10 +72,7 @@ pub use receiver::receive;
 pub use sender::send;
 pub use shape::{MAX_BITS, MIN_BITS, Shape};
 
-use primer_net::Kind;
 use primer_ring::threads;
-
-const CORRECTIONS: Kind = Kind::new(0x28, "one-hot corrections");
 
 /// Elements that share the keys of a hash.
 const BATCH: usize = 64;

@@ -2,12 +2,13 @@
 
 use super::kernel::{Octet, Regrow};
 use super::shape::Shape;
-use super::{BATCH, CORRECTIONS, TURN, TreeKeys, lanes, side_by_side};
+use super::{BATCH, TURN, TreeKeys, lanes, side_by_side};
 use crate::bits::Bits;
 use crate::cot::CotReceiver;
 use crate::engine::{Backend, LANES, Wide};
 use crate::error::OtError;
 use primer_net::Channel;
+use primer_net::kind::one_hot::CORRECTIONS;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 

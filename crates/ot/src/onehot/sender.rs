@@ -2,11 +2,12 @@
 
 use super::kernel::{Grow, Octet};
 use super::shape::Shape;
-use super::{BATCH, CORRECTIONS, TURN, TreeKeys, lanes, side_by_side};
+use super::{BATCH, TURN, TreeKeys, lanes, side_by_side};
 use crate::cot::CotSender;
 use crate::engine::{Backend, LANES};
 use crate::error::OtError;
 use primer_net::Channel;
+use primer_net::kind::one_hot::CORRECTIONS;
 use zeroize::Zeroizing;
 
 /// Makes shares of `e_{u + b}` for each of the sender's `indices` b.

@@ -8,6 +8,8 @@ use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::OtError;
 use crate::setup::Setup;
 use crate::variant::Variant;
+use primer_net::kind::one_hot::CORRECTIONS;
+use primer_net::kind::transfer::EXTENSION;
 use primer_net::run_pair;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
@@ -149,7 +151,7 @@ fn every_view_is_uniform() {
                     Ok::<_, OtError>(())
                 })?;
                 // The next extension, as it is on the wire.
-                let extension = channel.recv(crate::cot::EXTENSION, 1 << 24)?;
+                let extension = channel.recv(EXTENSION, 1 << 24)?;
                 Ok((vectors, extension[8..].to_vec()))
             },
             |channel| {

@@ -13,6 +13,7 @@ use crate::graph::{Op, ValueId};
 use crate::scales::Scale;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
+use primer_ring::truncate::Truncation;
 
 /// Fractional bits of an exponent, in units of log 2.
 const EXPONENT_FRACTION: i32 = 4;
@@ -26,7 +27,7 @@ pub(super) const PROBABILITY: Format = Format {
 };
 /// Ring of a sum of powers, the widest that there is. At its maximum a row has a power of `2^-step`
 /// or more: 64 units with steps of 4 in a model of 512 tokens, 1,024 with steps of 2.
-const TOTAL_RING: u32 = 24;
+const TOTAL_RING: u32 = Truncation::MAX_RING_BITS;
 /// Bits of the activation's index: at least this many, for cells of at most this width.
 const GATE_INDEX_BITS: u32 = 8;
 const GATE_FRACTION: i32 = 3;

@@ -24,6 +24,7 @@ use crate::scales::{KEPT, Scale, Scales};
 use crate::shape::Head;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
+use primer_ring::truncate::Truncation;
 use thiserror::Error;
 
 /// Observed ranges are widened by this factor before scales are chosen.
@@ -217,8 +218,8 @@ impl Assigner<'_> {
     fn ring_for(&self, id: ValueId, fraction: i32, at_least: u32) -> Result<u32, AssignError> {
         let range = self.wide(id).max(1.0);
         let bits = (1 + fraction + range.log2().ceil() as i32) as u32;
-        if bits > 24 {
-            return Err(self.too_wide(id, range, 24));
+        if bits > Truncation::MAX_RING_BITS {
+            return Err(self.too_wide(id, range, Truncation::MAX_RING_BITS));
         }
         Ok(bits.max(at_least))
     }

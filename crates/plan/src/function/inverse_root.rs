@@ -14,6 +14,7 @@
 //! from it.
 
 use super::{FunctionError, Table};
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 
 const TABLE_BITS: u32 = 9;
@@ -95,7 +96,7 @@ impl InverseRoot {
         self.table.validate("reciprocal square root")?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=24).contains(&m)
+            (4..=Truncation::MAX_RING_BITS).contains(&m)
                 && self.table.input_bits() == TABLE_BITS
                 && self.table.output_bits() == OUTPUT_BITS,
             "reciprocal square root",

@@ -20,9 +20,14 @@
 //! wrapped by less than the edge is wide.
 
 use super::FunctionError;
+use primer_ring::select;
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "look-up";
+
+// Tables of all these sizes can be summed up.
+const _: () = assert!(1 << Lookup::MIN_BITS == select::MIN_ENTRIES);
+const _: () = assert!(1 << Lookup::MAX_BITS == select::MAX_ENTRIES);
 
 /// Tables on one index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +127,7 @@ impl Lookup {
     /// The longest index.
     pub const MAX_BITS: u32 = 10;
     /// Bits of an entry, at most; with the sign it has to fit `Z_p`.
-    pub const MAX_OUTPUT_BITS: u32 = 40;
+    pub const MAX_OUTPUT_BITS: u32 = select::MAX_ENTRY_BITS;
     /// Tables on one index, at most.
     pub const MAX_TABLES: usize = 4;
 
@@ -259,7 +264,7 @@ mod tests {
         refused(&|l| l.tables.clear());
         refused(&|l| l.tables = vec![gelu(8, 3); 5]);
         refused(&|l| l.tables[0] = gelu(9, 3));
-        for bits in [0, 1, 41, u32::MAX] {
+        for bits in [0, 1, Lookup::MAX_OUTPUT_BITS + 1, u32::MAX] {
             refused(&|l| l.tables[0].output_bits = bits);
         }
         refused(&|l| l.tables[0].output_bits = 12);

@@ -37,6 +37,7 @@ pub use softmax::{Softmax, SoftmaxScratch};
 pub use table::Table;
 pub use tanh::Tanh;
 
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -67,6 +68,11 @@ impl FunctionError {
 /// weight, the difference of two values and a shift, may have four times as many.)
 pub(crate) const fn in_reach(fraction: i32) -> bool {
     -64 <= fraction && fraction <= 64
+}
+
+/// Whether truncation makes rings of that many bits.
+const fn is_ring(bits: u32) -> bool {
+    Truncation::to_ring(bits).is_some()
 }
 
 /// What is added to scores before a function of whole rows, in units of its ring.
@@ -170,7 +176,7 @@ impl Function {
         match self {
             Self::Gelu(f) => f.validate(),
             Self::Relu { ring_bits, .. } => FunctionError::unless(
-                (2..=24).contains(ring_bits),
+                is_ring(*ring_bits),
                 "ReLU",
                 format!("ring of {ring_bits} bits"),
             ),

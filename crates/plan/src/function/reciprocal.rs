@@ -22,13 +22,15 @@
 //! 2^-9.
 
 use super::{FunctionError, Table};
+use crate::scales::MAX_VALUE_BITS;
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "reciprocal";
 const TABLE_BITS: u32 = 7;
 const OUTPUT_BITS: u32 = 10;
-/// Bits of the result, at most: with a sign it has the 32 bits that a value may have.
-const LONGEST: u32 = 31;
+/// Bits of the result, at most: with a sign it has as many as a value may have.
+const LONGEST: u32 = MAX_VALUE_BITS - 1;
 
 /// Reciprocal on a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +117,7 @@ impl Reciprocal {
         self.table.validate(NAME)?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=24).contains(&m)
+            (4..=Truncation::MAX_RING_BITS).contains(&m)
                 && self.table.input_bits() == TABLE_BITS
                 && self.table.output_bits() == OUTPUT_BITS,
             NAME,

@@ -19,6 +19,7 @@
 //! is added to every score and centres the whole interval in the ring; differences do not see it.
 
 use super::{FunctionError, Table};
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 
 /// Bits of `2^-z` below one; also the output's fractional bits.
@@ -139,7 +140,7 @@ impl Softmax {
         let (m, f) = (self.ring_bits, self.fraction);
         check((2..=8).contains(&f), format!("{f} fractional bits"))?;
         check(
-            (f + SHIFT_BITS..=24).contains(&m),
+            (f + SHIFT_BITS..=Truncation::MAX_RING_BITS).contains(&m),
             format!("ring of {m} bits"),
         )?;
         check(

@@ -25,14 +25,8 @@ pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
 pub use work::Work;
 
 use super::ServiceError;
-use primer_net::{Channel, Kind};
-
-const GREETING: Kind = Kind::new(0x50, "greeting");
-const RECEPTION: Kind = Kind::new(0x51, "reception");
-const REQUEST: Kind = Kind::new(0x52, "request");
-const REPLY: Kind = Kind::new(0x53, "reply");
-const TOKENIZER: Kind = Kind::new(0x54, "tokenizer");
-const SPENT: Kind = Kind::new(0x55, "spent");
+use primer_net::Channel;
+use primer_net::kind::service::{GREETING, RECEPTION, REPLY, REQUEST, SPENT, TOKENIZER};
 
 /// The longest access token.
 pub const MAX_TOKEN: usize = 256;
@@ -98,5 +92,7 @@ pub fn decode_any(bytes: &[u8]) -> bool {
     }
 }
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;

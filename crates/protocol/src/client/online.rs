@@ -6,7 +6,6 @@
 use crate::client::Answer;
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
-use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::Reveal;
@@ -19,6 +18,7 @@ use crate::times::Times;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_model::text::Input;
 use primer_net::Channel;
+use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{self, K, P};

@@ -6,7 +6,6 @@
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::hgs;
-use crate::kinds::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use crate::local::Party;
 use crate::program::Program;
 use crate::scheme::Reveal;
@@ -18,6 +17,7 @@ use crate::stored::{self, Material};
 use crate::times::Times;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_net::Channel;
+use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};

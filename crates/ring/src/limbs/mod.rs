@@ -38,6 +38,8 @@ use zeroize::optimization_barrier;
 const LIMBS: usize = 3;
 /// Bits of a limb.
 const BITS: u32 = 14;
+/// Bits of a weight, at most, with its sign.
+const WEIGHT_BITS: u32 = i16::BITS;
 /// Columns of a panel: two vectors of 32-bit sums for each limb.
 const COLUMNS: usize = 16;
 /// Steps whose sums fit 32 bits if weights have 15 bits; half of them if weights have 16.
@@ -149,6 +151,11 @@ fn cut(residue: u64) -> [i16; LIMBS] {
     // With that much added to the lower limbs they are plain digits.
     const ADD: u64 = (1 << (BITS - 1)) - 1;
     const MASK: u64 = (1 << BITS) - 1;
+    const TOP: u64 = (modulus::P - 1 + ADD + (ADD << BITS)) >> (2 * BITS);
+    const _: () = assert!(
+        TOP <= 1 << (BITS - 1),
+        "a residue has more bits than its limbs"
+    );
     let shifted = residue + ADD + (ADD << BITS);
     [
         (shifted & MASK) as i16 - ADD as i16,

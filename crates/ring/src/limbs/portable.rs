@@ -1,7 +1,7 @@
 //! The loops in plain Rust. The compiler makes vectors of all but the innermost by itself where it
 //! may ([`super::avx2`]).
 
-use super::{BITS, COLUMNS, LIMBS, Limbs, Pair, Sums, cut};
+use super::{BITS, COLUMNS, LIMBS, Limbs, MAX_INNER, Pair, Sums, WEIGHT_BITS, cut};
 use crate::modulus;
 
 /// Adds the products of some rows' limbs and a panel.
@@ -37,6 +37,8 @@ pub(super) fn tile<const ROWS: usize>(
 pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
     // A multiple of p above every sum.
     const LIFT: i64 = (modulus::P << 7) as i64;
+    const _: () = assert!(LIFT >= (MAX_INNER as i64) << (BITS - 1 + WEIGHT_BITS - 1));
+    const _: () = assert!(modulus::P as u128 * (1 << BITS) + 2 * LIFT as u128 <= u64::MAX as u128);
     let mut residues = [0; COLUMNS];
     for (c, residue) in residues.iter_mut().enumerate() {
         for l in (0..LIMBS).rev() {

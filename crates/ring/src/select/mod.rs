@@ -29,8 +29,10 @@ use zeroize::Zeroize;
 pub const MAX_ENTRIES: usize = 1024;
 /// Fewest entries of a table.
 pub const MIN_ENTRIES: usize = 16;
-/// Bits of an entry, at most, with the sign.
-pub const MAX_ENTRY_BITS: u32 = 40;
+/// Bits of an entry, at most, with the sign: so many that it is a residue of its own.
+pub const MAX_ENTRY_BITS: u32 = modulus::K - 1;
+const _: () = assert!(1 << (MAX_ENTRY_BITS - 1) <= modulus::P / 2);
+const _: () = assert!((MAX_ENTRIES as u64) << (MAX_ENTRY_BITS - 1) <= 1 << 50);
 /// Words of the longest string.
 const MAX_WORDS: usize = MAX_ENTRIES / 64;
 
@@ -82,13 +84,14 @@ impl Numbers {
     /// A table with these entries.
     ///
     /// # Panics
-    /// If there are not 16 to 1024 of them, a power of two, or one has more than 40 bits.
+    /// If there are not 16 to 1024 of them, a power of two, or one has more than
+    /// [`MAX_ENTRY_BITS`] bits.
     pub fn new(entries: &[i64]) -> Self {
         check_size(entries.len());
         let half = 1i64 << (MAX_ENTRY_BITS - 1);
         assert!(
             entries.iter().all(|e| (-half..half).contains(e)),
-            "entries have at most 40 bits"
+            "entries have at most {MAX_ENTRY_BITS} bits"
         );
         Self {
             doubled: Doubled::new(entries),
@@ -294,8 +297,8 @@ mod tests {
     fn extreme_entries_do_not_overflow() {
         // The longest of each width: 2^21 - 1 is the largest of which 1024 fit 31 bits.
         for entry in [
-            -(1 << 39),
-            (1 << 39) - 1,
+            -(1 << (MAX_ENTRY_BITS - 1)),
+            (1 << (MAX_ENTRY_BITS - 1)) - 1,
             -(1 << 21),
             1 << 21,
             (1 << 21) - 1,
@@ -354,6 +357,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "at most 40 bits")]
     fn long_entries_are_refused() {
-        Numbers::new(&[1 << 39; 16]);
+        Numbers::new(&[1 << (MAX_ENTRY_BITS - 1); 16]);
     }
 }

@@ -8,7 +8,7 @@
 //! Online it reads them back, evaluates batch by batch as the server's labels arrive, and sends
 //! every result minus its new mask: the server cannot tell it from noise, and ends with its share.
 
-use super::{GARBLED, Garbled, LABELS, NONCE, RESULTS};
+use super::Garbled;
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_garble::circuit::{LANES, Party};
@@ -16,6 +16,7 @@ use primer_garble::evaluator::{EvaluateError, Evaluator};
 use primer_garble::stop::StopCircuit;
 use primer_garble::{LABEL_BYTES, Label};
 use primer_net::Channel;
+use primer_net::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
 use primer_ot::Bits;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;

@@ -22,17 +22,12 @@ use crate::transfers::Transfers;
 use primer_garble::LABEL_BYTES;
 use primer_garble::circuit::{LANES, Party};
 use primer_garble::stop::StopCircuit;
+use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
-use primer_net::{Kind, PhaseBytes};
 use primer_ot::cost::extension_as;
 use primer_ring::pack::packed_len;
 use primer_ring::prg::SECRET_SEED_BYTES;
 use std::sync::Arc;
-
-const NONCE: Kind = Kind::new(0x30, "garbling nonce");
-const GARBLED: Kind = Kind::new(0x31, "garbled circuits");
-const LABELS: Kind = Kind::new(0x32, "server labels");
-const RESULTS: Kind = Kind::new(0x33, "masked results");
 
 /// AND gates of a stop, at most: 256 GiB of tables, a thousand times a layer of BERT-base.
 pub const MAX_GATES: u64 = 1 << 33;

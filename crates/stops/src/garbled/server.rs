@@ -7,13 +7,14 @@
 //!
 //! Online it sends the labels of its bits, receives `f(x) + A - r`, and takes off `A`.
 
-use super::{GARBLED, Garbled, LABELS, NONCE, RESULTS};
+use super::Garbled;
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_garble::circuit::{LANES, Modulus, Party};
 use primer_garble::garbler::Garbler;
 use primer_garble::{LABEL_BYTES, Label, Offset};
+use primer_net::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
 use primer_net::{Channel, NetError};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
 use std::io::{self, Read, Write};

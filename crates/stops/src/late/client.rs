@@ -1,10 +1,11 @@
 //! The client's side of a late requantisation: the sender of its transfers.
 
-use super::{LateRequantise, RESULTS};
+use super::LateRequantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_net::Channel;
+use primer_net::kind::late::RESULTS;
 use primer_ot::{BitAnswering, BitSender, Bits};
 use primer_ring::modulus::{self, P};
 use std::io::{Read, Write};

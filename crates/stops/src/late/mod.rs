@@ -39,12 +39,10 @@ use crate::error::Result;
 use crate::requantise::{check_ring, packed};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
+use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
-use primer_net::{Kind, PhaseBytes};
 use primer_ot::cost::{bit_product_offline_as, bit_product_online};
 use primer_ring::modulus::P;
-
-const RESULTS: Kind = Kind::new(0x39, "late results");
 
 /// Requantisation of some elements of a ring, of which both shares are known online only.
 #[derive(Debug, Clone, Copy)]

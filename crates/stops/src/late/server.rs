@@ -1,11 +1,12 @@
 //! The server's side of a late requantisation: the receiver of its transfers.
 
-use super::{LateRequantise, RESULTS};
+use super::LateRequantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::requantise::lifted;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
+use primer_net::kind::late::RESULTS;
 use primer_ot::{BitReceiver, BitWaiting, Bits};
 use primer_ring::modulus::{self, P};
 use std::io::{Read, Write};

@@ -1,10 +1,11 @@
 //! The client's side of look-ups: it knows its share of the index offline, and answers online.
 
-use super::{CHOICES, DELTAS, Lookups, PRODUCTS, negated_if, ones, packed};
+use super::{Lookups, negated_if, ones, packed};
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_net::Channel;
+use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
 use std::io::{Read, Write};

@@ -60,8 +60,8 @@ use crate::flags::FlagShares;
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopError as CircuitError;
+use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
-use primer_net::{Kind, PhaseBytes};
 use primer_ot::cost::{extension_as, onehot, onehot_rounds};
 use primer_ot::onehot::Shape;
 use primer_plan::function::{Function, Lookup};
@@ -70,10 +70,6 @@ use primer_ring::pack::packed_len;
 use primer_ring::select::{Columns, Numbers};
 use std::io::Read;
 use zeroize::Zeroizing;
-
-const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
-const PRODUCTS: Kind = Kind::new(0x35, "look-up products");
-const CHOICES: Kind = Kind::new(0x36, "look-up results");
 
 /// Results of a stop, at most: four times the scores of a layer of BERT-large at 512 tokens. The
 /// client holds its material, about 50 bytes for each at 256 entries, in memory.

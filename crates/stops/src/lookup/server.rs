@@ -1,10 +1,11 @@
 //! The server's side of look-ups: it draws the offsets offline, and asks online.
 
-use super::{CHOICES, DELTAS, Lookups, PRODUCTS, negated_if, ones, packed};
+use super::{Lookups, negated_if, ones, packed};
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
+use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
 use primer_ring::pack::{pack, unpack};

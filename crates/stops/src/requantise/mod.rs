@@ -32,6 +32,7 @@ use crate::transfers::Transfers;
 use primer_net::PhaseBytes;
 use primer_ot::cost::{product_offline_as, product_online};
 use primer_ring::modulus::{self, P};
+use primer_ring::truncate::Truncation;
 
 /// Requantisation of some elements of a ring.
 #[derive(Debug, Clone, Copy)]
@@ -63,10 +64,18 @@ impl Requantise {
     }
 }
 
+/// Bits of the shortest ring: `u` has a top bit, a guard bit and one more.
+pub(crate) const MIN_RING_BITS: u32 = 3;
+/// Bits of the widest ring: `2^m` is smaller than p.
+pub(crate) const MAX_RING_BITS: u32 = modulus::K - 1;
+const _: () = assert!(1 << MAX_RING_BITS < P);
+// Whatever truncation leaves can be requantised.
+const _: () = assert!(Truncation::MAX_RING_BITS <= MAX_RING_BITS);
+
 /// Fails unless the sum has room for a guard bit, and `2^m` is smaller than p.
 pub(crate) fn check_ring(ring_bits: u32) -> Result<()> {
     match ring_bits {
-        3..=40 => Ok(()),
+        MIN_RING_BITS..=MAX_RING_BITS => Ok(()),
         _ => Err(StopsError::Ring(ring_bits)),
     }
 }

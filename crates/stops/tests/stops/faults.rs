@@ -3,17 +3,13 @@
 
 use crate::parties::{Party, run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;
-use primer_net::{Kind, NetError, Transport};
+use primer_net::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
+use primer_net::{NetError, Transport};
 use primer_plan::function::{Activation, Function, Gelu};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientStop, Garbled, Requantise, Result, ServerStop, Stop, StopsError};
 use std::sync::Arc;
-
-const NONCE: Kind = Kind::new(0x30, "garbling nonce");
-const GARBLED: Kind = Kind::new(0x31, "garbled circuits");
-const LABELS: Kind = Kind::new(0x32, "server labels");
-const RESULTS: Kind = Kind::new(0x33, "masked results");
 
 const COUNT: usize = 24;
 

@@ -2,16 +2,15 @@
 //! as they come, and what each party sees.
 
 use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
-use primer_net::{Kind, PhaseBytes, Transport};
+use primer_net::kind::bit_product::OPENED;
+use primer_net::kind::late::RESULTS;
+use primer_net::{PhaseBytes, Transport};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
 use primer_stops::{LateRequantise, Requantise, Stop, StopsError};
 use proptest::prelude::*;
 use rand_core::Rng;
-
-const OPENED: Kind = Kind::new(0x2a, "opened bits");
-const RESULTS: Kind = Kind::new(0x39, "late results");
 
 /// Requantises shared ring values; the opened results, and the bytes that passed.
 fn requantised(m: u32, server: &[u64], client: &[u64]) -> (Vec<i64>, PhaseBytes) {

@@ -6,6 +6,7 @@ use crate::parties::{run_over, share, stop_client, stop_server, timely};
 use primer_garble::measure::{typical_gelu, typical_softmax};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
+use primer_net::kind::trial::FIRST as SYNC;
 use primer_ot::Variant;
 use primer_plan::function::{Activation, Function, Gelu, SoftmaxScratch};
 use primer_ring::modulus;
@@ -18,7 +19,6 @@ use std::time::{Duration, Instant};
 /// 30 tokens, 3,072 features.
 const ELEMENTS: usize = 30 * 3072;
 const RUNS: usize = 5;
-const SYNC: primer_net::Kind = primer_net::Kind::new(0x7f, "test step");
 
 fn best(times: &[(Duration, Duration)]) -> (f64, f64) {
     let least = |f: fn(&(Duration, Duration)) -> Duration| times.iter().map(f).min().unwrap();

@@ -2,16 +2,12 @@
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, Party, run, run_stop, sound};
+use primer_net::kind::flags::{PARITIES, SEED};
+use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
+use primer_net::kind::one_hot::CORRECTIONS as STRINGS;
+use primer_net::kind::transfer::EXTENSION;
 use primer_net::{Kind, NetError, Transport};
 use primer_stops::{ClientStop, Lookups, Result, ServerStop, StopsError};
-
-const EXTENSION: Kind = Kind::new(0x22, "transfer extension columns");
-const STRINGS: Kind = Kind::new(0x28, "one-hot corrections");
-const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
-const PRODUCTS: Kind = Kind::new(0x35, "look-up products");
-const CHOICES: Kind = Kind::new(0x36, "look-up results");
-const SEED: Kind = Kind::new(0x37, "range flag subsets");
-const PARITIES: Kind = Kind::new(0x38, "range flag parities");
 
 const COUNT: usize = 24;
 /// Bytes of `COUNT` residues.

@@ -5,13 +5,10 @@
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, run, sound, stop_client, stop_server};
-use primer_net::{Kind, Transport};
+use primer_net::Transport;
+use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_ring::modulus::{self, P};
 use primer_stops::{Lookups, Stop};
-
-const DELTAS: Kind = Kind::new(0x34, "look-up shifts");
-const PRODUCTS: Kind = Kind::new(0x35, "look-up products");
-const CHOICES: Kind = Kind::new(0x36, "look-up results");
 
 const BITS: u32 = 8;
 const COUNT: usize = 20_000;
