@@ -155,7 +155,7 @@ pub enum StoreError {
         /// What differs.
         fault: String,
     },
-    /// A replica noticed that a shared store is older than it was, and nothing has renewed it since.
+    /// A replica noticed that a shared store is older than it was, and no renewal has followed.
     #[error(
         "the store was rolled back: {fault}. A bundle that was used may be in it again, so no \
          replica uses the store until `primer store renew` has deleted all bundles"

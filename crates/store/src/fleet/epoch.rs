@@ -1,7 +1,7 @@
 //! The epoch: what database and blobs must agree on, and what a replica has seen of it.
 //!
 //! An epoch has a number and a random nonce, and belongs to one store. The database holds the
-//! current one in a row; the blobs hold it as an empty object whose *name* is the epoch. To move on:
+//! current one in a row; the blobs hold it as an empty object whose *name* is the epoch. A move:
 //!
 //! 1. the blobs get the object of the next epoch;
 //! 2. the database makes it the current one, and appends it to the chain, in one transaction;
@@ -29,11 +29,11 @@
 //!
 //! # Renewals
 //!
-//! `primer store renew` buries all bundles, begins an epoch whose number is above all that are known
-//! and above the clock, and notes that number as `renewed`, all in one transaction. A replica
+//! `primer store renew` buries all bundles, begins an epoch whose number is above all that are
+//! known and above the clock, and notes that number as `renewed`, all in one transaction. A replica
 //! follows a history that it has not seen if `renewed` is greater than the number n that it has
-//! seen. That is safe, because numbers grow along a line: what the replica has seen ended before the
-//! renewal, and each bundle that was stored then is buried in this history or unknown to it. A
+//! seen. That is safe, because numbers grow along a line: what the replica has seen ended before
+//! the renewal, and each bundle that was stored then is buried in this history or unknown to it. A
 //! restored copy with a renewal of its own does not pass: that renewal is part of the history up to
 //! n, so its number is not greater than n. (It may be part of a history that this replica has not
 //! seen, because it was away. Then it has seen nothing that contradicts the copy; others have.)
