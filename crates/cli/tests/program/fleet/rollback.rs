@@ -28,7 +28,7 @@ fn a_restored_store_is_refused_by_every_replica_until_it_is_renewed() {
     };
     assert!(ask());
     // The epoch is due, and a replica that starts moves it on.
-    let seen = |name: &str| std::fs::read_to_string(rig.path(name).join("epoch")).unwrap();
+    let seen = |name: &str| std::fs::read_to_string(rig.path(name).join("server/epoch")).unwrap();
     let before = seen("one");
     rig.sql("UPDATE primer_about SET moved = now() - interval '1 hour'");
     let three = rig.replica("three", None, &[]);
