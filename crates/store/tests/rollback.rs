@@ -10,9 +10,14 @@ use common::{NOW, PEER, add, id, material, meta};
 use primer_store::fleet::Fleet;
 use primer_store::{Fate, Store, StoreError};
 
+/// Moves the epoch on; a replica gives way to another that holds the lock at that moment.
 fn move_on(store: &Store, times: u64) {
     for _ in 0..times {
-        store.fleet().unwrap().next_epoch().unwrap();
+        let before = epoch(store);
+        eventually("the epoch moves on", || {
+            store.fleet().unwrap().next_epoch().unwrap();
+            epoch(store) > before
+        });
     }
 }
 
