@@ -144,7 +144,8 @@ pub enum StoreError {
         /// What was found.
         fault: String,
     },
-    /// The two parts of a shared store do not belong together, or one of them is older than it was.
+    /// The two parts of a shared store do not belong together, or cannot be compared with what
+    /// this replica has seen.
     #[error(
         "the store's database and blobs do not agree: {fault}. One of them was restored from a \
          backup, or belongs to another store; a bundle must not come back after it was used. \
@@ -153,6 +154,38 @@ pub enum StoreError {
     Epoch {
         /// What differs.
         fault: String,
+    },
+    /// A replica noticed that a shared store is older than it was, and no renewal has followed.
+    #[error(
+        "the store was rolled back: {fault}. A bundle that was used may be in it again, so no \
+         replica uses the store until `primer store renew` has deleted all bundles"
+    )]
+    RolledBack {
+        /// Which replica noticed what, and when.
+        fault: String,
+    },
+    /// This replica was away for longer than a shared store keeps its history.
+    #[error(
+        "{fault}: whether the store was rolled back meanwhile cannot be told. If it was never \
+         restored from a backup, remove {path} and start again; otherwise run \
+         `primer store renew`, which deletes all bundles",
+        path = path.display()
+    )]
+    Away {
+        /// What was seen, and where the history begins.
+        fault: String,
+        /// The file that remembers what was seen.
+        path: PathBuf,
+    },
+    /// What this replica remembers of a shared store cannot be read.
+    #[error(
+        "{path} does not hold what a replica remembers of a shared store. If the store may have \
+         been restored from a backup, run `primer store renew`; then remove the file",
+        path = path.display()
+    )]
+    Witness {
+        /// The file.
+        path: PathBuf,
     },
     /// The database is not set up to keep what it was told.
     #[error("the store's database cannot be used: {fault}")]
@@ -206,7 +239,10 @@ impl StoreError {
     /// Whether the same may succeed a little later: a shared store is out of reach.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Shared { .. } | Self::Epoch { .. } | Self::NotReady { .. } => true,
+            Self::Shared { .. }
+            | Self::Epoch { .. }
+            | Self::RolledBack { .. }
+            | Self::NotReady { .. } => true,
             Self::File { source, .. } => source.kind() == io::ErrorKind::NotConnected,
             _ => false,
         }

@@ -35,7 +35,7 @@ pub(crate) fn make_private_dir(path: &Path) -> Result<()> {
 pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     match path.parent().filter(|p| !p.as_os_str().is_empty()) {
         Some(parent) => sync_dir(parent),
-        None => Ok(()),
+        None => sync_dir(Path::new(".")),
     }
 }
 
@@ -146,19 +146,21 @@ pub(crate) fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
     Ok(key)
 }
 
-/// Whole or not at all: under another name first.
 fn write_key(path: &Path, key: &StoreKey) -> Result<()> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    make_private_dir(parent)?;
+    if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        make_private_dir(parent)?;
+    }
+    replace(path, key.as_slice())
+}
+
+/// Gives a file new contents, durably, whole or not at all: under another name first.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let draft = path.with_extension("new");
     remove(&draft)?;
     let mut file = create_private(&draft)?;
-    file.write_all(key.as_slice())
+    file.write_all(bytes)
         .and_then(|()| file.sync_all())
         .map_err(StoreError::file("write", &draft))?;
     fs::rename(&draft, path).map_err(StoreError::file("rename", &draft))?;
-    sync_dir(parent)
+    sync_parent(path)
 }

@@ -184,6 +184,16 @@ impl Store {
         }
     }
 
+    /// Whether a replica of a shared store noticed that it was rolled back, at the last look: then
+    /// it cannot be used until `primer store renew`, however long one waits.
+    pub fn is_rolled_back(&self) -> bool {
+        match &self.0 {
+            Engine::Local(_) => false,
+            #[cfg(feature = "fleet")]
+            Engine::Fleet(fleet) => fleet.is_rolled_back(),
+        }
+    }
+
     /// Gives back this process's place in a shared store, and does what was left for later;
     /// dropping the last clone does, too. Not to be used afterwards.
     pub fn leave(&self) {

@@ -5,112 +5,14 @@
 
 mod common;
 
+use common::rig::{Rig, all, eventually, gone, key};
 use common::{NOW, PEER, add, id, material, meta};
-use primer_store::fleet::{Fleet, FleetOptions, Keys};
+use primer_store::fleet::{Fleet, FleetOptions};
 use primer_store::{Bounds, Fate, Store, StoreError};
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::Barrier;
-use std::time::{Duration, Instant};
-use tempfile::{TempDir, tempdir};
-
-/// A database and a directory for blobs.
-struct Rig {
-    dir: TempDir,
-    url: String,
-}
-
-impl Rig {
-    fn start() -> Option<Self> {
-        let dir = tempdir().unwrap();
-        let started = fleet(dir.path(), "start", "");
-        if started.status.code() == Some(77) {
-            let why = String::from_utf8_lossy(&started.stderr);
-            println!("skipped, because {}", why.trim());
-            return None;
-        }
-        assert!(started.status.success(), "{started:?}");
-        let url = String::from_utf8(started.stdout).unwrap();
-        let url = url.trim().to_owned();
-        Some(Self { dir, url })
-    }
-
-    fn postgres(&self, action: &str, sql: &str) -> String {
-        let done = fleet(self.dir.path(), action, sql);
-        assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap()
-    }
-
-    fn sql(&self, sql: &str) -> String {
-        self.postgres("sql", sql).trim().to_owned()
-    }
-
-    fn blobs(&self) -> PathBuf {
-        self.dir.path().join("blobs")
-    }
-
-    fn objects(&self) -> Vec<PathBuf> {
-        let all = std::fs::read_dir(self.blobs().join("bundles"));
-        all.map(|all| all.map(|file| file.unwrap().path()).collect())
-            .unwrap_or_default()
-    }
-
-    fn options(&self, name: &str, keys: &str) -> FleetOptions {
-        FleetOptions {
-            database: self.url.clone(),
-            authority: None,
-            blobs: format!("file://{}", self.blobs().display()),
-            keys: Keys::from_text(keys).unwrap(),
-            name: name.into(),
-            witness: Some(self.dir.path().join(format!("{name}.epoch"))),
-        }
-    }
-
-    fn join(&self, name: &str) -> Store {
-        Store::connect(self.options(name, &key(1))).unwrap()
-    }
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        let _ = script().arg("down").arg(self.dir.path()).output();
-    }
-}
-
-fn script() -> Command {
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/fleet"))
-}
-
-fn fleet(dir: &Path, action: &str, sql: &str) -> std::process::Output {
-    let mut command = script();
-    command.args(["postgres", action]).arg(dir).arg(sql);
-    command.output().unwrap()
-}
-
-fn key(n: u8) -> String {
-    format!("{n:02x}").repeat(32)
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "{what} did not happen in a minute");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn all(store: &Store, n: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut spent = store.spend(id(n), &PEER, NOW).unwrap();
-    assert_eq!(spent.attachment(), b"plan");
-    spent.read_to_end(&mut out).unwrap();
-    out
-}
-
-fn gone(error: Option<StoreError>, wanted: Fate) -> bool {
-    matches!(error, Some(StoreError::Gone { fate, .. }) if fate == wanted)
-}
+use std::time::Instant;
 
 #[test]
 fn fleet_bundles_live_as_in_a_directory() {
@@ -324,10 +226,12 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     drop(store);
     rig.sql(
         "ALTER TABLE primer_bundles DROP COLUMN key; ALTER TABLE primer_past DROP COLUMN replica, \
-         DROP COLUMN replica_name; DELETE FROM primer_schema WHERE version = 2",
+         DROP COLUMN replica_name; DROP TRIGGER primer_append_epoch ON primer_about; \
+         DROP TABLE primer_epochs, primer_rollbacks; ALTER TABLE primer_about \
+         DROP COLUMN renewed, DROP COLUMN chained; DELETE FROM primer_schema WHERE version > 1",
     );
     let store = rig.join("one");
-    assert_eq!(rig.sql("SELECT max(version) FROM primer_schema"), "2");
+    assert_eq!(rig.sql("SELECT max(version) FROM primer_schema"), "3");
     assert_eq!(all(&store, 2), material(id(2), 1000));
     assert!(gone(store.spend(id(1), &PEER, NOW).err(), Fate::Spent));
     rig.sql("INSERT INTO primer_schema (version) VALUES (99)");
@@ -353,24 +257,26 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
         "bundle 3 is back"
     );
     let error = store.spend(id(3), &PEER, NOW).err().unwrap();
-    assert!(matches!(error, StoreError::Epoch { .. }), "{error}");
-    eventually("the keeper says so", || {
-        store
-            .ready()
-            .is_err_and(|error| error.to_string().contains("backup"))
-    });
-    let other = FleetOptions {
+    assert!(matches!(error, StoreError::RolledBack { .. }), "{error}");
+    let other = || FleetOptions {
         witness: None,
         ..rig.options("two", &key(1))
     };
-    let error = Store::connect(other).err().unwrap();
+    eventually("the keeper says so", || store.is_rolled_back());
+    let error = Store::connect(other()).err().unwrap();
+    assert!(matches!(error, StoreError::RolledBack { .. }), "{error}");
+    // Without a replica that has seen more, the blobs still tell.
+    store.leave();
+    rig.sql("DELETE FROM primer_rollbacks");
+    let error = Store::connect(other()).err().unwrap();
     assert!(matches!(error, StoreError::Epoch { .. }), "{error}");
+    drop(store);
 
-    // Nothing of it can be used until somebody says so; then nothing is left of it.
+    // Nothing of it can be used until it is renewed; then nothing is left of it.
     let (renewed, bundles) = Fleet::renew(rig.options("two", &key(1))).unwrap();
     assert_eq!(bundles, 3);
     assert!(renewed.epoch() > 1_000_000_000);
-    eventually("the running replica goes on", || store.ready().is_ok());
+    let store = rig.join("one");
     assert!(gone(store.spend(id(4), &PEER, NOW).err(), Fate::Deleted));
     assert!(rig.objects().is_empty());
     add(&store, meta(id(50)), 10);
@@ -385,7 +291,8 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     let ahead = format!("{head}-{:012}-{nonce}\n", number + 1);
     std::fs::write(rig.dir.path().join("one.epoch"), ahead).unwrap();
     let error = Store::connect(rig.options("one", &key(1))).err().unwrap();
-    assert!(error.to_string().contains("has seen"), "{error}");
+    assert!(error.to_string().contains("had seen"), "{error}");
+    drop(Fleet::renew(rig.options("two", &key(1))).unwrap());
 
     // Blobs of another store, a new database with blobs of before.
     let elsewhere = FleetOptions {
@@ -399,7 +306,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     drop(store);
     rig.sql(
         "DROP TABLE primer_about, primer_bundles, primer_past, primer_reservations, \
-         primer_replicas, primer_schema",
+         primer_replicas, primer_schema, primer_epochs, primer_rollbacks",
     );
     let error = Store::connect(rig.options("three", &key(1))).err().unwrap();
     assert!(error.to_string().contains("the database is new"), "{error}");

@@ -15,8 +15,8 @@ objects that a replica is writing or reading are not orphans. sweep deletes orph
 have been gone for half a minute, which running replicas do once a minute anyway.
 
 renew is for after a backup was restored: it deletes ALL unspent bundles, and database and blobs
-agree again. Clients prepare anew. Nothing less is safe: a bundle that comes back after it was used
-is a bundle that is used twice.")]
+agree again. Replicas that refused the store follow. Clients prepare anew. Nothing less is safe: a
+bundle that comes back after it was used is a bundle that is used twice.")]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
     action: Action,

@@ -223,6 +223,8 @@ metrics! {
     bundles: Level = "bundles_stored", "Unspent bundles in the store";
     stored_bytes: Level = "stored_bytes", "Bytes of unspent bundles";
     store_ready: Level = "store_ready", "Whether bundles can be stored and spent, 1 or 0";
+    store_rolled_back: Level = "store_rolled_back",
+        "Whether the shared store is refused until it is renewed, 1 or 0";
     replica: Family<[(&'static str, String); 2], Level> = "replica_info",
         "This replica and what it does; always 1";
 }
@@ -233,6 +235,7 @@ pub(crate) struct Levels {
     /// Bundles and their bytes; what was known before if the store does not say.
     pub(crate) stored: Option<Held>,
     pub(crate) store_ready: bool,
+    pub(crate) store_rolled_back: bool,
 }
 
 impl Metrics {
@@ -244,6 +247,8 @@ impl Metrics {
             self.stored_bytes.set(held.bytes);
         }
         self.store_ready.set(u64::from(levels.store_ready));
+        self.store_rolled_back
+            .set(u64::from(levels.store_rolled_back));
         self.process.refresh();
         let mut page = String::new();
         for registry in [&self.registry, &self.process_registry] {
@@ -289,6 +294,7 @@ mod tests {
             bytes: 70,
         }),
         store_ready: true,
+        store_rolled_back: false,
     };
 
     #[test]
@@ -307,6 +313,7 @@ mod tests {
         let text = metrics.text(&LEVELS);
         for line in [
             "primer_store_ready 1",
+            "primer_store_rolled_back 0",
             "primer_replica_info{replica=\"west-1\",roles=\"prepare,infer\"} 1",
             "# TYPE primer_inferences_total counter",
             "primer_inferences_total 3",
@@ -361,7 +368,8 @@ mod tests {
                         connections_cut_total connections_failed_total clients_cheating_total \
                         bundles_prepared_total inferences_total offline_seconds_total online_seconds_total \
                         phase_duration_seconds phase_bytes received_bytes_total sent_bytes_total \
-                        sessions bundles_stored stored_bytes store_ready replica_info build_info";
+                        sessions bundles_stored stored_bytes store_ready store_rolled_back \
+                        replica_info build_info";
         let (own, process): (Vec<&str>, Vec<&str>) =
             names.iter().partition(|name| name.starts_with("primer_"));
         let own: Vec<_> = own

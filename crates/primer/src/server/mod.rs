@@ -70,6 +70,7 @@ impl Shared {
             sessions: self.gate.sessions() as u64,
             stored: self.store.usage().ok().map(|usage| usage.total),
             store_ready: self.store.ready().is_ok(),
+            store_rolled_back: self.store.is_rolled_back(),
         }
     }
 

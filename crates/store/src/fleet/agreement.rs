@@ -1,223 +1,220 @@
 //! Keeping database and blobs in one epoch, and noticing when they are not.
+//!
+//! A look compares three things. What it finds is of two kinds:
+//!
+//! * **The replica's own memory contradicts the database** ([`epoch::follows`]): the history went
+//!   back, or is another one. No move that is under way looks like this, since an epoch is seen
+//!   only after its row was committed. It is latched ([`super::rollback`]), on disk and in the
+//!   database, and stays until a renewal.
+//! * **Database and blobs are at different epochs** ([`epoch::agree`]). While the epoch moves on
+//!   this may be so for a moment, and a replica with wrong options for its blobs finds it too, so
+//!   it is not latched: a wrong option must not cost a fleet its bundles. Nor can it be overtaken.
+//!   No replica moves the epoch on while it lasts, so only three things end it: a renewal; blobs
+//!   that are brought to the database, which has kept all along what is spent; or a database that
+//!   is brought back to the blobs, which contradicts the memory of all replicas that saw it before.
 
 use super::core::{BUNDLES, Core, EPOCHS, lock};
 use super::database::{Fault, Outcome};
-use super::epoch::{self, Epoch, Recorded};
+use super::epoch::{self, Departure, Epoch, Recorded};
+use super::rollback::{Latch, Rollback};
 use super::rows;
 use crate::error::{Result, StoreError};
-use crate::files;
-use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
 
-/// How often the two are compared before they are said to disagree: while somebody moves the epoch
-/// on, one may be looked at before and the other after.
+/// How often the two are compared before they are said to disagree: while the epoch moves on, one
+/// may be looked at before and the other after.
 const LOOKS: u32 = 4;
 
-fn disagree(fault: String) -> StoreError {
-    StoreError::Epoch { fault }
+pub(super) fn disagree(fault: impl Into<String>) -> StoreError {
+    StoreError::Epoch {
+        fault: fault.into(),
+    }
 }
 
-fn object(epoch: &Epoch) -> String {
+fn rolled_back(rollback: &Rollback) -> StoreError {
+    StoreError::RolledBack {
+        fault: rollback.to_string(),
+    }
+}
+
+/// The name of the object of an epoch.
+pub(super) fn object(epoch: &Epoch) -> String {
     format!("{EPOCHS}/{epoch}")
 }
 
 /// The epochs among names of objects.
-fn epochs(names: &[String]) -> Vec<Epoch> {
+pub(super) fn epochs(names: &[String]) -> Vec<Epoch> {
     let names = names.iter().filter_map(|name| name.rsplit('/').next());
     names.filter_map(Epoch::parse).collect()
 }
 
-/// Sets what the database says of the epoch.
-async fn record(client: &impl GenericClient, to: &Recorded) -> Outcome<()> {
-    let (number, next) = (
-        rows::signed(to.current.number),
-        to.next.as_ref().map(|next| rows::signed(next.number)),
-    );
-    let nonces = (
-        to.current.nonce.to_vec(),
-        to.next.as_ref().map(|next| next.nonce.to_vec()),
-    );
-    let store = to.current.store.to_vec();
-    let values: [(&(dyn ToSql + Sync), Type); 5] = [
-        (&store, Type::BYTEA),
-        (&number, Type::INT8),
-        (&nonces.0, Type::BYTEA),
-        (&next, Type::INT8),
-        (&nonces.1, Type::BYTEA),
-    ];
-    let sql = "INSERT INTO primer_about (store, number, nonce, next_number, next_nonce) \
-               VALUES ($1, $2, $3, $4, $5) ON CONFLICT (one) DO UPDATE SET store = $1, \
-               number = $2, nonce = $3, next_number = $4, next_nonce = $5, moved = now()";
-    client.query_typed(sql, &values).await?;
-    Ok(())
-}
-
 /// The first look of a replica; the first one of all makes the epoch.
 pub(super) fn begin(core: &Core) -> Result<()> {
-    core.database
-        .saw(core.witness.as_deref().and_then(read_witness));
     core.database.with(async |client| {
         let change = client.transaction().await?;
         let wait = "SELECT pg_advisory_xact_lock(hashtext('primer epoch'))";
         change.batch_execute(wait).await?;
-        if rows::recorded(&change).await?.is_some() {
+        if rows::recorded(&change, None).await?.is_some() {
             return Ok(());
         }
         // Blobs without a database: it was emptied, or is another one.
         if !core.blobs.list(BUNDLES).await?.is_empty() {
             let fault = "the database is new, and the blobs have bundles";
-            return Err(Fault::Store(disagree(fault.into())));
+            return Err(Fault::Store(disagree(fault)));
         }
-        let current = Epoch::first();
-        core.blobs.put(&object(&current), &[]).await?;
-        let next = None;
-        record(&change, &Recorded { current, next }).await?;
+        let first = Epoch::first();
+        core.blobs.put(&object(&first), &[]).await?;
+        let (store, nonce) = (first.store.to_vec(), first.nonce.to_vec());
+        let number = rows::signed(first.number);
+        let values: [(&(dyn ToSql + Sync), Type); 3] = [
+            (&store, Type::BYTEA),
+            (&number, Type::INT8),
+            (&nonce, Type::BYTEA),
+        ];
+        let insert = "INSERT INTO primer_about (store, number, nonce) VALUES ($1, $2, $3)";
+        change.query_typed(insert, &values).await?;
         change.commit().await?;
         Ok(())
     })?;
     look(core)
 }
 
-/// Compares database, blobs and what was seen before, and remembers the epoch.
+/// Compares database, blobs and what was seen before, and remembers the epoch, or the rollback.
 pub(super) fn look(core: &Core) -> Result<()> {
-    let seen = core.database.seen();
     let mut fault = String::new();
     for again in 0..LOOKS {
         if again > 0 {
             std::thread::sleep(Duration::from_millis(300));
         }
-        let recorded = core
+        let seen = core.seen();
+        let found = core
             .database
-            .with(async |client| rows::recorded(client).await)?;
-        let recorded = recorded.ok_or_else(|| disagree("the database was emptied".into()))?;
+            .with(async |client| rows::recorded(client, seen.as_ref()).await)?;
+        let (recorded, known) = found.ok_or_else(|| disagree("the database was emptied"))?;
+        unlatch(core, &recorded)?;
+        match objection(core, &recorded, seen.as_ref(), known) {
+            None => {}
+            Some(Objection::Own(latch)) => return Err(hold_latch(core, latch)),
+            Some(Objection::Other(error)) => return Err(error),
+        }
         let blobs = epochs(&core.blobs.list_now(EPOCHS)?);
-        match epoch::agree(&recorded, &blobs, seen.as_ref()) {
-            Ok(agreed) => return remember(core, agreed),
+        match epoch::agree(&recorded.current, &blobs) {
+            Ok(()) => return remember(core, recorded.current),
             Err(found) => fault = found,
         }
     }
     Err(disagree(fault))
 }
 
-fn remember(core: &Core, agreed: Epoch) -> Result<()> {
-    if core.database.seen().as_ref() == Some(&agreed) {
-        return Ok(());
-    }
-    if let Some(path) = &core.witness {
-        write_witness(path, &agreed)?;
-    }
-    core.database.saw(Some(agreed));
-    Ok(())
+/// Why the store must not be used.
+enum Objection {
+    /// This replica noticed a rollback, now or before.
+    Own(Latch),
+    /// Another replica did, or this one was away for too long.
+    Other(StoreError),
 }
 
-/// Moves the epoch on, unless somebody else does or did less than `age` seconds ago.
-pub(super) fn advance(core: &Core, age: f64) -> Result<()> {
-    core.database.with(async |client| {
-        let lock = "SELECT pg_try_advisory_lock(hashtext('primer epoch')), \
-                    moved <= now() - make_interval(secs => $1) FROM primer_about";
-        let rows = client.query_typed(lock, &[(&age, Type::FLOAT8)]).await?;
-        let (mine, due) = rows
-            .first()
-            .map_or((false, false), |row| (row.get(0), row.get(1)));
-        // A session that fails is closed, and its lock with it.
-        if mine && due {
-            move_on(core, client).await?;
-        }
-        if mine {
-            let unlock = "SELECT pg_advisory_unlock(hashtext('primer epoch'))";
-            client.batch_execute(unlock).await?;
-        }
-        Ok(())
-    })
-}
-
-async fn move_on(core: &Core, client: &impl GenericClient) -> Outcome<()> {
-    let Some(recorded) = rows::recorded(client).await? else {
-        return Ok(());
-    };
-    let names = core.blobs.list(EPOCHS).await?;
-    let seen = core.database.seen();
-    let agreed = epoch::agree(&recorded, &epochs(&names), seen.as_ref()).map_err(disagree)?;
-    settle(core, client, agreed.clone(), agreed.after(0), &names).await
-}
-
-/// From one epoch to another, in the order that leaves no moment of disagreement.
-async fn settle(
+/// What speaks against using the store; `known` is a rollback that the database has on record.
+fn objection(
     core: &Core,
-    client: &impl GenericClient,
-    current: Epoch,
-    next: Epoch,
-    old: &[String],
-) -> Outcome<()> {
-    let moving = Recorded {
-        current,
-        next: Some(next.clone()),
+    recorded: &Recorded,
+    seen: Option<&Epoch>,
+    known: Option<Rollback>,
+) -> Option<Objection> {
+    let store = recorded.current.store;
+    let latched = lock(&core.latch).clone();
+    if let Some(latch) = latched.filter(|latch| latch.seen.store == store) {
+        return Some(Objection::Own(latch));
+    }
+    let departure = epoch::follows(recorded, seen).err();
+    match (departure, seen) {
+        (Some(Departure::RolledBack), Some(seen)) => {
+            let rollback = Rollback {
+                replica: core.name.clone(),
+                seen: seen.number,
+                found: recorded.current.number,
+                at: crate::unix_now(),
+            };
+            let seen = seen.clone();
+            Some(Objection::Own(Latch { seen, rollback }))
+        }
+        (Some(Departure::Away), Some(seen)) => {
+            let (number, oldest) = (seen.number, recorded.oldest);
+            Some(Objection::Other(StoreError::Away {
+                fault: format!(
+                    "this replica was last at epoch {number}, and the store's history begins at \
+                     {oldest}"
+                ),
+                path: core.witness.path().unwrap_or("its state".as_ref()).into(),
+            }))
+        }
+        _ => known.map(|known| Objection::Other(rolled_back(&known))),
+    }
+}
+
+/// Returns what the database says in this session, unless the store must not be used.
+pub(super) async fn sound(core: &Core, client: &impl GenericClient) -> Outcome<Recorded> {
+    let seen = core.seen();
+    let found = rows::recorded(client, seen.as_ref()).await?;
+    let (recorded, known) = found.ok_or_else(|| disagree("the database was emptied"))?;
+    match objection(core, &recorded, seen.as_ref(), known) {
+        None => Ok(recorded),
+        Some(Objection::Own(latch)) => Err(rolled_back(&latch.rollback).into()),
+        Some(Objection::Other(error)) => Err(error.into()),
+    }
+}
+
+/// Forgets a rollback that a renewal has answered.
+fn unlatch(core: &Core, recorded: &Recorded) -> Result<()> {
+    let mut latch = lock(&core.latch);
+    let answered = |latch: &Latch| {
+        let same = latch.seen.store == recorded.current.store;
+        same && latch.rollback.is_answered(recorded.renewed)
     };
-    record(client, &moving).await?;
-    core.blobs.put(&object(&next), &[]).await?;
-    let moved = Recorded {
-        current: next.clone(),
-        next: None,
-    };
-    record(client, &moved).await?;
-    for name in old.iter().filter(|name| **name != object(&next)) {
-        core.blobs.delete(name).await?;
+    if latch.as_ref().is_some_and(answered) {
+        core.witness.remove_latch()?;
+        *latch = None;
+        tracing::info!(epoch = recorded.renewed, "the store was renewed");
     }
     Ok(())
 }
 
-/// After a restored backup: buries all bundles and brings database and blobs to an epoch that no
-/// replica can have seen. Tells how many bundles there were.
-pub(super) fn renew(core: &Core, now: u64) -> Result<u64> {
-    core.database.saw(None);
-    let bundles = core.database.with(async |client| {
-        let wait = "SELECT pg_advisory_lock(hashtext('primer epoch'))";
-        client.batch_execute(wait).await?;
-        let (now, grace) = (rows::signed(now), rows::signed(crate::GRACE_SECONDS));
-        let values: [(&(dyn ToSql + Sync), Type); 2] = [(&now, Type::INT8), (&grace, Type::INT8)];
-        let bury = "WITH gone AS (DELETE FROM primer_bundles RETURNING id, peer, expires) \
-                    INSERT INTO primer_past (id, peer, fate, spends, at, until) \
-                    SELECT id, peer, 1, 0, $1, greatest(expires, $1) + $2 FROM gone \
-                    ON CONFLICT (id) DO NOTHING RETURNING 1";
-        let change = client.transaction().await?;
-        let bundles = change.query_typed(bury, &values).await?.len() as u64;
-        change.commit().await?;
-        let names = core.blobs.list(EPOCHS).await?;
-        let current = match rows::recorded(client).await? {
-            Some(recorded) => recorded.current,
-            None => Epoch::first(),
-        };
-        // Numbers of before grew by one a minute, so none has come as far as the clock.
-        let before = epochs(&names).iter().map(|epoch| epoch.number).max();
-        let next = current.after(before.unwrap_or(0).max(crate::unix_now()));
-        settle(core, client, current, next, &names).await?;
-        let unlock = "SELECT pg_advisory_unlock(hashtext('primer epoch'))";
-        client.batch_execute(unlock).await?;
-        Ok(bundles)
-    })?;
-    for name in core.blobs.list_now(BUNDLES)? {
-        core.blobs.delete_now(&name)?;
+/// Keeps a rollback that this replica noticed: in memory, on its disk, in the database. What fails
+/// is tried again at the next look; the store is refused all the same.
+fn hold_latch(core: &Core, latch: Latch) -> StoreError {
+    *lock(&core.latch) = Some(latch.clone());
+    let kept = core.witness.keep_latch(&latch);
+    let told = core
+        .database
+        .with(async |client| publish(client, &latch.rollback).await);
+    for error in [kept.err(), told.err()].into_iter().flatten() {
+        tracing::error!(%error, "a rollback could not be recorded");
     }
-    *lock(&core.state) = super::core::State::Ready;
-    look(core)?;
-    Ok(bundles)
+    rolled_back(&latch.rollback)
 }
 
-fn read_witness(path: &Path) -> Option<Epoch> {
-    Epoch::parse(std::fs::read_to_string(path).ok()?.trim())
+async fn publish(client: &impl GenericClient, rollback: &Rollback) -> Outcome<()> {
+    let numbers = [rollback.seen, rollback.found, rollback.at].map(rows::signed);
+    let values: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&rollback.replica, Type::TEXT),
+        (&numbers[0], Type::INT8),
+        (&numbers[1], Type::INT8),
+        (&numbers[2], Type::INT8),
+    ];
+    // Two replicas of one name share a row: the greater demand stays.
+    let sql = "INSERT INTO primer_rollbacks AS known (replica, seen, found, at) \
+               VALUES ($1, $2, $3, $4) ON CONFLICT (replica) DO UPDATE SET seen = $2, found = $3, \
+               at = $4 WHERE greatest(known.seen, known.found, known.at) < greatest($2, $3, $4)";
+    client.query_typed(sql, &values).await?;
+    Ok(())
 }
 
-/// Whole or not at all.
-fn write_witness(path: &Path, epoch: &Epoch) -> Result<()> {
-    let draft = path.with_extension("new");
-    files::remove(&draft)?;
-    let mut file = files::create_private(&draft)?;
-    writeln!(file, "{epoch}")
-        .and_then(|()| file.sync_all())
-        .map_err(StoreError::file("write", &draft))?;
-    std::fs::rename(&draft, path).map_err(StoreError::file("rename", &draft))?;
-    files::sync_parent(path)
+fn remember(core: &Core, agreed: Epoch) -> Result<()> {
+    if core.seen().as_ref() != Some(&agreed) {
+        core.witness.keep_seen(&agreed)?;
+        *lock(&core.seen) = Some(agreed);
+    }
+    Ok(())
 }

@@ -5,7 +5,8 @@ use super::database::Database;
 use super::keeper::{self, Chore, Keeper};
 use super::rows::{self, PAST, STORED, Stored};
 use super::sweep::{self, Swept};
-use super::{FleetOptions, agreement, drafts, quotas, schema, spending};
+use super::witness::Witness;
+use super::{FleetOptions, agreement, drafts, moves, quotas, schema, spending};
 use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
@@ -41,7 +42,7 @@ impl Fleet {
     /// [`StoreError`] if one of them cannot be reached.
     pub fn renew(options: FleetOptions) -> Result<(Self, u64)> {
         let (core, chores) = open(options)?;
-        let bundles = agreement::renew(&core, crate::unix_now())?;
+        let bundles = moves::renew(&core, crate::unix_now())?;
         Ok((Self::begin(core, chores)?, bundles))
     }
 
@@ -70,7 +71,7 @@ impl Fleet {
 
     /// The number of the epoch that database and blobs agree on.
     pub fn epoch(&self) -> u64 {
-        self.core.database.seen().map_or(0, |epoch| epoch.number)
+        self.core.seen().map_or(0, |epoch| epoch.number)
     }
 
     /// Moves the epoch on now, which happens once a minute anyway.
@@ -78,7 +79,7 @@ impl Fleet {
     /// # Errors
     /// [`StoreError`].
     pub fn next_epoch(&self) -> Result<()> {
-        agreement::advance(&self.core, 0.0)?;
+        moves::advance(&self.core, 0.0)?;
         agreement::look(&self.core)
     }
 
@@ -99,15 +100,17 @@ impl Fleet {
     }
 
     pub(crate) fn ready(&self) -> Result<()> {
-        let fault = match &*lock(&self.core.state) {
-            State::Ready => return Ok(()),
-            State::OutOfReach(fault) => fault.clone(),
-            State::Disagreeing(fault) => {
-                let fault = fault.clone();
-                StoreError::Epoch { fault }.to_string()
-            }
+        let state = lock(&self.core.state);
+        let fault = match (&*state, state.refusal()) {
+            (State::Ready, _) => return Ok(()),
+            (State::OutOfReach(fault), _) => fault.clone(),
+            (_, refusal) => refusal.map(|error| error.to_string()).unwrap_or_default(),
         };
         Err(StoreError::NotReady { fault })
+    }
+
+    pub(crate) fn is_rolled_back(&self) -> bool {
+        matches!(&*lock(&self.core.state), State::RolledBack(_))
     }
 
     pub(crate) fn place(&self) -> String {
@@ -282,6 +285,8 @@ fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
     let authority = options.authority.as_deref();
     let database = Database::new(&options.database, authority, &options.name, &runtime)?;
     let blobs = super::blobs::Blobs::open(&options.blobs, &runtime)?;
+    let witness = Witness::new(options.witness);
+    let (seen, latch) = (witness.seen()?, witness.latch(&options.name)?);
     schema::update(&database)?;
     let (chores, receiver) = mpsc::channel();
     let core = Core {
@@ -292,7 +297,9 @@ fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
         replica: Mutex::default(),
         busy: Mutex::default(),
         state: Mutex::new(State::Ready),
-        witness: options.witness,
+        seen: Mutex::new(seen),
+        latch: Mutex::new(latch),
+        witness,
         chores,
     };
     Ok((core, receiver))

@@ -3,12 +3,14 @@
 
 use super::blobs::Blobs;
 use super::database::Database;
+use super::epoch::Epoch;
 use super::keeper::Chore;
 use super::options::Keys;
+use super::rollback::Latch;
+use super::witness::Witness;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,8 +68,12 @@ pub(super) struct Core {
     pub(super) busy: Mutex<HashMap<String, usize>>,
     /// What the keeper found when it looked last.
     pub(super) state: Mutex<State>,
-    /// Where the latest epoch is remembered on this machine.
-    pub(super) witness: Option<PathBuf>,
+    /// The latest epoch that this replica has seen.
+    pub(super) seen: Mutex<Option<Epoch>>,
+    /// The rollback that this replica noticed.
+    pub(super) latch: Mutex<Option<Latch>>,
+    /// Where both are remembered on this machine.
+    pub(super) witness: Witness,
     /// What the keeper is to do.
     pub(super) chores: Sender<Chore>,
 }
@@ -80,6 +86,23 @@ pub(super) enum State {
     OutOfReach(String),
     /// They do not agree: nothing is given out.
     Disagreeing(String),
+    /// A replica noticed a rollback: nothing is given out until a renewal.
+    RolledBack(String),
+}
+
+impl State {
+    /// Why nothing may be stored or given out.
+    pub(super) fn refusal(&self) -> Option<StoreError> {
+        match self {
+            Self::Ready | Self::OutOfReach(_) => None,
+            Self::Disagreeing(fault) => Some(StoreError::Epoch {
+                fault: fault.clone(),
+            }),
+            Self::RolledBack(fault) => Some(StoreError::RolledBack {
+                fault: fault.clone(),
+            }),
+        }
+    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -94,12 +117,11 @@ impl Core {
 
     /// Whether bundles may be stored and given out: database and blobs did not disagree.
     pub(super) fn check_agreement(&self) -> Result<()> {
-        match &*lock(&self.state) {
-            State::Disagreeing(fault) => Err(StoreError::Epoch {
-                fault: fault.clone(),
-            }),
-            State::Ready | State::OutOfReach(_) => Ok(()),
-        }
+        lock(&self.state).refusal().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn seen(&self) -> Option<Epoch> {
+        lock(&self.seen).clone()
     }
 
     /// Somebody here is at work on an object: no sweep of ours takes it.

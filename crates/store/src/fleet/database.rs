@@ -1,8 +1,6 @@
 //! Sessions with the database: a few that are kept, each set up and checked before it is used.
 
 use super::core::{Runtime, lock};
-use super::epoch::{self, Epoch};
-use super::rows;
 use super::tls;
 use crate::error::{Result, StoreError};
 use std::path::Path;
@@ -84,8 +82,6 @@ pub(super) struct Database {
     config: Config,
     tls: MakeRustlsConnect,
     idle: Mutex<Vec<(Instant, Client)>>,
-    /// The latest epoch that this replica has seen: a session with a database of before is no use.
-    seen: Mutex<Option<Epoch>>,
 }
 
 impl Database {
@@ -106,20 +102,11 @@ impl Database {
             config,
             tls: tls::connector(authority)?,
             idle: Mutex::default(),
-            seen: Mutex::default(),
         })
     }
 
     pub(super) fn place(&self) -> String {
         tls::place(&self.config)
-    }
-
-    pub(super) fn seen(&self) -> Option<Epoch> {
-        lock(&self.seen).clone()
-    }
-
-    pub(super) fn saw(&self, epoch: Option<Epoch>) {
-        *lock(&self.seen) = epoch;
     }
 
     /// Does some work in a session. A session whose work failed is not used again.
@@ -169,17 +156,6 @@ impl Database {
             _ => None,
         });
         check(&found.collect::<Vec<_>>())?;
-        let seen = self.seen();
-        if seen.is_some() {
-            let current = rows::recorded(&client)
-                .await?
-                .map(|recorded| recorded.current);
-            let current = current.ok_or_else(|| StoreError::Epoch {
-                fault: "the database was emptied".into(),
-            })?;
-            epoch::not_before(&current, seen.as_ref())
-                .map_err(|fault| StoreError::Epoch { fault })?;
-        }
         Ok(client)
     }
 }

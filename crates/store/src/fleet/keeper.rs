@@ -6,7 +6,7 @@
 //! again at the next beat, and if this process dies first, swept by another.
 
 use super::core::{Core, State, lock};
-use super::{agreement, sweep};
+use super::{agreement, moves, sweep};
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -94,7 +94,7 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
         }
         if well && minute <= Instant::now() {
             minute = Instant::now() + MINUTE;
-            let done = agreement::advance(core, 50.0).and_then(|()| sweep::sweep(core, false));
+            let done = moves::advance(core, 50.0).and_then(|()| sweep::sweep(core, false));
             match done {
                 Ok(swept) if swept.orphans() > 0 => {
                     let (objects, bundles) = (swept.objects, swept.bundles);
@@ -124,9 +124,13 @@ fn tell(state: &Mutex<State>, found: State) {
         (State::Ready, State::OutOfReach(fault) | State::Disagreeing(fault)) => {
             tracing::error!(fault, "the shared store cannot be used");
         }
-        (State::OutOfReach(_) | State::Disagreeing(_), State::Ready) => {
-            tracing::info!("the shared store can be used again");
+        (State::RolledBack(_), State::RolledBack(_)) | (State::Ready, State::Ready) => {}
+        (_, State::RolledBack(_)) => {
+            let error = found.refusal();
+            let error = error.map(|error| error.to_string()).unwrap_or_default();
+            tracing::error!(error, "the shared store cannot be used");
         }
+        (_, State::Ready) => tracing::info!("the shared store can be used again"),
         _ => {}
     }
     *state = found;
@@ -136,6 +140,7 @@ fn look(core: &Core) -> State {
     match renew_lease(core).and_then(|()| agreement::look(core)) {
         Ok(()) => State::Ready,
         Err(StoreError::Epoch { fault }) => State::Disagreeing(fault),
+        Err(StoreError::RolledBack { fault }) => State::RolledBack(fault),
         Err(error) => State::OutOfReach(error.to_string()),
     }
 }

@@ -36,10 +36,14 @@
 //!
 //! A database or a bucket that is restored from a backup brings spent bundles back. Both therefore
 //! hold an *epoch*, a number with a random nonce that moves on every minute, first in the blobs,
-//! then in the database. A part that is restored alone is at another epoch than the other one;
-//! every replica also keeps the latest epoch that it has seen, in memory and in its own state. A
-//! store whose parts disagree is refused until `primer store renew` has deleted all bundles
-//! (`epoch`; `docs/fleet.md` says how far this reaches).
+//! then in the database. A part that is restored alone is at another epoch than the other one. The
+//! database keeps all epochs that were current as a chain, and every replica the latest one that it
+//! has seen, in memory and in its own state: a database whose chain lacks it is of before, or went
+//! on from before (`epoch`). A replica that finds this latches, on its disk and in the database,
+//! and from then on no replica gives a bundle out, until `primer store renew` has deleted all of
+//! them (`rollback`). Spending asks in its own transaction (`spending`), so there is no moment in
+//! which an older database gives a bundle out to a replica that has seen a later one.
+//! `docs/fleet.md` says how far this reaches.
 
 mod options;
 
@@ -62,7 +66,11 @@ mod epoch;
 #[cfg(feature = "fleet")]
 mod keeper;
 #[cfg(feature = "fleet")]
+mod moves;
+#[cfg(feature = "fleet")]
 mod quotas;
+#[cfg(feature = "fleet")]
+mod rollback;
 #[cfg(feature = "fleet")]
 mod rows;
 #[cfg(feature = "fleet")]
@@ -71,6 +79,8 @@ mod schema;
 mod sweep;
 #[cfg(feature = "fleet")]
 mod tls;
+#[cfg(feature = "fleet")]
+mod witness;
 
 #[cfg(feature = "fleet")]
 mod spending;

@@ -4,10 +4,12 @@
 use super::core::parse_object;
 use super::database::Outcome;
 use super::epoch::{Epoch, Recorded};
+use super::rollback::Rollback;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::record::{Entry, Fate, Past};
 use crate::seal::{HEADER_BYTES, SALT_BYTES, sealed_bytes};
+use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
 use zeroize::Zeroizing;
 
@@ -108,26 +110,43 @@ pub(super) fn past(row: &Row) -> Result<Past> {
     })
 }
 
-/// The epoch of the database, if it has one.
-pub(super) async fn recorded(client: &impl GenericClient) -> Outcome<Option<Recorded>> {
-    let sql = "SELECT store, number, nonce, next_number, next_nonce FROM primer_about";
-    let rows = client.query_typed(sql, &[]).await?;
+/// The epoch of the database, if it has one, with what the chain says of the one that was seen;
+/// and a rollback that some replica noticed and no renewal has answered, the first of them.
+pub(super) async fn recorded(
+    client: &impl GenericClient,
+    seen: Option<&Epoch>,
+) -> Outcome<Option<(Recorded, Option<Rollback>)>> {
+    let seen = signed(seen.map_or(0, |seen| seen.number));
+    let sql = "SELECT store, number, nonce, renewed, chained, known.*, \
+               (SELECT min(number) FROM primer_epochs) AS oldest, \
+               (SELECT nonce FROM primer_epochs WHERE number = $1) AS passed \
+               FROM primer_about LEFT JOIN LATERAL (SELECT replica, seen, found, at \
+               FROM primer_rollbacks WHERE greatest(seen, found, at) >= renewed \
+               ORDER BY at LIMIT 1) AS known ON true";
+    let rows = client.query_typed(sql, &[(&seen, Type::INT8)]).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let current = Epoch {
-        store: fixed(row, "store")?,
-        number: number(row, "number")?,
-        nonce: fixed(row, "nonce")?,
+    let passed: Option<&[u8]> = row.try_get("passed")?;
+    let replica: Option<String> = row.try_get("replica")?;
+    let known = replica.map(|replica| -> Result<_> {
+        Ok(Rollback {
+            replica,
+            seen: number(row, "seen")?,
+            found: number(row, "found")?,
+            at: number(row, "at")?,
+        })
+    });
+    let recorded = Recorded {
+        current: Epoch {
+            store: fixed(row, "store")?,
+            number: number(row, "number")?,
+            nonce: fixed(row, "nonce")?,
+        },
+        renewed: number(row, "renewed")?,
+        chained: number(row, "chained")?,
+        oldest: number(row, "oldest")?,
+        passed: passed.and_then(|nonce| nonce.try_into().ok()),
     };
-    let next: Option<i64> = row.try_get("next_number")?;
-    let next = match next {
-        None => None,
-        Some(_) => Some(Epoch {
-            store: current.store,
-            number: number(row, "next_number")?,
-            nonce: fixed(row, "next_nonce")?,
-        }),
-    };
-    Ok(Some(Recorded { current, next }))
+    Ok(Some((recorded, known.transpose()?)))
 }

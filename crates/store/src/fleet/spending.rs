@@ -1,5 +1,6 @@
 //! The end of a bundle: one transaction in which its row goes and its tombstone comes.
 
+use super::agreement;
 use super::core::Core;
 use super::keeper::Chore;
 use super::rows::{self, Stored};
@@ -13,25 +14,37 @@ use std::sync::Arc;
 use tokio_postgres::types::{ToSql, Type};
 use zeroize::Zeroizing;
 
-/// Takes a bundle out and leaves its tombstone. Whoever deletes the row has the bundle: another
-/// session that wants the same row waits until this one is done, and finds none. The key of the
+/// Takes a bundle out and leaves its tombstone. The session that deletes the row has the bundle:
+/// another one that wants the same row waits until this one is done, and finds none. The key of the
 /// tombstone would refuse a second one, too.
+///
+/// Nothing is taken out of a database whose history lacks the epoch that this replica has seen, as
+/// [`super::epoch::follows`] says, nor of one with a rollback on record that no renewal answered.
 const BURY: &str = "\
-    WITH gone AS (DELETE FROM primer_bundles WHERE id = $1 RETURNING id, peer, expires, blob) \
+    WITH sound AS (SELECT 1 FROM primer_about WHERE (renewed > $8 \
+    OR EXISTS (SELECT 1 FROM primer_epochs WHERE number = $8 AND nonce = $9)) AND NOT EXISTS \
+    (SELECT 1 FROM primer_rollbacks WHERE greatest(seen, found, at) >= renewed)), \
+    gone AS (DELETE FROM primer_bundles WHERE id = $1 AND EXISTS (SELECT 1 FROM sound) \
+    RETURNING id, peer, expires, blob) \
     INSERT INTO primer_past (id, peer, fate, spends, at, until, blob, replica, replica_name) \
     SELECT id, peer, $2, $3, $4, greatest(expires, $4) + $5, blob, $6, $7 FROM gone \
     RETURNING blob";
 
-/// Buries a bundle; durable when this returns. Gives its object to whoever won: none if there was
-/// no such bundle (any more).
+/// Buries a bundle; durable when this returns. Gives its object to the caller that won: none if
+/// there was no such bundle (any more).
 ///
-/// An error of the commit leaves open whether it took place. Then nobody was given the bundle, and
+/// # Errors
+/// [`StoreError::RolledBack`] if the database is not what this replica has seen. An error of the
+/// commit leaves open whether it took place. Then nobody was given the bundle, and
 /// it may be lost.
 pub(super) fn bury(core: &Core, id: BundleId, fate: Fate, now: u64) -> Result<Option<String>> {
     let (id, replica) = (id.as_bytes().to_vec(), core.replica().to_vec());
     let (fate, spends) = (rows::fate_number(fate), i32::from(fate == Fate::Spent));
     let (now, grace) = (rows::signed(now), rows::signed(GRACE_SECONDS));
-    let values: [(&(dyn ToSql + Sync), Type); 7] = [
+    let seen = core.seen();
+    let number = seen.as_ref().map(|seen| rows::signed(seen.number));
+    let nonce = seen.map(|seen| seen.nonce.to_vec());
+    let values: [(&(dyn ToSql + Sync), Type); 9] = [
         (&id, Type::BYTEA),
         (&fate, Type::INT2),
         (&spends, Type::INT4),
@@ -39,14 +52,24 @@ pub(super) fn bury(core: &Core, id: BundleId, fate: Fate, now: u64) -> Result<Op
         (&grace, Type::INT8),
         (&replica, Type::BYTEA),
         (&core.name, Type::TEXT),
+        (&number, Type::INT8),
+        (&nonce, Type::BYTEA),
     ];
-    core.database.with(async |client| {
+    let done = core.database.with(async |client| {
         let change = client.transaction().await?;
         let won = change.query_typed(BURY, &values).await?;
         let blob = won.first().map(|row| row.try_get(0)).transpose()?;
+        if blob.is_none() {
+            agreement::sound(core, &change).await?;
+        }
         change.commit().await?;
         Ok(blob)
-    })
+    });
+    if matches!(done, Err(StoreError::RolledBack { .. })) {
+        // Others hear of it now, not at the next beat. What this look says is known.
+        let _ = agreement::look(core);
+    }
+    done
 }
 
 /// Spends a bundle that was found in the table.

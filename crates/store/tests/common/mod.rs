@@ -1,6 +1,9 @@
 //! What the tests of the store share.
 #![allow(dead_code, missing_docs)]
 
+#[cfg(feature = "fleet")]
+pub(crate) mod rig;
+
 use primer_store::{BundleId, Meta, Spent, Store, StoreError, Wanted};
 use std::io::Write;
 

@@ -7,6 +7,7 @@
 mod chaos;
 mod figures;
 mod rig;
+mod rollback;
 
 use crate::process::{TEXTS, eventually, fails, primer, stderr};
 use rig::{Rig, client};

@@ -1,6 +1,6 @@
 //! What replicas share, started by `scripts/fleet`, and the replicas.
 
-use crate::process::{Server, primer, repository, stderr, write};
+use crate::process::{Server, fails, primer, repository, stderr, write};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -123,6 +123,30 @@ impl Rig {
         Server::spawn(command, &self.path(name))
     }
 
+    /// A replica that does not start, and says these words.
+    pub(super) fn refused(&self, name: &str, words: &[&str]) {
+        let mut command = self.serving(name, "127.0.0.1:0", "127.0.0.1:0");
+        self.shared(&mut command);
+        fails(&mut command, 1, words);
+    }
+
+    /// Copies the database and directories of the rig, all of one moment, or brings them back.
+    pub(super) fn copy(&self, action: &str, directories: &[&str]) {
+        self.act("postgres", "stop");
+        self.act("postgres", action);
+        for name in directories {
+            let (there, saved) = (self.path(name), self.path(&format!("{name}.saved")));
+            let (from, to) = match action {
+                "save" => (there, saved),
+                _ => (saved, there),
+            };
+            let _ = std::fs::remove_dir_all(&to);
+            let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+            assert!(copied.unwrap().success());
+        }
+        self.act("postgres", "start");
+    }
+
     /// A server with a store of its own, the same otherwise.
     pub(super) fn alone(&self, name: &str) -> Server {
         let command = self.serving(name, "127.0.0.1:0", "127.0.0.1:0");
@@ -148,12 +172,17 @@ impl Rig {
 
     /// `primer store`.
     pub(super) fn store(&self, action: &str) -> Value {
+        let output = self.store_command(action).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// `primer store`, to be run.
+    pub(super) fn store_command(&self, action: &str) -> Command {
         let mut command = primer();
         command.args(["store", action]);
         self.shared(&mut command);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        command
     }
 
     /// Some SQL.
