@@ -16,7 +16,7 @@ mod responder;
 mod tokens;
 
 pub use options::{Limits, ServerOptions, SharedStore};
-pub use tokens::{AccessTokens, is_hash, new_token};
+pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
 
 use crate::service::message::{Card, MAX_TOKENIZER, Work, printable};
 use crate::service::{ServiceError, io_error};
