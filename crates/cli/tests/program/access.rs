@@ -83,6 +83,7 @@ fn without_a_token_in_the_file_every_client_is_refused() {
     let token = new_token(&file, "the only one");
     let line = std::fs::read(&file).unwrap();
     let args = ["--token-file", file.to_str().unwrap()];
+    let args = [&args[..], &["--metrics", "127.0.0.1:0"]].concat();
     let server = Server::start(&at.join("server"), &args);
     let ask = || {
         let mut prepare = client("prepare", &server, &at.join("client"));
@@ -100,6 +101,12 @@ fn without_a_token_in_the_file_every_client_is_refused() {
             server.log().matches("every client is refused").count() == round
         });
         fails(&mut ask(), 1, &["access token is missing or not known"]);
+        let page = server.page("/readyz");
+        assert!(
+            page.contains("503") && page.contains("no access token"),
+            "{page}"
+        );
+        assert_eq!(server.metric("primer_access_tokens"), 0.0);
         std::fs::write(&file, &line).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         server.signal("HUP");
@@ -107,6 +114,7 @@ fn without_a_token_in_the_file_every_client_is_refused() {
             server.log().matches("tokens again").count() == round
         });
         assert!(ask().output().unwrap().status.success());
+        assert_eq!(server.metric("primer_access_tokens"), 1.0);
     }
 }
 

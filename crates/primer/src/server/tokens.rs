@@ -84,7 +84,7 @@ impl AccessTokens {
         }
     }
 
-    /// How many tokens are admitted.
+    /// Counts the tokens that are admitted.
     pub fn count(&self) -> usize {
         let hashes = self.hashes.read().unwrap_or_else(PoisonError::into_inner);
         hashes.len()

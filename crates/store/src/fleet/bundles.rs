@@ -13,6 +13,7 @@ use crate::quota::{Bounds, Reservation};
 use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage};
 use crate::spent::Spent;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -100,7 +101,13 @@ impl Fleet {
 
     pub(crate) fn ready(&self) -> Result<()> {
         let fault = match &*lock(&self.core.state) {
-            State::Ready => return Ok(()),
+            State::Ready => match self.core.silent() {
+                None => return Ok(()),
+                Some(silence) => {
+                    let seconds = silence.as_secs();
+                    format!("the store's database or blobs have not answered for {seconds} s")
+                }
+            },
             State::OutOfReach(fault) => fault.clone(),
             State::Disagreeing(fault) => {
                 let fault = fault.clone();
@@ -108,6 +115,27 @@ impl Fleet {
             }
         };
         Err(StoreError::NotReady { fault })
+    }
+
+    /// Tells what the keeper found: marks are the database's, and the lease is renewed by a commit.
+    pub(crate) fn check_mark(&self) -> Result<()> {
+        self.ready()
+    }
+
+    pub(crate) fn free(&self) -> Result<Option<u64>> {
+        self.core.blobs.free()
+    }
+
+    pub(crate) fn held(&self) -> Result<Held> {
+        let sql = "SELECT count(*) AS bundles, coalesce(sum(file_bytes), 0)::bigint AS bytes \
+                   FROM primer_bundles";
+        let held = self.rows(sql, &[], |row| {
+            Ok(Held {
+                bundles: rows::number(row, "bundles")?,
+                bytes: rows::number(row, "bytes")?,
+            })
+        })?;
+        Ok(held.into_iter().next().unwrap_or_default())
     }
 
     pub(crate) fn place(&self) -> String {
@@ -292,6 +320,7 @@ fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
         replica: Mutex::default(),
         busy: Mutex::default(),
         state: Mutex::new(State::Ready),
+        looked: Mutex::new(Instant::now()),
         witness: options.witness,
         chores,
     };

@@ -28,9 +28,9 @@
 //! ```
 //!
 //! The keeper beats every two seconds: it renews this replica's lease, looks whether database and
-//! blobs can be reached and still agree, and once a minute deletes orphans of replicas whose lease
-//! has ended. A draft whose replica lost its lease is not published, so the sweep of one replica
-//! never takes what another is about to publish.
+//! blobs can be reached, take what is written and still agree, and once a minute deletes orphans of
+//! replicas whose lease has ended. A draft whose replica lost its lease is not published, so the
+//! sweep of one replica never takes what another is about to publish.
 //!
 //! # The epoch
 //!
@@ -61,6 +61,8 @@ mod drafts;
 mod epoch;
 #[cfg(feature = "fleet")]
 mod keeper;
+#[cfg(feature = "fleet")]
+mod probe;
 #[cfg(feature = "fleet")]
 mod quotas;
 #[cfg(feature = "fleet")]
