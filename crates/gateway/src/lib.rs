@@ -13,7 +13,7 @@
 //!
 //! Three kinds of threads share the work:
 //!
-//! * one runs the HTTP stack (`http`, hyper on tokio) and never computes;
+//! * one runs the HTTP stack ([`primer_http`], hyper on tokio) and never computes;
 //! * some *answer*: each has a [`Client`] of its own and takes questions from a
 //!   bounded queue (`desk`);
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
@@ -30,7 +30,6 @@ mod body;
 mod desk;
 mod error;
 mod guard;
-mod http;
 mod huggingface;
 mod keeper;
 mod metrics;
@@ -43,10 +42,10 @@ pub use error::GatewayError;
 pub use guard::Access;
 
 use desk::Desk;
-use http::Drained;
 use keeper::Keeper;
 use primer::service::message::Card;
 use primer::{Client, HangUp, ServiceError};
+use primer_http::{Limits, Port};
 use routes::Routes;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -107,7 +106,6 @@ impl Gateway {
             cause,
         };
         let listener = TcpListener::bind(options.listen).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let hang_up = HangUp::default();
         let first = connect(hang_up.clone())?;
@@ -154,14 +152,36 @@ impl Gateway {
             .build()
             .map_err(GatewayError::System)?;
         let stopped = self.stop.0.subscribe();
-        let served = http::serve(self.listener, &self.routes, stopped, self.drain);
-        let served = runtime.block_on(served);
+        let drained = runtime.block_on(serve(self.listener, &self.routes, stopped, self.drain));
         // Questions of connections that are still open are given up with them.
         drop(runtime);
-        self.routes.close(matches!(served, Ok(Drained::Yes)));
+        self.routes.close(matches!(drained, Ok(true)));
         self.keeper.close();
-        served.map(|_| ())
+        drained.map(|_| ()).map_err(GatewayError::System)
     }
+}
+
+/// Answers until told to stop, then waits for what is under way. Tells whether all of it was
+/// answered.
+async fn serve(
+    listener: TcpListener,
+    routes: &Arc<Routes>,
+    stopped: watch::Receiver<bool>,
+    drain: Duration,
+) -> std::io::Result<bool> {
+    let port = Port::open(listener, Limits::default())?;
+    let for_answers = Arc::clone(routes);
+    let answer = move |request| {
+        let routes = Arc::clone(&for_answers);
+        async move { routes.answer(request).await }
+    };
+    port.answer(stopped, answer).await;
+    routes.stop();
+    let drained = port.drain(drain).await;
+    if !drained {
+        tracing::warn!("stopped before all answers were given");
+    }
+    Ok(drained)
 }
 
 /// The padded lengths of which a stock is kept.

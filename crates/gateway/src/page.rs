@@ -3,17 +3,17 @@
 //! It asks as any other program does, by `POST /`, and shows what `meta` says. The browser is told
 //! to load from here only, and to run no script but ours.
 
-use crate::routes::{Page, typed};
 use hyper::header::{
     CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
+use primer_http::{Page, page};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
 fn file(text: &str, kind: &'static str) -> Page {
-    let mut page = typed(text.to_owned(), kind);
+    let mut page = page(text.to_owned(), kind);
     let headers = page.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

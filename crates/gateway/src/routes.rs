@@ -16,11 +16,11 @@ use crate::huggingface::{Request as Question, meta, task};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::page;
 use crate::stock::Stock;
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE as TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ALLOW, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode};
 use primer::service::message::Card;
+use primer_http::{Page, page as typed};
 use primer_plan::shape::Head;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -30,8 +30,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Says what an answer cost.
 const META: &str = "x-primer-meta";
-
-pub(crate) type Page = Response<Full<Bytes>>;
 
 /// Everything that answers need.
 pub(crate) struct Routes {
@@ -229,15 +227,6 @@ fn decoded(path: &str) -> Cow<'_, str> {
         }
     }
     String::from_utf8_lossy(&plain).into_owned().into()
-}
-
-/// A page of some type.
-pub(crate) fn typed(body: String, kind: &'static str) -> Page {
-    let mut page = Response::new(Full::new(Bytes::from(body)));
-    let headers = page.headers_mut();
-    headers.insert(TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    page
 }
 
 fn json_page(value: &Value) -> Page {

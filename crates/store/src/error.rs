@@ -130,6 +130,21 @@ pub enum StoreError {
         /// Bytes that there may be.
         limit: u64,
     },
+    /// The disk has too little room.
+    #[error(
+        "{path} has {free} bytes free, and {needed} are needed {purpose}",
+        path = path.display()
+    )]
+    Space {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes that must be free.
+        needed: u64,
+        /// Bytes that are.
+        free: u64,
+        /// What for.
+        purpose: &'static str,
+    },
     /// The database or the place of the blobs of a shared store failed or cannot be reached.
     #[error("the store's {part} failed: {fault}")]
     Shared {

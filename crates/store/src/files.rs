@@ -65,6 +65,23 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
+/// Writes a small file, waits until the disk has it, and removes it: whether anything can be
+/// written where it is.
+pub(crate) fn try_writing(path: &Path) -> Result<()> {
+    let tried = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| {
+            file.write_all(&[0; 4096])?;
+            file.sync_all()
+        })
+        .map_err(StoreError::file("write", path));
+    tried.and(remove(path))
+}
+
 /// Opens a bulk file for reading and for having its salt overwritten.
 pub(crate) fn open_bulk(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)

@@ -55,6 +55,7 @@ mod local;
 mod quota;
 mod record;
 pub mod seal;
+mod space;
 mod spent;
 mod store;
 
@@ -66,6 +67,7 @@ pub use quota::{Bounds, Reservation};
 pub use record::{
     ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Held, Meta, Past, Removed, Usage, Wanted,
 };
+pub use space::RESERVE;
 pub use spent::Spent;
 pub use store::{Store, unix_now};
 

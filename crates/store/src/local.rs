@@ -7,8 +7,9 @@ use crate::files::{self, StoreKey};
 use crate::id::BundleId;
 use crate::index::{Index, Tables};
 use crate::quota::{Bounds, Quota, Reservation};
-use crate::record::{Entry, Fate, Meta, Past, Removed, Usage, tombstone};
+use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage, tombstone};
 use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES};
+use crate::space;
 use crate::spent::Spent;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -114,7 +115,21 @@ impl Local {
     pub(crate) fn ready(&self) -> Result<()> {
         let index = Index::path(&self.0.dir);
         let there = fs::metadata(&index).map(drop);
-        there.map_err(StoreError::file("look at", &index))
+        there.map_err(StoreError::file("look at", &index))?;
+        files::try_writing(&self.0.dir.join("probe"))?;
+        self.check_mark()
+    }
+
+    pub(crate) fn check_mark(&self) -> Result<()> {
+        space::check_mark(&self.0.dir)
+    }
+
+    pub(crate) fn free(&self) -> Result<Option<u64>> {
+        space::free(&self.0.dir)
+    }
+
+    pub(crate) fn held(&self) -> Result<Held> {
+        Ok(self.usage()?.total)
     }
 
     pub(crate) fn draft(&self, meta: Meta) -> Result<Draft> {
@@ -186,7 +201,8 @@ impl Local {
         needed: u64,
         bounds: Bounds,
     ) -> Result<Reservation> {
-        Quota::reserve(&self.0.quota, peer, needed, bounds, || self.usage())
+        let fits = |bytes| space::check_bundles(&self.0.dir, bytes);
+        Quota::reserve(&self.0.quota, peer, needed, bounds, || self.usage(), fits)
     }
 
     pub(crate) fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {

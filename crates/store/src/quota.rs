@@ -15,6 +15,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// As many as the disk takes.
+    pub const NONE: Self = Self {
+        per_peer: u64::MAX,
+        total: u64::MAX,
+    };
+
     /// Whether so many more fit.
     pub(crate) fn check(self, needed: u64, of_peer: u64, all: u64) -> Result<()> {
         if of_peer.saturating_add(needed) > self.per_peer {
@@ -47,19 +53,26 @@ impl Reservation {
 pub(crate) struct Quota(Mutex<HashMap<[u8; 32], u64>>);
 
 impl Quota {
-    /// Sets bytes aside for a peer. What is stored is asked for while nobody else is setting aside.
+    /// Sets bytes aside for a peer, if they are within bounds and `fits` says that the disk takes
+    /// them together with all that is being written. What is stored is asked for while no other
+    /// thread sets bytes aside.
+    ///
+    /// What was written already counts twice with the disk, as used and as set aside: near its end
+    /// the check is cautious.
     pub(crate) fn reserve(
         this: &Arc<Self>,
         peer: &[u8; 32],
         needed: u64,
         bounds: Bounds,
         usage: impl FnOnce() -> Result<Usage>,
+        fits: impl FnOnce(u64) -> Result<()>,
     ) -> Result<Reservation> {
         let mut writing = this.0.lock().unwrap_or_else(PoisonError::into_inner);
         let usage = usage()?;
         let of_peer = usage.of(peer).bytes + writing.get(peer).copied().unwrap_or(0);
-        let all = usage.total.bytes + writing.values().sum::<u64>();
-        bounds.check(needed, of_peer, all)?;
+        let aside = writing.values().sum::<u64>();
+        bounds.check(needed, of_peer, usage.total.bytes.saturating_add(aside))?;
+        fits(aside.saturating_add(needed))?;
         *writing.entry(*peer).or_default() += needed;
         Ok(Reservation::new(SetAside {
             quota: Arc::clone(this),
@@ -98,9 +111,9 @@ mod tests {
             per_peer: 100,
             total: 150,
         };
-        let reserve = |peer, bytes| {
-            Quota::reserve(&quota, &[peer; 32], bytes, bounds, || Ok(Usage::default()))
-        };
+        let usage = || Ok(Usage::default());
+        let reserve =
+            |peer, bytes| Quota::reserve(&quota, &[peer; 32], bytes, bounds, usage, |_| Ok(()));
         let first = reserve(1, 80).unwrap();
         assert!(matches!(
             reserve(1, 30).err(),
@@ -117,5 +130,26 @@ mod tests {
         drop(first);
         assert!(reserve(2, 90).is_ok());
         assert!(quota.0.lock().unwrap().is_empty());
+    }
+
+    /// The disk must take what others are writing as well; what it does not take is not set aside.
+    #[test]
+    fn the_disk_is_asked_for_all_that_is_being_written() {
+        let quota = Arc::new(Quota::default());
+        let reserve = |bytes, free: u64| {
+            let usage = || Ok(Usage::default());
+            let fits = |all| match all <= free {
+                true => Ok(()),
+                false => Err(StoreError::Full {
+                    needed: all,
+                    limit: free,
+                }),
+            };
+            Quota::reserve(&quota, &[1; 32], bytes, Bounds::NONE, usage, fits)
+        };
+        let _first = reserve(80, 100).unwrap();
+        let error = reserve(30, 100).err();
+        assert!(matches!(error, Some(StoreError::Full { needed: 110, .. })));
+        assert!(reserve(20, 100).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::fleet::FleetOptions;
 use crate::id::BundleId;
 use crate::local::{Local, Options};
 use crate::quota::{Bounds, Reservation};
-use crate::record::{ATTACHMENT_LIMIT, Entry, Meta, Past, Removed, Usage};
+use crate::record::{ATTACHMENT_LIMIT, Entry, Held, Meta, Past, Removed, Usage};
 use crate::spent::Spent;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -151,12 +151,18 @@ impl Store {
         either!(self, engine => engine.usage())
     }
 
+    /// Returns how much is stored altogether.
+    pub fn held(&self) -> Result<Held> {
+        either!(self, engine => engine.held())
+    }
+
     /// Sets bytes aside for bundles that are about to be written, if they are within bounds
     /// together with all that is stored and all that others are writing: in this process if the
-    /// store is a directory, in all replicas if it is shared.
+    /// store is a directory, in all replicas if it is shared. On a disk of this machine they must
+    /// fit beside [`RESERVE`](crate::RESERVE).
     ///
     /// # Errors
-    /// [`StoreError::Quota`], [`StoreError::Full`].
+    /// [`StoreError::Quota`], [`StoreError::Full`], [`StoreError::Space`].
     pub fn reserve(&self, peer: &[u8; 32], needed: u64, bounds: Bounds) -> Result<Reservation> {
         either!(self, engine => engine.reserve(peer, needed, bounds))
     }
@@ -171,17 +177,28 @@ impl Store {
         either!(self, engine => engine.delete_expired(now))
     }
 
-    /// Whether bundles can be stored and spent, without waiting to find out: a directory must have
-    /// its index; a shared store is looked at every two seconds, and this tells what was found.
+    /// Tells whether bundles can be stored and spent. In a directory that is tried: a small file is
+    /// written, synced and removed, which takes as long as the disk takes. A shared store is looked
+    /// at every two seconds by a thread of its own, and this tells what was found.
     ///
     /// # Errors
     /// Why not.
     pub fn ready(&self) -> Result<()> {
-        match &self.0 {
-            Engine::Local(local) => local.ready(),
-            #[cfg(feature = "fleet")]
-            Engine::Fleet(fleet) => fleet.ready(),
-        }
+        either!(self, engine => engine.ready())
+    }
+
+    /// Checks that there is room for marking a bundle as spent, by what the file system says: cheap
+    /// enough to ask each time before a peer spends its half.
+    ///
+    /// # Errors
+    /// [`StoreError::Space`].
+    pub fn check_mark(&self) -> Result<()> {
+        either!(self, engine => engine.check_mark())
+    }
+
+    /// Returns the bytes that are free where the bulk of bundles is; none if that is not known.
+    pub fn free(&self) -> Result<Option<u64>> {
+        either!(self, engine => engine.free())
     }
 
     /// Whether a replica of a shared store noticed that it was rolled back, at the last look: then

@@ -5,7 +5,8 @@ mod common;
 
 use common::{NOW, PEER, PROGRAM, add, id, material, meta, take};
 use primer_store::{
-    ATTACHMENT_LIMIT, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store, StoreError, Wanted,
+    ATTACHMENT_LIMIT, Bounds, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store,
+    StoreError, Wanted,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -326,6 +327,38 @@ fn modes_and_keys() {
         all(&mut store.spend(id(1), &PEER, NOW).unwrap()),
         material(id(1), 10)
     );
+}
+
+/// Readiness is tried: a file that cannot be written is one whatever the index says.
+#[test]
+fn a_store_that_cannot_be_written_is_not_ready() {
+    let dir = tempdir().unwrap();
+    let at = dir.path().join("store");
+    let store = Store::open(&at).unwrap();
+    store.ready().unwrap();
+    assert!(!at.join("probe").exists(), "nothing is left");
+    // Even root cannot write to a directory.
+    fs::create_dir(at.join("probe")).unwrap();
+    let error = store.ready().unwrap_err().to_string();
+    assert!(
+        error.contains("cannot write") && error.contains("probe"),
+        "{error}"
+    );
+    fs::remove_dir(at.join("probe")).unwrap();
+    store.ready().unwrap();
+}
+
+/// What does not fit on the disk is not begun.
+#[test]
+fn bundles_beyond_the_disk_are_refused_with_numbers() {
+    let dir = tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let free = store.free().unwrap().expect("a file system that says");
+    let error = store.reserve(&PEER, free, Bounds::NONE).err().unwrap();
+    assert!(matches!(error, StoreError::Space { .. }), "{error}");
+    assert!(error.to_string().contains("bytes free"), "{error}");
+    assert!(store.reserve(&PEER, 1000, Bounds::NONE).is_ok());
+    store.check_mark().unwrap();
 }
 
 #[test]

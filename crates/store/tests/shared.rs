@@ -222,6 +222,20 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     eventually("it is back", || store.ready().is_ok());
     assert_eq!(all(&store, 1), material(id(1), 1000));
 
+    // Blobs that can be read and not written: even root cannot replace a directory by a file.
+    let probe = rig.blobs().join("probe");
+    eventually("the blobs cannot be written", || {
+        let _ = std::fs::create_dir(&probe);
+        store.ready().is_err()
+    });
+    let error = store.ready().unwrap_err().to_string();
+    assert!(error.contains("blobs failed"), "{error}");
+    std::fs::remove_dir(&probe).unwrap();
+    eventually("they can again", || store.ready().is_ok());
+    let beyond = store.free().unwrap().expect("a directory");
+    let error = store.reserve(&PEER, beyond, Bounds::NONE).err();
+    assert!(matches!(error, Some(StoreError::Space { .. })));
+
     // Tables of before: without keys, and with bundles.
     drop(store);
     rig.sql(

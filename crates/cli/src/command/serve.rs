@@ -7,7 +7,7 @@ use crate::progress::Stages;
 use crate::{notify, output};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use primer::server::identity;
+use primer::server::{Reloaded, identity};
 use primer::service::message::Work;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
 use primer::{Server, ServerOptions};
@@ -30,8 +30,9 @@ Everyone who can reach the port may use the server, unless --token-file, --clien
 --client-fingerprint say otherwise. `primer token new` makes tokens.
 
 SIGTERM and SIGINT stop it in good order: inferences under way are finished, nothing new is begun,
-unspent bundles stay. A second signal ends it at once. SIGHUP reads the file of tokens again;
-without one it stops the server.
+unspent bundles stay. A second signal ends it at once. SIGHUP reads the file of tokens again, and
+tokens that are no longer in it are refused: all, if it is empty or gone. Without such a file SIGHUP
+stops the server.
 
 The state directory holds the server's halves of prepared bundles. Never restore it from a backup or
 a snapshot: a bundle that comes back after it was used is a bundle that is used twice.
@@ -315,10 +316,7 @@ pub(super) fn heed_signals(
         let mut seen = false;
         for signal in signals.forever() {
             if let (SIGHUP, Some(access)) = (signal, &access) {
-                match access.reload() {
-                    Ok(tokens) => tracing::info!(tokens, "read the file of tokens again"),
-                    Err(error) => tracing::error!(%error, "the tokens stay as they were"),
-                }
+                read_again(access);
                 continue;
             }
             if std::mem::replace(&mut seen, true) {
@@ -328,6 +326,28 @@ pub(super) fn heed_signals(
         }
     });
     Ok(())
+}
+
+/// Reads the file of tokens again, and says what came of it.
+fn read_again(access: &AccessTokens) {
+    match access.reload() {
+        Reloaded {
+            tokens,
+            fault: None,
+        } => tracing::info!(tokens, "read the file of tokens again"),
+        Reloaded {
+            tokens: 0,
+            fault: Some(error),
+        } => tracing::error!(%error, "no token is admitted any more: every client is refused"),
+        Reloaded {
+            tokens,
+            fault: Some(error),
+        } => tracing::error!(
+            tokens,
+            %error,
+            "the file of tokens has a fault: tokens that are still in it stay, none is added"
+        ),
+    }
 }
 
 /// The line that clients and scripts wait for.

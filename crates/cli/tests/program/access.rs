@@ -50,13 +50,12 @@ fn tokens_are_printed_once_kept_as_hashes_and_read_again() {
     server.signal("HUP");
     eventually("reading again", || server.log().contains("tokens again"));
     assert!(admits(&two) && !admits(&one));
-    // A file that cannot be taken changes nothing.
+    // A file that others have rights to adds none, and those that are still in it stay.
+    let three = new_token(&file, "three");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     server.signal("HUP");
-    eventually("a refusal", || {
-        server.log().contains("tokens stay as they were")
-    });
-    assert!(admits(&two));
+    eventually("a fault", || server.log().contains("none is added"));
+    assert!(admits(&two) && !admits(&three) && server.log().contains("chmod 600"));
     // From a file of the client's, which is warned about if others can read it.
     let token = write(at, "token", format!("{two}\n"));
     let mut prepare = client("prepare", &server, &state);
@@ -70,8 +69,52 @@ fn tokens_are_printed_once_kept_as_hashes_and_read_again() {
         &["server's file of hashes"],
     );
     let log = server.log();
-    for secret in [&one, &two] {
+    for secret in [&one, &two, &three] {
         assert!(!log.contains(&secret[8..]) && !text.contains(&secret[8..]));
+    }
+}
+
+/// The last token is withdrawn like any other: by an empty file, and by none at all.
+#[test]
+fn without_a_token_in_the_file_every_client_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let file = at.join("tokens");
+    let token = new_token(&file, "the only one");
+    let line = std::fs::read(&file).unwrap();
+    let args = ["--token-file", file.to_str().unwrap()];
+    let args = [&args[..], &["--metrics", "127.0.0.1:0"]].concat();
+    let server = Server::start(&at.join("server"), &args);
+    let ask = || {
+        let mut prepare = client("prepare", &server, &at.join("client"));
+        prepare.args(["--tokens", "8"]).env("PRIMER_TOKEN", &token);
+        prepare
+    };
+    assert!(ask().output().unwrap().status.success());
+    for round in [1, 2] {
+        match round {
+            1 => std::fs::write(&file, "# all have left\n").unwrap(),
+            _ => std::fs::remove_file(&file).unwrap(),
+        }
+        server.signal("HUP");
+        eventually("the withdrawal", || {
+            server.log().matches("every client is refused").count() == round
+        });
+        fails(&mut ask(), 1, &["access token is missing or not known"]);
+        let page = server.page("/readyz");
+        assert!(
+            page.contains("503") && page.contains("no access token"),
+            "{page}"
+        );
+        assert_eq!(server.metric("primer_access_tokens"), 0.0);
+        std::fs::write(&file, &line).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        server.signal("HUP");
+        eventually("its return", || {
+            server.log().matches("tokens again").count() == round
+        });
+        assert!(ask().output().unwrap().status.success());
+        assert_eq!(server.metric("primer_access_tokens"), 1.0);
     }
 }
 

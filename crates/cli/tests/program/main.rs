@@ -14,6 +14,7 @@ mod far;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod gateway;
+mod health;
 mod hostile;
 mod log;
 mod manners;

@@ -155,6 +155,11 @@ impl Server {
         status
     }
 
+    /// Its number.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, name: &str) {
         signal(self.child.id(), name);
@@ -191,7 +196,8 @@ impl Server {
     /// A page of the metrics port.
     pub(crate) fn page(&self, path: &str) -> String {
         let mut socket = TcpStream::connect(&self.metrics).unwrap();
-        write!(socket, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let head = "HTTP/1.1\r\nHost: x\r\nConnection: close";
+        write!(socket, "GET {path} {head}\r\n\r\n").unwrap();
         let mut page = String::new();
         socket.read_to_string(&mut page).unwrap();
         page

@@ -12,7 +12,7 @@ use primer_protocol::client::{self, Answer, Bundle};
 use primer_protocol::session::ClientSession;
 use primer_protocol::{Program, cost};
 use primer_ring::prg::Prg;
-use primer_store::{Meta, Spent, Store, unix_now};
+use primer_store::{Bounds, Meta, Spent, Store, unix_now};
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -189,6 +189,9 @@ impl Link {
             let what = format!("bundles that take {takes} bytes, the limit is {MAX_STORED}");
             return Err(ServiceError::Nonsense { what });
         }
+        // Before anything is made: a disk that fills up on the way loses what both have done.
+        let reserved = store.reserve(peer, takes, Bounds::NONE);
+        let _reserved = reserved.map_err(store_error)?;
         let now = unix_now();
         let meta = |id| Meta {
             id,

@@ -181,11 +181,20 @@ impl Connection<'_> {
             return Err(Refusal::Token);
         }
         // Whoever comes while nothing can be stored or spent is sent on, before it takes a place.
-        if let Err(error) = self.shared.store.ready() {
-            tracing::warn!(connection = self.place.number(), %error, "the store is not ready");
-            return Err(Refusal::Store);
-        }
+        self.check_usable()?;
         self.place.admit()
+    }
+
+    /// Checks that the store could be used when it was looked at last.
+    fn check_usable(&self) -> Result<(), Refusal> {
+        self.shared.lookout.usable().map_err(|fault| {
+            tracing::warn!(
+                connection = self.place.number(),
+                fault,
+                "the store is not ready"
+            );
+            Refusal::Store
+        })
     }
 
     /// Bytes and rounds of this connection, added to the server's.

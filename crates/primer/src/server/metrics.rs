@@ -6,10 +6,13 @@
 //! if they are prepared together), *online* one inference. Refusals are counted by their reason.
 //! Nothing here tells one client from another.
 
+mod known;
+
+use super::lookout::Seen;
 use super::process::Process;
 use crate::service::message::Refusal;
+use known::Known;
 use primer_net::Traffic;
-use primer_store::Held;
 use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::counter::{Atomic, Counter};
 use prometheus_client::metrics::family::Family;
@@ -225,6 +228,11 @@ metrics! {
     store_ready: Level = "store_ready", "Whether bundles can be stored and spent, 1 or 0";
     store_rolled_back: Level = "store_rolled_back",
         "Whether the shared store is refused until it is renewed, 1 or 0";
+    store_seen: Gauge<f64, AtomicU64> = "store_seen_seconds",
+        "How long ago the store's bundles and bytes were counted";
+    store_free: Known = "store_free_bytes",
+        "Bytes free where bundles are kept, if that can be known";
+    tokens: Known = "access_tokens", "Access tokens admitted, if tokens are asked for";
     replica: Family<[(&'static str, String); 2], Level> = "replica_info",
         "This replica and what it does; always 1";
 }
@@ -232,9 +240,10 @@ metrics! {
 /// Levels that are asked for when somebody looks.
 pub(crate) struct Levels {
     pub(crate) sessions: u64,
-    /// Bundles and their bytes; what was known before if the store does not say.
-    pub(crate) stored: Option<Held>,
-    pub(crate) store_ready: bool,
+    pub(crate) store: Seen,
+    /// Access tokens admitted, if they are asked for.
+    pub(crate) tokens: Option<usize>,
+    /// Whether the shared store is refused until it is renewed.
     pub(crate) store_rolled_back: bool,
 }
 
@@ -242,11 +251,18 @@ impl Metrics {
     /// The page.
     pub(super) fn text(&self, levels: &Levels) -> String {
         self.sessions.set(levels.sessions);
-        if let Some(held) = levels.stored {
-            self.bundles.set(held.bundles);
-            self.stored_bytes.set(held.bytes);
-        }
-        self.store_ready.set(u64::from(levels.store_ready));
+        let Seen {
+            usable,
+            free,
+            held,
+            age,
+        } = levels.store;
+        self.bundles.set(held.bundles);
+        self.stored_bytes.set(held.bytes);
+        self.store_seen.set(age.as_secs_f64());
+        self.store_ready.set(u64::from(usable));
+        self.store_free.set(free);
+        self.tokens.set(levels.tokens.map(|tokens| tokens as u64));
         self.store_rolled_back
             .set(u64::from(levels.store_rolled_back));
         self.process.refresh();
@@ -285,15 +301,22 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use primer_store::Held;
     use std::collections::BTreeMap;
+    use std::time::Duration;
 
     const LEVELS: Levels = Levels {
         sessions: 2,
-        stored: Some(Held {
-            bundles: 5,
-            bytes: 70,
-        }),
-        store_ready: true,
+        store: Seen {
+            usable: true,
+            free: Some(9_000),
+            held: Held {
+                bundles: 5,
+                bytes: 70,
+            },
+            age: Duration::from_millis(1500),
+        },
+        tokens: Some(3),
         store_rolled_back: false,
     };
 
@@ -314,6 +337,9 @@ mod tests {
         for line in [
             "primer_store_ready 1",
             "primer_store_rolled_back 0",
+            "primer_store_seen_seconds 1.5",
+            "primer_store_free_bytes 9000",
+            "primer_access_tokens 3",
             "primer_replica_info{replica=\"west-1\",roles=\"prepare,infer\"} 1",
             "# TYPE primer_inferences_total counter",
             "primer_inferences_total 3",
@@ -333,6 +359,15 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
+        // What is not known is not told: zero would be a lie.
+        let mut unknown = LEVELS;
+        unknown.store.free = None;
+        unknown.tokens = None;
+        let text = metrics.text(&unknown);
+        assert!(
+            !text.contains("free_bytes") && !text.contains("access_tokens"),
+            "{text}"
+        );
     }
 
     /// Operators' rules and dashboards rest on names.
@@ -369,7 +404,7 @@ mod tests {
                         bundles_prepared_total inferences_total offline_seconds_total online_seconds_total \
                         phase_duration_seconds phase_bytes received_bytes_total sent_bytes_total \
                         sessions bundles_stored stored_bytes store_ready store_rolled_back \
-                        replica_info build_info";
+                        store_seen_seconds store_free_bytes access_tokens replica_info build_info";
         let (own, process): (Vec<&str>, Vec<&str>) =
             names.iter().partition(|name| name.starts_with("primer_"));
         let own: Vec<_> = own

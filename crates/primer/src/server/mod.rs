@@ -2,12 +2,14 @@
 //!
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
 //! `models` encodes the weights once per length; the store keeps prepared bundles within bounds;
-//! `metrics` counts and `responder` tells. A thread blocks on one connection at a time: the
-//! protocol streams in bulk and has few turns, so there is nothing to interleave.
+//! `lookout` looks at it from time to time; `metrics` counts and `responder` tells. A thread blocks
+//! on one connection at a time: the protocol streams in bulk and has few turns, so there is nothing
+//! to interleave.
 
 mod connection;
 mod gate;
 pub mod identity;
+mod lookout;
 mod metrics;
 mod models;
 mod options;
@@ -16,13 +18,14 @@ mod responder;
 mod tokens;
 
 pub use options::{Limits, ServerOptions, SharedStore};
-pub use tokens::{AccessTokens, is_hash, new_token};
+pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
 
 use crate::service::message::{Card, MAX_TOKENIZER, Work, printable};
 use crate::service::{ServiceError, io_error};
 use crate::source::Model;
 use crate::state::State;
 use gate::{Gate, Patience};
+use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
 use primer_model::text::BUCKETS;
@@ -35,8 +38,8 @@ use primer_store::{Bounds, Store, unix_now};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// What all connections share.
 struct Shared {
@@ -45,6 +48,7 @@ struct Shared {
     tokenizer: Vec<u8>,
     models: Models,
     store: Store,
+    lookout: Lookout,
     bounds: Bounds,
     roles: Vec<Work>,
     tls: TlsServer,
@@ -68,15 +72,29 @@ impl Shared {
     fn levels(&self) -> Levels {
         Levels {
             sessions: self.gate.sessions() as u64,
-            stored: self.store.usage().ok().map(|usage| usage.total),
-            store_ready: self.store.ready().is_ok(),
+            store: self.lookout.seen(),
+            tokens: self.access.as_ref().map(|access| access.count()),
             store_rolled_back: self.store.is_rolled_back(),
         }
     }
 
-    /// Whether clients should be sent here. The model is there: without it nothing listens.
-    fn ready(&self) -> Result<(), String> {
-        self.store.ready().map_err(|error| error.to_string())
+    /// Whether clients should be sent here, and in which state or why not. The model is there:
+    /// without it nothing listens.
+    fn ready(&self) -> Result<String, String> {
+        if self
+            .access
+            .as_ref()
+            .is_some_and(|access| access.count() == 0)
+        {
+            return Err("no access token is admitted: every client is refused".into());
+        }
+        self.lookout.usable()?;
+        match self.lookout.short_of_room() {
+            None => Ok("ready".into()),
+            // Clients that have bundles are served as before.
+            Some(why) if self.roles.contains(&Work::Infer) => Ok(format!("ready, but {why}")),
+            Some(why) => Err(why),
+        }
     }
 }
 
@@ -210,6 +228,7 @@ impl Server {
                 card,
                 tokenizer,
                 models,
+                lookout: Lookout::new(&store),
                 store,
                 tls,
                 access: options.access,
@@ -250,47 +269,59 @@ impl Server {
     /// # Errors
     /// If the system cannot start its threads.
     pub fn run(self) -> Result<(), ServiceError> {
-        let shared = &self.shared;
-        let done = AtomicBool::new(false);
+        let Self {
+            listener,
+            metrics,
+            shared,
+            ..
+        } = &self;
+        let done = watch::Sender::new(false);
         std::thread::scope(|scope| {
-            let result = self.start(scope, &done).map(|()| {
-                accept(&self.listener, shared);
+            let result = start(scope, shared, metrics.as_ref(), &done).map(|()| {
+                accept(listener, shared);
                 tracing::info!("stopping: inferences under way are finished");
             });
             shared.gate.stop();
             let cut = shared.gate.close(shared.limits.drain);
             shared.store.leave();
             tracing::info!(cut, "stopped");
-            done.store(true, Ordering::Relaxed);
+            done.send_replace(true);
             result
         })
     }
+}
 
-    /// Starts the threads beside the connections.
-    fn start<'s>(
-        &'s self,
-        scope: &'s std::thread::Scope<'s, '_>,
-        done: &'s AtomicBool,
-    ) -> Result<(), ServiceError> {
-        let shared = &self.shared;
-        let start = |name: &str, work: Box<dyn FnOnce() + Send + 's>| {
-            let thread = std::thread::Builder::new().name(name.into());
-            let started = thread.spawn_scoped(scope, work);
-            started.map(drop).map_err(io_error("starting a thread"))
+/// Starts the threads beside the connections.
+fn start<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    shared: &'s Arc<Shared>,
+    metrics: Option<&TcpListener>,
+    done: &watch::Sender<bool>,
+) -> Result<(), ServiceError> {
+    let start = |name: &str, work: Box<dyn FnOnce() + Send + 's>| {
+        let thread = std::thread::Builder::new().name(name.into());
+        let started = thread.spawn_scoped(scope, work);
+        started.map(drop).map_err(io_error("starting a thread"))
+    };
+    start("watch", Box::new(|| shared.gate.watch()))?;
+    start("sweep", Box::new(|| sweep(shared)))?;
+    start(
+        "lookout",
+        Box::new(|| shared.lookout.keep(&shared.store, &shared.gate)),
+    )?;
+    if let Some(listener) = metrics {
+        let listener = listener
+            .try_clone()
+            .map_err(io_error("opening the metrics"))?;
+        let done = done.subscribe();
+        let work = move || {
+            if let Err(error) = responder::respond(listener, shared, done) {
+                tracing::error!(%error, "health and metrics are not told");
+            }
         };
-        start("watch", Box::new(|| shared.gate.watch()))?;
-        start("sweep", Box::new(|| sweep(shared)))?;
-        if let Some(listener) = &self.metrics {
-            let work = move || {
-                let levels = || shared.levels();
-                let done = || done.load(Ordering::Relaxed);
-                let ready = || shared.ready();
-                responder::respond(listener, &shared.gate, &shared.metrics, levels, ready, done);
-            };
-            start("metrics", Box::new(work))?;
-        }
-        Ok(())
+        start("metrics", Box::new(work))?;
     }
+    Ok(())
 }
 
 /// The store that is shared, or the one of this server alone.

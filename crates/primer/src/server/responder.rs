@@ -1,97 +1,77 @@
 //! The port that tells health and metrics: `/healthz`, `/readyz` and `/metrics`.
 //!
 //! *Healthy* is a process that need not be started again: it answers. *Ready* is one that clients
-//! should be sent to: its model is loaded, its store can be used, and it is not stopping.
+//! should be sent to: its model is loaded, its store can be used, it admits some token if
+//! tokens are asked for, and it is not stopping.
 //!
-//! It speaks just enough HTTP/1.1 for a probe and a scraper: one request a connection, two seconds
-//! each, one at a time. It belongs on a private address.
+//! Nothing here waits for anything but a lock that is held for a moment: what the store says was
+//! found out before (`lookout`). A probe or a scraper is answered in milliseconds whatever the
+//! database does, and however many connections are open. It belongs on a private address.
 
-use super::gate::Gate;
-use super::metrics::{Levels, Metrics};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use super::Shared;
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use primer_http::{Limits, Page, Port, page};
+use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::sync::watch;
 
-/// The longest request head.
-const MAX_HEAD: usize = 4096;
-/// The time that one request may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// What a probe or a scraper needs, and not more.
+const LIMITS: Limits = Limits {
+    connections: 128,
+    head: Duration::from_secs(10),
+    head_bytes: 8 << 10,
+    life: Some(Duration::from_secs(60)),
+};
+/// What a scrape under way is given when the server ends.
+const DRAIN: Duration = Duration::from_secs(1);
 
-/// Answers on a port until the gate is closed.
+/// Answers on a port until it is told that all is done.
 pub(crate) fn respond(
-    listener: &TcpListener,
-    gate: &Arc<Gate>,
-    metrics: &Metrics,
-    levels: impl Fn() -> Levels,
-    ready: impl Fn() -> Result<(), String>,
-    done: impl Fn() -> bool,
-) {
-    // Polling keeps the thread free to end; a scraper does not mind a tenth of a second.
-    let _ = listener.set_nonblocking(true);
-    while !done() {
-        match listener.accept() {
-            Ok((socket, _)) => {
-                let _ = answer(socket, gate, metrics, &levels, &ready);
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+    listener: TcpListener,
+    shared: &Arc<Shared>,
+    done: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    let shared = Arc::clone(shared);
+    let answer = move |request: Request<Incoming>| {
+        std::future::ready(answer(&shared, request.method(), request.uri().path()))
+    };
+    runtime.block_on(async {
+        let port = Port::open(listener, LIMITS)?;
+        port.answer(done, answer).await;
+        port.drain(DRAIN).await;
+        Ok(())
+    })
+}
+
+fn answer(shared: &Shared, method: &Method, path: &str) -> Page {
+    const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+    // The HTTP stack leaves the body out for HEAD.
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
+    }
+    match path {
+        "/healthz" | "/readyz" if shared.gate.is_stopping() => plain(UNAVAILABLE, "stopping"),
+        "/healthz" => plain(StatusCode::OK, "ok"),
+        "/readyz" => match shared.ready() {
+            Ok(ready) => plain(StatusCode::OK, &ready),
+            Err(why) => plain(UNAVAILABLE, &why),
+        },
+        "/metrics" => {
+            let text = shared.metrics.text(&shared.levels());
+            page(text, "text/plain; version=0.0.4")
         }
+        _ => plain(StatusCode::NOT_FOUND, "no such page"),
     }
 }
 
-fn answer(
-    mut socket: TcpStream,
-    gate: &Gate,
-    metrics: &Metrics,
-    levels: impl Fn() -> Levels,
-    ready: impl Fn() -> Result<(), String>,
-) -> std::io::Result<()> {
-    socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(PATIENCE))?;
-    let end = Instant::now() + PATIENCE;
-    let mut head = Vec::new();
-    let mut buffer = [0; 512];
-    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() || head.len() > MAX_HEAD {
-            return Ok(());
-        }
-        socket.set_read_timeout(Some(left))?;
-        let n = socket.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(());
-        }
-        head.extend_from_slice(&buffer[..n]);
-    }
-    let mut words = head.split(|b| *b == b' ');
-    let (method, path) = (words.next(), words.next().unwrap_or_default());
-    let (status, kind, body) = match (method, path) {
-        (Some(b"GET"), b"/healthz" | b"/readyz") if gate.is_stopping() => (
-            "503 Service Unavailable",
-            "text/plain",
-            "stopping\n".to_owned(),
-        ),
-        (Some(b"GET"), b"/healthz") => ("200 OK", "text/plain", "ok\n".to_owned()),
-        (Some(b"GET"), b"/readyz") => match ready() {
-            Ok(()) => ("200 OK", "text/plain", "ready\n".to_owned()),
-            Err(why) => ("503 Service Unavailable", "text/plain", format!("{why}\n")),
-        },
-        (Some(b"GET"), b"/metrics") => (
-            "200 OK",
-            "text/plain; version=0.0.4",
-            metrics.text(&levels()),
-        ),
-        (Some(b"GET"), _) => ("404 Not Found", "text/plain", "no such page\n".to_owned()),
-        _ => (
-            "405 Method Not Allowed",
-            "text/plain",
-            "only GET\n".to_owned(),
-        ),
-    };
-    let length = body.len();
-    write!(
-        socket,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
+fn plain(status: StatusCode, line: &str) -> Page {
+    let mut page = page(format!("{line}\n"), "text/plain");
+    *page.status_mut() = status;
+    page
 }

@@ -10,9 +10,22 @@
 //! ```
 //!
 //! [`new_token`] makes a token, appends its hash, and gives the token out once. Nobody but the
-//! file's owner may have any right to it: who can write it admits whom they like. A line that is
-//! deleted withdraws its token when the file is read again ([`AccessTokens::reload`]); sessions
-//! that are inside go on until they end.
+//! file's owner may have any right to it: who can write it admits whom they like.
+//!
+//! # Reading the file again
+//!
+//! A server reads the file when it starts, where any fault is an error, and again when it is told
+//! to ([`AccessTokens::reload`]). Then there may be tokens to withdraw, and a fault must not keep
+//! them: *a token whose line is not in the file is never admitted*, whatever else is wrong.
+//!
+//! | the file | is admitted from then on |
+//! |---|---|
+//! | has no fault | every token in it |
+//! | has a damaged line, or is not its owner's alone | tokens known before that are still in it |
+//! | is empty, missing, too long or cannot be read | none: every client is refused |
+//!
+//! So a file with a fault adds no token: it may not be its owner's who wrote it. Sessions that are
+//! inside go on until they end.
 //!
 //! Tokens are hashed as they come and compared in constant time with every line, so that neither
 //! their bytes nor their number of right characters can be learnt by asking.
@@ -53,16 +66,28 @@ impl AccessTokens {
         })
     }
 
-    /// Reads the file again and tells how many tokens it holds. If it cannot be read, the tokens
-    /// that were known before stay.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn reload(&self) -> Result<usize, ServiceError> {
-        let hashes = read(&self.path)?;
-        let count = hashes.len();
-        *self.hashes.write().unwrap_or_else(PoisonError::into_inner) = hashes;
-        Ok(count)
+    /// Reads the file again. Tokens that are no longer in it are withdrawn, all of them if it
+    /// cannot be read; a file with a fault adds none.
+    pub fn reload(&self) -> Reloaded {
+        let (mut found, fault) = match look(&self.path) {
+            Ok(found) => found,
+            Err(fault) => (Vec::new(), Some(fault)),
+        };
+        let mut hashes = self.hashes.write().unwrap_or_else(PoisonError::into_inner);
+        if fault.is_some() {
+            found.retain(|hash| hashes.contains(hash));
+        }
+        *hashes = found;
+        Reloaded {
+            tokens: hashes.len(),
+            fault,
+        }
+    }
+
+    /// Counts the tokens that are admitted.
+    pub fn count(&self) -> usize {
+        let hashes = self.hashes.read().unwrap_or_else(PoisonError::into_inner);
+        hashes.len()
     }
 
     /// Whether a token is one of them.
@@ -74,6 +99,15 @@ impl AccessTokens {
             .fold(Choice::from(0), |known, entry| known | entry.ct_eq(&hash));
         bool::from(known)
     }
+}
+
+/// What came of reading the file again.
+#[derive(Debug)]
+pub struct Reloaded {
+    /// How many tokens are admitted now.
+    pub tokens: usize,
+    /// What is wrong with the file, if anything is.
+    pub fault: Option<ServiceError>,
 }
 
 /// Makes a token and appends its hash, with a name for its owner, to a file, which is made if it is
@@ -96,9 +130,12 @@ pub fn new_token(path: &Path, name: &str) -> Result<Zeroizing<String>, ServiceEr
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(failed())?;
     // What is there is checked first, so that a token is not added to a file that would be refused.
+    check_rights(&file, path)?;
     let text = contents(&mut file, path)?;
-    parse(&text).map_err(in_file(path))?;
-    let begin = if text.is_empty() || text.ends_with('\n') {
+    if let (_, Some(why)) = parse(&text) {
+        return Err(in_file(path)(why));
+    }
+    let begin = if text.is_empty() || text.ends_with(b"\n") {
         ""
     } else {
         "\n"
@@ -123,24 +160,35 @@ fn in_file(path: &Path) -> impl Fn(String) -> ServiceError {
     move |why| ServiceError::Options(format!("{}: {why}", path.display()))
 }
 
+/// The tokens of a file without a fault.
 fn read(path: &Path) -> Result<Vec<Hash>, ServiceError> {
-    let failed = io_error(format!("reading the tokens {}", path.display()));
-    let mut file = File::open(path).map_err(failed)?;
-    let hashes = parse(&contents(&mut file, path)?).map_err(in_file(path))?;
-    if hashes.is_empty() {
-        let why = "there is no token in it, so nobody could connect; `primer token new` makes one";
-        return Err(in_file(path)(why.into()));
+    match look(path)? {
+        (hashes, None) => Ok(hashes),
+        (_, Some(fault)) => Err(fault),
     }
-    Ok(hashes)
 }
 
-/// The text of a file to which nobody but its owner has any right.
-fn contents(file: &mut File, path: &Path) -> Result<String, ServiceError> {
-    let failed = || io_error(format!("reading the tokens {}", path.display()));
+/// The tokens in a file, and what is wrong with it; an error if it cannot be read at all.
+fn look(path: &Path) -> Result<(Vec<Hash>, Option<ServiceError>), ServiceError> {
+    let failed = io_error(format!("reading the tokens {}", path.display()));
+    let mut file = File::open(path).map_err(failed)?;
+    let rights = check_rights(&file, path).err();
+    let (hashes, damage) = parse(&contents(&mut file, path)?);
+    let empty = hashes.is_empty().then(|| {
+        "there is no token in it, so every client would be refused; `primer token new` makes one"
+            .to_owned()
+    });
+    let fault = rights.or_else(|| damage.or(empty).map(in_file(path)));
+    Ok((hashes, fault))
+}
+
+/// Refuses a file to which anybody but its owner has any right.
+fn check_rights(file: &File, path: &Path) -> Result<(), ServiceError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let mode = file.metadata().map_err(failed())?.permissions().mode() & 0o777;
+        let failed = io_error(format!("reading the tokens {}", path.display()));
+        let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let why = format!(
                 "others than its owner have rights to this file of access tokens (mode \
@@ -150,38 +198,50 @@ fn contents(file: &mut File, path: &Path) -> Result<String, ServiceError> {
             return Err(in_file(path)(why));
         }
     }
-    let mut text = String::new();
-    let read = file.take(MAX_FILE + 1).read_to_string(&mut text);
-    if read.map_err(failed())? as u64 > MAX_FILE {
+    Ok(())
+}
+
+/// The bytes of a file that is not too long.
+fn contents(file: &mut File, path: &Path) -> Result<Vec<u8>, ServiceError> {
+    let failed = io_error(format!("reading the tokens {}", path.display()));
+    let mut text = Vec::new();
+    let read = file.take(MAX_FILE + 1).read_to_end(&mut text);
+    if read.map_err(failed)? as u64 > MAX_FILE {
         return Err(in_file(path)(format!("it is longer than {MAX_FILE} bytes")));
     }
     Ok(text)
 }
 
-fn parse(text: &str) -> Result<Vec<Hash>, String> {
-    let mut hashes = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+/// The hashes of all lines that can be read, and what is wrong with the first that cannot.
+fn parse(text: &[u8]) -> (Vec<Hash>, Option<String>) {
+    let (mut hashes, mut damage) = (Vec::new(), None);
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        // What is there may be a token: it is not repeated.
-        let wrong = || {
-            format!(
-                "line {}: a line is {SCHEME} and 64 hexadecimal digits, then a name, as `primer \
-                 token new` writes it; tokens themselves are not kept here",
-                number + 1
-            )
-        };
-        let digits = line.split_whitespace().next().unwrap_or_default();
-        let digits = digits.strip_prefix(SCHEME).ok_or_else(wrong)?;
-        hashes.push(
-            *blake3::Hash::from_hex(digits)
-                .map_err(|_| wrong())?
-                .as_bytes(),
-        );
+        match parse_line(line) {
+            Some(hash) => hashes.push(hash),
+            // What is there may be a token: it is not repeated.
+            None => {
+                damage.get_or_insert_with(|| {
+                    format!(
+                        "line {}: a line is {SCHEME} and 64 hexadecimal digits, then a name, as \
+                         `primer token new` writes it; tokens themselves are not kept here",
+                        number + 1
+                    )
+                });
+            }
+        }
     }
-    Ok(hashes)
+    (hashes, damage)
+}
+
+fn parse_line(line: &[u8]) -> Option<Hash> {
+    // A name may be in any encoding; a hash may not.
+    let word = line.split(u8::is_ascii_whitespace).next()?;
+    let digits = word.strip_prefix(SCHEME.as_bytes())?;
+    Some(*blake3::Hash::from_hex(digits).ok()?.as_bytes())
 }
 
 #[cfg(test)]
@@ -213,12 +273,87 @@ mod tests {
         std::fs::write(&path, format!("# friends\n\n{first}")).unwrap();
         let three = new_token(&path, "three").unwrap();
         assert!(tokens.admits(Some(&two)));
-        assert_eq!(tokens.reload().unwrap(), 2);
+        let reloaded = tokens.reload();
+        assert!(reloaded.tokens == 2 && reloaded.fault.is_none());
         assert!(tokens.admits(Some(&one)) && tokens.admits(Some(&three)));
         assert!(!tokens.admits(Some(&two)));
-        // A damaged file changes nothing.
+    }
+
+    /// A file that is gone or has no token admits none: the last token can be withdrawn.
+    #[test]
+    fn the_last_token_can_be_withdrawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        let one = new_token(&path, "the only one").unwrap();
+        let line = std::fs::read(&path).unwrap();
+        let tokens = AccessTokens::read(&path).unwrap();
+        let refuses_all = |what: &str, words: &str| {
+            let Reloaded {
+                tokens: left,
+                fault,
+            } = tokens.reload();
+            let why = fault.map(|fault| fault.to_string()).unwrap_or_default();
+            assert!(why.contains(words), "{what}: {why}");
+            assert!(left == 0 && tokens.count() == 0, "{what}");
+            assert!(!tokens.admits(Some(&one)) && !tokens.admits(None), "{what}");
+            // It is admitted again as soon as its line is back.
+            std::fs::write(&path, &line).unwrap();
+            set_mode(&path, 0o600);
+            assert!(tokens.reload().fault.is_none() && tokens.admits(Some(&one)));
+        };
+        std::fs::write(&path, "").unwrap();
+        refuses_all("empty", "no token");
+        std::fs::write(&path, "# all have left\n\n").unwrap();
+        refuses_all("only comments", "no token");
         std::fs::write(&path, "gone").unwrap();
-        assert!(tokens.reload().is_err() && tokens.admits(Some(&one)));
+        refuses_all("only damage", "line 1");
+        std::fs::write(&path, vec![b'#'; MAX_FILE as usize + 1]).unwrap();
+        refuses_all("too long", "longer than");
+        std::fs::remove_file(&path).unwrap();
+        refuses_all("missing", "No such file");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let reloaded = tokens.reload();
+        assert!(reloaded.tokens == 0 && reloaded.fault.is_some());
+        assert!(!tokens.admits(Some(&one)), "a directory");
+    }
+
+    /// Whatever else is wrong with the file: what is not in it is withdrawn, and a fault adds none.
+    #[test]
+    fn a_fault_keeps_no_token_whose_line_is_gone_and_adds_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        let [one, two] = ["one", "two"].map(|name| new_token(&path, name).unwrap());
+        let known = std::fs::read(&path).unwrap();
+        let [first, _, _] = known.split(|b| *b == b'\n').collect::<Vec<_>>()[..] else {
+            panic!("two lines");
+        };
+        let other = dir.path().join("other");
+        let new = new_token(&other, "new").unwrap();
+        let added = std::fs::read(&other).unwrap();
+        for (rest, mode, words) in [
+            (&b"blake3:00 a line cut short"[..], 0o600, "line 3"),
+            (b"\xff\xfe", 0o600, "line 3"),
+            (b"", 0o620, "chmod 600"),
+        ] {
+            std::fs::write(&path, &known).unwrap();
+            set_mode(&path, 0o600);
+            let tokens = AccessTokens::read(&path).unwrap();
+            std::fs::write(&path, [first, b"\n", &added, rest].concat()).unwrap();
+            set_mode(&path, mode);
+            let reloaded = tokens.reload();
+            let why = reloaded.fault.unwrap().to_string();
+            assert!(why.contains(words), "{why}");
+            assert_eq!(reloaded.tokens, 1);
+            assert!(tokens.admits(Some(&one)), "{why}");
+            assert!(!tokens.admits(Some(&two)), "{why}");
+            assert!(!tokens.admits(Some(&new)), "{why}");
+        }
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
     #[test]
@@ -246,14 +381,10 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn files_that_others_have_rights_to_are_refused() {
-        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
         new_token(&path, "").unwrap();
-        let mode = |mode| {
-            let permissions = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&path, permissions).unwrap();
-        };
+        let mode = |mode| set_mode(&path, mode);
         assert!(AccessTokens::read(&path).is_ok(), "it is made private");
         for open in [0o640, 0o604, 0o620, 0o602] {
             mode(open);

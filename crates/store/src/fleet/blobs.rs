@@ -12,8 +12,9 @@ use object_store::{
     ClientOptions, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig,
 };
 use std::io::{self, Read, Write};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
@@ -31,6 +32,10 @@ pub(super) struct Blobs {
     store: Arc<dyn ObjectStore>,
     runtime: Arc<Runtime>,
     url: String,
+    /// Where it is, if that is a directory.
+    pub(super) directory: Option<PathBuf>,
+    /// When something was written last to see whether that works (`probe`).
+    pub(super) worked: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What a request came to.
@@ -54,6 +59,7 @@ impl Blobs {
         let options = |fault: String| StoreError::Options {
             fault: format!("--blobs {url}: {fault}"),
         };
+        let mut directory = None;
         let store: Arc<dyn ObjectStore> = if let Some(rest) = url.strip_prefix("s3://") {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
             let retry = RetryConfig {
@@ -74,6 +80,7 @@ impl Blobs {
             Arc::new(PrefixStore::new(s3, prefix.trim_end_matches('/')))
         } else if let Some(path) = url.strip_prefix("file://").filter(|p| p.starts_with('/')) {
             crate::files::make_private_dir(path.as_ref())?;
+            directory = Some(PathBuf::from(path));
             let files =
                 LocalFileSystem::new_with_prefix(path).map_err(|e| options(e.to_string()))?;
             Arc::new(files.with_fsync(true))
@@ -86,6 +93,8 @@ impl Blobs {
             store,
             runtime: Arc::clone(runtime),
             url: url.to_owned(),
+            directory,
+            worked: Arc::default(),
         })
     }
 
@@ -93,7 +102,7 @@ impl Blobs {
         &self.url
     }
 
-    fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+    pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         self.runtime
             .within(LIMIT, work)
             .ok_or_else(|| fault(format!("no answer within {} s", LIMIT.as_secs())))

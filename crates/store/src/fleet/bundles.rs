@@ -14,6 +14,7 @@ use crate::quota::{Bounds, Reservation};
 use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage};
 use crate::spent::Spent;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -102,7 +103,13 @@ impl Fleet {
     pub(crate) fn ready(&self) -> Result<()> {
         let state = lock(&self.core.state);
         let fault = match (&*state, state.refusal()) {
-            (State::Ready, _) => return Ok(()),
+            (State::Ready, _) => match self.core.silent() {
+                None => return Ok(()),
+                Some(silence) => {
+                    let seconds = silence.as_secs();
+                    format!("the store's database or blobs have not answered for {seconds} s")
+                }
+            },
             (State::OutOfReach(fault), _) => fault.clone(),
             (_, refusal) => refusal.map(|error| error.to_string()).unwrap_or_default(),
         };
@@ -111,6 +118,27 @@ impl Fleet {
 
     pub(crate) fn is_rolled_back(&self) -> bool {
         matches!(&*lock(&self.core.state), State::RolledBack(_))
+    }
+
+    /// Tells what the keeper found: marks are the database's, and the lease is renewed by a commit.
+    pub(crate) fn check_mark(&self) -> Result<()> {
+        self.ready()
+    }
+
+    pub(crate) fn free(&self) -> Result<Option<u64>> {
+        self.core.blobs.free()
+    }
+
+    pub(crate) fn held(&self) -> Result<Held> {
+        let sql = "SELECT count(*) AS bundles, coalesce(sum(file_bytes), 0)::bigint AS bytes \
+                   FROM primer_bundles";
+        let held = self.rows(sql, &[], |row| {
+            Ok(Held {
+                bundles: rows::number(row, "bundles")?,
+                bytes: rows::number(row, "bytes")?,
+            })
+        })?;
+        Ok(held.into_iter().next().unwrap_or_default())
     }
 
     pub(crate) fn place(&self) -> String {
@@ -300,6 +328,7 @@ fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
         seen: Mutex::new(seen),
         latch: Mutex::new(latch),
         witness,
+        looked: Mutex::new(Instant::now()),
         chores,
     };
     Ok((core, receiver))

@@ -13,7 +13,7 @@ use crate::id::BundleId;
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 
 /// One thread that database and object store are spoken to on; callers wait on their own.
@@ -55,6 +55,10 @@ impl Drop for Runtime {
 /// Sixteen random bytes that a replica has while its lease lasts.
 pub(super) type ReplicaId = [u8; 16];
 
+/// How long database and blobs may leave the keeper without an answer before they are taken to be
+/// out of reach: three beats.
+const SILENCE: Duration = Duration::from_secs(6);
+
 /// What all parts use.
 pub(super) struct Core {
     pub(super) database: Database,
@@ -68,6 +72,8 @@ pub(super) struct Core {
     pub(super) busy: Mutex<HashMap<String, usize>>,
     /// What the keeper found when it looked last.
     pub(super) state: Mutex<State>,
+    /// When that was.
+    pub(super) looked: Mutex<Instant>,
     /// The latest epoch that this replica has seen.
     pub(super) seen: Mutex<Option<Epoch>>,
     /// The rollback that this replica noticed.
@@ -122,6 +128,12 @@ impl Core {
 
     pub(super) fn seen(&self) -> Option<Epoch> {
         lock(&self.seen).clone()
+    }
+
+    /// Returns how long the keeper has been waiting for an answer, if that is too long: what it
+    /// found last says nothing of now.
+    pub(super) fn silent(&self) -> Option<Duration> {
+        Some(lock(&self.looked).elapsed()).filter(|silence| *silence > SILENCE)
     }
 
     /// Somebody here is at work on an object: no sweep of ours takes it.

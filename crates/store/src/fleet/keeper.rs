@@ -1,9 +1,9 @@
 //! The thread that keeps a replica's place in a shared store.
 //!
-//! Every two seconds it renews the lease and looks whether database and blobs can be reached and
-//! agree. Once a minute it moves the epoch on and sweeps. In between it does what others leave to
-//! it: deleting the objects of spent bundles, giving back what was set aside. What fails is tried
-//! again at the next beat, and if this process dies first, swept by another.
+//! Every two seconds it renews the lease and looks whether database and blobs can be reached, take
+//! what is written and agree. Once a minute it moves the epoch on and sweeps. In between it does
+//! what others leave to it: deleting the objects of spent bundles, giving back what was set aside.
+//! What fails is tried again at the next beat, and if this process dies first, swept by another.
 
 use super::core::{Core, State, lock};
 use super::{agreement, moves, sweep};
@@ -79,13 +79,17 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
                 if let Err(chore) = attend(core, chore) {
                     left.push(chore);
                 }
-                continue;
+                // However many there are, the lease is renewed between them.
+                if Instant::now() < beat {
+                    continue;
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
         let found = look(core);
         let well = matches!(found, State::Ready);
         tell(&core.state, found);
+        *lock(&core.looked) = Instant::now();
         if well {
             left = left
                 .drain(..)
@@ -137,7 +141,8 @@ fn tell(state: &Mutex<State>, found: State) {
 }
 
 fn look(core: &Core) -> State {
-    match renew_lease(core).and_then(|()| agreement::look(core)) {
+    let reached = renew_lease(core).and_then(|()| agreement::look(core));
+    match reached.and_then(|()| core.blobs.try_writing()) {
         Ok(()) => State::Ready,
         Err(StoreError::Epoch { fault }) => State::Disagreeing(fault),
         Err(StoreError::RolledBack { fault }) => State::RolledBack(fault),

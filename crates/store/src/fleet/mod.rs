@@ -28,9 +28,9 @@
 //! ```
 //!
 //! The keeper beats every two seconds: it renews this replica's lease, looks whether database and
-//! blobs can be reached and still agree, and once a minute deletes orphans of replicas whose lease
-//! has ended. A draft whose replica lost its lease is not published, so the sweep of one replica
-//! never takes what another is about to publish.
+//! blobs can be reached, take what is written and still agree, and once a minute deletes orphans of
+//! replicas whose lease has ended. A draft whose replica lost its lease is not published, so the
+//! sweep of one replica never takes what another is about to publish.
 //!
 //! # The epoch
 //!
@@ -67,6 +67,8 @@ mod epoch;
 mod keeper;
 #[cfg(feature = "fleet")]
 mod moves;
+#[cfg(feature = "fleet")]
+mod probe;
 #[cfg(feature = "fleet")]
 mod quotas;
 #[cfg(feature = "fleet")]

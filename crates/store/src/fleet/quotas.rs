@@ -16,6 +16,7 @@ pub(super) fn reserve(
     needed: u64,
     bounds: Bounds,
 ) -> Result<Reservation> {
+    core.blobs.check_room(needed)?;
     let (peer, replica) = (peer.to_vec(), core.replica().to_vec());
     let bytes = rows::signed(needed);
     let reservation = core.database.with(async |client| {

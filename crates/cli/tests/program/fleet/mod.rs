@@ -9,8 +9,10 @@ mod figures;
 mod rig;
 mod rollback;
 
+use crate::health::prompt_page;
 use crate::process::{TEXTS, eventually, fails, primer, stderr};
 use rig::{Rig, client};
+use std::time::{Duration, Instant};
 
 /// Bundles and quotas are everybody's; roles, readiness, draining and journals are each one's.
 #[test]
@@ -62,7 +64,9 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
         page.contains("primer_replica_info{replica=\"two\",roles=\"infer\"} 1"),
         "{page}"
     );
-    assert_eq!(two.metric("primer_bundles_stored"), 1.0);
+    eventually("they are counted", || {
+        two.metric("primer_bundles_stored") == 1.0
+    });
 
     // The database goes: no session begins, with a reason; it comes back: they do by themselves.
     rig.act("postgres", "crash");
@@ -93,6 +97,35 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
     assert_eq!(checked["bundles"], 0, "{checked}");
     assert_eq!(checked["tombstones"], 2, "{checked}");
     assert_eq!(checked["replicas"], serde_json::json!(["primer store"]));
+}
+
+/// A database that hangs delays no probe and no scraper.
+#[test]
+fn a_database_that_hangs_holds_up_no_probe() {
+    let Some(rig) = Rig::start(false) else { return };
+    let one = rig.replica("one", None, &[]);
+    assert!(prompt_page(&one, "/readyz").contains("200"));
+    rig.act("postgres", "hang");
+    let started = Instant::now();
+    eventually("it is not ready", || {
+        for (path, words) in [("/healthz", "200"), ("/metrics", "primer_store_ready")] {
+            assert!(prompt_page(&one, path).contains(words));
+        }
+        prompt_page(&one, "/readyz").contains("503")
+    });
+    let noticed = started.elapsed();
+    assert!(noticed < Duration::from_secs(15), "{noticed:?}");
+    // What is told of the store is old, and that is told, too.
+    eventually("it is old", || {
+        prompt_page(&one, "/healthz");
+        one.metric("primer_store_seen_seconds") > 9.0
+    });
+    assert_eq!(one.metric("primer_store_ready"), 0.0);
+    rig.act("postgres", "resume");
+    eventually("it is ready again", || {
+        prompt_page(&one, "/readyz").contains("200")
+    });
+    assert_eq!(one.terminate().code(), Some(0));
 }
 
 /// What is said before anything is connected to.

@@ -1,6 +1,6 @@
 //! The two phases of an inference, as a client asks for them.
 
-use super::refusals::{cannot_encode, store_refusal};
+use super::refusals::{cannot_encode, no_mark, store_refusal};
 use super::sink::Sink;
 use super::{Connection, Step};
 use crate::server::gate::Stage;
@@ -128,7 +128,10 @@ impl<'a> Connection<'a> {
         if built.binding != entry.program || built.program.fingerprint() != fingerprint {
             return Err(Refusal::OtherProgram(id).into());
         }
-        // From here on a stop waits for us: the client is about to spend its half.
+        // The client is about to spend its half: what would keep us from spending ours is said now.
+        self.check_usable()?;
+        store.check_mark().map_err(no_mark)?;
+        // From here on a stop waits for us.
         self.place.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
         if !message::receive_spent(&mut self.channel)? {

@@ -12,6 +12,13 @@ pub(super) fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -
     }
 }
 
+/// Says no to a client that still has its half, since the server could not mark its own as spent;
+/// the log has the rest.
+pub(super) fn no_mark(error: StoreError) -> ServiceError {
+    tracing::error!(%error, "no bundle can be spent");
+    Refusal::Store.into()
+}
+
 /// What the client is told when the store says no; the log has the rest.
 pub(super) fn store_refusal(error: StoreError) -> ServiceError {
     match &error {
@@ -34,6 +41,10 @@ pub(super) fn store_refusal(error: StoreError) -> ServiceError {
             .into();
         }
         StoreError::Full { .. } => return Refusal::Full.into(),
+        StoreError::Space { .. } => {
+            tracing::warn!(%error, "no bundle is prepared");
+            return Refusal::Full.into();
+        }
         _ => {}
     }
     tracing::error!(%error, "the store failed");
