@@ -5,6 +5,8 @@
 #![allow(missing_docs)]
 
 mod access;
+mod away;
+mod balancer;
 mod batch;
 mod command_line;
 mod crash;
