@@ -20,6 +20,7 @@ mod log;
 mod manners;
 mod many;
 mod measure;
+mod pages;
 mod process;
 mod schemes;
 mod service;
