@@ -32,9 +32,11 @@ class Client:
             `primer` keeps them. Two programs may share it: a bundle is used once.
         timeout: The longest pause of the server, in seconds.
         threads: Threads that prepare; all cores by default.
-        attempts: Attempts in all if the connection breaks, each with a fresh bundle.
-        wait: How many seconds a server is asked again that is full, stopping or not there; by
-            default half a minute if it says so itself, and not at all if it is not there.
+        attempts: Attempts in all if the connection breaks in the middle of work, each with a fresh
+            bundle.
+        wait: How many seconds a server is asked again that is full, stopping or not there, also
+            behind a balancer that drops connections; by default half a minute if it says so
+            itself, and not at all otherwise.
         progress: `True` for a bar of tqdm's while bundles are prepared, or something to call with
             the bytes that have passed and those expected.
 

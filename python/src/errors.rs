@@ -42,8 +42,8 @@ fn class(error: &ServiceError) -> &'static str {
     use ServiceError as E;
     match error {
         E::Refused(_) | E::Fickle { .. } | E::ClientCertificate { .. } => "RefusedError",
+        E::Incomplete { cause, .. } => class(cause),
         broken if broken.is_broken_connection() => "ConnectError",
-        E::Connect { .. } => "ConnectError",
         E::UnknownServer { .. } | E::ChangedServer { .. } => "TrustError",
         E::OtherFingerprint { .. } | E::NeedlessFingerprint { .. } => "TrustError",
         E::Net(_) | E::Protocol(_) | E::Nonsense { .. } => "ProtocolError",
@@ -60,6 +60,29 @@ fn class(error: &ServiceError) -> &'static str {
 
 fn message(error: &ServiceError) -> String {
     match error {
+        ServiceError::Incomplete {
+            kept,
+            wanted,
+            cause,
+        } => format!(
+            "{kept} of {wanted} bundles are prepared and kept, the others are not: {}",
+            message(cause)
+        ),
+        ServiceError::Away {
+            address,
+            cause,
+            waited: Some(waited),
+        } => {
+            let tried = if waited.is_zero() {
+                "if a balancer is there, the server behind it is away: wait= asks again for that \
+                 many seconds"
+                    .to_owned()
+            } else {
+                let seconds = waited.as_secs_f64();
+                format!("it was asked again for {seconds} s (wait=)")
+            };
+            format!("{address} ended the connection before it answered: {cause}; {tried}")
+        }
         ServiceError::UnknownServer { address, got } => format!(
             "{address} is not known yet; its certificate has the fingerprint {got}: compare it \
              with what the server printed when it started, then connect with \

@@ -6,6 +6,7 @@ use primer_garble::stop::StopCircuit;
 use primer_plan::function::{
     Activation, CoarseMaximum, Function, Gelu, InverseRoot, Reciprocal, Softmax, Tanh,
 };
+use std::path::Path;
 use std::time::Duration;
 
 fn stop(function: Function, row: usize) -> StopCircuit {
@@ -16,40 +17,101 @@ fn gates(function: Function, row: usize) -> usize {
     stop(function, row).circuit().cost().and_gates
 }
 
-/// The table of `docs/garbling.md`.
+/// One row of the page's table: gates, projections and bytes of an instance, for each of its `row`
+/// elements.
+fn page_row(name: &str, parameters: &str, stop: &StopCircuit, row: usize) -> String {
+    let cost = stop.circuit().cost();
+    let bytes = (256 * cost.and_gates + 41 * cost.projections + cost.reveals) as f64 / 8.0;
+    let each = |number: f64| match row {
+        1 => format!("{number:.0}"),
+        _ => format!("{:.1} each", number / row as f64),
+    };
+    format!(
+        "| {name} | {parameters} | {} | {} | {} | {} |\n",
+        each(cost.and_gates as f64),
+        each(cost.projections as f64),
+        cost.reveals,
+        each(bytes),
+    )
+}
+
+/// The table of `docs/garbling.md`. After a change that is meant,
+/// `PRIMER_BLESS=1 cargo test -p primer-garble --test budgets page` writes it again.
 #[test]
 fn counts_of_the_page() {
-    let gelu = |m, f, g| gates(Function::Gelu(Gelu::new(Activation::GeluErf, m, f, g)), 1);
-    assert_eq!(gelu(15, 8, 8), 77);
-    assert_eq!(gelu(16, 8, 9), 83);
-    assert_eq!(gelu(16, 8, 10), 94);
-    let tanh = |m, f, g| gates(Function::Gelu(Gelu::new(Activation::GeluTanh, m, f, g)), 1);
-    assert_eq!(tanh(16, 8, 9), 87);
+    const BEGIN: &str = "<!-- gates: begin -->\n";
+    const END: &str = "<!-- gates: end -->";
+    let mut table = String::from(
+        "| stop | parameters | AND gates | projections | bits revealed | bytes of tables and rows \
+         |\n|---|---|---|---|---|---|\n",
+    );
+    for (name, activation, m, g) in [
+        ("GELU (erf)", Activation::GeluErf, 15, 8),
+        ("GELU (erf)", Activation::GeluErf, 15, 9),
+        ("GELU (erf)", Activation::GeluErf, 16, 9),
+        ("GELU (tanh)", Activation::GeluTanh, 16, 9),
+        (
+            "**GELU (erf), what the plan assigns**",
+            Activation::GeluErf,
+            16,
+            10,
+        ),
+        ("GELU (erf)", Activation::GeluErf, 16, 11),
+        ("GELU (erf)", Activation::GeluErf, 16, 12),
+    ] {
+        let gelu = stop(Function::Gelu(Gelu::new(activation, m, 8, g)), 1);
+        let parameters = format!("{m}-bit ring, fraction 8 → {g}");
+        table += &page_row(name, &parameters, &gelu, 1);
+    }
     let relu = Function::Relu {
         ring_bits: 16,
         fraction: 8,
     };
-    assert_eq!(gates(relu, 1), 15);
-    let softmax = |m, f, n| gates(Function::Softmax(Softmax::new(m, f, 0, 0)), n);
-    assert_eq!(softmax(15, 5, 30), 6697);
-    assert_eq!(softmax(16, 6, 30), 7808);
-    assert_eq!(
-        gates(Function::InverseRoot(InverseRoot::new(22, 1.0)), 1),
-        298
-    );
-    assert_eq!(gates(Function::Tanh(Tanh::new(16, 10)), 1), 208);
-    assert_eq!(gates(coarse(6, 2), 30), 798);
-    assert_eq!(gates(coarse(7, 2), 30), 946);
-    let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
-    assert_eq!([16, 20, 22, 24].map(reciprocal), [183, 247, 251, 254]);
-    assert_eq!(
-        StopCircuit::argmax(16, 2)
-            .unwrap()
-            .circuit()
-            .cost()
-            .and_gates,
-        46
-    );
+    table += &page_row("ReLU", "16-bit ring", &stop(relu, 1), 1);
+    for (m, f, n) in [
+        (15, 5, 8),
+        (15, 5, 30),
+        (15, 5, 128),
+        (15, 5, 512),
+        (16, 5, 30),
+        (16, 6, 30),
+        (16, 7, 30),
+    ] {
+        let softmax = stop(Function::Softmax(Softmax::new(m, f, 0, 0)), n);
+        let (name, parameters) = (
+            format!("softmax, n = {n}"),
+            format!("{m}-bit ring, fraction {f}"),
+        );
+        table += &page_row(&name, &parameters, &softmax, n);
+    }
+    for m in [6, 7] {
+        let parameters = format!("{m}-bit ring");
+        let maximum = stop(coarse(m, 2), 30);
+        table += &page_row("coarse maximum, n = 30", &parameters, &maximum, 30);
+    }
+    for m in [16, 20, 22, 24] {
+        let reciprocal = stop(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
+        table += &page_row("reciprocal", &format!("{m}-bit ring"), &reciprocal, 1);
+    }
+    for m in [16, 20, 22, 24] {
+        let root = stop(Function::InverseRoot(InverseRoot::new(m, 1.0)), 1);
+        table += &page_row("reciprocal root", &format!("{m}-bit ring"), &root, 1);
+    }
+    let tanh = stop(Function::Tanh(Tanh::new(16, 10)), 1);
+    table += &page_row("tanh", "16-bit ring, fraction 10", &tanh, 1);
+    for n in [2, 3, 10] {
+        let largest = StopCircuit::argmax(16, n).unwrap();
+        table += &page_row(&format!("argmax of {n}"), "16-bit ring", &largest, 1);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/garbling.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a table");
+    let (kept, after) = rest.split_once(END).expect("the table has an end");
+    if std::env::var_os("PRIMER_BLESS").is_some() {
+        std::fs::write(&path, [before, BEGIN, &table, END, after].concat()).unwrap();
+    } else {
+        assert_eq!(table, kept, "docs/garbling.md is stale; see this test");
+    }
 }
 
 #[test]

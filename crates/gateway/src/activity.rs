@@ -116,9 +116,7 @@ impl Activity {
 
     /// The server was reached, or not. Tells whether it is taken for lost from now on.
     pub(crate) fn reached(&self, error: Option<&ServiceError>) -> bool {
-        let lost = error.filter(|error| {
-            error.is_broken_connection() || matches!(error, ServiceError::Connect { .. })
-        });
+        let lost = error.filter(|error| error.is_broken_connection());
         match (error, lost) {
             (_, Some(lost)) => self.change(|now| now.trouble = Some(lost.to_string())),
             (None, None) => self.change(|now| now.trouble = None),

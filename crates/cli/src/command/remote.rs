@@ -61,12 +61,13 @@ pub(crate) struct RemoteArgs {
     /// Threads that encrypt and decrypt while preparing [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Attempts in all if the connection breaks, each with a fresh bundle
+    /// Attempts in all if the connection breaks in the middle of work, each with a fresh bundle
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
-    attempts: u32,
-    /// How long to try again while the server is full, stopping, starting or not there [default: 30
-    /// if it says so itself, 0 if it cannot be reached]
+    pub(super) attempts: u32,
+    /// How long to try again while the server is full, stopping, starting or not there, also behind
+    /// a balancer that takes connections and drops them [default: 30 if it says so itself, 0
+    /// otherwise]
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u64>,
 }
@@ -174,7 +175,7 @@ pub(super) fn show_progress(client: &mut Client, attempts: u32) {
 }
 
 /// Tells on standard error what a client does.
-fn progress(attempts: u32) -> impl FnMut(Event<'_>) + Send {
+pub(super) fn progress(attempts: u32) -> impl FnMut(Event<'_>) + Send {
     let mut bar: Option<Transfer> = None;
     move |event| match event {
         Event::Offline {

@@ -5,6 +5,8 @@
 #![allow(missing_docs)]
 
 mod access;
+mod away;
+mod balancer;
 mod batch;
 mod cheating;
 mod command_line;
@@ -20,6 +22,7 @@ mod log;
 mod manners;
 mod many;
 mod measure;
+mod pages;
 mod process;
 mod schemes;
 mod service;

@@ -2,8 +2,9 @@
 //!
 //! Softmax takes powers of two of scores relative to the row's maximum. Any number near the maximum
 //! will do in its place, because the division by the row's sum takes it out again; what matters is
-//! that no power leaves the range of its table. So the circuit sees scores `s_j` only in steps of 4
-//! or 8 units of log 2, as a ring of 6 or 7 bits. From the coarse scores `c_j` of a row:
+//! that no power leaves the range of its table. So the circuit sees scores `s_j` only in steps of
+//! several units of log 2, as a ring of a few bits (`assign/lookups.rs` chooses both). From the
+//! coarse scores `c_j` of a row:
 //!
 //! ```text
 //! M   = max c_j
@@ -19,9 +20,9 @@
 //!   `c_j` within `-1..2` steps of `s_j`, so `v_j` lies within `-(far + 1)..-(far - 2)` steps: it
 //!   does not wrap, and the table of powers is zero there.
 //!
-//! All of `v_j` lies between `-(far + 1)` and `2` steps. With steps of 4, `near_bits` 2 and `far` 5
-//! that is -24 to 8, which are 256 cells of 1/8. (But for one element in 2^17 truncation is within
-//! one step, not two.)
+//! All of `v_j` lies between `-(far + 1)` and `2` steps; below `1` but for one element in 2^17, for
+//! which truncation is within two steps and not one. The index of the power has room for a step
+//! more than from `-(far + 1)` to `1`.
 //!
 //! Padding is private as in [`super::Softmax`]: [`CoarseMaximum::mask`] is subtracted linearly from
 //! the scores of padded keys before this function, and takes them further from any maximum than

@@ -9,11 +9,18 @@
 
 use crate::service::ServiceError;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 /// Ends what a client does; clones are of the same client.
 #[derive(Debug, Clone, Default)]
-pub struct HangUp(Arc<Mutex<Line>>);
+pub struct HangUp(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    line: Mutex<Line>,
+    went_down: Condvar,
+}
 
 #[derive(Debug, Default)]
 struct Line {
@@ -24,7 +31,7 @@ struct Line {
 
 impl HangUp {
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Breaks the connection and refuses every other one until [`Self::pick_up`]; the client's call
@@ -32,6 +39,7 @@ impl HangUp {
     pub fn hang_up(&self) {
         let mut line = self.line();
         line.down = true;
+        self.0.went_down.notify_all();
         if let Some(socket) = line.socket.upgrade() {
             // It may be broken already, which is as good.
             let _ = socket.shutdown(Shutdown::Both);
@@ -51,6 +59,14 @@ impl HangUp {
         }
     }
 
+    /// Waits before another try; an error as soon as the client is told to stop.
+    pub(crate) fn pause(&self, pause: Duration) -> Result<(), ServiceError> {
+        let up = |line: &mut Line| !line.down;
+        let waited = (self.0.went_down).wait_timeout_while(self.line(), pause, up);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.check()
+    }
+
     /// A connection came up; it can be broken while what is returned lives.
     pub(crate) fn connected(&self, socket: TcpStream) -> Result<Arc<TcpStream>, ServiceError> {
         let mut line = self.line();
@@ -68,7 +84,7 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::net::TcpListener;
-    use std::time::Duration;
+    use std::time::Instant;
 
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -98,6 +114,18 @@ mod tests {
         hang_up.check().unwrap();
         hang_up.connected(another).unwrap();
         drop(kept);
+    }
+
+    #[test]
+    fn hanging_up_ends_a_pause() {
+        let hang_up = HangUp::default();
+        hang_up.pause(Duration::from_millis(1)).unwrap();
+        let (started, far) = (Instant::now(), hang_up.clone());
+        let pausing = std::thread::spawn(move || far.pause(Duration::from_secs(60)));
+        hang_up.hang_up();
+        let ended = pausing.join().unwrap();
+        assert!(matches!(ended, Err(ServiceError::Stopped(_))), "{ended:?}");
+        assert!(started.elapsed() < Duration::from_secs(30));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Link {
     channel: Channel,
     /// What a hang-up breaks; not read otherwise.
     _socket: Arc<TcpStream>,
+    /// As it was dialled.
+    address: String,
     pub(crate) card: Card,
     /// The protocol's session and its length.
     session: Option<(usize, ClientSession)>,
@@ -96,7 +98,7 @@ impl Link {
                         given: expected,
                         got,
                     },
-                    other => other.into(),
+                    other => ServiceError::from(other).before_answer(&address),
                 }
             })?;
         if let (Some(got), Some(given)) = (recorded, options.trust)
@@ -126,7 +128,7 @@ impl Link {
                     cause,
                 }
             }
-            other => other,
+            other => other.before_answer(address),
         })?;
         if let (Some(fingerprint), None) = (trusted, recorded) {
             known.add(address, fingerprint)?;
@@ -134,6 +136,7 @@ impl Link {
         Ok(Self {
             channel,
             _socket: twin,
+            address: address.to_owned(),
             card,
             session: None,
             threads: 1,
@@ -142,8 +145,16 @@ impl Link {
 
     /// The encoded tokenizer of the card.
     pub(crate) fn tokenizer(&mut self) -> Result<Vec<u8>, ServiceError> {
-        Request::Tokenizer.send(&mut self.channel)?;
-        message::receive_tokenizer(&mut self.channel, &self.card)
+        let sent = Request::Tokenizer.send(&mut self.channel);
+        sent.and_then(|()| message::receive_tokenizer(&mut self.channel, &self.card))
+            .map_err(|error| error.before_answer(&self.address))
+    }
+
+    /// Asks for something whose answer begins it: if the connection breaks here, nothing is lost.
+    fn request(&mut self, request: &Request) -> Result<Reply, ServiceError> {
+        let sent = request.send(&mut self.channel);
+        sent.and_then(|()| Reply::receive(&mut self.channel))
+            .map_err(|error| error.before_answer(&self.address))
     }
 
     /// One offline phase, of some bundles together; their halves are in the store when this
@@ -164,8 +175,7 @@ impl Link {
             tokens: tokens as u32,
             bundles: bundles as u32,
         };
-        request.send(&mut self.channel)?;
-        let fresh = match Reply::receive(&mut self.channel)? {
+        let fresh = match self.request(&request)? {
             Reply::Go { fresh } => fresh,
             other => return other.out_of_place(),
         };
@@ -253,8 +263,7 @@ impl Link {
             id,
             fingerprint: program,
         };
-        request.send(&mut self.channel)?;
-        match Reply::receive(&mut self.channel)? {
+        match self.request(&request)? {
             Reply::Ready => Ok(()),
             other => other.out_of_place(),
         }
@@ -263,6 +272,7 @@ impl Link {
     /// Withdraws after [`Self::ask`].
     pub(crate) fn withdraw(&mut self) -> Result<(), ServiceError> {
         message::send_spent(&mut self.channel, false)
+            .map_err(|error| error.before_answer(&self.address))
     }
 
     /// The online phase, after [`Self::ask`] and after the client's half was spent.
@@ -287,8 +297,7 @@ impl Link {
 
     /// What the server holds for this client.
     pub(crate) fn list(&mut self) -> Result<Vec<Held>, ServiceError> {
-        Request::List.send(&mut self.channel)?;
-        match Reply::receive(&mut self.channel)? {
+        match self.request(&Request::List)? {
             Reply::Listing(list) => Ok(list),
             other => other.out_of_place(),
         }
@@ -296,8 +305,7 @@ impl Link {
 
     /// Asks the server to forget a bundle.
     pub(crate) fn forget(&mut self, id: BundleId) -> Result<(), ServiceError> {
-        Request::Forget(id).send(&mut self.channel)?;
-        match Reply::receive(&mut self.channel)? {
+        match self.request(&Request::Forget(id))? {
             Reply::Done => Ok(()),
             other => other.out_of_place(),
         }

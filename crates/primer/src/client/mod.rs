@@ -74,8 +74,8 @@ pub struct Client {
     link: Option<Link>,
     /// Where bundles are prepared, if that is elsewhere.
     preparing: Option<Link>,
-    /// Whether the last failure came before the connection was up.
-    opening: bool,
+    /// How often bundles were prepared: so the next try knows that the server was there.
+    preparations: u64,
     card: Card,
     text: TextEncoder,
     shown: Vec<u64>,
@@ -106,22 +106,20 @@ impl Client {
         let pseudonym = kept::pseudonym(&state, address)?;
         let store = Store::open(dir.join("store")).map_err(store_error)?;
         let mut tries = Tries::new();
-        let mut link = loop {
-            let error = match Link::open(address, &options, &mut known, &pseudonym) {
-                Ok(link) => break link,
-                Err(error) => error,
-            };
-            let Some(pause) = tries.again(&error, true, &options) else {
-                return Err(error.at(address, tries.attempt));
-            };
-            let error = &error;
-            match tries.attempt {
-                1 => observer(Event::Waiting { error, pause }),
-                attempt => observer(Event::Retry { error, attempt }),
+        let (link, text) = loop {
+            let made = Link::open(address, &options, &mut known, &pseudonym);
+            let made = made.and_then(|mut link| {
+                let text = kept::tokenizer(&state, &mut link)?;
+                Ok((link, text))
+            });
+            match made {
+                Ok(made) => break made,
+                Err(error) => {
+                    let pause = tries.another(error, address, &options, &mut observer)?;
+                    options.hang_up.pause(pause)?;
+                }
             }
-            std::thread::sleep(pause);
         };
-        let text = kept::tokenizer(&state, &mut link).map_err(|error| error.at(address, 1))?;
         let client = Self {
             address: address.to_owned(),
             options,
@@ -132,7 +130,7 @@ impl Client {
             card: link.card.clone(),
             link: Some(link),
             preparing: None,
-            opening: false,
+            preparations: 0,
             text,
             shown: Vec::new(),
             observer: Box::new(observer),
@@ -277,14 +275,12 @@ impl Client {
         let link = match self.link.take() {
             Some(link) => link,
             None => {
-                self.opening = true;
                 let link = Link::open(
                     &self.address,
                     &self.options,
                     &mut self.known,
                     &self.pseudonym,
                 )?;
-                self.opening = false;
                 if link.card.tokenizer != self.card.tokenizer || link.card.head != self.card.head {
                     return Err(ServiceError::Nonsense {
                         what: "the card of another model than before".into(),
@@ -307,28 +303,23 @@ impl Client {
     ) -> Result<T, ServiceError> {
         let mut tries = Tries::new();
         loop {
+            let before = self.preparations;
             let error = match work(self) {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
+            if self.preparations > before {
+                tries.worked();
+            }
             if !matches!(error, ServiceError::Refused(_)) {
                 // Whatever it was, the two sides may disagree on where they are.
                 self.link = None;
             }
-            self.options.hang_up.check()?;
-            let before = tries.attempt;
-            let opening = std::mem::take(&mut self.opening);
-            let Some(pause) = tries.again(&error, opening, &self.options) else {
-                return Err(error.at(&self.address, tries.attempt));
-            };
-            let (error, attempt) = (&error, tries.attempt);
-            (self.observer)(match attempt == before {
-                true => Event::Waiting { error, pause },
-                false => Event::Retry { error, attempt },
-            });
-            // Whoever waits long does not hold a connection meanwhile.
-            self.link = None;
-            std::thread::sleep(pause);
+            let (address, options) = (&self.address, &self.options);
+            let pause = tries.another(error, address, options, &mut *self.observer)?;
+            // No connection is held during a long wait.
+            (self.link, self.preparing) = (None, None);
+            self.options.hang_up.pause(pause)?;
         }
     }
 }

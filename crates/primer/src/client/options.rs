@@ -25,10 +25,12 @@ pub struct ClientOptions {
     pub timeout: Duration,
     /// Threads that prepare; all cores if not given.
     pub threads: Option<usize>,
-    /// Attempts in all, each on a new connection and with a fresh bundle.
+    /// Attempts in all if the connection breaks in the middle of work, each on a new connection and
+    /// with a fresh bundle.
     pub attempts: u32,
-    /// How long a server is tried again that says *later* or cannot be reached; if not given, half
-    /// a minute if it says so itself, and not at all if it cannot be reached.
+    /// How long a server is tried again that says *later*, cannot be reached, or whose connections
+    /// are dropped before it answers, as a balancer does; if not given, half a minute if it says so
+    /// itself, and not at all otherwise.
     pub wait: Option<Duration>,
     /// Unspent bundles are deleted after this time.
     pub expiry: Duration,

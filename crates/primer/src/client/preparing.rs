@@ -40,6 +40,7 @@ impl Client {
         let place = (&self.store, &*self.address, &peer, self.options.expiry);
         link.threads = crate::threads(self.options.threads);
         let prepared = link.prepare((tokens, bundles), place, &mut *self.observer);
+        self.preparations += u64::from(prepared.is_ok());
         if let (Ok(_), Some(program)) = (&prepared, link.program()) {
             self.programs.keep(program.clone());
         }

@@ -12,8 +12,12 @@ impl Client {
     /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them;
     /// several together where the server's scheme allows it, which takes fewer bytes and less time.
     ///
+    /// What is finished is in both stores and stays, whatever happens next. If the server goes away
+    /// in the middle and comes back ([`ClientOptions::wait`](super::ClientOptions::wait)), only the
+    /// batch that was cut is begun again, with nothing of what was made of it.
+    ///
     /// # Errors
-    /// [`ServiceError`]; what was stored before stays.
+    /// [`ServiceError`]; [`ServiceError::Incomplete`] if some are finished, with their number.
     pub fn prepare(&mut self, tokens: usize, count: usize) -> Result<Vec<BundleId>, ServiceError> {
         Ok(self.prepare_many(tokens, count)?.ids)
     }
@@ -24,7 +28,7 @@ impl Client {
         count: usize,
     ) -> Result<Prepared, ServiceError> {
         let bucket = self.bucket(tokens)?;
-        let mut most = count;
+        let (mut most, mut account) = (count, self.peer());
         let mut made = Prepared {
             ids: Vec::with_capacity(count),
             seconds: 0.0,
@@ -33,13 +37,18 @@ impl Client {
         while made.ids.len() < count {
             let wanted = most.min(count - made.ids.len());
             let bundles = self.card.scheme.recipe().batch(bucket, wanted);
-            match self.patiently(|client| client.prepare_some(bucket, bundles)) {
+            let prepared = self.patiently(|client| client.prepare_some(bucket, bundles));
+            if self.peer() != account {
+                // It came back with another model, to which those are of no use.
+                (account, made.ids) = (self.peer(), Vec::new());
+            }
+            match prepared {
                 // There may be room for some of them.
                 Err(ServiceError::Refused(Refusal::Stored { .. })) if bundles > 1 => {
                     most = bundles / 2;
                 }
-                prepared => {
-                    let prepared = prepared?;
+                Err(error) => return Err(error.having_kept(made.ids.len(), count)),
+                Ok(prepared) => {
                     made.ids.extend(prepared.ids);
                     made.seconds += prepared.seconds;
                     made.bytes += prepared.bytes;

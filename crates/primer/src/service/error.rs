@@ -12,6 +12,7 @@ use primer_protocol::ProtocolError;
 use primer_stops::StopsError;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why the service failed, in one sentence that has its causes in it.
@@ -60,6 +61,27 @@ pub enum ServiceError {
         /// How often it was tried.
         attempts: u32,
         /// How it broke the last time.
+        cause: Box<ServiceError>,
+    },
+    /// The connection ended before the server answered, and before anything was lost by it: a
+    /// balancer takes connections and drops them while the server behind it is away.
+    #[error("{address} ended the connection before it answered: {cause}{}", waited_for(*waited))]
+    Away {
+        /// The address.
+        address: String,
+        /// How the connection ended.
+        cause: Box<NetError>,
+        /// How long it was waited for; none while it is.
+        waited: Option<Duration>,
+    },
+    /// Some of the bundles that were asked for are prepared, and then it failed.
+    #[error("{kept} of {wanted} bundles are prepared and kept, the others are not: {cause}")]
+    Incomplete {
+        /// How many there are.
+        kept: usize,
+        /// How many were asked for.
+        wanted: usize,
+        /// Why there are no more.
         cause: Box<ServiceError>,
     },
     /// A server that was never seen, and no fingerprint to check it against.
@@ -196,32 +218,78 @@ pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServiceErr
     |cause| ServiceError::Io { what, cause }
 }
 
+/// What was done about a server that is away, or can be.
+fn waited_for(waited: Option<Duration>) -> String {
+    match waited {
+        None => String::new(),
+        Some(Duration::ZERO) => "; if a balancer is there, the server behind it is away: --wait \
+                                 SECONDS asks again for that long"
+            .into(),
+        Some(waited) => format!(
+            "; it was asked again for {} s (--wait)",
+            waited.as_secs_f64()
+        ),
+    }
+}
+
 impl ServiceError {
     /// Whether the peer was caught at not following the protocol.
     pub(crate) fn is_cheating(&self) -> bool {
         matches!(self, Self::Protocol(error) if error.is_cheating())
     }
 
-    /// Whether another attempt on a new connection may succeed.
+    /// Whether another attempt on a new connection may succeed: the server cannot be reached, went
+    /// away, or says *later*.
     pub fn is_broken_connection(&self) -> bool {
         match self {
             Self::Net(error) => broken(error),
             Self::Protocol(error) => channel_error(error).is_some_and(broken),
             Self::Refused(refusal) => refusal.is_temporary(),
-            Self::Broken { .. } => true,
+            Self::Connect { .. } | Self::Away { .. } | Self::Broken { .. } => true,
+            Self::Incomplete { cause, .. } => cause.is_broken_connection(),
             _ => false,
         }
     }
 
-    /// Names the address and the attempts if the connection broke.
-    pub(crate) fn at(self, address: &str, attempts: u32) -> Self {
+    /// Says that nothing was lost if the connection broke.
+    pub(crate) fn before_answer(self, address: &str) -> Self {
+        match self {
+            Self::Net(cause) if broken(&cause) => Self::Away {
+                address: address.to_owned(),
+                cause: Box::new(cause),
+                waited: None,
+            },
+            other => other,
+        }
+    }
+
+    /// The last word on an address: names it, and what was tried.
+    pub(crate) fn at(self, address: &str, attempts: u32, wait: Duration) -> Self {
         match self {
             Self::Net(_) | Self::Protocol(_) if self.is_broken_connection() => Self::Broken {
                 address: address.to_owned(),
                 attempts,
                 cause: Box::new(self),
             },
+            Self::Away { address, cause, .. } => Self::Away {
+                address,
+                cause,
+                waited: Some(wait),
+            },
             other => other,
+        }
+    }
+
+    /// Says how many bundles are kept, if there are any and the caller did not end it.
+    pub(crate) fn having_kept(self, kept: usize, wanted: usize) -> Self {
+        match self {
+            Self::Stopped(_) => self,
+            _ if kept == 0 => self,
+            _ => Self::Incomplete {
+                kept,
+                wanted,
+                cause: Box::new(self),
+            },
         }
     }
 }

@@ -3,20 +3,34 @@
 use super::*;
 use crate::share::tests::looks_uniform;
 use primer_model::synthetic::bert_shape;
+use primer_plan::graph::Form;
+use primer_plan::shape::{Head, Pooling};
 use primer_ring::prg::Prg;
 
+/// Runs something on every product of two small graphs, which have all kinds between them.
 fn each(run: impl Fn(&Graph, &Step, Factors)) {
-    let graph = Graph::bert(&bert_shape(1, 12, 3), 4);
-    let products = graph
-        .steps
-        .iter()
-        .filter_map(|step| Some((step, Factors::of(step, Products::Opened)?)));
-    let mut seen = 0;
-    for (step, factors) in products {
-        run(&graph, step, factors);
-        seen += 1;
+    let classifier = bert_shape(1, 12, 3);
+    let mut sentences = classifier.clone();
+    sentences.head = Head::Sentence {
+        pooling: Pooling::Mean,
+        normalised: false,
+    };
+    let mut seen = Vec::new();
+    for graph in [
+        Graph::bert(&classifier, 4),
+        Graph::with_form(&sentences, Form::LookedUp, 4),
+    ] {
+        for step in &graph.steps {
+            let Some(factors) = Factors::of(step, Products::Opened) else {
+                continue;
+            };
+            run(&graph, step, factors);
+            if !seen.contains(&factors.kind) {
+                seen.push(factors.kind);
+            }
+        }
     }
-    assert!(seen >= 6, "scores, mixing, and two for each LayerNorm");
+    assert_eq!(seen.len(), 6, "one for each variant of Bilinear");
 }
 
 fn share(graph: &Graph, id: ValueId, rng: &mut Prg) -> Arc<Share> {

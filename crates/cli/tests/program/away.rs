@@ -1,0 +1,260 @@
+//! A server that is away for a while, behind a balancer that takes connections all the same and
+//! drops them: it is waited for as one that refuses them is, what was finished stays, and what will
+//! not change is not waited for.
+
+use crate::balancer::{Balancer, Ending};
+use crate::process::{Server, TEXTS, check_stores, eventually, fails, json, primer, stderr, write};
+use primer::service::message::{Greeting, Reception, Refusal};
+use primer_net::tls::{Identity, TlsServer};
+use primer_net::{Channel, Options};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A client's command that goes through the balancer.
+fn through(balancer: &Balancer, command: &str, server: &Server, state: &Path) -> Command {
+    let mut client = primer();
+    client.arg(command).args(["--server", &balancer.address]);
+    client.args(["--trust-fingerprint", &server.fingerprint, "--state"]);
+    client.arg(state).stdin(Stdio::null());
+    client
+}
+
+fn start(command: &mut Command) -> Child {
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// The JSON object of a command that was started, and what it said meanwhile.
+fn end(child: Child) -> (Value, String) {
+    let output = child.wait_with_output().unwrap();
+    let message = stderr(&output);
+    assert!(output.status.success(), "{message}");
+    (serde_json::from_slice(&output.stdout).unwrap(), message)
+}
+
+/// Identifiers of the bundles that a client has.
+fn bundles(state: &Path) -> BTreeSet<String> {
+    let listed = json(primer().args(["bundles", "list", "--state"]).arg(state));
+    let listed = listed["bundles"].as_array().unwrap().iter();
+    listed
+        .map(|bundle| bundle["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// There is no server at first; then one whose connection ends at the first request; then one that
+/// answers. The client makes one attempt: nothing is lost by any of it.
+fn answered_in_the_end(ending: Ending) {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("server");
+    let mut server = Server::start(&state, &[]);
+    server.kill();
+    let balancer = Balancer::start(ending);
+    let mut asking = through(&balancer, "classify", &server, &dir.path().join("client"));
+    asking.args(["--wait", "120", "--attempts", "1", "--json", TEXTS[0].0]);
+    let asking = start(&mut asking);
+    eventually("a dropped connection", || balancer.dropped().0 >= 1);
+    let server = Server::start(&state, &[]);
+    balancer.set(Some(&server.address), 1);
+    let (found, message) = end(asking);
+    assert_eq!(found["label"], TEXTS[0].1);
+    assert_eq!(balancer.dropped().1, 1);
+    assert!(
+        message.contains("ended the connection before it answered"),
+        "{message}"
+    );
+    assert!(message.contains("trying again in"), "{message}");
+}
+
+#[test]
+fn a_server_behind_a_balancer_that_closes_is_waited_for() {
+    answered_in_the_end(Ending::Close);
+}
+
+#[test]
+fn a_server_behind_a_balancer_that_resets_is_waited_for() {
+    answered_in_the_end(Ending::Reset);
+}
+
+/// Twelve bundles are prepared as eight and four. Kills the server in the middle of the four, and
+/// tells which ones are finished by then.
+fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) -> BTreeSet<String> {
+    eventually("the first bundles", || server.log().contains("bundles=8"));
+    // Its word about them is on the way by then, and the others take longer.
+    std::thread::sleep(Duration::from_millis(100));
+    server.signal("STOP");
+    eventually("the client's half of them", || bundles(state).len() == 8);
+    balancer.set(None, 0);
+    server.kill();
+    bundles(state)
+}
+
+/// The kill costs one of two attempts; that the first connection afterwards ends at a request costs
+/// none.
+#[test]
+fn a_preparation_goes_on_after_the_server_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
+    let mut server = Server::start(&server_state, &[]);
+    let balancer = Balancer::start(Ending::Close);
+    balancer.set(Some(&server.address), 0);
+    let mut preparing = through(&balancer, "prepare", &server, &state);
+    preparing.args(["--wait", "120", "--attempts", "2", "--json"]);
+    preparing.args(["--count", "12", "--tokens", "8"]);
+    let preparing = start(&mut preparing);
+    let finished = killed_after_eight(&mut server, &balancer, &state);
+    eventually("a dropped connection", || balancer.dropped().0 >= 1);
+    let server = Server::start(&server_state, &[]);
+    balancer.set(Some(&server.address), 1);
+    let (made, message) = end(preparing);
+    assert_eq!(made["prepared"], 12, "{message}");
+    assert_eq!(
+        (&made["interruptions"], &made["kept"]),
+        (&1.into(), &8.into())
+    );
+    let all = bundles(&state);
+    assert!(all.len() == 12 && all.is_superset(&finished), "{all:?}");
+    let ids = made["ids"].as_array().unwrap().iter();
+    let ids: BTreeSet<_> = ids.map(|id| id.as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, all);
+    // Every one of them serves, those from before the kill too, and each once.
+    let texts = write(dir.path(), "texts", format!("{}\n", TEXTS[0].0).repeat(12));
+    let mut asking = through(&balancer, "classify", &server, &state);
+    asking
+        .arg("--jsonl")
+        .stdin(std::fs::File::open(texts).unwrap());
+    let output = asking.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 12);
+    for line in lines.lines() {
+        let found: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(found["label"], TEXTS[0].1);
+        assert_eq!(found["prepared_ahead"], true);
+    }
+    assert!(bundles(&state).is_empty());
+    drop(server);
+    check_stores(&server_state, &[&state]);
+}
+
+/// The server does not come back within the wait.
+#[test]
+fn what_is_finished_is_kept_and_told_when_the_wait_runs_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
+    let mut server = Server::start(&server_state, &[]);
+    let balancer = Balancer::start(Ending::Reset);
+    balancer.set(Some(&server.address), 0);
+    let mut preparing = through(&balancer, "prepare", &server, &state);
+    preparing.args(["--wait", "2", "--count", "12", "--tokens", "8"]);
+    let preparing = start(&mut preparing);
+    killed_after_eight(&mut server, &balancer, &state);
+    let output = preparing.wait_with_output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for words in [
+        "8 of 12 bundles are prepared and kept",
+        "it was asked again for 2 s",
+    ] {
+        assert!(message.contains(words), "no \"{words}\" in: {message}");
+    }
+    assert_eq!(bundles(&state).len(), 8);
+    let server = Server::start(&server_state, &[]);
+    balancer.set(Some(&server.address), 0);
+    let found = json(through(&balancer, "classify", &server, &state).arg(TEXTS[0].0));
+    assert_eq!(found["label"], TEXTS[0].1);
+    assert_eq!(found["prepared_ahead"], true);
+}
+
+#[test]
+fn without_a_wait_a_dropped_connection_fails_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&dir.path().join("server"), &[]);
+    server.kill();
+    for ending in [Ending::Close, Ending::Reset] {
+        let balancer = Balancer::start(ending);
+        for wait in [&[][..], &["--wait", "0"]] {
+            let state = dir.path().join("client");
+            let mut asking = through(&balancer, "classify", &server, &state);
+            let started = Instant::now();
+            let words = [
+                &*balancer.address,
+                "ended the connection before it answered",
+                "the server behind it is away",
+                "--wait SECONDS",
+            ];
+            fails(asking.args(wait).arg("x"), 1, &words);
+            let took = started.elapsed();
+            assert!(took < Duration::from_secs(15), "{took:?}");
+        }
+    }
+}
+
+/// A server of another version, one line after the greeting.
+fn other_version(identity: &Identity) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let tls = TlsServer::new(identity).unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            let options = Options {
+                timeout: Some(Duration::from_secs(30)),
+                ..Options::default()
+            };
+            let mut channel = Channel::tls_accept(socket, &tls, &options).unwrap();
+            Greeting::receive(&mut channel).unwrap();
+            let refusal = Reception::Refused(Refusal::Version(99));
+            refusal.send(&mut channel).unwrap();
+        }
+    });
+    address
+}
+
+/// Something that speaks another protocol.
+fn other_protocol() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.read(&mut [0; 4096]);
+            let _ = socket.write_all(b"HTTP/1.0 503 Service Unavailable\r\n\r\n");
+        }
+    });
+    address
+}
+
+#[test]
+fn what_will_not_change_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let tokens = dir.path().join("tokens");
+    let made = primer().args(["token", "new"]).arg(&tokens).output();
+    assert!(made.unwrap().status.success());
+    let args = ["--token-file", tokens.to_str().unwrap()];
+    let server = Server::start(&dir.path().join("server"), &args);
+    let wrong = write(dir.path(), "wrong", "another token");
+    let state = dir.path().join("client");
+    let identity = Identity::self_signed(&["primer".to_owned()]).unwrap();
+    let version = other_version(&identity);
+    let (pin, zeros) = (identity.fingerprint().to_string(), "00".repeat(32));
+    let protocol = other_protocol();
+    for (address, fingerprint, words) in [
+        (&server.address, &zeros, "as --trust-fingerprint says"),
+        (&server.address, &server.fingerprint, "access token"),
+        (&version, &pin, "it speaks version 99"),
+        (&protocol, &zeros, "TLS: "),
+    ] {
+        let mut asking = primer();
+        asking.args(["classify", "--server", address, "--wait", "600", "x"]);
+        asking.args(["--trust-fingerprint", fingerprint, "--token-file", &wrong]);
+        asking.arg("--state").arg(&state);
+        let started = Instant::now();
+        let message = fails(&mut asking, 1, &[words]);
+        assert!(!message.contains("trying again"), "{message}");
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(60), "{took:?}: {message}");
+    }
+}
