@@ -28,7 +28,7 @@ impl State {
     pub(crate) fn new(variant: Variant, leaves: &leaves::Leaves, session: Session) -> Self {
         Self {
             variant,
-            streams: Streams::new(variant, leaves),
+            streams: Streams::new(variant, leaves, &session),
             session,
             spent: 0,
             threads: 1,
@@ -42,7 +42,8 @@ impl State {
         let checked = self.variant.is_checked();
         (
             position,
-            checked.then(|| Check::new(&self.session, position)),
+            checked
+                .then(|| Check::new(&self.session, [position, n as u64, self.streams.counter()])),
         )
     }
 }

@@ -13,17 +13,17 @@
 //!
 //! *The hash* is `h(w) = Σ χ_j·w_j` over GF(2^128), `w_j` the 128-bit words of a column. The `χ_j`
 //! of a block of transfers are drawn when its message is complete, from a hash of all messages so
-//! far, so there is no further round and nothing is kept: two different columns, fixed before the
-//! last `χ` that meets a difference, collide with probability `2^-128`.
+//! far, those of the set-up and its trees included, so there is no further round and nothing is
+//! kept: two different columns, fixed before the last `χ` that meets a difference, collide with
+//! probability `2^-128`.
 //!
 //! *What it gives.* Column `i` of block `b` passes if `T_i ⊕ h(t^i) = Δ_i·(x ⊕ h(c_b))`. If the two
 //! hashes on the right are equal, it always does; if not, for one value of `Δ_i` only. So a
 //! receiver passes with blocks whose choices differ from those of the others only by guessing all
 //! bits of Δ in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of
 //! blocks and one `2^-128` for each attempt to find a message (it can be retried at home, at the
-//! price of a hash). The lowest bit of Δ is known and needs no guess, but the receiver may choose
-//! the lowest bits of its rows anyway. A failure ends the session: nothing is learnt by asking
-//! again.
+//! price of a hash). Of block 0 one bit is known, so it takes a guess of `k - 1` bits. A failure ends
+//! the session.
 //!
 //! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
 //! thrown away, and `T` is what the sender computes itself.
@@ -49,10 +49,14 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn new(session: &Session, position: u64) -> Self {
-        let mut transcript = blake3::Hasher::new_derive_key("primer ot consistency check v1");
+    /// Begins the check of an extension that has this place in its session: the transfers before
+    /// it, its own, and the blocks of streams that were read.
+    pub(crate) fn new(session: &Session, place: [u64; 3]) -> Self {
+        let mut transcript = blake3::Hasher::new_derive_key("primer ot consistency check v2");
         transcript.update(session);
-        transcript.update(&position.to_le_bytes());
+        for number in place {
+            transcript.update(&number.to_le_bytes());
+        }
         Self {
             transcript,
             columns: Zeroizing::new(vec![Product::default(); COLUMNS]),
@@ -151,7 +155,7 @@ mod tests {
             pairs.for_each(|(q, c)| *q ^= c & mask);
         }
         let begin = || {
-            let mut check = Check::new(&[3; 32], 99);
+            let mut check = Check::new(&[3; 32], [99, 320, 0]);
             check.absorb(b"whatever was sent, both saw the same");
             check
         };

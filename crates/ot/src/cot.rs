@@ -118,7 +118,7 @@ impl CotSender {
         } = setup;
         let choices = Zeroizing::new(delta.0);
         let (seeds, session) = base::receive(channel, rng, base, &nonce, &choices)?;
-        let leaves = leaves::receive(channel, variant, &session, &seeds, delta.0)?;
+        let (leaves, session) = leaves::receive(channel, variant, &session, &seeds, delta.0)?;
         Ok(Self {
             delta,
             state: State::new(variant, &leaves, session),
@@ -246,7 +246,7 @@ impl CotReceiver {
             nonce,
         } = setup;
         let (pairs, session) = base::send(channel, rng, base, &nonce)?;
-        let leaves = leaves::send(channel, variant, &session, &pairs)?;
+        let (leaves, session) = leaves::send(channel, variant, &session, &pairs)?;
         let mut seed = || {
             let mut seed = Zeroizing::new(SecretSeed::default());
             rng.fill_bytes(&mut *seed);

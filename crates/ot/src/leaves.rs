@@ -53,13 +53,23 @@ fn children(node: u128) -> Zeroizing<[u128; 2]> {
     both
 }
 
-/// The extension's receiver: all leaves, from both seeds of each base transfer.
+/// Hashes the message of the trees into the name of the session. Challenges of the check are drawn
+/// from that name, so no leaf can be chosen after they are known.
+fn bind(session: &Session, message: &[u8]) -> Session {
+    let mut hasher = blake3::Hasher::new_derive_key("primer ot trees v1");
+    hasher.update(session);
+    hasher.update(message);
+    *hasher.finalize().as_bytes()
+}
+
+/// The extension's receiver: all leaves, from both seeds of each base transfer, and the name of the
+/// session with its trees.
 pub(crate) fn send(
     channel: &mut Channel,
     variant: Variant,
     session: &Session,
     pairs: &Pairs,
-) -> Result<Leaves> {
+) -> Result<(Leaves, Session)> {
     let mut leaves = Zeroizing::new(Vec::with_capacity(variant.trees() * variant.leaves()));
     let mut message = Vec::with_capacity(payload(variant));
     for pairs in pairs.chunks_exact(variant.bits()) {
@@ -89,11 +99,11 @@ pub(crate) fn send(
         channel.send(TREES, &message)?;
         channel.flush()?;
     }
-    Ok(leaves)
+    Ok((leaves, bind(session, &message)))
 }
 
-/// The extension's sender: the leaf of `x` at place `x XOR Δ_b`; that at place 0 is not known, and
-/// zero.
+/// The extension's sender: the leaf of `x` at place `x XOR Δ_b`, that at place 0 not known, and
+/// zero; and the name of the session with its trees.
 ///
 /// # Errors
 /// [`crate::OtError::Inconsistent`] if the trees of a checked variant are not whole.
@@ -103,7 +113,7 @@ pub(crate) fn receive(
     session: &Session,
     chosen: &Chosen,
     delta: u128,
-) -> Result<Leaves> {
+) -> Result<(Leaves, Session)> {
     let mut message = vec![0; payload(variant)];
     if !message.is_empty() {
         channel.recv_exact(TREES, &mut message)?;
@@ -144,7 +154,7 @@ pub(crate) fn receive(
     if variant.is_checked() {
         tags::verify(variant, session, &leaves, delta, proof)?;
     }
-    Ok(leaves)
+    Ok((leaves, bind(session, &message)))
 }
 
 #[cfg(test)]
@@ -166,11 +176,12 @@ mod tests {
                         .map(|i| pairs[i][(delta >> i & 1) as usize])
                         .collect(),
                 );
-                let (all, known) = run_pair(
+                let ((all, ours), (known, theirs)) = run_pair(
                     |channel| send(channel, variant, &[1; 32], &pairs),
                     |channel| receive(channel, variant, &[1; 32], &chosen, delta),
                 )
                 .unwrap();
+                assert!(ours == theirs && ours != [1; 32]);
                 assert_eq!(all.len(), variant.trees() * variant.leaves());
                 let mut distinct = all.to_vec();
                 distinct.sort_unstable();
@@ -186,6 +197,19 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// What a receiver could vary without a new name, it could choose after it knows the challenges.
+    #[test]
+    fn the_name_of_a_session_covers_its_trees() {
+        let message = [5; 100];
+        let name = bind(&[1; 32], &message);
+        assert_ne!(bind(&[2; 32], &message), name);
+        for at in [0, 50, 99] {
+            let mut other = message;
+            other[at] ^= 1;
+            assert_ne!(bind(&[1; 32], &other), name);
         }
     }
 }

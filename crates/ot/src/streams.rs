@@ -1,7 +1,8 @@
 //! The columns of an extension: sums of streams, weighted by the bits of their index.
 //!
 //! A tree of [`crate::leaves`] has `2^k` seeds; each is stretched by AES in counter mode to a
-//! stream `r_x`. What [`crate::cot`] needs of them are `k` columns and the total:
+//! stream `r_x`, the counters of each tree of each session with a salt of their own: a table of
+//! guessed keys serves against one tree, not against all that there ever were. What [`crate::cot`] needs of them are `k` columns and the total:
 //!
 //! ```text
 //! column j = sum of r_x over all x whose bit j is set          total = sum of all r_x
@@ -15,6 +16,7 @@
 //! sender, whose streams stand at `x XOR Δ`, lacks stream 0, which no column needs, and adds the
 //! message to the columns where Δ has a bit.
 
+use crate::base::Session;
 use crate::engine::{Backend, Engine, Expand, Key, LANES, WIDE, Wide, Work};
 use crate::leaves::Leaves;
 use crate::variant::Variant;
@@ -27,6 +29,8 @@ pub(crate) struct Streams {
     backend: Backend,
     keys: Vec<Key>,
     leaves: usize,
+    /// Public: what the counters of each tree are changed by.
+    salts: Vec<u128>,
     /// Blocks read of each stream.
     counter: u64,
 }
@@ -40,12 +44,13 @@ pub(crate) enum Correction<'a> {
 }
 
 impl Streams {
-    pub(crate) fn new(variant: Variant, leaves: &Leaves) -> Self {
+    pub(crate) fn new(variant: Variant, leaves: &Leaves, session: &Session) -> Self {
         let backend = Backend::detect();
         Self {
             backend,
             keys: backend.run(Expand(leaves)),
             leaves: variant.leaves(),
+            salts: salts(variant, session),
             counter: 0,
         }
     }
@@ -62,10 +67,16 @@ impl Streams {
         self.backend.run(Butterfly {
             keys: &self.keys[tree * self.leaves..][..self.leaves],
             counter: self.counter,
+            salt: self.salts[tree],
             columns,
             stride,
             correction,
         });
+    }
+
+    /// Blocks read of each stream.
+    pub(crate) fn counter(&self) -> u64 {
+        self.counter
     }
 
     /// Moves on past `bytes` of each stream.
@@ -79,9 +90,21 @@ impl Streams {
     }
 }
 
+fn salts(variant: Variant, session: &Session) -> Vec<u128> {
+    let mut hasher = blake3::Hasher::new_derive_key("primer ot stream salts v1");
+    let mut stream = hasher.update(session).finalize_xof();
+    let salt = |_| {
+        let mut salt = [0; 16];
+        stream.fill(&mut salt);
+        u128::from_le_bytes(salt)
+    };
+    (0..variant.trees()).map(salt).collect()
+}
+
 struct Butterfly<'a> {
     keys: &'a [Key],
     counter: u64,
+    salt: u128,
     columns: &'a mut [u8],
     stride: usize,
     correction: Correction<'a>,
@@ -110,7 +133,8 @@ impl Butterfly<'_> {
         };
         for (index, at) in (0..length).step_by(WIDE).enumerate() {
             let first = self.counter + (index * LANES) as u64;
-            let counters = Wide(std::array::from_fn(|i| u128::from(first + i as u64)));
+            let counter = |i: usize| u128::from(first + i as u64) ^ self.salt;
+            let counters = Wide(std::array::from_fn(counter));
             let x = e.read(counters.bytes());
             let mut columns = [e.splat(0); K];
             let mut waiting = [e.splat(0); K];
@@ -166,6 +190,8 @@ fn wide_at(bytes: &mut [u8], at: usize) -> &mut [u8; WIDE] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aes::Aes128Enc;
+    use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
     use primer_ring::prg::Prg;
     use zeroize::Zeroizing;
 
@@ -182,11 +208,17 @@ mod tests {
             let mut given = vec![0; length];
             rng.fill(&mut given);
             let skipped = 64;
+            let session = [7; 32];
+            let salt = salts(variant, &session)[tree];
             let stream = |x: usize| {
                 let seed = seeds[tree * leaves + x].to_le_bytes();
-                let mut bytes = vec![0; 16 * skipped + length];
-                Prg::new(&seed).fill(&mut bytes);
-                bytes.split_off(16 * skipped)
+                let cipher = Aes128Enc::new(&Array::from(seed));
+                let blocks = (skipped as u128..).take(length / 16).map(|counter| {
+                    let mut block = Array::from((counter ^ salt).to_le_bytes());
+                    cipher.encrypt_block(&mut block);
+                    block.0
+                });
+                blocks.flatten().collect::<Vec<u8>>()
             };
             let sum = |of: &dyn Fn(usize) -> bool| {
                 let mut sum = vec![0; length];
@@ -197,7 +229,7 @@ mod tests {
             };
             let add = |a: &[u8], b: &[u8]| a.iter().zip(b).map(|(a, b)| a ^ b).collect::<Vec<_>>();
             for backend in Backend::available() {
-                let mut streams = Streams::new(variant, &seeds);
+                let mut streams = Streams::new(variant, &seeds, &session);
                 streams.backend = backend;
                 streams.advance(1);
                 streams.align();

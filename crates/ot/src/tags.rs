@@ -13,7 +13,7 @@
 //! ```
 //!
 //! *What it gives.* The receiver's messages determine, for each value `α` of the sender's block of
-//! Δ, the leaves that the sender would have, and so its tags. The digest is one string, and the
+//! Δ, the leaves that a sender with it would have, and so its tags. The digest is one string, and the
 //! hash does not collide, so all `α` that pass have the same tags and the same leaves where they
 //! have any: there is one tree, and the sender's leaves are those of it. If some `α` do not pass,
 //! the receiver has guessed that Δ is not among them: with probability `2^-g` for `g` bits it is
@@ -175,7 +175,7 @@ mod tests {
             let tree = variant.trees() - 2;
             for block in 0..n {
                 let at = variant.bits() * tree;
-                let delta = u128::MAX & !((n as u128 - 1) << at) | (block as u128) << at;
+                let delta = !((n as u128 - 1) << at) | (block as u128) << at;
                 let verdict = |all: &[u128], proof: &[u8]| {
                     let known = known(variant, all, delta);
                     verify(variant, &SESSION, &known, delta, proof).is_ok()

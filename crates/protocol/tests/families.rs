@@ -76,9 +76,18 @@ fn whole_checkpoints_where_they_are() {
     let Some(all) = common::whole_families() else {
         return;
     };
+    // By name: there are families beside them that are refused.
+    let families = [
+        "bert-ner",
+        "distilbert",
+        "distilbert-qa",
+        "electra",
+        "roberta",
+        "roberta-ner",
+        "sentence",
+    ];
     let mut seen = 0;
-    for entry in std::fs::read_dir(all).unwrap() {
-        let dir = entry.unwrap().path();
+    for dir in families.map(|name| all.join(name)) {
         if dir.join("golden.jsonl").exists() {
             through_dir(&dir, Scheme::Lean);
             through_dir(&dir, Scheme::Fp);

@@ -32,7 +32,7 @@ fn open(channel: &mut Channel, scheme: Scheme, tokens: usize) -> Result<(), Prot
 
 /// A server that hears the greeting and answers as it likes.
 fn welcome(channel: &mut Channel, value: &impl serde::Serialize) {
-    channel.recv(HELLO, 64).unwrap();
+    channel.recv(HELLO, 96).unwrap();
     channel.send_value(WELCOME, value).unwrap();
 }
 
@@ -97,7 +97,10 @@ fn a_plan_that_was_not_asked_for_is_refused() {
     let answer = |plan: Vec<u8>| {
         let (client, ()) = pair(
             |channel| open(channel, Scheme::Fp, 4),
-            move |channel| welcome(channel, &(0u32, plan, Reveal::Outputs, [0u8; 32])),
+            move |channel| {
+                let (fingerprint, nonce) = ([0u8; 32], [0u8; 32]);
+                welcome(channel, &(0u32, plan, Reveal::Outputs, fingerprint, nonce));
+            },
         );
         client.unwrap_err()
     };
@@ -139,6 +142,7 @@ fn a_greeting_that_cannot_be_read_or_has_other_parameters_is_refused() {
     let mut other = vec![version];
     other.extend([0; 16]);
     other.extend([2, 4]);
+    other.extend([0; 32]);
     assert_eq!(
         refused(other),
         "the server refused: the homomorphic parameters differ"
@@ -231,7 +235,7 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         |channel| open(channel, Scheme::Fp, 4),
         |channel| {
             // Hears the greeting and says nothing.
-            channel.recv(HELLO, 64).unwrap();
+            channel.recv(HELLO, 96).unwrap();
             std::thread::sleep(Duration::from_secs(1));
         },
     );

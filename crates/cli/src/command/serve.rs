@@ -50,7 +50,8 @@ pub(super) struct ServeArgs {
     /// Directory written by Hugging Face's save_pretrained (the embedded SST-2 model if not given)
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// Text whose activation ranges set the scales, one input a line (a built-in text if not given)
+    /// Text whose activation ranges set the scales, which are public, one input a line (a built-in
+    /// text if not given)
     #[arg(long, value_name = "FILE", conflicts_with = "prepared")]
     calibration: Option<PathBuf>,
     /// Take scales and integer weights from a file written by `inspect --save-prepared`
