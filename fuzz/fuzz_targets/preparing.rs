@@ -9,7 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::sessions::{peer_says, recorded};
 use primer_fuzz::{Script, edited, frames, stops};
-use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Variant};
+use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientStop, ClientTools, ServerStop, ServerTools, TwoPartyStop};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -105,13 +105,13 @@ fn moved(heard: &Heard, now: u64) -> Vec<u8> {
 }
 
 static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
-    let variant = Variant::SOFT_4;
+    let setup = Setup::new(Variant::SOFT_4, BaseOt::default());
     let ((mut client_party, _), (mut server_party, _)) = recorded(
         |channel| {
             let rng = &mut Prg::new(&[1; 16]);
-            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::default(), rng);
+            let receiver = CotReceiver::setup(setup, channel, rng);
             let delta = Delta::random(rng);
-            let sender = CotSender::setup_as(variant, channel, BaseOt::default(), delta, rng);
+            let sender = CotSender::setup(setup, channel, delta, rng);
             Party {
                 sender: sender.unwrap(),
                 receiver: receiver.unwrap(),
@@ -121,8 +121,8 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
         |channel| {
             let rng = &mut Prg::new(&[2; 16]);
             let delta = Delta::random(rng);
-            let sender = CotSender::setup_as(variant, channel, BaseOt::default(), delta, rng);
-            let receiver = CotReceiver::setup_as(variant, channel, BaseOt::default(), rng);
+            let sender = CotSender::setup(setup, channel, delta, rng);
+            let receiver = CotReceiver::setup(setup, channel, rng);
             Party {
                 sender: sender.unwrap(),
                 receiver: receiver.unwrap(),

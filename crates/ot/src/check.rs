@@ -22,8 +22,8 @@
 //! receiver passes with blocks whose choices differ from those of the others only by guessing all
 //! bits of Δ in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of
 //! blocks and one `2^-128` for each attempt to find a message (it can be retried at home, at the
-//! price of a hash). Of block 0 one bit is known, so it takes a guess of `k - 1` bits. A failure ends
-//! the session.
+//! price of a hash). Of block 0 one bit is known, so it takes a guess of `k - 1` bits. A failure
+//! ends the session.
 //!
 //! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
 //! thrown away, and `T` is what the sender computes itself.

@@ -13,9 +13,9 @@
 //!
 //! A base seed serves as a node or as a one-time pad, once; a node is expanded into its children,
 //! once. For `k = 1` there is no level below. In a checked variant the receiver also proves that
-//! its trees are whole ([`crate::tags`]), in the same message. The sender numbers nodes by `x XOR Δ_b`, so that
-//! what it lacks is at place 0 and nothing but masks depends on Δ; that is also the order in which
-//! it needs the leaves.
+//! its trees are whole ([`crate::tags`]), in the same message. The sender numbers nodes by `x XOR
+//! Δ_b`, so that what it lacks is at place 0 and nothing but masks depends on Δ; that is also the
+//! order in which it needs the leaves.
 
 use crate::base::{Chosen, Pairs, Session};
 use crate::error::Result;
@@ -200,7 +200,8 @@ mod tests {
         }
     }
 
-    /// What a receiver could vary without a new name, it could choose after it knows the challenges.
+    /// What a receiver could vary without a new name, it could choose after it knows the
+    /// challenges.
     #[test]
     fn the_name_of_a_session_covers_its_trees() {
         let message = [5; 100];

@@ -2,7 +2,8 @@
 //!
 //! A tree of [`crate::leaves`] has `2^k` seeds; each is stretched by AES in counter mode to a
 //! stream `r_x`, the counters of each tree of each session with a salt of their own: a table of
-//! guessed keys serves against one tree, not against all that there ever were. What [`crate::cot`] needs of them are `k` columns and the total:
+//! guessed keys serves against one tree, not against all that there ever were. What [`crate::cot`]
+//! needs of them are `k` columns and the total:
 //!
 //! ```text
 //! column j = sum of r_x over all x whose bit j is set          total = sum of all r_x

@@ -13,11 +13,11 @@
 //! ```
 //!
 //! *What it gives.* The receiver's messages determine, for each value `α` of the sender's block of
-//! Δ, the leaves that a sender with it would have, and so its tags. The digest is one string, and the
-//! hash does not collide, so all `α` that pass have the same tags and the same leaves where they
-//! have any: there is one tree, and the sender's leaves are those of it. If some `α` do not pass,
-//! the receiver has guessed that Δ is not among them: with probability `2^-g` for `g` bits it is
-//! right, as any guess would be, and otherwise the session ends.
+//! Δ, the leaves that a sender with it would have, and so its tags. The digest is one string, and
+//! the hash does not collide, so all `α` that pass have the same tags and the same leaves where
+//! they have any: there is one tree, and the sender's leaves are those of it. If some `α` do not
+//! pass, the receiver has guessed that Δ is not among them: with probability `2^-g` for `g` bits it
+//! is right, as any guess would be, and otherwise the session ends.
 //!
 //! *What it costs the receiver's privacy*: the sender learns a hash of the leaf that it lacks,
 //! 128 random bits that the hash, a random oracle, does not give back. The streams that mask

@@ -121,8 +121,8 @@ fn a_wrong_position_is_told_before_all_else() {
     assert!(matches!(changed, Err(OtError::OutOfStep { got: 1, .. })));
 }
 
-/// The trees are part of the session's name, so a sum that was changed on its way is found even by a
-/// sender whose leaves it does not change. (A receiver that spoils its own trees is in the unit
+/// The trees are part of the session's name, so a sum that was changed on its way is found even by
+/// a sender whose leaves it does not change. (A receiver that spoils its own trees is in the unit
 /// tests of `tags`.)
 #[test]
 fn a_spoiled_tree_is_found() {

@@ -35,8 +35,8 @@ const BUFFER: usize = 16 * BLOCKS;
 /// AES-128 in counter mode as a random generator.
 ///
 /// The counter is 128 bits, little-endian, and starts at zero or where a secret seed says. Byte `i`
-/// of the output is a fixed function of the seed, whatever the sizes of the reads before it, as long as reads of words and
-/// of bytes are not mixed at odd offsets.
+/// of the output is a fixed function of the seed, whatever the sizes of the reads before it, as
+/// long as reads of words and of bytes are not mixed at odd offsets.
 pub struct Prg {
     cipher: Aes128Enc,
     counter: u128,
