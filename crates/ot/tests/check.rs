@@ -136,7 +136,10 @@ fn a_spoiled_tree_is_found() {
                 let setup = Setup::new(variant, BaseOt::Ristretto);
                 run(setup, u128::MAX, vec![(at, 1)])
             };
-            assert!(spoil(variant).is_ok(), "without the check it goes unnoticed");
+            assert!(
+                spoil(variant).is_ok(),
+                "without the check it goes unnoticed"
+            );
             let found = spoil(variant.checked());
             assert!(matches!(found, Err(OtError::Inconsistent)));
         }

@@ -1,15 +1,15 @@
 //! A client that does not follow the protocol is caught, counted and named in the log, and the
 //! server goes on.
 
+use crate::hostile::greet;
 use crate::process::{Server, TEXTS, client, eventually, json};
 use primer::service::VERSION;
-use primer::service::message::{Greeting, Reception, Reply, Request};
+use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
 use primer_he::product::{ClientKeys, KeyKind};
 use primer_net::frame::HEADER_BYTES;
 use primer_net::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
-use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, NetError, Options};
+use primer_net::{Channel, NetError};
 use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;
 use primer_protocol::session::ClientSession;
@@ -17,9 +17,7 @@ use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use serde::Deserialize;
 use std::io::{self, Write};
-use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const TOKENS: usize = 8;
 
@@ -60,21 +58,8 @@ enum Welcome {
 /// Asks for a bundle and grows other trees than the server is told of: its base transfers are made
 /// with a nonce that the server has not heard.
 fn cheat(server: &Server) -> Result<Reply, ServiceError> {
-    let socket = TcpStream::connect(&server.address).unwrap();
-    let pin = server.fingerprint.parse().unwrap();
-    let tls = TlsClient::new(Trust::Pinned(pin)).unwrap();
-    let options = Options {
-        timeout: Some(Duration::from_secs(30)),
-        ..Options::default()
-    };
-    let mut channel = Channel::tls_connect(socket, &tls, &options).unwrap();
-    let greeting = Greeting {
-        version: VERSION,
-        pseudonym: [7; 32],
-        token: None,
-    };
-    greeting.send(&mut channel).unwrap();
-    Reception::receive(&mut channel).unwrap();
+    let (mut channel, card) = greet(server, VERSION, 7);
+    card.unwrap();
     let request = Request::Prepare {
         id: BundleId::from_bytes([7; 16]),
         tokens: TOKENS as u32,

@@ -27,7 +27,12 @@ fn channel(server: &Server) -> Channel {
     Channel::tls_connect(socket, &tls, &options).unwrap()
 }
 
-fn greet(server: &Server, version: u16, pseudonym: u8) -> (Channel, Result<(), ServiceError>) {
+/// A connection that has said its greeting, and what the server said to it.
+pub(crate) fn greet(
+    server: &Server,
+    version: u16,
+    pseudonym: u8,
+) -> (Channel, Result<(), ServiceError>) {
     let mut channel = channel(server);
     let greeting = Greeting {
         version,
