@@ -10,7 +10,7 @@
 //!    by default, so that what is recorded today stays closed to a quantum computer.
 //! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography: IKNP,
 //!    or SoftSpokenOT at a quarter of the bytes ([`Variant`]), whose seeds are grown in [`leaves`]
-//!    and summed in [`streams`], with an optional [`check`] that holds against a receiver that
+//!    and summed in [`streams`], with an optional [`check`] (and [`tags`] of leaves) that holds against a receiver that
 //!    deviates. Their common difference Δ is the free-XOR offset of the garbler, so their rows
 //!    *are* wire labels.
 //! 3. What reads these rows beside garbling: [`product`], transfers that are prepared offline with
@@ -43,7 +43,7 @@ pub mod product;
 mod setup;
 mod stored;
 pub mod streams;
-mod tags;
+pub mod tags;
 pub mod transpose;
 mod transpose_avx2;
 mod variant;
