@@ -8,7 +8,7 @@
 //! # Security
 //! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security
 //! allows `log2 q` (with the key-switching prime, since keys are encrypted modulo the product) of
-//! at most 106, 214 and 430 bits at degrees 4096, 8192 and 16384, by the tables of Bossuat et al.,
+//! at most 53, 106, 214 and 430 bits at degrees 2048, 4096, 8192 and 16384, by the tables of Bossuat et al.,
 //! *Security Guidelines for Implementing Homomorphic Encryption* (2024). They take attacks into
 //! account that the HomomorphicEncryption.org standard of 2018 could not, and are stricter than its
 //! 109, 218 and 438. [`Params::new`] refuses anything beyond; there is no way round.
@@ -33,7 +33,7 @@ use std::sync::{Arc, LazyLock};
 use zeroize::Zeroizing;
 
 /// Largest modulus in bits for 128-bit security with ternary secrets, by degree.
-pub const SECURITY_TABLE: [(usize, u32); 3] = [(4096, 106), (8192, 214), (16384, 430)];
+pub const SECURITY_TABLE: [(usize, u32); 4] = [(2048, 53), (4096, 106), (8192, 214), (16384, 430)];
 const _: () = {
     let (largest, _) = SECURITY_TABLE[SECURITY_TABLE.len() - 1];
     assert!(

@@ -1,9 +1,10 @@
-//! Arithmetic modulo one 30-bit NTT prime.
+//! Arithmetic modulo one NTT prime.
 //!
 //! Every limb of a ciphertext lives modulo a prime `q` with `2^29 < q < 2^30` and
 //! `q ≡ 1 (mod 2^15)`, so that the negacyclic transform exists for every degree up to 16,384;
 //! larger rings, which only comparators use, take primes with a higher power of two
-//! ([`Prime::falling`]). Values are `u32`. Three forms of multiplication are used, each where it
+//! ([`Prime::falling`]). The small ring of hints has room for two shorter primes only
+//! ([`Prime::falling_below`]). Values are `u32`. Three forms of multiplication are used, each where it
 //! costs least:
 //!
 //! * *Shoup*: one factor is fixed and carries `⌊w·2^32/q⌋` with it (transforms, scalings);
@@ -11,17 +12,23 @@
 //!   two 32-bit multiplications (keys and weights);
 //! * *Barrett*: both factors are plain (rare).
 
-/// A power of two that divides `q - 1` for every prime in use.
+/// A power of two that divides `q - 1` for every 30-bit prime in use.
 pub const TWO_ADICITY: u32 = 15;
+/// A power of two that divides `q - 1` for every prime in use: degrees up to 2,048.
+pub const MIN_TWO_ADICITY: u32 = 12;
+/// Bits of a prime.
+pub const PRIME_BITS: std::ops::RangeInclusive<u32> = 22..=30;
 
-/// A 30-bit NTT prime with what its reductions need.
+/// An NTT prime with what its reductions need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prime {
     q: u32,
-    /// `⌊2^60 / q⌋`, below `2^31`.
+    /// `⌊2^(2·bits) / q⌋`, below `2^(bits + 1)`.
     barrett: u32,
     /// `q^-1 mod 2^32`.
     inverse: u32,
+    /// How many it has.
+    bits: u32,
 }
 
 /// A fixed factor with its Shoup quotient.
@@ -37,10 +44,11 @@ impl Prime {
     /// A prime from its value.
     ///
     /// # Panics
-    /// If the value is not a 30-bit prime of the right shape: parameters choose from
-    /// [`Prime::largest`] only.
+    /// If the value is not a prime of the right shape: parameters choose from [`Prime::largest`] and
+    /// [`Prime::falling_below`] only.
     pub fn new(q: u32) -> Self {
-        assert!(q >> 29 == 1 && q % (1 << TWO_ADICITY) == 1 && is_prime(q));
+        let bits = u32::BITS - q.leading_zeros();
+        assert!(PRIME_BITS.contains(&bits) && q % (1 << MIN_TWO_ADICITY) == 1 && is_prime(q));
         let mut inverse = 1u32;
         for _ in 0..5 {
             // Newton's step doubles the number of correct low bits.
@@ -48,8 +56,9 @@ impl Prime {
         }
         Self {
             q,
-            barrett: ((1u64 << 60) / u64::from(q)) as u32,
+            barrett: ((1u64 << (2 * bits)) / u64::from(q)) as u32,
             inverse,
+            bits,
         }
     }
 
@@ -69,10 +78,20 @@ impl Prime {
     /// If the power is below the one that every prime has.
     pub fn falling(log: u32) -> impl Iterator<Item = Self> {
         assert!((TWO_ADICITY..29).contains(&log));
+        Self::falling_below(1 << 30, log).take_while(|prime| prime.bits == 30)
+    }
+
+    /// All primes below a bound that are 1 modulo a power of two, in falling order.
+    ///
+    /// # Panics
+    /// If the bound is above `2^30`, or the power is below the one that every prime has.
+    pub fn falling_below(bound: u32, log: u32) -> impl Iterator<Item = Self> {
+        assert!(bound <= 1 << 30 && (MIN_TWO_ADICITY..29).contains(&log));
         let step = 1u32 << log;
-        (1..)
-            .map(move |i| (1u32 << 30) + 1 - i * step)
-            .take_while(|q| q >> 29 == 1)
+        let first = (bound - 2) / step * step + 1;
+        (0..=first / step)
+            .map(move |i| first - i * step)
+            .take_while(|q| q >> (PRIME_BITS.start() - 1) > 0)
             .filter(|&q| is_prime(q))
             .map(Self::new)
     }
@@ -87,12 +106,6 @@ impl Prime {
     #[inline(always)]
     pub const fn montgomery_inverse(self) -> u32 {
         self.inverse
-    }
-
-    /// `⌊2^60 / q⌋`.
-    #[inline(always)]
-    pub const fn barrett(self) -> u32 {
-        self.barrett
     }
 
     /// `a + b`.
@@ -113,18 +126,20 @@ impl Prime {
         reduce_once(self.q - a, self.q)
     }
 
-    /// Any value below `2^60` modulo `q`.
+    /// Any value below `2^(2·bits)` modulo `q`: below `2^60` for 30-bit primes.
     #[inline(always)]
     pub const fn reduce60(self, x: u64) -> u32 {
         // The quotient is short by at most 2.
-        let quotient = (((x >> 29) as u32 as u64) * self.barrett as u64) >> 31;
+        let high = (x >> (self.bits - 1)) as u32 as u64;
+        let quotient = (high * self.barrett as u64) >> (self.bits + 1);
         let r = (x as u32).wrapping_sub((quotient as u32).wrapping_mul(self.q));
         reduce_once(reduce_once(r, 2 * self.q), self.q)
     }
 
-    /// Any 64-bit value modulo `q`.
+    /// Any 64-bit value modulo a 30-bit prime.
     #[inline(always)]
     pub const fn reduce(self, x: u64) -> u32 {
+        debug_assert!(self.bits == 30);
         // The top 28 bits are worth 2^36 each: a 58-bit product and a 36-bit rest.
         let unit = self.reduce60(1 << 36) as u64;
         self.reduce60((x >> 36) * unit + (x & ((1 << 36) - 1)))
@@ -182,7 +197,7 @@ impl Prime {
         self.mul(a, self.reduce60(1 << 32))
     }
 
-    /// `x·2^-32` for `x < 2^63`.
+    /// `x·2^-32` for `x < 2^63`, or `x < 2^32·3q` if `q` is shorter than 30 bits.
     #[inline(always)]
     pub const fn redc(self, x: u64) -> u32 {
         let m = (x as u32).wrapping_mul(self.inverse);
@@ -198,7 +213,7 @@ impl Prime {
         (x + (self.q as i32 & (x >> 31))) as u32
     }
 
-    /// The residue of any signed 64-bit number below `2^60` in absolute value.
+    /// The residue of any signed number below `2^(2·bits)` in absolute value.
     #[inline(always)]
     pub const fn from_signed_wide(self, x: i64) -> u32 {
         let negative = (x >> 63) as u32;
@@ -257,7 +272,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn shorter_primes_fall_from_their_bound() {
+        let found: Vec<Prime> = Prime::falling_below(94_906_265, 12).take(2).collect();
+        assert!(found[0].value() > found[1].value());
+        for prime in found {
+            assert_eq!(prime.value() % 4096, 1);
+            assert!(prime.value() < 94_906_265 && prime.value() > 94_000_000);
+        }
+        assert_eq!(
+            Prime::falling(15).next(),
+            Prime::falling_below(1 << 30, 15).next()
+        );
+    }
+
     proptest! {
+        #[test]
+        fn shorter_primes_agree_with_wide_arithmetic(
+            bits in 22u32..=29,
+            a in any::<u32>(),
+            b in any::<u32>(),
+            x in any::<u64>(),
+        ) {
+            let p = Prime::falling_below(1 << bits, 12).next().unwrap();
+            let q = u64::from(p.value());
+            let (ra, rb) = (a % p.value(), b % p.value());
+            prop_assert_eq!(u64::from(p.mul(ra, rb)), u64::from(ra) * u64::from(rb) % q);
+            let x = x >> (64 - 2 * bits);
+            prop_assert_eq!(u64::from(p.reduce60(x)), x % q);
+            prop_assert_eq!(p.redc(u64::from(ra) * u64::from(p.to_montgomery(rb))), p.mul(ra, rb));
+            let product = u64::from(a) * u64::from(rb) % q;
+            prop_assert_eq!(u64::from(p.mul_shoup(a, p.shoup(rb))), product);
+        }
+
         #[test]
         fn agrees_with_wide_arithmetic(
             i in 0usize..16,

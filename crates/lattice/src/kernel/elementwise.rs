@@ -344,6 +344,27 @@ versions! {
             *o = prime.from_signed(i32::from(x));
         }
     }
+
+    /// The residues of short signed numbers, smaller than the prime.
+    pub fn from_short(prime: Prime, out: &mut [u32], short: &[i16]) {
+        for (o, &x) in out.iter_mut().zip(short) {
+            *o = prime.from_signed(i32::from(x));
+        }
+    }
+
+    /// `sums += a · b`, unreduced.
+    pub fn mul_accumulate(sums: &mut [u64], a: &[u32], b: &[u32]) {
+        for ((sum, &x), &y) in sums.iter_mut().zip(a).zip(b) {
+            *sum += u64::from(x) * u64::from(y);
+        }
+    }
+
+    /// `sums · 2^-32`, for sums that [`Prime::redc`] takes.
+    pub fn reduce_sums(prime: Prime, out: &mut [u32], sums: &[u64]) {
+        for (o, &sum) in out.iter_mut().zip(sums) {
+            *o = prime.redc(sum);
+        }
+    }
 }
 
 #[cfg(test)]

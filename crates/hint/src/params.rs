@@ -1,0 +1,56 @@
+//! Sizes, moduli, and the line below which nothing is accepted.
+//!
+//! Two moduli: masks live modulo `q = p·2^8`, because rounding by a *divisor* of the modulus maps
+//! uniform to uniform exactly; the packing of products lives modulo `q'`, a product of two primes
+//! with transforms. Both are at most what 128 bits of security allow at this degree, by the table
+//! that `primer_he` enforces for all of Primer's lattices.
+
+use primer_he::params::SECURITY_TABLE;
+use primer_ring::modulus::P;
+
+/// The degree of the ring.
+pub const DEGREE: usize = 2048;
+/// Rows of a batch.
+pub const LANES: usize = 256;
+/// Columns in one ring element: features of an input, or outputs.
+pub const BLOCK: usize = DEGREE / LANES;
+
+/// Bits that rounding takes off a mask.
+pub const ROUND_BITS: u32 = 8;
+/// The modulus of masks.
+pub const Q: u64 = P << ROUND_BITS;
+
+/// Digits of a number modulo q, from the top.
+pub const DIGITS: usize = 3;
+/// Bits of a digit.
+pub const DIGIT_BITS: u32 = 13;
+/// Polynomials of digits that belong to one element of a hint.
+pub const TERMS: usize = BLOCK * DIGITS;
+
+/// Both primes of `q'` are below this: the root of `2^PACKING_BITS`.
+pub const PRIME_BOUND: u32 = 94_906_265;
+/// `q'` is below two to this power.
+pub const PACKING_BITS: u32 = 53;
+/// Bits of a coefficient of a hint that are published; lower ones are rounded away.
+pub const HINT_BITS: u32 = 38;
+
+/// Bytes of a message: an element for each part of the secret, and one for the key.
+pub const MESSAGE_BYTES: usize = (TERMS + 1) * DEGREE * PACKING_BITS as usize / 8;
+
+/// Returns the bytes of a hint for some outputs.
+pub const fn hint_bytes(outputs: usize) -> usize {
+    outputs.div_ceil(BLOCK) * DEGREE * HINT_BITS as usize / 8
+}
+
+const _: () = {
+    let (degree, bits) = SECURITY_TABLE[0];
+    assert!(degree == DEGREE, "the table begins with the smallest ring");
+    assert!(
+        Q >> bits == 0 && PACKING_BITS <= bits,
+        "both moduli are within the table"
+    );
+    assert!((PRIME_BOUND as u64).pow(2) <= 1 << PACKING_BITS);
+    assert!(DIGIT_BITS * (DIGITS as u32) < Q.ilog2());
+    // Packed elements end with a byte.
+    assert!(DEGREE.is_multiple_of(8));
+};

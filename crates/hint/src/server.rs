@@ -1,0 +1,259 @@
+//! The server's part: building a hint once, and its shares of every batch.
+
+use crate::digits::digits;
+use crate::error::HintError;
+use crate::params::{
+    BLOCK, DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, Q,
+    ROUND_BITS, TERMS, hint_bytes,
+};
+use crate::public::{Element, Name, mask, packing};
+use crate::ring::{Limbs, Packing};
+use crate::room::{Room, spread};
+use crate::sample::{Wide, wide};
+use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod};
+use primer_ring::modulus::{self, P};
+use primer_ring::pack::{pack, unpack};
+use primer_ring::prg::Prg;
+use std::slice::from_ref;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Polynomials of an element: its digits, and the secret that hides them.
+const POLYS: usize = TERMS + 1;
+
+/// The secret from which a server draws what hides its weights. All replicas have the same one.
+pub struct HintSecret(Zeroizing<[u8; 32]>);
+
+impl HintSecret {
+    /// Takes 32 random bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// Seeds the secret and the error of one element of a hint by everything that determines what
+    /// they hide. So equal secrets imply equal elements, whatever differed: weights, scales, a
+    /// build that rounds otherwise, a fault in memory. A secret that hid two things would show
+    /// their difference.
+    fn hiding(&self, place: &Place<'_>, group: usize, key: &[u64], hidden: &[u64]) -> Prg {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(b"primer hint secret v1");
+        hasher.update(place.name);
+        let sizes = [
+            DEGREE,
+            LANES,
+            DIGITS,
+            DIGIT_BITS as usize,
+            HINT_BITS as usize,
+        ];
+        for number in [place.value as usize, group].into_iter().chain(sizes) {
+            hasher.update(&(number as u64).to_le_bytes());
+        }
+        for number in key.iter().chain(hidden) {
+            hasher.update(&number.to_le_bytes());
+        }
+        let seed = Zeroizing::new(*hasher.finalize().as_bytes());
+        hasher.zeroize();
+        Prg::secret(&seed)
+    }
+}
+
+/// Which value's weights a hint is for.
+struct Place<'a> {
+    name: &'a Name,
+    value: u32,
+}
+
+/// What a server keeps of the weights that read one value: digits and secrets of all elements.
+pub struct Multiplier {
+    outputs: usize,
+    /// `[element][polynomial][coefficient]`.
+    polys: Zeroizing<Vec<i16>>,
+}
+
+/// What is published: the top bits of every coefficient, element by element.
+pub struct Hint {
+    outputs: usize,
+    /// Multiples of `q'/2^HINT_BITS`, as numbers below `2^HINT_BITS`.
+    coefficients: Vec<u64>,
+}
+
+impl Hint {
+    /// Returns how many outputs it is for.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    pub(crate) fn elements(&self) -> impl Iterator<Item = &[u64]> {
+        self.coefficients.chunks_exact(DEGREE)
+    }
+
+    /// Returns its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(hint_bytes(self.outputs));
+        pack(self.coefficients.iter().copied(), HINT_BITS, &mut bytes);
+        bytes
+    }
+
+    /// Reads the hint of some outputs.
+    ///
+    /// # Errors
+    /// [`HintError::Bytes`] if it is not as long as that.
+    pub fn decode(bytes: &[u8], outputs: usize) -> Result<Self, HintError> {
+        let what = "the hint";
+        let mut coefficients = vec![0; outputs.div_ceil(BLOCK) * DEGREE];
+        unpack(bytes, HINT_BITS, 1 << HINT_BITS, &mut coefficients)
+            .map_err(|cause| HintError::Bytes { what, cause })?;
+        Ok(Self {
+            outputs,
+            coefficients,
+        })
+    }
+}
+
+/// What a client sent for one value and batch, by values and in Montgomery form.
+pub struct Received(Vec<Limbs>);
+
+impl Received {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`HintError::Bytes`] if it has another length than [`MESSAGE_BYTES`], or a coefficient that
+    /// is not below the modulus.
+    pub fn decode(bytes: &[u8]) -> Result<Self, HintError> {
+        let ring = Packing::get();
+        let what = "the message of a preparation";
+        let mut coefficients = vec![0; MESSAGE_BYTES * 8 / PACKING_BITS as usize];
+        unpack(bytes, PACKING_BITS, ring.modulus(), &mut coefficients)
+            .map_err(|cause| HintError::Bytes { what, cause })?;
+        let elements = coefficients.chunks_exact(DEGREE);
+        Ok(Self(elements.map(|element| ring.factor(element)).collect()))
+    }
+}
+
+/// Coefficient `n` of `X^-f·A`, for all `n` and all columns of all blocks: what weights are
+/// multiplied with. Modulo p and modulo `2^ROUND_BITS`, which together are modulo q.
+fn turned(place: &Place<'_>, features: usize) -> [Matrix<u64>; 2] {
+    let mut parts = [(); 2].map(|()| Matrix::<u64>::zeros(DEGREE, features));
+    let [large, small] = parts.each_mut().map(Matrix::data_mut);
+    for block in 0..features.div_ceil(BLOCK) {
+        let element = mask(place.name, place.value, block as u32);
+        for f in 0..BLOCK.min(features - block * BLOCK) {
+            for n in 0..DEGREE {
+                let x = match n + f < DEGREE {
+                    true => element[n + f],
+                    false => (Q - element[n + f - DEGREE]) % Q,
+                };
+                let at = n * features + block * BLOCK + f;
+                large[at] = modulus::reduce(x);
+                small[at] = x & ((1 << ROUND_BITS) - 1);
+            }
+        }
+    }
+    parts
+}
+
+/// Returns `V_j` for all outputs, modulo q: `[coefficient][output]`.
+fn images(place: &Place<'_>, weights: &Packed) -> Matrix<u64> {
+    const { assert!(P % (1 << ROUND_BITS) == 1) };
+    let mut scratch = Scratch::default();
+    let [large, small] = turned(place, weights.rows());
+    let mut large = product_mod(&large, weights, &mut scratch);
+    // These are integers: of 8 and 15 bits, and of at most 2^17 terms.
+    let small = product_mod(&small, weights, &mut scratch);
+    for (x, low) in large.data_mut().iter_mut().zip(small.data()) {
+        // p is 1 modulo the other factor, so the multiple of p to add is the difference itself.
+        let low = modulus::to_signed(*low) as u64;
+        *x += P * (low.wrapping_sub(*x) & ((1 << ROUND_BITS) - 1));
+    }
+    large
+}
+
+impl Multiplier {
+    /// Builds the multiplier and the hint of the weights that read a value, features by outputs.
+    ///
+    /// # Panics
+    /// If there are more than `2^17` features.
+    pub fn build(
+        secret: &HintSecret,
+        name: &Name,
+        value: u32,
+        weights: &Matrix<i16>,
+    ) -> (Self, Hint) {
+        assert!(weights.rows() <= 1 << 17, "sums of low bits stay integers");
+        let (place, outputs) = (Place { name, value }, weights.cols());
+        let images = images(&place, &Packed::new(weights));
+        let groups = outputs.div_ceil(BLOCK);
+        let mut polys = Zeroizing::new(vec![0; groups * POLYS * DEGREE]);
+        for (group, polys) in polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
+            for j in 0..BLOCK.min(outputs - group * BLOCK) {
+                for n in 0..DEGREE {
+                    let (f, lane) = (n % BLOCK, n / BLOCK);
+                    let x = images.data()[n * outputs + group * BLOCK + j];
+                    for (k, digit) in digits(x).into_iter().enumerate() {
+                        polys[(f * DIGITS + k) * DEGREE + j + BLOCK * lane] = digit;
+                    }
+                }
+            }
+        }
+        let mut multiplier = Self { outputs, polys };
+        let hint = multiplier.hide(secret, &place);
+        (multiplier, hint)
+    }
+
+    /// Draws the secrets of all elements and makes what is published.
+    fn hide(&mut self, secret: &HintSecret, place: &Place<'_>) -> Hint {
+        let ring = Packing::get();
+        let value = place.value;
+        let public = |element| {
+            let mut limbs = packing(ring, place.name, element);
+            ring.to_montgomery(&mut limbs);
+            limbs
+        };
+        let part = |part| public(Element::Part { value, part });
+        let parts: Vec<_> = (0..TERMS as u32).map(part).collect();
+        let key = public(Element::Key { value });
+        let mut room = Room::default();
+        let mut unit = vec![0; DEGREE];
+        unit[0] = 1;
+        let named = room
+            .sum(ring, [&unit[..]].into_iter(), from_ref(&key))
+            .to_vec();
+        let mut coefficients = Vec::with_capacity(self.polys.len() / POLYS);
+        for (group, polys) in self.polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
+            let (terms, own) = polys.split_at_mut(TERMS * DEGREE);
+            let hidden = room.sum(ring, terms.chunks_exact(DEGREE), &parts);
+            let hidden = Zeroizing::new(hidden.to_vec());
+            let mut rng = secret.hiding(place, group, &named, &hidden);
+            own.copy_from_slice(&wide(&mut rng, Wide::HINT_SECRET));
+            let error = wide(&mut rng, Wide::HINT_ERROR);
+            let shown = room.sum(ring, [&*own].into_iter(), from_ref(&key));
+            let sums = hidden.iter().zip(shown).zip(error.iter());
+            coefficients.extend(sums.map(|((a, b), e)| {
+                let modulus = ring.modulus();
+                let sum = (a + b + modulus).wrapping_add_signed(i64::from(*e)) % modulus;
+                publish(sum, modulus)
+            }));
+        }
+        Hint {
+            outputs: self.outputs,
+            coefficients,
+        }
+    }
+
+    /// Returns the server's shares of a batch, `[lane][output]`, modulo p.
+    pub fn shares(&self, message: &Received) -> Matrix<u64> {
+        let ring = Packing::get();
+        let mut room = Room::default();
+        let mut out = Matrix::<u64>::zeros(LANES, self.outputs);
+        for (group, polys) in self.polys.chunks_exact(POLYS * DEGREE).enumerate() {
+            let sums = room.sum(ring, polys.chunks_exact(DEGREE), &message.0);
+            spread(&mut out, group, sums.iter().map(|&x| ring.to_share(x)));
+        }
+        out
+    }
+}
+
+/// Rounds a coefficient to what is published.
+fn publish(x: u64, modulus: u64) -> u64 {
+    let scaled = (u128::from(x) << HINT_BITS) + u128::from(modulus / 2);
+    (scaled / u128::from(modulus)) as u64 & ((1 << HINT_BITS) - 1)
+}
