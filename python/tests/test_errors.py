@@ -86,7 +86,7 @@ def test_servers_that_cannot_start(tmp_path):
 def test_texts_and_tasks(shared):
     with pytest.raises(primer.TaskError, match="span"):
         shared.answer("who ?", "somebody")
-    with pytest.raises(primer.RefusedError, match="33 tokens"):
+    with pytest.raises(primer.RefusedError, match="at most 32 tokens, not 33"):
         shared.prepare(33, 1)
     with pytest.raises(UnicodeEncodeError):
         shared.classify("half a character: \ud800")

@@ -8,10 +8,11 @@
 //! # Security
 //! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security
 //! allows `log2 q` (with the key-switching prime, since keys are encrypted modulo the product) of
-//! at most 53, 106, 214 and 430 bits at degrees 2048, 4096, 8192 and 16384, by the tables of Bossuat et al.,
-//! *Security Guidelines for Implementing Homomorphic Encryption* (2024). They take attacks into
-//! account that the HomomorphicEncryption.org standard of 2018 could not, and are stricter than its
-//! 109, 218 and 438. [`Params::new`] refuses anything beyond; there is no way round.
+//! at most 53, 106, 214 and 430 bits at degrees 2048, 4096, 8192 and 16384, by the tables of
+//! Bossuat et al., *Security Guidelines for Implementing Homomorphic Encryption* (2024). They take
+//! attacks into account that the HomomorphicEncryption.org standard of 2018 could not, and are
+//! stricter than its 109, 218 and 438. [`Params::new`] refuses anything beyond; there is no way
+//! round.
 //!
 //! # Why six data primes at degree 8192
 //! Slot-packed weights are polynomials whose coefficients fill the 41 bits of p, however small the

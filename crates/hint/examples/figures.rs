@@ -1,8 +1,8 @@
 //! What a hint costs: `cargo run --release -p primer-hint --example figures`.
 //!
-//! One layer of BERT-base, one thread, random weights whose columns have a length of 2^13: building,
-//! a message, the client's masks and shares, the server's shares, all for a batch of 256 rows; and
-//! the bytes of each.
+//! One layer of BERT-base, one thread, random weights whose columns have a length of 2^13:
+//! building, a message, the client's masks and shares, the server's shares, all for a batch of 256
+//! rows; and the bytes of each.
 
 use primer_hint::client::Batch;
 use primer_hint::params::{MESSAGE_BYTES, hint_bytes};

@@ -7,6 +7,7 @@ use crate::params::{
 use crate::public::{Element, Name, mask, packing};
 use crate::ring::{Limbs, Masks, Packing, round_mask};
 use crate::room::{Room, spread};
+use crate::sample::{Wide, wide};
 use crate::server::Hint;
 use primer_lattice::sample::{fill_error, fill_ternary};
 use primer_lattice::simd::Simd;
@@ -15,41 +16,59 @@ use primer_ring::modulus;
 use primer_ring::pack::pack;
 use primer_ring::prg::{Prg, SecretSeed};
 use std::slice::from_ref;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
-/// The secrets of one value and one batch, all from one seed: the same secret with fresh errors
-/// would average the errors away. So a seed serves one message, one set of masks and one set of
-/// shares, and making them again gives the same.
+/// What a unit of Z_p is worth modulo `q'`, about, in whole powers of two.
+const UNIT: u16 = 1 << (PACKING_BITS - modulus::K);
+
+/// The secrets of one value and one batch. All are functions of a seed, of the hint's name and of
+/// the value: one seed serves all values of a preparation, no two of which share a secret. The same
+/// secret with fresh errors would average the errors away, so making a message, masks or shares
+/// again gives the same.
 pub struct Batch {
     name: Name,
     value: u32,
     /// `s`: masks are linear in it.
     mask_secret: Zeroizing<Vec<i8>>,
-    /// `t`: hides `s` in the message, and opens hints. Short, as products take it.
+    /// `t`: hides `s` in the message, and opens hints. Drawn like an error.
     key: Zeroizing<Vec<i16>>,
-    dither: Zeroizing<SecretSeed>,
-    errors: Zeroizing<SecretSeed>,
+    seeds: Zeroizing<[SecretSeed; 3]>,
+}
+
+/// What the seeds of a batch are for, beside its secrets.
+#[derive(Clone, Copy)]
+enum Use {
+    Dither,
+    Errors,
+    Shares,
 }
 
 impl Batch {
-    /// Draws the secrets of a seed, which must be fresh.
+    /// Draws the secrets of a value from a seed of the preparation, which must be fresh.
     pub fn new(name: &Name, value: u32, seed: &SecretSeed) -> Self {
-        let rng = &mut Prg::secret(seed);
-        let (dither, errors) = (rng.secret_seed(), rng.secret_seed());
-        let mut draw = || {
-            let mut secret = Zeroizing::new(vec![0i8; DEGREE]);
-            fill_ternary(Simd::detect(), rng, &mut secret);
-            secret
-        };
-        let (mask_secret, key) = (draw(), draw());
+        let mut hasher = blake3::Hasher::new_keyed(seed);
+        hasher.update(b"primer hint batch v1");
+        hasher.update(name);
+        hasher.update(&value.to_le_bytes());
+        let own = Zeroizing::new(*hasher.finalize().as_bytes());
+        hasher.zeroize();
+        let rng = &mut Prg::secret(&own);
+        let seeds = Zeroizing::new([(); 3].map(|()| rng.secret_seed()));
+        let (simd, room) = (Simd::detect(), || Zeroizing::new(vec![0i8; DEGREE]));
+        let (mut mask_secret, mut key) = (room(), room());
+        fill_ternary(simd, rng, &mut mask_secret);
+        fill_error(simd, rng, &mut key);
         Self {
             name: *name,
             value,
             mask_secret,
             key: short(&key),
-            dither: Zeroizing::new(dither),
-            errors: Zeroizing::new(errors),
+            seeds,
         }
+    }
+
+    fn generator(&self, what: Use) -> Prg {
+        Prg::secret(&self.seeds[what as usize])
     }
 
     /// Returns the masks of some columns of the value, `[lane][column]`, uniform modulo p.
@@ -62,7 +81,7 @@ impl Batch {
         };
         let ring = Masks::get();
         let secret = ring.secret(&self.mask_secret);
-        let rng = &mut Prg::secret(&self.dither);
+        let rng = &mut self.generator(Use::Dither);
         let mut out = Matrix::<u64>::zeros(LANES, columns);
         let mut dither = Zeroizing::new(vec![0; DEGREE]);
         for block in 0..columns.div_ceil(BLOCK) {
@@ -80,7 +99,7 @@ impl Batch {
     pub fn message(&self) -> Vec<u8> {
         let ring = Packing::get();
         let gadget = weights(ring.modulus());
-        let rng = &mut Prg::secret(&self.errors);
+        let rng = &mut self.generator(Use::Errors);
         let mut error = Zeroizing::new(vec![0i8; DEGREE]);
         let mut bytes = Vec::with_capacity(MESSAGE_BYTES);
         let value = self.value;
@@ -117,16 +136,32 @@ impl Batch {
         part
     }
 
-    /// Returns the client's shares of all outputs of a hint, `[lane][output]`, modulo p.
+    /// Returns the client's shares of all outputs of a hint, `[lane][output]`, modulo p, with
+    /// noise.
+    ///
+    /// A batch has one hint: the noise is a function of the seed.
     pub fn shares(&self, hint: &Hint) -> Matrix<u64> {
         let ring = Packing::get();
         let mut room = Room::default();
+        let rng = &mut self.generator(Use::Shares);
+        let mut fine = Zeroizing::new(vec![0; 2 * DEGREE]);
         let mut out = Matrix::<u64>::zeros(LANES, hint.outputs());
         for (group, element) in hint.elements().enumerate() {
             let element: Vec<u64> = element.iter().map(|&x| expand(x, ring.modulus())).collect();
             let factor: Limbs = ring.factor(&element);
             let opened = room.sum(ring, [&self.key[..]].into_iter(), from_ref(&factor));
-            let shares = opened.iter().map(|&x| modulus::neg(ring.to_share(x)));
+            let noise = wide(rng, Wide::SHARE);
+            rng.fill(&mut fine);
+            let fine = fine.as_chunks::<2>().0.iter();
+            let noise = noise.iter().zip(fine).map(|(&units, fine)| {
+                // Whole units, and a part of one: what rounding takes off then tells nothing.
+                let fine = u16::from_le_bytes(*fine) & (UNIT - 1);
+                i64::from(units) * i64::from(UNIT) + i64::from(fine) - i64::from(UNIT / 2)
+            });
+            let shares = opened
+                .iter()
+                .zip(noise)
+                .map(|(&x, noise)| modulus::neg(ring.to_share(ring.add_signed(x, noise))));
             spread(&mut out, group, shares);
         }
         out
@@ -141,4 +176,24 @@ fn short(small: &[i8]) -> Zeroizing<Vec<i16>> {
 fn expand(x: u64, modulus: u64) -> u64 {
     let half = 1 << (HINT_BITS - 1);
     ((u128::from(x) * u128::from(modulus) + half) >> HINT_BITS) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One seed serves all values of a preparation: with a secret in common, two messages would
+    /// show it.
+    #[test]
+    fn no_secret_serves_two_values_or_two_hints() {
+        let batch = |name: u8, value, seed: u8| Batch::new(&[name; 32], value, &[seed; 32]);
+        let first = batch(1, 1, 1);
+        for other in [batch(2, 1, 1), batch(1, 2, 1), batch(1, 1, 2)] {
+            assert!(first.mask_secret != other.mask_secret && first.key != other.key);
+            let mut seeds = first.seeds.iter().zip(other.seeds.iter());
+            assert!(seeds.all(|(a, b)| a != b));
+        }
+        let again = batch(1, 1, 1);
+        assert!(first.mask_secret == again.mask_secret && first.key == again.key);
+    }
 }

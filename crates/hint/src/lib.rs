@@ -8,9 +8,9 @@
 //! preparation is one message from the client, and there is no answer.
 //!
 //! # The ring
-//! `R = Z[X]/(X^N + 1)`, `N = 2048`. A batch has [`LANES`](params::LANES) `T = 256` rows (tokens, of
-//! several bundles), and a ring element carries [`BLOCK`](params::BLOCK) `F = N/T = 8` columns of
-//! all of them: column `f` of row `t` is the coefficient of `X^(f + F·t)`. For a polynomial `v`
+//! `R = Z[X]/(X^N + 1)`, `N = 2048`. A batch has [`LANES`](params::LANES) `T = 256` rows (tokens,
+//! of several bundles), and a ring element carries [`BLOCK`](params::BLOCK) `F = N/T = 8` columns
+//! of all of them: column `f` of row `t` is the coefficient of `X^(f + F·t)`. For a polynomial `v`
 //! write `v^(f)` for its part at exponents `f` modulo `F`, a polynomial in `X^F`.
 //!
 //! ```text
@@ -18,15 +18,16 @@
 //! server     V_j = Σ_i w_ij·A_i,   w_ij = Σ_f W[i·F+f, j]·X^-f            for each output j
 //! (once)     M_f = Σ_j X^j·V_j^(f)(X^F)  ≈  Σ_k g_k·D_fk                  for F outputs together
 //!            G   = Σ_fk D_fk·a_fk + u·a_pk + e1                           the hint, published
-//! client     s, t ternary;  r_i = ⌊(A_i·s + τ)/2^8⌋                       its masks
+//! client     s ternary, t short;  r_i = ⌊(A_i·s + τ)/2^8⌋                 its masks
 //! (each)     b_fk = a_fk·t + e_fk + g_k·s'_f,   b_pk = a_pk·t + e         sent
-//!            y = -⌊G·t·p/q'⌉                                              its share
+//!            y = ⌊(-G·t + δ)·p/q'⌉                                        its share
 //! server     z = ⌊(Σ_fk D_fk·b_fk + u·b_pk)·p/q'⌉                         its share
 //! ```
 //!
 //! with `s'_0 = s^(0)` and `s'_f = X^F·s^(F-f)`, so that `Σ_f M_f·s'_f` has, at `X^(j + F·t)`, the
 //! inner product of column `j` of W with row `t` of all `A_i·s`: `2^8·r·W` up to what rounding
-//! leaves out. `y + z = r·W - ε·W + small`, where `ε` is what each mask was rounded by.
+//! leaves out. `y + z = r·W - ε·W + small + δ`, where `ε` is what each mask was rounded by and `δ`
+//! is noise that keeps what the two shares tell together from telling about the secrets.
 //!
 //! # Who learns what
 //! The server sees `b`: ring LWE samples under `t`, with `s` in them as a message. The client is

@@ -32,7 +32,7 @@ pub const PRIME_BOUND: u32 = 94_906_265;
 /// `q'` is below two to this power.
 pub const PACKING_BITS: u32 = 53;
 /// Bits of a coefficient of a hint that are published; lower ones are rounded away.
-pub const HINT_BITS: u32 = 38;
+pub const HINT_BITS: u32 = 39;
 
 /// Bytes of a message: an element for each part of the secret, and one for the key.
 pub const MESSAGE_BYTES: usize = (TERMS + 1) * DEGREE * PACKING_BITS as usize / 8;

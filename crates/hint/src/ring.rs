@@ -15,7 +15,12 @@ pub struct Packing {
     ntts: [Ntt; 2],
     /// `q_1^-1` modulo `q_2`.
     inverse: Shoup,
+    /// `p/q'`, as a fraction of `2^RATIO_BITS`.
+    ratio: u64,
 }
+
+/// Bits of the fraction.
+const RATIO_BITS: u32 = 75;
 
 /// Two limbs of an element of the packing.
 pub type Limbs = [Vec<u32>; 2];
@@ -23,7 +28,8 @@ pub type Limbs = [Vec<u32>; 2];
 /// The ring modulo two 30-bit primes, in which a product of an element modulo q and a ternary one
 /// is what it is over the integers.
 ///
-/// Its coefficients have 48 bits before, 59 at most after, and the two primes 60, less a millionth:
+/// Its coefficients have 48 bits before, 59 at most after, and the two primes 60, less a part in
+/// three thousand:
 /// for a product to leave their range, nearly all coefficients of a uniform element would have to
 /// be extreme with the signs of the other's.
 pub struct Masks {
@@ -59,10 +65,12 @@ impl Packing {
         let mut found = Prime::falling_below(PRIME_BOUND, MIN_TWO_ADICITY);
         let primes = [(); 2].map(|()| found.next().expect("there are many such primes"));
         let (ntts, inverse) = transforms(primes, simd);
+        let [first, second] = primes.map(|prime| u128::from(prime.value()));
         Self {
             simd,
             ntts,
             inverse,
+            ratio: ((u128::from(P) << RATIO_BITS) / (first * second)) as u64,
         }
     }
 
@@ -153,13 +161,18 @@ impl Packing {
         join(&self.ntts, self.inverse, a, b)
     }
 
+    /// Adds a number smaller than `q'` in absolute value to one below `q'`, modulo `q'`.
+    pub fn add_signed(&self, x: u64, small: i64) -> u64 {
+        let modulus = self.modulus();
+        let sum = (x + modulus).wrapping_add_signed(small);
+        let twice = sum - (modulus & u64::from(sum >= modulus).wrapping_neg());
+        twice - (modulus & u64::from(twice >= modulus).wrapping_neg())
+    }
+
     /// Rounds a number below `q'` to its share of p: `⌊x·p/q'⌉` modulo p.
-    ///
-    /// In double precision: `x` is exact, and the quotient is off by less than a thousandth of a
-    /// unit, beside errors of hundreds.
     pub fn to_share(&self, x: u64) -> u64 {
-        let ratio = P as f64 / self.modulus() as f64;
-        let rounded = (x as f64 * ratio).round_ties_even() as u64;
+        let half = 1 << (RATIO_BITS - 1);
+        let rounded = ((u128::from(x) * u128::from(self.ratio) + half) >> RATIO_BITS) as u64;
         let over = u64::from(rounded >= P).wrapping_neg();
         rounded - (P & over)
     }

@@ -44,8 +44,11 @@ impl HintSecret {
             DIGIT_BITS as usize,
             HINT_BITS as usize,
         ];
-        for number in [place.value as usize, group].into_iter().chain(sizes) {
-            hasher.update(&(number as u64).to_le_bytes());
+        let sizes = sizes.map(|size| size as u64);
+        let drawn = [Wide::HINT_SECRET, Wide::HINT_ERROR].map(Wide::numbers);
+        let place = [place.value.into(), group as u64, Packing::get().modulus()];
+        for number in place.iter().chain(&sizes).chain(drawn.as_flattened()) {
+            hasher.update(&number.to_le_bytes());
         }
         for number in key.iter().chain(hidden) {
             hasher.update(&number.to_le_bytes());
@@ -180,7 +183,7 @@ impl Multiplier {
     ) -> (Self, Hint) {
         assert!(weights.rows() <= 1 << 17, "sums of low bits stay integers");
         let (place, outputs) = (Place { name, value }, weights.cols());
-        let images = images(&place, &Packed::new(weights));
+        let mut images = images(&place, &Packed::new(weights));
         let groups = outputs.div_ceil(BLOCK);
         let mut polys = Zeroizing::new(vec![0; groups * POLYS * DEGREE]);
         for (group, polys) in polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
@@ -194,6 +197,7 @@ impl Multiplier {
                 }
             }
         }
+        images.data_mut().zeroize();
         let mut multiplier = Self { outputs, polys };
         let hint = multiplier.hide(secret, &place);
         (multiplier, hint)
@@ -223,14 +227,15 @@ impl Multiplier {
             let hidden = room.sum(ring, terms.chunks_exact(DEGREE), &parts);
             let hidden = Zeroizing::new(hidden.to_vec());
             let mut rng = secret.hiding(place, group, &named, &hidden);
-            own.copy_from_slice(&wide(&mut rng, Wide::HINT_SECRET));
+            let drawn = wide(&mut rng, Wide::HINT_SECRET);
+            let pairs = own.iter_mut().zip(drawn.iter());
+            pairs.for_each(|(own, &drawn)| *own = drawn as i16);
             let error = wide(&mut rng, Wide::HINT_ERROR);
             let shown = room.sum(ring, [&*own].into_iter(), from_ref(&key));
             let sums = hidden.iter().zip(shown).zip(error.iter());
             coefficients.extend(sums.map(|((a, b), e)| {
-                let modulus = ring.modulus();
-                let sum = (a + b + modulus).wrapping_add_signed(i64::from(*e)) % modulus;
-                publish(sum, modulus)
+                let both = ring.add_signed(*a, *b as i64);
+                publish(ring.add_signed(both, i64::from(*e)), ring.modulus())
             }));
         }
         Hint {

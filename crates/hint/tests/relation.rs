@@ -6,7 +6,7 @@ use primer_hint::params::{
     DEGREE, DIGIT_BITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS, hint_bytes,
 };
 use primer_hint::ring::Packing;
-use primer_hint::sample::Wide;
+use primer_hint::sample::{BINOMIAL, Wide};
 use primer_hint::server::{Hint, HintSecret, Multiplier, Received};
 use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod};
 use primer_ring::modulus::{self, P};
@@ -62,20 +62,20 @@ fn predicted(weights: &Matrix<i16>) -> f64 {
     let n = DEGREE as f64;
     // From here on modulo q', in which a unit of Z_p is worth this.
     let unit = Packing::get().modulus() as f64 / P as f64;
-    let (ternary, binomial) = (2.0 / 3.0, 10.5);
     let digit = f64::from(1u32 << DIGIT_BITS).powi(2) / 12.0;
-    let messages = TERMS as f64 * n * digit * binomial;
-    let key = n * Wide::HINT_SECRET.deviation().powi(2) * binomial;
+    let messages = TERMS as f64 * n * digit * BINOMIAL;
+    let key = n * Wide::HINT_SECRET.deviation().powi(2) * BINOMIAL;
     let dropped = (f64::from(PACKING_BITS - HINT_BITS)).exp2().powi(2) / 12.0;
-    let hint = n * ternary * (Wide::HINT_ERROR.deviation().powi(2) + dropped);
-    (rounding + (messages + key + hint) / unit.powi(2)).sqrt()
+    let hint = n * BINOMIAL * (Wide::HINT_ERROR.deviation().powi(2) + dropped);
+    let noise = Wide::SHARE.deviation().powi(2);
+    (rounding + (messages + key + hint) / unit.powi(2) + noise).sqrt()
 }
 
 #[test]
 fn errors_are_those_predicted() {
     let rng = &mut Prg::new(&[1; 16]);
-    // Long columns, where rounding dominates, and short ones, where the packing does.
-    for (features, outputs, length) in [(768, 40, 8192.0), (100, 24, 2000.0), (64, 64, 100.0)] {
+    // Long columns, where rounding dominates, and short ones, where noise and packing do.
+    for (features, outputs, length) in [(768, 40, 60_000.0), (768, 40, 8192.0), (64, 64, 100.0)] {
         let weights = weights(features, outputs, length, rng);
         let found = root_mean_square(errors(&weights, 4).into_iter());
         let expected = predicted(&weights);

@@ -1,11 +1,10 @@
 //! Arithmetic modulo one NTT prime.
 //!
-//! Every limb of a ciphertext lives modulo a prime `q` with `2^29 < q < 2^30` and
-//! `q ≡ 1 (mod 2^15)`, so that the negacyclic transform exists for every degree up to 16,384;
-//! larger rings, which only comparators use, take primes with a higher power of two
-//! ([`Prime::falling`]). The small ring of hints has room for two shorter primes only
-//! ([`Prime::falling_below`]). Values are `u32`. Three forms of multiplication are used, each where it
-//! costs least:
+//! Every limb of a ciphertext lives modulo a prime `q` with `2^29 < q < 2^30` and `q ≡ 1 (mod
+//! 2^15)`, so that the negacyclic transform exists for every degree up to 16,384; larger rings,
+//! which only comparators use, take primes with a higher power of two ([`Prime::falling`]). The
+//! small ring of hints has room for two shorter primes only ([`Prime::falling_below`]). Values are
+//! `u32`. Three forms of multiplication are used, each where it costs least:
 //!
 //! * *Shoup*: one factor is fixed and carries `⌊w·2^32/q⌋` with it (transforms, scalings);
 //! * *Montgomery*: one factor is stored as `w·2^32 mod q`, so that a sum of products is reduced by
@@ -44,8 +43,8 @@ impl Prime {
     /// A prime from its value.
     ///
     /// # Panics
-    /// If the value is not a prime of the right shape: parameters choose from [`Prime::largest`] and
-    /// [`Prime::falling_below`] only.
+    /// If the value is not a prime of the right shape: parameters choose from [`Prime::largest`]
+    /// and [`Prime::falling_below`] only.
     pub fn new(q: u32) -> Self {
         let bits = u32::BITS - q.leading_zeros();
         assert!(PRIME_BITS.contains(&bits) && q % (1 << MIN_TWO_ADICITY) == 1 && is_prime(q));

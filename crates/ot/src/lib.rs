@@ -10,9 +10,9 @@
 //!    by default, so that what is recorded today stays closed to a quantum computer.
 //! 2. [`cot`]: from these, any number of *correlated* transfers with symmetric cryptography: IKNP,
 //!    or SoftSpokenOT at a quarter of the bytes ([`Variant`]), whose seeds are grown in [`leaves`]
-//!    and summed in [`streams`], with an optional [`check`] (and [`tags`] of leaves) that holds against a receiver that
-//!    deviates. Their common difference Δ is the free-XOR offset of the garbler, so their rows
-//!    *are* wire labels.
+//!    and summed in [`streams`], with an optional [`check`] (and [`tags`] of leaves) that holds
+//!    against a receiver that deviates. Their common difference Δ is the free-XOR offset of the
+//!    garbler, so their rows *are* wire labels.
 //! 3. What reads these rows beside garbling: [`product`], transfers that are prepared offline with
 //!    random choices and corrected online, when the real choice is known, at a bit up and a few
 //!    bytes down, [`pads`], whose choices are known offline, and [`bit_products`], of two bits that
