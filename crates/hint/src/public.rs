@@ -8,7 +8,7 @@ use crate::params::{DEGREE, Q};
 use crate::ring::Packing;
 use primer_ring::prg::Prg;
 
-/// The name of a hint: whoever builds one draws it anew for each version of a model.
+/// The name of a hint: the server draws a new one for each version of a model.
 pub type Name = [u8; 32];
 
 /// Which element.

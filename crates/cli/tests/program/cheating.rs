@@ -38,8 +38,8 @@ impl Write for Written {
 fn hello() -> Vec<u8> {
     let written = Written::default();
     let mut channel = Channel::over(written.clone(), io::empty());
-    let nobody = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, Prg::from_os());
-    assert!(nobody.is_err());
+    let unanswered = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, Prg::from_os());
+    assert!(unanswered.is_err());
     let frame = written.0.lock().unwrap();
     frame[HEADER_BYTES as usize..].to_vec()
 }

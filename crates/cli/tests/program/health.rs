@@ -131,7 +131,7 @@ fn a_full_disk_costs_no_client_its_half() {
     let inside = format!("/proc/{}/root{}", server.process(), state.display());
     let filler = Filler(Path::new(&inside).join("filler"));
 
-    // Full. Whoever comes before that was noticed is refused as well.
+    // Full. A client that comes before that was noticed is refused as well.
     filler.leave(0);
     fails(
         &mut classify(),

@@ -29,7 +29,7 @@ use zeroize::Zeroize;
 pub const MAX_ENTRIES: usize = 1024;
 /// Fewest entries of a table.
 pub const MIN_ENTRIES: usize = 16;
-/// Bits of an entry, at most, with the sign: so many that it is a residue of its own.
+/// Bits of an entry, at most, with the sign, so that it is a residue of its own.
 pub const MAX_ENTRY_BITS: u32 = modulus::K - 1;
 const _: () = assert!(1 << (MAX_ENTRY_BITS - 1) <= modulus::P / 2);
 const _: () = assert!((MAX_ENTRIES as u64) << (MAX_ENTRY_BITS - 1) <= 1 << 50);
