@@ -2,16 +2,16 @@
 
 use crate::digits::digits;
 use crate::error::HintError;
+use crate::images::images;
 use crate::params::{
-    BLOCK, DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, Q,
-    ROUND_BITS, TERMS, hint_bytes,
+    BLOCK, DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS,
+    hint_bytes,
 };
-use crate::public::{Element, Name, mask, packing};
+use crate::public::{Element, Name, packing};
 use crate::ring::{Limbs, Packing};
 use crate::room::{Room, spread};
 use crate::sample::{Wide, wide};
-use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod};
-use primer_ring::modulus::{self, P};
+use primer_ring::matrix::Matrix;
 use primer_ring::pack::{pack, unpack};
 use primer_ring::prg::Prg;
 use std::slice::from_ref;
@@ -132,72 +132,29 @@ impl Received {
     }
 }
 
-/// Coefficient `n` of `X^-f·A`, for all `n` and all columns of all blocks: what weights are
-/// multiplied with. Modulo p and modulo `2^ROUND_BITS`, which together are modulo q.
-fn turned(place: &Place<'_>, features: usize) -> [Matrix<u64>; 2] {
-    let mut parts = [(); 2].map(|()| Matrix::<u64>::zeros(DEGREE, features));
-    let [large, small] = parts.each_mut().map(Matrix::data_mut);
-    for block in 0..features.div_ceil(BLOCK) {
-        let element = mask(place.name, place.value, block as u32);
-        for f in 0..BLOCK.min(features - block * BLOCK) {
-            for n in 0..DEGREE {
-                let x = match n + f < DEGREE {
-                    true => element[n + f],
-                    false => (Q - element[n + f - DEGREE]) % Q,
-                };
-                let at = n * features + block * BLOCK + f;
-                large[at] = modulus::reduce(x);
-                small[at] = x & ((1 << ROUND_BITS) - 1);
-            }
-        }
-    }
-    parts
-}
-
-/// Returns `V_j` for all outputs, modulo q: `[coefficient][output]`.
-fn images(place: &Place<'_>, weights: &Packed) -> Matrix<u64> {
-    const { assert!(P % (1 << ROUND_BITS) == 1) };
-    let mut scratch = Scratch::default();
-    let [large, small] = turned(place, weights.rows());
-    let mut large = product_mod(&large, weights, &mut scratch);
-    // These are integers: of 8 and 15 bits, and of at most 2^17 terms.
-    let small = product_mod(&small, weights, &mut scratch);
-    for (x, low) in large.data_mut().iter_mut().zip(small.data()) {
-        // p is 1 modulo the other factor, so the multiple of p to add is the difference itself.
-        let low = modulus::to_signed(*low) as u64;
-        *x += P * (low.wrapping_sub(*x) & ((1 << ROUND_BITS) - 1));
-    }
-    large
-}
-
 impl Multiplier {
     /// Builds the multiplier and the hint of the weights that read a value, features by outputs.
-    ///
-    /// # Panics
-    /// If there are more than `2^17` features.
     pub fn build(
         secret: &HintSecret,
         name: &Name,
         value: u32,
         weights: &Matrix<i16>,
     ) -> (Self, Hint) {
-        assert!(weights.rows() <= 1 << 17, "sums of low bits stay integers");
         let (place, outputs) = (Place { name, value }, weights.cols());
-        let mut images = images(&place, &Packed::new(weights));
+        let images = images(name, value, weights);
         let groups = outputs.div_ceil(BLOCK);
         let mut polys = Zeroizing::new(vec![0; groups * POLYS * DEGREE]);
         for (group, polys) in polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
             for j in 0..BLOCK.min(outputs - group * BLOCK) {
                 for n in 0..DEGREE {
                     let (f, lane) = (n % BLOCK, n / BLOCK);
-                    let x = images.data()[n * outputs + group * BLOCK + j];
+                    let x = images[n * outputs + group * BLOCK + j];
                     for (k, digit) in digits(x).into_iter().enumerate() {
                         polys[(f * DIGITS + k) * DEGREE + j + BLOCK * lane] = digit;
                     }
                 }
             }
         }
-        images.data_mut().zeroize();
         let mut multiplier = Self { outputs, polys };
         let hint = multiplier.hide(secret, &place);
         (multiplier, hint)
