@@ -42,7 +42,8 @@ fn main() {
             seconds.push(start.elapsed().as_secs_f64());
             start = Instant::now();
         };
-        let (multiplier, hint) = Multiplier::build(&secret, &name, value, &weights);
+        let built = Multiplier::build(&secret, &name, value, &weights);
+        let (multiplier, hint, margin) = built.expect("these weights can have a hint");
         lap(&mut seconds);
         let batch = Batch::new(&name, value, &rng.secret_seed());
         black_box(batch.masks(features));
@@ -61,7 +62,7 @@ fn main() {
             *total += seconds;
             print!(" {:>8.1}", 1e3 * seconds);
         }
-        println!();
+        println!("  {:.2} bits", margin.modulus_bits());
     }
     print!("together        ");
     for total in totals {

@@ -1,9 +1,7 @@
 //! The client's part: secrets for one value and batch, its masks, its message, its shares.
 
 use crate::digits::weights;
-use crate::params::{
-    BLOCK, DEGREE, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, ROUND_BITS, TERMS,
-};
+use crate::params::{BLOCK, DEGREE, DIGITS, LANES, MESSAGE_BYTES, PACKING_BITS, ROUND_BITS, TERMS};
 use crate::public::{Element, Name, mask, packing};
 use crate::ring::{Limbs, Masks, Packing, round_mask};
 use crate::room::{Room, spread};
@@ -147,7 +145,7 @@ impl Batch {
         let mut fine = Zeroizing::new(vec![0; 2 * DEGREE]);
         let mut out = Matrix::<u64>::zeros(LANES, hint.outputs());
         for (group, element) in hint.elements().enumerate() {
-            let element: Vec<u64> = element.iter().map(|&x| expand(x, ring.modulus())).collect();
+            let element: Vec<u64> = element.iter().map(|&x| ring.expand(x)).collect();
             let factor: Limbs = ring.factor(&element);
             let opened = room.sum(ring, [&self.key[..]].into_iter(), from_ref(&factor));
             let noise = wide(rng, Wide::SHARE);
@@ -170,12 +168,6 @@ impl Batch {
 
 fn short(small: &[i8]) -> Zeroizing<Vec<i16>> {
     Zeroizing::new(small.iter().map(|&x| x.into()).collect())
-}
-
-/// Returns the number modulo `q'` that a published coefficient stands for.
-fn expand(x: u64, modulus: u64) -> u64 {
-    let half = 1 << (HINT_BITS - 1);
-    ((u128::from(x) * u128::from(modulus) + half) >> HINT_BITS) as u64
 }
 
 #[cfg(test)]

@@ -38,14 +38,15 @@
 //! # A walk through the house
 //! [`params`]: sizes and moduli. [`public`]: elements that both parties expand. [`ring`]: products
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
-//! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`error`]: what
-//! bytes can be refused for.
+//! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
+//! much shares may tell. [`error`]: what is refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
 pub mod digits;
 pub mod error;
 mod images;
+pub mod margin;
 pub mod params;
 pub mod public;
 pub mod ring;

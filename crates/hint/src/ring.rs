@@ -1,6 +1,6 @@
 //! Products in the ring, modulo q and modulo `q'`.
 
-use crate::params::{DEGREE, PRIME_BOUND, Q, ROUND_BITS, TERMS};
+use crate::params::{DEGREE, HINT_BITS, PRIME_BOUND, Q, ROUND_BITS, TERMS};
 use primer_lattice::kernel::elementwise;
 use primer_lattice::ntt::Ntt;
 use primer_lattice::prime::{MIN_TWO_ADICITY, Prime, Shoup};
@@ -159,6 +159,23 @@ impl Packing {
     /// Returns the number below `q'` with these residues.
     pub fn join(&self, a: u32, b: u32) -> u64 {
         join(&self.ntts, self.inverse, a, b)
+    }
+
+    /// Rounds a number below `q'` to the bits of it that are published.
+    pub fn publish(&self, x: u64) -> u64 {
+        let scaled = (u128::from(x) << HINT_BITS) + u128::from(self.modulus() / 2);
+        (scaled / u128::from(self.modulus())) as u64 & ((1 << HINT_BITS) - 1)
+    }
+
+    /// Returns the number below `q'` that published bits stand for.
+    pub fn expand(&self, x: u64) -> u64 {
+        let half = 1 << (HINT_BITS - 1);
+        ((u128::from(x) * u128::from(self.modulus()) + half) >> HINT_BITS) as u64
+    }
+
+    /// Returns the representative between `-q'/2` and `q'/2`.
+    pub fn centred(&self, x: u64) -> i64 {
+        centred(x, self.modulus())
     }
 
     /// Adds a number smaller than `q'` in absolute value to one below `q'`, modulo `q'`.

@@ -1,8 +1,9 @@
 //! The server's part: building a hint once, and its shares of every batch.
 
-use crate::digits::digits;
+use crate::digits::{LeftOut, digits};
 use crate::error::HintError;
 use crate::images::images;
+use crate::margin::{Forms, Margin};
 use crate::params::{
     BLOCK, DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS,
     hint_bytes,
@@ -133,35 +134,47 @@ impl Received {
 }
 
 impl Multiplier {
-    /// Builds the multiplier and the hint of the weights that read a value, features by outputs.
+    /// Builds the multiplier and the hint of all weights that read a value, features by outputs,
+    /// and tells how much its shares may say.
+    ///
+    /// # Errors
+    /// [`HintError::Margin`] if they would say too much.
     pub fn build(
         secret: &HintSecret,
         name: &Name,
         value: u32,
         weights: &Matrix<i16>,
-    ) -> (Self, Hint) {
+    ) -> Result<(Self, Hint, Margin), HintError> {
         let (place, outputs) = (Place { name, value }, weights.cols());
+        let mut forms = Forms::new();
+        let left_out = LeftOut::new(Packing::get().modulus());
         let images = images(name, value, weights);
         let groups = outputs.div_ceil(BLOCK);
         let mut polys = Zeroizing::new(vec![0; groups * POLYS * DEGREE]);
         for (group, polys) in polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
             for j in 0..BLOCK.min(outputs - group * BLOCK) {
+                let mut left = vec![vec![0.0; LANES]; BLOCK];
                 for n in 0..DEGREE {
                     let (f, lane) = (n % BLOCK, n / BLOCK);
                     let x = images[n * outputs + group * BLOCK + j];
-                    for (k, digit) in digits(x).into_iter().enumerate() {
+                    let digits = digits(x);
+                    for (k, digit) in digits.into_iter().enumerate() {
                         polys[(f * DIGITS + k) * DEGREE + j + BLOCK * lane] = digit;
                     }
+                    left[f][lane] = left_out.of(x, digits);
                 }
+                forms.output(&left);
             }
         }
         let mut multiplier = Self { outputs, polys };
-        let hint = multiplier.hide(secret, &place);
-        (multiplier, hint)
+        let hint = multiplier.hide(secret, &place, &mut forms);
+        let margin = forms.margin(weights);
+        margin.check()?;
+        Ok((multiplier, hint, margin))
     }
 
     /// Draws the secrets of all elements and makes what is published.
-    fn hide(&mut self, secret: &HintSecret, place: &Place<'_>) -> Hint {
+    fn hide(&mut self, secret: &HintSecret, place: &Place<'_>, forms: &mut Forms) -> Hint {
         let ring = Packing::get();
         let value = place.value;
         let public = |element| {
@@ -189,11 +202,17 @@ impl Multiplier {
             pairs.for_each(|(own, &drawn)| *own = drawn as i16);
             let error = wide(&mut rng, Wide::HINT_ERROR);
             let shown = room.sum(ring, [&*own].into_iter(), from_ref(&key));
-            let sums = hidden.iter().zip(shown).zip(error.iter());
-            coefficients.extend(sums.map(|((a, b), e)| {
-                let both = ring.add_signed(*a, *b as i64);
-                publish(ring.add_signed(both, i64::from(*e)), ring.modulus())
-            }));
+            let exact = hidden.iter().zip(shown);
+            let exact = exact.map(|(a, b)| ring.add_signed(*a, *b as i64));
+            let exact = Zeroizing::new(exact.collect::<Vec<u64>>());
+            let noisy = exact.iter().zip(error.iter());
+            let noisy = noisy.map(|(&x, &e)| ring.publish(ring.add_signed(x, e.into())));
+            coefficients.extend(noisy);
+            let published = coefficients[group * DEGREE..].iter().zip(exact.iter());
+            let error = published
+                .map(|(&x, &exact)| ring.centred(ring.add_signed(ring.expand(x), -(exact as i64))));
+            let error = Zeroizing::new(error.collect::<Vec<i64>>());
+            forms.element(polys.chunks_exact(DEGREE), &error);
         }
         Hint {
             outputs: self.outputs,
@@ -212,10 +231,4 @@ impl Multiplier {
         }
         out
     }
-}
-
-/// Rounds a coefficient to what is published.
-fn publish(x: u64, modulus: u64) -> u64 {
-    let scaled = (u128::from(x) << HINT_BITS) + u128::from(modulus / 2);
-    (scaled / u128::from(modulus)) as u64 & ((1 << HINT_BITS) - 1)
 }

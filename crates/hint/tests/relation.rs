@@ -36,7 +36,9 @@ fn root_mean_square(errors: impl ExactSizeIterator<Item = f64>) -> f64 {
 /// Runs a batch and returns the error of every element, in units of Z_p.
 fn errors(weights: &Matrix<i16>, seed: u8) -> Vec<f64> {
     let (features, outputs) = (weights.rows(), weights.cols());
-    let (multiplier, hint) = Multiplier::build(&HintSecret::new([9; 32]), &NAME, VALUE, weights);
+    let secret = HintSecret::new([9; 32]);
+    let (multiplier, hint, margin) = Multiplier::build(&secret, &NAME, VALUE, weights).unwrap();
+    assert!(margin.modulus_bits() < 54.5, "{margin:?}");
     let bytes = hint.encode();
     assert_eq!(bytes.len(), hint_bytes(outputs));
     let hint = Hint::decode(&bytes, outputs).unwrap();
@@ -150,8 +152,8 @@ fn secrets_are_bound_to_what_they_hide() {
     let rng = &mut Prg::new(&[3; 16]);
     let mut weights = weights(16, 8, 3000.0, rng);
     let build = |secret, name: u8, value, weights: &Matrix<i16>| {
-        let (_, hint) =
-            Multiplier::build(&HintSecret::new([secret; 32]), &[name; 32], value, weights);
+        let secret = HintSecret::new([secret; 32]);
+        let (_, hint, _) = Multiplier::build(&secret, &[name; 32], value, weights).unwrap();
         hint.encode()
     };
     let first = build(1, 1, 1, &weights);
@@ -189,4 +191,16 @@ fn bytes_of_the_peer_are_checked() {
     );
     assert!(Hint::decode(&[0; 10], 8).is_err());
     assert!(Hint::decode(&vec![0; hint_bytes(8)], 8).is_ok());
+}
+
+/// Weights of rank one, all of the largest size: what their shares tell about the dither adds up.
+#[test]
+fn weights_whose_shares_would_tell_too_much_are_refused() {
+    let weights = Matrix::from_vec(768, 256, vec![16383; 768 * 256]);
+    let refused = Multiplier::build(&HintSecret::new([9; 32]), &NAME, VALUE, &weights);
+    let error = refused.err().unwrap().to_string();
+    assert!(
+        error.contains("these weights cannot have a hint"),
+        "{error}"
+    );
 }
