@@ -1,16 +1,16 @@
 //! How much the shares of a value may tell about the secrets of a batch.
 //!
 //! A server that learns `r` and `y` of some rows knows `y + z - r·W` there: linear forms in the
-//! secrets `t`, `e`, `s` and in the dither, with coefficients that it knows, plus the noise `δ`. How
-//! much of the secrets' width is left is a question of the largest singular values of these forms
-//! (Hint-RLWE; `docs/hints.md`, section 5). They are computed here from what a hint is made of, and
-//! a hint is refused whose weights leave too little.
+//! secrets `t`, `e`, `s` and in the dither, with coefficients that it knows, plus the noise `δ`.
+//! How much of the secrets' width is left is a question of the largest singular values of these
+//! forms (Hint-RLWE; `docs/hints.md`, section 5). They are computed here from what a hint is made
+//! of, and a hint is refused whose weights leave too little.
 //!
 //! Products of ring elements act on values at the roots of unity one by one, so the singular values
 //! of a matrix of ring elements are those of small complex matrices, one for each root. Real
-//! polynomials modulo `X^n + 1` have `n/2` of them and their conjugates; `Transform` computes these.
-//! Largest eigenvalues of Gram matrices are bounded from above by `(tr G^16)^(1/16)`, which is at
-//! most `25^(1/16) = 1.22` times too large.
+//! polynomials modulo `X^n + 1` have `n/2` of them and their conjugates; `Transform` computes
+//! these. Largest eigenvalues of Gram matrices are bounded from above by `(tr G^16)^(1/16)`, which
+//! is at most `25^(1/16) = 1.22` times too large.
 
 use crate::error::HintError;
 use crate::params::{DEGREE, LANES, PACKING_BITS, ROUND_BITS, TERMS};
