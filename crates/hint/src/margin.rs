@@ -19,9 +19,15 @@ use crate::sample::{BINOMIAL, Wide};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::P;
 use std::f64::consts::PI;
+use zeroize::Zeroizing;
 
-/// Numbers at all roots: real parts and imaginary parts.
-type Values = [Vec<f64>; 2];
+/// Numbers at all roots: real parts and imaginary parts. Those of digits tell the weights, so they
+/// are wiped.
+type Values = Zeroizing<[Vec<f64>; 2]>;
+
+fn zeros(roots: usize) -> Values {
+    Zeroizing::new([vec![0.0; roots], vec![0.0; roots]])
+}
 
 /// Evaluates real polynomials modulo `X^n + 1` at half of the roots; the values at the others are
 /// their conjugates. With `X^(n/2) = i` at these, it is a transform of half the length.
@@ -45,8 +51,8 @@ impl Transform {
         let degree = self.turns.len();
         let half = degree / 2;
         let bits = half.ilog2();
-        let mut out = [vec![0.0; half], vec![0.0; half]];
-        let [re, im] = &mut out;
+        let mut out = zeros(half);
+        let [re, im] = &mut *out;
         let pairs = coefficients.clone().zip(coefficients.skip(half));
         for ((n, (a, b)), (cos, sin)) in pairs.enumerate().zip(&self.turns) {
             let at = n.reverse_bits() >> (usize::BITS - bits);
@@ -81,19 +87,19 @@ struct Gram {
 impl Gram {
     fn new(size: usize, roots: usize) -> Self {
         let pairs = size * (size + 1) / 2;
-        let zeros = || [vec![0.0; roots], vec![0.0; roots]];
         Self {
             size,
-            sums: (0..pairs).map(|_| zeros()).collect(),
+            sums: (0..pairs).map(|_| zeros(roots)).collect(),
         }
     }
 
     /// Adds a row.
     fn add(&mut self, row: &[Values]) {
         let mut sums = self.sums.iter_mut();
-        for (i, [ar, ai]) in row.iter().enumerate() {
-            for [br, bi] in &row[i..] {
-                let [re, im] = sums.next().expect("a sum for each pair");
+        for (i, a) in row.iter().enumerate() {
+            for b in &row[i..] {
+                let ([ar, ai], [br, bi]) = (&**a, &**b);
+                let [re, im] = &mut **sums.next().expect("a sum for each pair");
                 let a = ar.iter().zip(ai);
                 let b = br.iter().zip(bi);
                 let sums = re.iter_mut().zip(im);
@@ -118,7 +124,7 @@ impl Gram {
         let mut sums = self.sums.iter();
         for i in 0..n {
             for j in i..n {
-                let [re, im] = sums.next().expect("a sum for each pair");
+                let [re, im] = &**sums.next().expect("a sum for each pair");
                 matrix[i * n + j] = (re[root], im[root]);
                 matrix[j * n + i] = (re[root], -im[root]);
             }
@@ -290,7 +296,8 @@ mod tests {
     fn values_are_those_at_roots() {
         let coefficients: Vec<f64> = (0..64).map(|n| f64::from(n * n % 23) - 11.0).collect();
         let transform = Transform::new(64);
-        let [re, im] = transform.values(coefficients.iter().copied());
+        let values = transform.values(coefficients.iter().copied());
+        let [re, im] = &*values;
         assert_eq!(re.len(), 32);
         // The product of a polynomial with itself has the squares of its values.
         let mut square = vec![0.0; 64];
@@ -300,21 +307,22 @@ mod tests {
                 square[(i + j) % 64] += sign * a * b;
             }
         }
-        let [sr, si] = transform.values(square.iter().copied());
+        let squares = transform.values(square.iter().copied());
+        let [sr, si] = &*squares;
         for k in 0..32 {
             assert!((sr[k] - (re[k] * re[k] - im[k] * im[k])).abs() < 1e-6);
             assert!((si[k] - 2.0 * re[k] * im[k]).abs() < 1e-6);
         }
         // And their lengths are those of the coefficients.
         let length: f64 = coefficients.iter().map(|x| x * x).sum();
-        let sum: f64 = re.iter().zip(&im).map(|(a, b)| a * a + b * b).sum();
+        let sum: f64 = re.iter().zip(im).map(|(a, b)| a * a + b * b).sum();
         assert!((sum / 32.0 - length).abs() < 1e-6 * length);
     }
 
     #[test]
     fn largest_eigenvalues_are_bounded_closely() {
         // Rows (x, y) of constants: the Gram matrix of [[3, 0], [0, 4]] has 9 and 16.
-        let constant = |x: f64| [vec![x; 2], vec![0.0; 2]];
+        let constant = |x: f64| Zeroizing::new([vec![x; 2], vec![0.0; 2]]);
         let mut gram = Gram::new(2, 2);
         gram.add(&[constant(3.0), constant(0.0)]);
         gram.add(&[constant(0.0), constant(4.0)]);

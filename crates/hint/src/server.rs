@@ -153,7 +153,7 @@ impl Multiplier {
         let mut polys = Zeroizing::new(vec![0; groups * POLYS * DEGREE]);
         for (group, polys) in polys.chunks_exact_mut(POLYS * DEGREE).enumerate() {
             for j in 0..BLOCK.min(outputs - group * BLOCK) {
-                let mut left = vec![vec![0.0; LANES]; BLOCK];
+                let mut left = Zeroizing::new(vec![vec![0.0; LANES]; BLOCK]);
                 for n in 0..DEGREE {
                     let (f, lane) = (n % BLOCK, n / BLOCK);
                     let x = images[n * outputs + group * BLOCK + j];
