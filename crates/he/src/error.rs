@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Error, PartialEq)]
 pub enum HeError {
     /// The ring degree is not one that the security table knows.
-    #[error("ring degree {degree} has no entry in the security table (4096, 8192, 16384)")]
+    #[error("ring degree {degree} has no entry in the security table (2048, 4096, 8192, 16384)")]
     Degree {
         /// The degree asked for.
         degree: usize,

@@ -316,7 +316,15 @@ mod tests {
         );
         assert_eq!(
             Params::new(2048, 2).err(),
-            Some(HeError::Degree { degree: 2048 })
+            Some(HeError::Insecure {
+                degree: 2048,
+                bits: 90,
+                limit: 53
+            })
+        );
+        assert_eq!(
+            Params::new(1024, 2).err(),
+            Some(HeError::Degree { degree: 1024 })
         );
         assert!(matches!(
             Params::new(16384, 8).err(),
