@@ -137,11 +137,15 @@ impl Batch {
     /// Returns the client's shares of all outputs of a hint, `[lane][output]`, modulo p, with
     /// noise.
     ///
-    /// A batch has one hint: the noise is a function of the seed.
+    /// The noise is a function of the seed and of the hint: the same hint gives the same shares,
+    /// and two hints under one name never share noise, which their difference would be free of.
     pub fn shares(&self, hint: &Hint) -> Matrix<u64> {
         let ring = Packing::get();
         let mut room = Room::default();
-        let rng = &mut self.generator(Use::Shares);
+        let mut hasher = blake3::Hasher::new_keyed(&self.seeds[Use::Shares as usize]);
+        let seed = Zeroizing::new(*hasher.update(hint.digest()).finalize().as_bytes());
+        hasher.zeroize();
+        let rng = &mut Prg::secret(&seed);
         let mut fine = Zeroizing::new(vec![0; 2 * DEGREE]);
         let mut out = Matrix::<u64>::zeros(LANES, hint.outputs());
         for (group, element) in hint.elements().enumerate() {

@@ -13,7 +13,7 @@ use crate::ring::{Limbs, Packing};
 use crate::room::{Room, spread};
 use crate::sample::{Wide, wide};
 use primer_ring::matrix::Matrix;
-use primer_ring::pack::{pack, unpack};
+use primer_ring::pack::{PackError, pack, unpack};
 use primer_ring::prg::Prg;
 use std::slice::from_ref;
 use zeroize::{Zeroize, Zeroizing};
@@ -78,12 +78,29 @@ pub struct Hint {
     outputs: usize,
     /// Multiples of `q'/2^HINT_BITS`, as numbers below `2^HINT_BITS`.
     coefficients: Vec<u64>,
+    /// Of its bytes.
+    digest: [u8; 32],
 }
 
 impl Hint {
     /// Returns how many outputs it is for.
     pub fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    fn new(outputs: usize, coefficients: Vec<u64>) -> Self {
+        let mut hint = Self {
+            outputs,
+            coefficients,
+            digest: [0; 32],
+        };
+        hint.digest = *blake3::hash(&hint.encode()).as_bytes();
+        hint
+    }
+
+    /// Returns the BLAKE3 hash of its bytes.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
     }
 
     pub(crate) fn elements(&self) -> impl Iterator<Item = &[u64]> {
@@ -103,13 +120,22 @@ impl Hint {
     /// [`HintError::Bytes`] if it is not as long as that.
     pub fn decode(bytes: &[u8], outputs: usize) -> Result<Self, HintError> {
         let what = "the hint";
-        let mut coefficients = vec![0; outputs.div_ceil(BLOCK) * DEGREE];
+        let values = outputs.div_ceil(BLOCK) * DEGREE;
+        let (expected, actual) = (hint_bytes(outputs), bytes.len());
+        if expected != actual {
+            // Before anything is set aside for them.
+            let cause = PackError::Length {
+                values,
+                width: HINT_BITS,
+                expected,
+                actual,
+            };
+            return Err(HintError::Bytes { what, cause });
+        }
+        let mut coefficients = vec![0; values];
         unpack(bytes, HINT_BITS, 1 << HINT_BITS, &mut coefficients)
             .map_err(|cause| HintError::Bytes { what, cause })?;
-        Ok(Self {
-            outputs,
-            coefficients,
-        })
+        Ok(Self::new(outputs, coefficients))
     }
 }
 
@@ -214,10 +240,7 @@ impl Multiplier {
             let error = Zeroizing::new(error.collect::<Vec<i64>>());
             forms.element(polys.chunks_exact(DEGREE), &error);
         }
-        Hint {
-            outputs: self.outputs,
-            coefficients,
-        }
+        Hint::new(self.outputs, coefficients)
     }
 
     /// Returns the server's shares of a batch, `[lane][output]`, modulo p.

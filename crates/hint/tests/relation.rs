@@ -145,6 +145,31 @@ fn a_seed_gives_one_message_and_one_set_of_masks() {
     }
 }
 
+/// Two hints under one name have noise of their own: without it, the difference of two sets of
+/// shares would show the key.
+#[test]
+fn noise_is_bound_to_the_hint() {
+    let batch = Batch::new(&NAME, VALUE, &[1; 32]);
+    let [zero, one] = [0, 1].map(|byte| Hint::decode(&vec![byte; hint_bytes(8)], 8).unwrap());
+    let noise = batch.shares(&zero);
+    assert!(
+        batch.shares(&zero).data() == noise.data(),
+        "it is a function"
+    );
+    // A hint of zeros opens to nothing but noise.
+    let deviation = root_mean_square(noise.data().iter().map(|&x| modulus::to_signed(x) as f64));
+    assert!((9_500.0..11_200.0).contains(&deviation), "{deviation}");
+    assert_ne!(zero.digest(), one.digest());
+    // One that differs in the last bit of one coefficient opens to nearly the same.
+    let mut bytes = vec![0; hint_bytes(8)];
+    bytes[0] = 1;
+    let near = batch.shares(&Hint::decode(&bytes, 8).unwrap());
+    let pairs = near.data().iter().zip(noise.data());
+    let off = pairs.map(|(a, b)| modulus::to_signed(modulus::sub(*a, *b)) as f64);
+    let deviation = root_mean_square(off);
+    assert!((13_500.0..15_800.0).contains(&deviation), "{deviation}");
+}
+
 /// What hides weights depends on everything that determines what is hidden: change anything, and
 /// all of the hint changes.
 #[test]
@@ -189,7 +214,11 @@ fn bytes_of_the_peer_are_checked() {
             .starts_with("the message of a preparation"),
         "{error}"
     );
-    assert!(Hint::decode(&[0; 10], 8).is_err());
+    for outputs in [8, 1 << 40] {
+        let error = Hint::decode(&[0; 10], outputs).err().unwrap();
+        assert!(error.to_string().starts_with("the hint"), "{error}");
+    }
+    assert!(Hint::decode(&[], 8).is_err());
     assert!(Hint::decode(&vec![0; hint_bytes(8)], 8).is_ok());
 }
 

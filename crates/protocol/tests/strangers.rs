@@ -5,6 +5,10 @@
 //! block. If these are what the client guesses (here: zeros, so that its row needs no change), all
 //! goes on as if nothing had happened; if not, the answer is garbage. A few hundred answers give
 //! all of Δ, and with Δ everything that the server masks with it.
+//!
+//! The client here is an honest one whose message is changed behind it, so its proof is for the
+//! message that it meant. One that proves what it sent passes if its guess is right and not
+//! otherwise: unit tests of `primer_ot`, `check` and `tags`.
 #![allow(missing_docs)]
 
 mod common;
