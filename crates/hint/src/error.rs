@@ -1,6 +1,7 @@
 //! What can be wrong with bytes from the peer, and with weights.
 
 use primer_ring::pack::PackError;
+use std::io;
 use thiserror::Error;
 
 /// Why bytes are not a message or a hint, or weights have none.
@@ -27,4 +28,19 @@ pub enum HintError {
         /// The most they may have.
         limit: f64,
     },
+    /// A hint, or a list of its hashes, is not the one that was announced.
+    #[error("{what} is not the one that was announced")]
+    Other {
+        /// What was compared.
+        what: &'static str,
+    },
+    /// A chunk does not have the hash that belongs to it.
+    #[error("chunk {chunk} of the hint is damaged")]
+    Damaged {
+        /// Its number, from 0.
+        chunk: usize,
+    },
+    /// Reading or writing a file failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }

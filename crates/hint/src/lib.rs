@@ -39,16 +39,20 @@
 //! [`params`]: sizes and moduli. [`public`]: elements that both parties expand. [`ring`]: products
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
-//! much shares may tell. [`error`]: what is refused.
+//! much shares may tell. [`contents`]: what a whole model's hint is made of, [`published`] and
+//! [`multipliers`] its files, one for clients and one for the server. [`error`]: what is refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod contents;
 pub mod digits;
 pub mod error;
 mod images;
 pub mod margin;
+pub mod multipliers;
 pub mod params;
 pub mod public;
+pub mod published;
 pub mod ring;
 mod room;
 pub mod sample;

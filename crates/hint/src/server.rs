@@ -30,6 +30,19 @@ impl HintSecret {
         Self(Zeroizing::new(bytes))
     }
 
+    /// Returns a name for the hint of some weights, which stands for them and for this secret.
+    pub fn name(&self, of: &[&[u8]]) -> Name {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(b"primer hint name v1");
+        for part in of {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let name = *hasher.finalize().as_bytes();
+        hasher.zeroize();
+        name
+    }
+
     /// Seeds the secret and the error of one element of a hint by everything that determines what
     /// they hide. So equal secrets imply equal elements, whatever differed: weights, scales, a
     /// build that rounds otherwise, a fault in memory. A secret that hid two things would show
@@ -135,7 +148,11 @@ impl Hint {
         let mut coefficients = vec![0; values];
         unpack(bytes, HINT_BITS, 1 << HINT_BITS, &mut coefficients)
             .map_err(|cause| HintError::Bytes { what, cause })?;
-        Ok(Self::new(outputs, coefficients))
+        Ok(Self {
+            outputs,
+            coefficients,
+            digest: *blake3::hash(bytes).as_bytes(),
+        })
     }
 }
 
@@ -241,6 +258,24 @@ impl Multiplier {
             forms.element(polys.chunks_exact(DEGREE), &error);
         }
         Hint::new(self.outputs, coefficients)
+    }
+
+    /// Makes room for the multiplier of some outputs.
+    pub(crate) fn zeros(outputs: usize) -> Self {
+        let length = outputs.div_ceil(BLOCK) * POLYS * DEGREE;
+        Self {
+            outputs,
+            polys: Zeroizing::new(vec![0; length]),
+        }
+    }
+
+    /// Returns its bytes, as this machine has them.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.polys)
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.polys)
     }
 
     /// Returns the server's shares of a batch, `[lane][output]`, modulo p.

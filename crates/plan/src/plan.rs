@@ -2,7 +2,9 @@
 
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
-use crate::scales::{KEPT, MAX_VALUE_BITS, Scale, Scales, WEIGHT_BITS, WeightScale};
+use crate::scales::{
+    KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, Scale, Scales, WEIGHT_BITS, WeightScale,
+};
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
@@ -167,11 +169,15 @@ impl Plan {
         }
     }
 
-    /// Fractional bits at which the products of all terms of a linear step can be added up.
-    pub fn common_fraction(&self, terms: &[Term]) -> i32 {
-        let fractions = terms.iter().map(|term| self.term_fractions(term));
-        let finest = fractions.map(|(first, second)| first.max(second)).max();
-        finest.expect("a linear step has a term")
+    /// Returns the bits of the scale that a one-hot input carries into the embedding. In the
+    /// looked-up form a product errs by as much as all of its inputs' low bits would, those of a
+    /// whole vocabulary, so what is one is a large number; in other forms it is one.
+    pub fn one_hot_bits(&self, table: WeightId, output: ValueId) -> u32 {
+        let room = self.shift(self.weight_scale(table).fraction(), output);
+        match self.graph.form {
+            Form::LookedUp => room.min(ONE_HOT_BITS),
+            Form::Separate | Form::Merged => 0,
+        }
     }
 
     /// Fractional bits of the first product of merged scores, to which their bias is added.
@@ -374,6 +380,13 @@ impl Plan {
                     return Err(self.conflict(output, "its table has no scale"));
                 };
                 shift(fraction)?;
+                let carried = self.one_hot_bits(*table, output);
+                if self.graph.form == Form::LookedUp && carried < LEAST_ONE_HOT_BITS {
+                    let reason = format!(
+                        "its one-hot input carries {carried} bits, {LEAST_ONE_HOT_BITS} are needed"
+                    );
+                    return Err(self.conflict(output, reason));
+                }
             }
             Op::Linear { terms, .. } => {
                 for term in terms {
@@ -382,7 +395,7 @@ impl Plan {
                     shift(dense)?;
                     shift(mean)?;
                 }
-                self.validate_common(terms, output)?;
+                self.validate_diagonals(terms, output)?;
             }
             Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
             Op::MergedScores { input, weight, .. } => {
@@ -445,15 +458,15 @@ impl Plan {
         Ok(())
     }
 
-    /// The terms of the looked-up form share an answer, in which a dense matrix is as it is.
-    fn validate_common(&self, terms: &[Term], output: ValueId) -> Result<(), PlanError> {
-        let common = self.common_fraction(terms);
-        let is_dense = |term: &Term| self.graph.weight(term.weight).kind == WeightKind::Dense;
-        let mut dense = terms.iter().filter(|term| is_dense(term));
-        if self.graph.form == Form::LookedUp
-            && dense.any(|term| self.term_fractions(term).0 != common)
-        {
-            return Err(self.conflict(output, "a diagonal term is finer than a dense one"));
+    /// In the looked-up form a diagonal term is multiplied as a matrix of integers, so its gains
+    /// and its means have one scale.
+    fn validate_diagonals(&self, terms: &[Term], output: ValueId) -> Result<(), PlanError> {
+        let apart = |term: &Term| match self.weight_scale(term.weight) {
+            WeightScale::Diagonal { gain, mean } => gain != mean,
+            WeightScale::Dense { .. } | WeightScale::Bias => false,
+        };
+        if self.graph.form == Form::LookedUp && terms.iter().any(apart) {
+            return Err(self.conflict(output, "a diagonal term has gains and means of two scales"));
         }
         Ok(())
     }

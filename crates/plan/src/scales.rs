@@ -98,13 +98,16 @@ impl WeightScale {
 
 /// Bits of an integer weight with its sign, as in the paper.
 pub const WEIGHT_BITS: u32 = 15;
-/// In the looked-up form, how long the columns of the matrices of one linear step may be, in units
-/// of its products: the root of the mean of their squared lengths. Products without rotations hide
-/// weights by noise that is measured by this, and a shorter column is a smaller modulus.
+/// In the looked-up form, how long the columns of a matrix may be: the root of the mean of their
+/// squared lengths. Products by hints err by a part of it, and what they may tell is bounded by it.
 pub const COLUMN_LENGTH: u64 = 1 << 13;
 /// The same for the embedding table, which has as many rows as there are words: about what integers
 /// of [`WEIGHT_BITS`] bits have.
 pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
+/// Bits of the scale that a one-hot input carries in the looked-up form, at most.
+pub const ONE_HOT_BITS: u32 = 23;
+/// Fewer of them would let what a product errs by reach the values.
+pub const LEAST_ONE_HOT_BITS: u32 = 18;
 /// Bits of an activation with its sign, as in the paper.
 pub const ACTIVATION_BITS: u32 = 15;
 

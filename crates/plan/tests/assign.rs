@@ -414,34 +414,58 @@ fn masked_keys_end_far_below_the_lowest_row_maximum() {
 }
 
 #[test]
-fn looked_up_terms_share_a_scale_within_the_length_of_columns() {
+fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
     for column in [0.001, 1.5, 40.0] {
         let mut seen = Seen::with_form(&shape(), Form::LookedUp);
         seen.weights
             .iter_mut()
             .for_each(|range| range.column = column);
         let plan = seen.plan();
-        let mut shared = 0;
+        let mut diagonals = 0;
         for step in &plan.graph().steps {
             let Op::Linear { terms, .. } = &step.op else {
                 continue;
             };
-            let common = plan.common_fraction(terms);
-            let squares = terms.iter().map(|term| {
-                let fraction = common - plan.scale(term.input).fraction();
-                (column * f64::from(fraction).exp2()).powi(2)
-            });
-            let length = squares.sum::<f64>().sqrt();
-            assert!(length <= COLUMN_LENGTH as f64, "{length}");
-            // Unless something else is the limit, half of it is used at least.
-            assert!(
-                column < 40.0 || length > 0.45 * COLUMN_LENGTH as f64,
-                "{length}"
-            );
-            shared += usize::from(terms.len() > 1);
+            for term in terms {
+                let scale = plan.weight_scale(term.weight);
+                if let WeightScale::Diagonal { gain, mean } = scale {
+                    assert_eq!(gain, mean);
+                    diagonals += 1;
+                }
+                let length = column * f64::from(scale.fraction()).exp2();
+                assert!(length <= COLUMN_LENGTH as f64, "{length}");
+                // Unless something else is the limit, nearly half of it is used at least.
+                let limited = length > 0.45 * COLUMN_LENGTH as f64;
+                assert!(column < 40.0 || limited, "{length}");
+            }
         }
-        assert!(shared > 0);
+        assert!(diagonals > 0);
     }
+}
+
+/// What is one in a one-hot row is a large number, so that the low bits of a whole vocabulary do
+/// not add up to something; plans in which it would be a small one are refused.
+#[test]
+fn one_hot_inputs_carry_a_scale() {
+    let plan = Seen::with_form(&shape(), Form::LookedUp).plan();
+    let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
+        unreachable!("the first step embeds");
+    };
+    let room = plan.shift(plan.weight_scale(table).fraction(), output);
+    assert_eq!(plan.one_hot_bits(table, output), room.min(23));
+    assert!(plan.one_hot_bits(table, output) >= 18);
+    let mut scales = plan.scales().clone();
+    let WeightScale::Dense { fraction } = &mut scales.weights[table.index()] else {
+        unreachable!("a table is dense");
+    };
+    *fraction += room as i32 - 17;
+    let error = Plan::new(&shape(), 4, scales).unwrap_err().to_string();
+    assert!(error.contains("carries 17 bits"), "{error}");
+    let plan = Seen::with_form(&shape(), Form::Separate).plan();
+    let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
+        unreachable!("the first step embeds");
+    };
+    assert_eq!(plan.one_hot_bits(table, output), 0);
 }
 
 /// Sums of powers fit their ring, and the smallest one that a row can have is not rounded away.

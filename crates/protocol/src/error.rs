@@ -2,6 +2,7 @@
 
 use primer_garble::stop::StopError;
 use primer_he::error::HeError;
+use primer_hint::error::HintError;
 use primer_net::NetError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
@@ -19,6 +20,18 @@ pub enum ProtocolError {
     /// A homomorphic message or product failed.
     #[error(transparent)]
     He(#[from] HeError),
+    /// A hint, or a message that goes with it, is not usable.
+    #[error(transparent)]
+    Hint(#[from] HintError),
+    /// Hints are made for plans of the looked-up form.
+    #[error("only models in the looked-up form have hints")]
+    NoHints,
+    /// The client has no hint, or the server no multipliers, and the scheme needs them.
+    #[error("scheme {scheme} needs the model's hint")]
+    HintMissing {
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// An oblivious transfer failed.
     #[error(transparent)]
     Ot(#[from] OtError),

@@ -30,6 +30,7 @@ mod exchange;
 mod fhgs;
 mod flow;
 mod hgs;
+pub mod hints;
 mod local;
 mod masks;
 mod program;

@@ -1,12 +1,13 @@
 //! Scales of weights: as fine as they fit, and no finer than the accumulator that they lead to.
 //!
-//! In the looked-up form the columns of a step's matrices are bounded besides ([`COLUMN_LENGTH`]),
-//! and the terms of a step have products of one scale: they share an answer, so no shift may come
-//! between them. A diagonal's gains and means are no finer than that scale.
+//! In the looked-up form the columns of matrices are bounded besides ([`COLUMN_LENGTH`]), and a
+//! diagonal's gains and means have one scale: they are multiplied as one matrix.
 
 use super::WeightRange;
 use crate::graph::{Form, Graph, Op, Term, ValueId, WeightKind};
-use crate::scales::{COLUMN_LENGTH, Scale, TABLE_COLUMN_LENGTH, WEIGHT_BITS, WeightScale};
+use crate::scales::{
+    COLUMN_LENGTH, LEAST_ONE_HOT_BITS, Scale, TABLE_COLUMN_LENGTH, WEIGHT_BITS, WeightScale,
+};
 use primer_ring::fixed::Format;
 
 /// Integers are this much longer than what they were rounded from, at most.
@@ -25,17 +26,15 @@ pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) ->
                 let range = ranges[table.index()];
                 let mut fraction = assigner.finest(range.max_abs, 0, *output);
                 if graph.form == Form::LookedUp {
+                    let one_hot = values[output.index()].fraction() - LEAST_ONE_HOT_BITS as i32;
                     fraction = fraction.min(within(TABLE_COLUMN_LENGTH, range.column));
+                    fraction = fraction.min(one_hot);
                 }
                 scales[table.index()] = WeightScale::Dense { fraction };
             }
             Op::Linear { terms, output, .. } => {
-                let limit = match graph.form {
-                    Form::LookedUp => assigner.common(terms, *output),
-                    Form::Separate | Form::Merged => i32::MAX,
-                };
                 for term in terms {
-                    scales[term.weight.index()] = assigner.term(term, *output, limit);
+                    scales[term.weight.index()] = assigner.term(term, *output);
                 }
             }
             Op::MergedScores {
@@ -76,41 +75,29 @@ impl Assigner<'_> {
         Format::fitting(WEIGHT_BITS, max_abs).fraction.min(room)
     }
 
-    /// The fractional bits that all products of a step's terms may have.
-    fn common(&self, terms: &[Term], output: ValueId) -> i32 {
-        let input = |term: &Term| self.values[term.input.index()].fraction();
-        let squares = terms.iter().map(|term| {
-            let column = self.ranges[term.weight.index()].column;
-            (column * (-f64::from(input(term))).exp2()).powi(2)
-        });
-        let columns = within(COLUMN_LENGTH, squares.sum::<f64>().sqrt());
-        // A dense matrix is multiplied as it is, so its own limit is that of all.
-        let dense = terms.iter().filter(|term| !self.is_diagonal(term));
-        let dense = dense.map(|term| {
-            let range = self.ranges[term.weight.index()];
-            input(term) + self.finest(range.max_abs, input(term), output)
-        });
-        dense.fold(columns, i32::min)
-    }
-
     fn is_diagonal(&self, term: &Term) -> bool {
         self.graph.weight(term.weight).kind == WeightKind::Diagonal
     }
 
-    /// A term's scale; its product has at most `limit` fractional bits.
-    fn term(&self, term: &Term, output: ValueId, limit: i32) -> WeightScale {
+    /// A term's scale.
+    fn term(&self, term: &Term, output: ValueId) -> WeightScale {
         let range = self.ranges[term.weight.index()];
         let input = self.values[term.input.index()].fraction();
-        let finest = |max_abs| {
-            self.finest(max_abs, input, output)
-                .min(limit.saturating_sub(input))
-        };
-        let gain = finest(range.max_abs);
-        if self.is_diagonal(term) {
-            let mean = finest(range.mean_max_abs);
-            WeightScale::Diagonal { gain, mean }
-        } else {
-            WeightScale::Dense { fraction: gain }
+        let looked_up = self.graph.form == Form::LookedUp;
+        let mut fraction = self.finest(range.max_abs, input, output);
+        if looked_up {
+            fraction = fraction.min(within(COLUMN_LENGTH, range.column));
+        }
+        match (self.is_diagonal(term), looked_up) {
+            (false, _) => WeightScale::Dense { fraction },
+            (true, true) => WeightScale::Diagonal {
+                gain: fraction,
+                mean: fraction,
+            },
+            (true, false) => WeightScale::Diagonal {
+                gain: fraction,
+                mean: self.finest(range.mean_max_abs, input, output),
+            },
         }
     }
 }
