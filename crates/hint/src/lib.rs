@@ -40,7 +40,8 @@
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
 //! much shares may tell. [`contents`]: what a whole model's hint is made of, [`published`] and
-//! [`multipliers`] its files, one for clients and one for the server. [`error`]: what is refused.
+//! [`multipliers`] its files, one for clients and one for the server, [`writing`] how they get
+//! there. [`error`]: what is refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -57,3 +58,4 @@ pub mod ring;
 mod room;
 pub mod sample;
 pub mod server;
+pub mod writing;

@@ -10,7 +10,7 @@ use crate::published::{Hash, Identity};
 use crate::server::{Multiplier, Received};
 use primer_ring::matrix::Matrix;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 /// A multiplier, or where it is.
@@ -33,6 +33,15 @@ pub struct Multipliers {
 
 /// The first bytes of such a file.
 const MAGIC: &[u8; 16] = b"primer digits v1";
+/// Bytes before the first multiplier.
+pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 2 * size_of::<Hash>();
+
+/// Returns the bytes of the file of all multipliers.
+pub fn file_bytes(contents: &Contents) -> u64 {
+    let each = contents.entries().iter();
+    let each = each.map(|entry| (size_of::<Hash>() + Multiplier::bytes_of(entry.outputs)) as u64);
+    HEAD_BYTES as u64 + each.sum::<u64>()
+}
 
 impl Multipliers {
     /// Takes the multipliers of a hint, one for each of its contents.
@@ -58,23 +67,7 @@ impl Multipliers {
         each.sum()
     }
 
-    /// Writes what [`Self::open`] reads: each multiplier behind its hash.
-    ///
-    /// # Errors
-    /// If the sink fails, or what is in a file cannot be read.
-    pub fn write(&self, sink: &mut dyn Write) -> Result<(), HintError> {
-        sink.write_all(&head(&self.identity))?;
-        for index in 0..self.held.len() {
-            self.with(index, |multiplier| {
-                let bytes = multiplier.bytes();
-                sink.write_all(blake3::hash(bytes).as_bytes())?;
-                Ok(sink.write_all(bytes)?)
-            })?;
-        }
-        Ok(sink.flush()?)
-    }
-
-    /// Reads what was written for a hint. At most `memory` bytes are kept in memory.
+    /// Reads what a [`MultiplierWriter`](crate::writing::MultiplierWriter) wrote for a hint. At most `memory` bytes are kept in memory.
     ///
     /// # Errors
     /// [`HintError::Other`] if it was written for another hint or is damaged.
@@ -165,7 +158,8 @@ impl Multipliers {
     }
 }
 
-fn head(identity: &Identity) -> Vec<u8> {
+/// Returns the first bytes of the file of a hint.
+pub(crate) fn head(identity: &Identity) -> Vec<u8> {
     [&MAGIC[..], &identity.name, &identity.root].concat()
 }
 
@@ -176,6 +170,7 @@ mod tests {
     use crate::contents::Entry;
     use crate::published::Published;
     use crate::server::HintSecret;
+    use crate::writing::MultiplierWriter;
     use primer_ring::prg::Prg;
     use rand_core::Rng;
     use std::io::Seek;
@@ -203,9 +198,15 @@ mod tests {
         let contents = Contents::new(entries);
         let hint = Published::in_memory(&name, bytes);
         let identity = *hint.identity();
+        let file = tempfile::tempfile().unwrap();
+        let mut writer = MultiplierWriter::new(&file).unwrap();
+        multipliers.iter().for_each(|m| writer.add(m).unwrap());
+        // What was cut off before its end has no head.
+        let cut = Multipliers::open(file.try_clone().unwrap(), &identity, &contents, 0);
+        assert!(cut.is_err());
+        writer.finish(&identity).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), file_bytes(&contents));
         let whole = Multipliers::in_memory(identity, multipliers);
-        let mut file = tempfile::tempfile().unwrap();
-        whole.write(&mut file).unwrap();
         let open = |memory| {
             let mut file = file.try_clone().unwrap();
             file.rewind().unwrap();

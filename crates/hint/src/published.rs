@@ -65,6 +65,15 @@ impl Index {
         }
     }
 
+    /// Takes hashes that were computed elsewhere.
+    pub(crate) fn from_hashes(name: Name, bytes: u64, hashes: Vec<Hash>) -> Self {
+        Self {
+            name,
+            bytes,
+            hashes,
+        }
+    }
+
     /// Returns what names this hint.
     pub fn identity(&self) -> Identity {
         let mut hasher = blake3::Hasher::new_derive_key("primer hint index v1");

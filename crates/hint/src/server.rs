@@ -262,11 +262,16 @@ impl Multiplier {
 
     /// Makes room for the multiplier of some outputs.
     pub(crate) fn zeros(outputs: usize) -> Self {
-        let length = outputs.div_ceil(BLOCK) * POLYS * DEGREE;
+        let length = Self::bytes_of(outputs) / size_of::<i16>();
         Self {
             outputs,
             polys: Zeroizing::new(vec![0; length]),
         }
+    }
+
+    /// Returns the bytes of the multiplier of some outputs.
+    pub(crate) fn bytes_of(outputs: usize) -> usize {
+        outputs.div_ceil(BLOCK) * POLYS * DEGREE * size_of::<i16>()
     }
 
     /// Returns its bytes, as this machine has them.
