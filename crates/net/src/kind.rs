@@ -160,6 +160,8 @@ kinds! {
         REPLY = 0x53 "reply",
         TOKENIZER = 0x54 "tokenizer",
         SPENT = 0x55 "spent",
+        HINT_INDEX = 0x56 "hashes of a hint",
+        HINT_CHUNK = 0x57 "chunk of a hint",
     }
 
     /// The comparator that uses homomorphic encryption alone.

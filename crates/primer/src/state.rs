@@ -4,9 +4,12 @@
 //! client/known_servers          address and fingerprint, one server a line
 //! client/pseudonyms/HOST_PORT   who this client is to that server (mode 0600)
 //! client/tokenizers/HASH        tokenizers, fetched once
+//! client/hints/ROOT.hint        hints of models, fetched once (crate::hints)
 //! client/offers/HOST_PORT       what that server offered last, as a hash
 //! client/store/                 prepared bundles, encrypted (crates/store)
 //! server/certificate.pem        the server's identity; key.pem beside it (mode 0600)
+//! server/hint.key              what hides the weights in hints (mode 0600)
+//! server/hints/NAME.hint        hints of models, built once; what multiplies them beside
 //! server/store/                 the server's halves of prepared bundles, encrypted
 //! ```
 

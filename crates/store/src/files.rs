@@ -129,8 +129,11 @@ pub(crate) fn lock(dir: &Path, patience: Duration) -> Result<File> {
     }
 }
 
-/// Reads the key from its file. A missing file is made with a random key, if that is allowed.
-pub(crate) fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
+/// Reads a key from its file. A missing file is made with a random key, if that is allowed.
+///
+/// # Errors
+/// [`StoreError::KeyFile`] if others may read it, or it is no key.
+pub fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
     let fault = |fault: String| StoreError::KeyFile {
         path: path.to_path_buf(),
         fault,

@@ -61,13 +61,14 @@ mod store;
 
 pub use draft::Draft;
 pub use error::{Result, StoreError};
+pub use files::load_key;
 pub use id::BundleId;
 pub use local::Options;
 pub use quota::{Bounds, Reservation};
 pub use record::{
     ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Held, Meta, Past, Removed, Usage, Wanted,
 };
-pub use space::RESERVE;
+pub use space::{RESERVE, check_room};
 pub use spent::Spent;
 pub use store::{Store, unix_now};
 

@@ -27,13 +27,17 @@ pub(crate) fn free(dir: &Path) -> Result<Option<u64>> {
 
 /// Checks that `needed` bytes fit into a directory beside the margin.
 pub(crate) fn check_bundles(dir: &Path, needed: u64) -> Result<()> {
+    check_room(dir, needed, "for bundles and for marking them as spent")
+}
+
+/// Checks that `needed` bytes for something fit into a directory beside the margin that marking
+/// bundles as spent has to find there.
+///
+/// # Errors
+/// [`StoreError::Space`] with both numbers if they do not.
+pub fn check_room(dir: &Path, needed: u64, purpose: &'static str) -> Result<()> {
     let needed = needed.saturating_add(RESERVE);
-    check(
-        dir,
-        free(dir)?,
-        needed,
-        "for bundles and for marking them as spent",
-    )
+    check(dir, free(dir)?, needed, purpose)
 }
 
 /// Checks that there is room for marking a bundle as spent.

@@ -77,6 +77,11 @@ impl HangUp {
         line.socket = Arc::downgrade(&socket);
         Ok(socket)
     }
+
+    /// An earlier connection is the one to be broken again.
+    pub(crate) fn back_to(&self, socket: &Arc<TcpStream>) {
+        self.line().socket = Arc::downgrade(socket);
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
-//! One connection of a client: the greeting, the tokenizer, prepare and infer, each in the
+//! One connection of a client: the greeting, the tokenizer, the hint, prepare and infer, each in the
 //! service's order.
 
+mod hint;
+
 use super::trust::KnownServers;
-use super::{ClientOptions, Event};
+use super::{ClientOptions, Event, HangUp};
 use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
 use crate::service::{BundleId, ServiceError, VERSION, io_error, random};
+use primer_hint::published::Published;
 use primer_model::text::Input;
 use primer_net::tls::{Agreed, TlsClient, Trust};
 use primer_net::{Channel, NetError, Options, PhaseBytes};
@@ -28,8 +31,8 @@ const MAX_STORED: u64 = 256 << 30;
 /// A connection that was welcomed.
 pub(crate) struct Link {
     channel: Channel,
-    /// What a hang-up breaks; not read otherwise.
-    _socket: Arc<TcpStream>,
+    /// What a hang-up breaks.
+    socket: Arc<TcpStream>,
     /// As it was dialled.
     address: String,
     pub(crate) card: Card,
@@ -135,12 +138,17 @@ impl Link {
         }
         Ok(Self {
             channel,
-            _socket: twin,
+            socket: twin,
             address: address.to_owned(),
             card,
             session: None,
             threads: 1,
         })
+    }
+
+    /// Has a hang-up break this connection again, after another one.
+    pub(crate) fn watched_by(&self, hang_up: &HangUp) {
+        hang_up.back_to(&self.socket);
     }
 
     /// The encoded tokenizer of the card.
@@ -162,6 +170,7 @@ impl Link {
     pub(crate) fn prepare(
         &mut self,
         (tokens, bundles): (usize, usize),
+        hint: Option<Arc<Published>>,
         place: (&Store, &str, &[u8; 32], Duration),
         observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Prepared, ServiceError> {
@@ -181,7 +190,8 @@ impl Link {
         };
         if fresh {
             let scheme = self.card.scheme;
-            let session = ClientSession::open(&mut self.channel, scheme, tokens, Prg::from_os())?;
+            let channel = &mut self.channel;
+            let session = ClientSession::open(channel, scheme, tokens, hint, Prg::from_os())?;
             self.session = Some((tokens, session));
         }
         let session = match &mut self.session {

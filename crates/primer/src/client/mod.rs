@@ -7,12 +7,13 @@
 //!
 //! `options` says how it behaves. `trust` remembers servers, `offers` what they offered and `kept`
 //! what else is kept of them; `link` is one connection, `retry` says when there is another,
-//! `hangup` ends a call from another thread. `stock` has the bundles, `preparing` makes them, maybe
+//! `hangup` ends a call from another thread. `hint` fetches what bundles are prepared with. `stock` has the bundles, `preparing` makes them, maybe
 //! on a connection of its own, and `inference` uses them; `programs` are what they were made for.
 //! `outcome` is what comes of it, [`span`] an answer in its context, [`tags`] labels of tokens;
 //! `questions` asks for these and for embeddings.
 
 mod hangup;
+mod hint;
 mod inference;
 mod kept;
 mod link;
@@ -40,11 +41,13 @@ use crate::service::message::{Card, Refusal};
 use crate::state::State;
 use link::{Link, store_error};
 use options::Observer;
+use primer_hint::published::Published;
 use primer_model::text::{Input, TextEncoder, Truncate};
 use primer_plan::shape::Head;
 use primer_store::Store;
 use programs::Programs;
 use retry::Tries;
+use std::sync::Arc;
 use trust::KnownServers;
 
 /// A client of one server.
@@ -74,8 +77,11 @@ pub struct Client {
     link: Option<Link>,
     /// Where bundles are prepared, if that is elsewhere.
     preparing: Option<Link>,
-    /// How often bundles were prepared: so the next try knows that the server was there.
-    preparations: u64,
+    /// The server's hint, once it is needed.
+    hint: Option<Arc<Published>>,
+    /// How often bundles were prepared or chunks fetched: so the next try knows that the server was
+    /// there.
+    work_done: u64,
     card: Card,
     text: TextEncoder,
     shown: Vec<u64>,
@@ -130,7 +136,8 @@ impl Client {
             card: link.card.clone(),
             link: Some(link),
             preparing: None,
-            preparations: 0,
+            hint: None,
+            work_done: 0,
             text,
             shown: Vec::new(),
             observer: Box::new(observer),
@@ -258,14 +265,17 @@ impl Client {
         })
     }
 
-    /// The server's account in the store: its address, its weights, its way of compiling. Bundles
-    /// of anything else are of no use to it.
+    /// The server's account in the store: its address, its weights, its way of compiling, its hint.
+    /// Bundles of anything else are of no use to it.
     fn peer(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 server account");
         hasher.update(&self.card.generation);
         hasher.update(&[self.card.reveal as u8]);
         hasher.update(self.card.scheme.name().as_bytes());
         hasher.update(b"\n");
+        if let Some(hint) = &self.card.hint {
+            hasher.update(&hint.root);
+        }
         hasher.update(self.address.as_bytes());
         *hasher.finalize().as_bytes()
     }
@@ -303,12 +313,12 @@ impl Client {
     ) -> Result<T, ServiceError> {
         let mut tries = Tries::new();
         loop {
-            let before = self.preparations;
+            let before = self.work_done;
             let error = match work(self) {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            if self.preparations > before {
+            if self.work_done > before {
                 tries.worked();
             }
             if !matches!(error, ServiceError::Refused(_)) {

@@ -15,6 +15,9 @@ pub struct ClientOptions {
     pub state: Option<PathBuf>,
     /// Where bundles are prepared, if replicas of the server do that at another address.
     pub prepare_at: Option<String>,
+    /// Where a copy of the model's hint is: `http://…`, `https://…` or a file. It is compared with
+    /// what the server says, which is asked if the copy is of no use.
+    pub hint_url: Option<String>,
     /// The fingerprint of a server that is not known yet.
     pub trust: Option<Fingerprint>,
     /// The access token, if the server asks for one.
@@ -43,6 +46,7 @@ impl Default for ClientOptions {
         Self {
             state: None,
             prepare_at: None,
+            hint_url: None,
             trust: None,
             token: None,
             identity: None,
@@ -78,6 +82,19 @@ pub enum Event<'a> {
         bundles: usize,
         /// How long it took.
         seconds: f64,
+    },
+    /// The model's hint is fetched, by this process or by another one with the same state; it is
+    /// there when all bytes are.
+    Hint {
+        /// Bytes that are there.
+        done: u64,
+        /// Bytes of all of it.
+        bytes: u64,
+    },
+    /// A copy of the hint cannot be used; what is missing is fetched from the server.
+    NoCopy {
+        /// Why not.
+        error: &'a ServiceError,
     },
     /// The connection broke; there is another attempt.
     Retry {

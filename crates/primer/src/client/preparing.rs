@@ -2,8 +2,10 @@
 //! preparation, the heavy part, replicas and an address of its own.
 
 use super::link::{Link, Prepared};
-use super::{Client, ClientOptions};
+use super::Client;
 use crate::service::ServiceError;
+use crate::service::message::Card;
+use primer_hint::published::Identity;
 
 impl Client {
     /// Takes the connection to prepare on, brought up if there is none.
@@ -18,7 +20,8 @@ impl Client {
         // The same pseudonym: to the replicas it is one client.
         let (options, pseudonym) = (&self.options, &self.pseudonym);
         let link = Link::open(&address, options, &mut self.known, pseudonym)?;
-        if link.card.generation != self.card.generation || link.card.scheme != self.card.scheme {
+        let known = |card: &Card| (card.generation, card.scheme, card.hint);
+        if known(&link.card) != known(&self.card) {
             return Err(ServiceError::Nonsense {
                 what: format!(
                     "at {address}, the card of another model than at {}",
@@ -29,33 +32,53 @@ impl Client {
         Ok(link)
     }
 
+    /// Does something on the connection to prepare on.
+    fn on_preparing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut Link) -> Result<T, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        let mut link = self.take_preparing()?;
+        let done = work(self, &mut link);
+        // Who was refused can go on; after anything else the two sides may disagree on where they
+        // are.
+        if matches!(done, Ok(_) | Err(ServiceError::Refused(_))) {
+            let kept = match self.options.prepare_at {
+                Some(_) => &mut self.preparing,
+                None => &mut self.link,
+            };
+            *kept = Some(link);
+        }
+        done
+    }
+
     /// One offline phase.
     pub(super) fn try_prepare(
         &mut self,
         tokens: usize,
         bundles: usize,
     ) -> Result<Prepared, ServiceError> {
-        let mut link = self.take_preparing()?;
-        let peer = self.peer();
-        let place = (&self.store, &*self.address, &peer, self.options.expiry);
-        link.threads = crate::threads(self.options.threads);
-        let prepared = link.prepare((tokens, bundles), place, &mut *self.observer);
-        self.preparations += u64::from(prepared.is_ok());
-        if let (Ok(_), Some(program)) = (&prepared, link.program()) {
-            self.programs.keep(program.clone());
-        }
-        // Who was refused can go on; after anything else the two sides may disagree on where they
-        // are.
-        if matches!(prepared, Ok(_) | Err(ServiceError::Refused(_))) {
-            let kept = match self.options {
-                ClientOptions {
-                    prepare_at: Some(_),
-                    ..
-                } => &mut self.preparing,
-                _ => &mut self.link,
-            };
-            *kept = Some(link);
-        }
-        prepared
+        self.on_preparing(|client, link| {
+            let hint = client.hint(link)?;
+            let peer = client.peer();
+            let place = (&client.store, &*client.address, &peer, client.options.expiry);
+            link.threads = crate::threads(client.options.threads);
+            let observer = &mut *client.observer;
+            let prepared = link.prepare((tokens, bundles), hint, place, observer)?;
+            client.work_done += 1;
+            if let Some(program) = link.program() {
+                client.programs.keep(program.clone());
+            }
+            Ok(prepared)
+        })
+    }
+
+    /// Fetches the model's hint, unless it is here; bundles are prepared with it. It is fetched by
+    /// itself before the first bundle is prepared; this is for doing so ahead of time.
+    ///
+    /// # Errors
+    /// [`ServiceError`]; what was fetched stays, and is not fetched again.
+    pub fn fetch_hint(&mut self) -> Result<Option<Identity>, ServiceError> {
+        let hint = self.patiently(|client| client.on_preparing(Self::hint))?;
+        Ok(hint.map(|hint| *hint.identity()))
     }
 }

@@ -1,7 +1,8 @@
 //! One connection, from its handshake to its last request.
 //!
-//! `phases` prepares and infers, `sink` keeps what is prepared, `refusals` says what went wrong.
+//! `hint` sends the model's hint, `phases` prepares and infers, `sink` keeps what is prepared, `refusals` says what went wrong.
 
+mod hint;
 mod phases;
 mod refusals;
 mod sink;
@@ -42,6 +43,7 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
                 arrived,
                 begun: false,
                 session: None,
+                hint_fetched: 0,
             };
             let result = connection.run();
             let traffic = connection.account();
@@ -118,6 +120,8 @@ struct Connection<'a> {
     begun: bool,
     /// The protocol's session and its length; one at a time.
     session: Option<(usize, ServerSession)>,
+    /// Bytes of the hint that were sent.
+    hint_fetched: u64,
 }
 
 type Step<T> = Result<T, ServiceError>;
@@ -158,6 +162,8 @@ impl Connection<'_> {
                 Request::Infer { id, fingerprint } => self.infer(id, &fingerprint),
                 Request::List => self.list(),
                 Request::Forget(id) => self.forget(id),
+                Request::HintIndex => self.hint_index(),
+                Request::HintChunks { first, count } => self.hint_chunks(first, count),
                 Request::Bye => return Ok(()),
             };
             match answered {

@@ -177,6 +177,7 @@ fn reason(refusal: &Refusal) -> &'static str {
         Refusal::Lengths(_) => "lengths",
         Refusal::Store => "store",
         Refusal::Role(_) => "role",
+        Refusal::Hint => "hint",
     }
 }
 
@@ -220,6 +221,7 @@ metrics! {
     online_seconds: Count<f64> = "online_seconds_total", "Time in completed online phases";
     phase_seconds: Seconds = "phase_duration_seconds", "How long completed phases took";
     phase_bytes: Bytes = "phase_bytes", "Bytes of frames that completed phases moved";
+    hint_bytes: Count = "hint_bytes_total", "Bytes of the hint and its hashes that were sent";
     received: Count = "received_bytes_total", "Bytes of frames received";
     sent: Count = "sent_bytes_total", "Bytes of frames sent";
     sessions: Level = "sessions", "Sessions inside";

@@ -1,7 +1,8 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
-//! `models` encodes the weights once per length; the store keeps prepared bundles within bounds;
+//! `models` has the weights for each length, [`hints`](crate::hints) what they are published
+//! with; the store keeps prepared bundles within bounds;
 //! `lookout` looks at it from time to time; `metrics` counts and `responder` tells. A thread blocks
 //! on one connection at a time: the protocol streams in bulk and has few turns, so there is nothing
 //! to interleave.
@@ -20,6 +21,7 @@ mod tokens;
 pub use options::{Limits, ServerOptions, SharedStore};
 pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
 
+use crate::hints::{ServerHint, secret};
 use crate::service::message::{Card, MAX_TOKENIZER, Work, printable};
 use crate::service::{ServiceError, io_error};
 use crate::source::Model;
@@ -28,6 +30,7 @@ use gate::{Gate, Patience};
 use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
+use primer_hint::published::Published;
 use primer_model::text::BUCKETS;
 use primer_net::tls::{Fingerprint, TlsServer};
 use primer_net::{LinkShape, Options};
@@ -46,6 +49,8 @@ struct Shared {
     limits: Limits,
     card: Card,
     tokenizer: Vec<u8>,
+    /// What clients prepare with, if the scheme has hints.
+    hint: Option<Arc<Published>>,
     models: Models,
     store: Store,
     lookout: Lookout,
@@ -121,6 +126,15 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+/// What takes a while when a server starts for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starting {
+    /// The model is calibrated; inputs are counted.
+    Calibrating,
+    /// The model's hint is built; outputs are counted.
+    Hint,
+}
+
 /// Asks a running server to stop; clones ask the same one.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
@@ -148,17 +162,16 @@ impl Server {
     /// # Errors
     /// [`ServiceError`] naming the address, file, option or limit at fault.
     pub fn bind(options: ServerOptions) -> Result<Self, ServiceError> {
-        Self::bind_with_progress(options, |_, _| ())
+        Self::bind_with_progress(options, |_, _, _| ())
     }
 
-    /// As [`Self::bind`], and says how many inputs of how many the calibration of the model has
-    /// done, which can take a while.
+    /// As [`Self::bind`], and says how much of how much is done of what can take a while.
     ///
     /// # Errors
     /// As [`Self::bind`].
     pub fn bind_with_progress(
         options: ServerOptions,
-        progress: impl Fn(usize, usize),
+        progress: impl Fn(Starting, usize, usize),
     ) -> Result<Self, ServiceError> {
         options.check()?;
         let listener = listen(&options.listen, "--listen")?;
@@ -176,20 +189,34 @@ impl Server {
         };
         let tls = TlsServer::for_clients(&identity, &options.clients)?;
         let replica = options.replica.unwrap_or_else(|| address.to_string());
+        let keys = options.store.as_ref().map(|store| &store.keys);
+        let needed = options.scheme.needs_hint();
+        let secret = needed.then(|| secret(&dir, keys)).transpose()?;
         let store = open_store(&dir, options.store, &replica)?;
         let model = Model::load(options.model.as_deref())?;
         let integers = model.prepare(
             options.prepared.as_deref(),
             options.calibration.as_deref(),
             options.scheme.recipe().form,
-            progress,
+            |done, total| progress(Starting::Calibrating, done, total),
         )?;
+        let hint = match (secret, &options.hints) {
+            (None, _) => None,
+            (Some(secret), dir) => {
+                let dir = dir.clone().map_or_else(|| state.dir("server/hints"), Ok)?;
+                let model = (&*model.short_name(), &integers);
+                let threads = crate::threads(options.threads);
+                let told = |done, total| progress(Starting::Hint, done, total);
+                Some(ServerHint::find_or_build(&dir, model, &secret, threads, told)?)
+            }
+        };
         let tokenizer = model.tokenizer.encode();
         let limits = options.limits;
         let card = Card {
             generation: generation(identity.key_pem(), integers.source()),
             scheme: options.scheme,
             reveal: options.reveal,
+            hint: hint.as_ref().map(|hint| *hint.published.identity()),
             ..card(&model, &limits, &tokenizer)?
         };
         if card.reveal == Reveal::Label && !card.head.has_one_label() {
@@ -198,8 +225,8 @@ impl Server {
         }
         let models = Models::new(
             Arc::new(integers),
-            options.scheme,
-            options.reveal,
+            hint.as_ref().map(|hint| Arc::clone(&hint.multipliers)),
+            (options.scheme, options.reveal),
             limits.lengths,
         );
         // Fails now rather than at the first client if the plan cannot be compiled.
@@ -227,6 +254,7 @@ impl Server {
                 limits,
                 card,
                 tokenizer,
+                hint: hint.map(|hint| hint.published),
                 models,
                 lookout: Lookout::new(&store),
                 store,
@@ -445,6 +473,7 @@ fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, Servic
         reveal: Reveal::Outputs,
         tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
         max_stored: limits.stored_per_client,
+        hint: None,
         idle_seconds: limits.idle.as_secs() as u32,
     })
 }

@@ -1,6 +1,7 @@
 //! The model, encoded for each length that is in use.
 //!
-//! Encoded weights are large (gigabytes for BERT-base), and one encoding serves every client of a
+//! Schemes with hints multiply by what belongs to the hint, which all lengths share. Others encode
+//! the weights, which is large (gigabytes for BERT-base); one encoding serves every client of a
 //! length. It is made when the first client asks; others that ask meanwhile wait for the same one.
 //!
 //! **Memory.** At most so many lengths are encoded *at any moment*, whoever uses them. A length
@@ -12,6 +13,7 @@
 
 use crate::service::ServiceError;
 use crate::service::message::Refusal;
+use primer_hint::multipliers::Multipliers;
 use primer_model::quantise::IntModel;
 use primer_protocol::server::ServerModel;
 use primer_protocol::{Program, Reveal, Scheme, cost};
@@ -42,7 +44,7 @@ fn check_inferences(scheme: Scheme, tokens: usize, inferences: f64) -> Result<()
 /// The model encoded for one length.
 pub(crate) struct Built {
     pub(crate) program: Program,
-    /// What a stored bundle must have been made for: this program and these weights.
+    /// What a stored bundle must have been made for: this program, these weights and this hint.
     pub(crate) binding: [u8; 32],
     /// Bytes of the server's half of a bundle.
     pub(crate) stored: u64,
@@ -64,6 +66,8 @@ pub(crate) struct Models {
     model: Arc<IntModel>,
     scheme: Scheme,
     reveal: Reveal,
+    /// What all lengths multiply with, if the scheme has hints.
+    multipliers: Option<Arc<Multipliers>>,
     keep: usize,
     queue: Duration,
     /// The most recently used length is the last.
@@ -72,11 +76,17 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    pub(crate) fn new(model: Arc<IntModel>, scheme: Scheme, reveal: Reveal, keep: usize) -> Self {
+    pub(crate) fn new(
+        model: Arc<IntModel>,
+        multipliers: Option<Arc<Multipliers>>,
+        (scheme, reveal): (Scheme, Reveal),
+        keep: usize,
+    ) -> Self {
         Self {
             model,
             scheme,
             reveal,
+            multipliers,
             keep: keep.max(1),
             queue: QUEUE,
             slots: Mutex::default(),
@@ -103,10 +113,13 @@ impl Models {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 bundle binding");
         hasher.update(program.fingerprint());
         hasher.update(self.model.source());
+        if let Some(multipliers) = &self.multipliers {
+            hasher.update(&multipliers.identity().root);
+        }
         let made = Arc::new(Built {
             binding: *hasher.finalize().as_bytes(),
             stored: cost::stored(&program).server,
-            model: ServerModel::new(Arc::clone(&self.model), &program)?,
+            model: ServerModel::new(Arc::clone(&self.model), &program, self.multipliers.clone())?,
             program,
         });
         tracing::info!(

@@ -25,6 +25,8 @@ pub struct ServerOptions {
     pub metrics: Option<String>,
     /// Where identity and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,
+    /// Where the model's hint is kept or built; in the state if not given.
+    pub hints: Option<PathBuf>,
     /// A store that this server shares with replicas; a directory of the state if not given.
     pub store: Option<SharedStore>,
     /// What this server is called in logs, metrics and the journal of a shared store.
@@ -57,6 +59,7 @@ impl Default for ServerOptions {
             listen: "127.0.0.1:7447".into(),
             metrics: None,
             state: None,
+            hints: None,
             store: None,
             replica: None,
             roles: Work::ALL.to_vec(),
@@ -100,7 +103,8 @@ pub struct Limits {
     pub expiry: Duration,
     /// From the connection to the greeting.
     pub handshake: Duration,
-    /// From the last bundle prepared or spent to the next, and the longest pause within one.
+    /// From the last bundle prepared or spent, or hint fetched, to the next, and the longest pause
+    /// within one.
     pub idle: Duration,
     /// A whole session.
     pub session: Duration,

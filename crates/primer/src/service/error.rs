@@ -4,12 +4,14 @@
 use super::BundleId;
 use super::message::Refusal;
 use crate::source::SourceError;
+use primer_hint::error::HintError;
 use primer_model::text::TextError;
 use primer_net::NetError;
 use primer_net::tls::Fingerprint;
 use primer_ot::OtError;
 use primer_protocol::ProtocolError;
 use primer_stops::StopsError;
+use primer_store::StoreError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +39,20 @@ pub enum ServiceError {
     /// The store of prepared material failed.
     #[error("the store of prepared bundles: {0}")]
     Store(String),
+    /// A key cannot be read, or a disk has too little room.
+    #[error(transparent)]
+    Disk(StoreError),
+    /// A hint is damaged, or cannot be made.
+    #[error(transparent)]
+    Hint(#[from] HintError),
+    /// A copy of the hint could not be used.
+    #[error("fetching the hint from {url}: {why}")]
+    Copy {
+        /// Where the copy is.
+        url: String,
+        /// Why not.
+        why: String,
+    },
     /// The address cannot be reached.
     #[error("cannot connect to {address}: {cause}")]
     Connect {

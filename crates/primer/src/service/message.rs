@@ -7,10 +7,11 @@
 //!
 //! `greeting` has the first words of both, `card` what a server offers, `refusal` why it says no,
 //! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs
-//! first, `work` what replicas can share among them.
+//! first, `hint` what it needs before it prepares, `work` what replicas can share among them.
 
 mod card;
 mod greeting;
+mod hint;
 mod name;
 mod refusal;
 mod request;
@@ -19,6 +20,9 @@ mod work;
 
 pub use card::Card;
 pub use greeting::{Greeting, Reception};
+pub use hint::{
+    MAX_CHUNKS, receive_hint_chunk, receive_hint_index, send_hint_chunk, send_hint_index,
+};
 pub use refusal::Refusal;
 pub use request::{Held, Reply, Request, bundle_of, receive_spent, send_spent};
 pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
@@ -26,7 +30,9 @@ pub use work::Work;
 
 use super::ServiceError;
 use primer_net::Channel;
-use primer_net::kind::service::{GREETING, RECEPTION, REPLY, REQUEST, SPENT, TOKENIZER};
+use primer_net::kind::service::{
+    GREETING, HINT_CHUNK, HINT_INDEX, RECEPTION, REPLY, REQUEST, SPENT, TOKENIZER,
+};
 
 /// The longest access token.
 pub const MAX_TOKEN: usize = 256;

@@ -13,6 +13,10 @@
 //! tokenizer                            --->
 //!                                      <---  its files
 //!
+//! hint: its hashes, or some chunks     --->
+//!                                      <---  they follow; or a refusal
+//!                                      <---  one message with all hashes, or one for each chunk
+//!
 //! prepare: identifier, tokens, bundles --->
 //!                                      <---  go, and whether a new session is needed; or a refusal
 //! [handshake of the protocol]          <-->  if it is
@@ -56,7 +60,7 @@ pub use error::{ServiceError, io_error};
 pub use primer_store::BundleId;
 
 /// The version of the service's messages.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -85,6 +85,11 @@ impl Keys {
         (&self.0[0], key_name(&self.0[0]))
     }
 
+    /// Derives another secret that all replicas have: it is another one when the sealing key is.
+    pub fn derive(&self, context: &str) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(blake3::derive_key(context, &self.0[0][..]))
+    }
+
     /// The one that a bundle names; bundles of before name none, and then the last one is the
     /// oldest.
     #[cfg_attr(not(feature = "fleet"), allow(dead_code))]
@@ -140,6 +145,10 @@ mod tests {
         assert_eq!(keys.named(None).unwrap()[..], [255; 32]);
         assert!(keys.named(Some(&[0; 8])).is_none());
         assert_eq!(format!("{keys:?}"), "2 keys");
+        let alone = Keys::from_text(&"0A".repeat(32)).unwrap();
+        assert_eq!(keys.derive("a test"), alone.derive("a test"));
+        assert_ne!(keys.derive("a test"), keys.derive("another test"));
+        assert_ne!(keys.derive("a test")[..], [10; 32]);
         for wrong in ["", "0a", &"0g".repeat(32), &format!("{text},")] {
             let error = Keys::from_text(wrong).unwrap_err().to_string();
             assert!(error.contains("is not 64 hexadecimal digits"), "{error}");

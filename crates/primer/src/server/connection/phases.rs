@@ -44,7 +44,6 @@ impl<'a> Connection<'a> {
             .into());
         }
         let built = self.built(tokens)?;
-        built.model.encode(bundles).map_err(cannot_encode(tokens))?;
         let needed = built.stored.saturating_mul(bundles as u64);
         let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
         let _reserved = reserved.map_err(store_refusal)?;

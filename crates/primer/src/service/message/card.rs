@@ -1,7 +1,10 @@
 //! What a server offers.
 
 use super::{MAX_BUCKETS, MAX_TOKENIZER, check_name, nonsense};
+use crate::hints::MAX_HINT;
 use crate::service::ServiceError;
+use primer_hint::params::hint_bytes;
+use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head};
 use primer_protocol::{Reveal, Scheme};
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,8 @@ pub struct Card {
     pub reveal: Reveal,
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),
+    /// The hint that bundles are prepared with, if the scheme has hints.
+    pub hint: Option<Identity>,
     /// Bytes that the server keeps for one client.
     pub max_stored: u64,
     /// Seconds that the server waits for the next request.
@@ -76,6 +81,17 @@ impl Card {
                 self.tokenizer.1
             ));
         }
-        Ok(())
+        if self.hint.is_some() != self.scheme.needs_hint() {
+            let (has, scheme) = (if self.hint.is_some() { "a" } else { "no" }, self.scheme.name());
+            return nonsense(format!("a card with {has} hint, by scheme {scheme}"));
+        }
+        // A hint consists of the hints of groups of outputs.
+        let sizes = |bytes| bytes > 0 && bytes <= MAX_HINT && bytes % hint_bytes(1) as u64 == 0;
+        match self.hint {
+            Some(Identity { bytes, .. }) if !sizes(bytes) => {
+                nonsense(format!("a card with a hint of {bytes} bytes"))
+            }
+            _ => Ok(()),
+        }
     }
 }

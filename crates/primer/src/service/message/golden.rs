@@ -27,6 +27,7 @@ mod examples;
 use super::*;
 use crate::service::{VERSION, hex};
 use examples::{OTHER_VERSION, card, cards, id, refusals};
+use primer_hint::published::{CHUNK_BYTES, Index};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -151,6 +152,8 @@ fn requests(golden: &mut Golden) {
         List;
         Forget(id(7));
         Bye;
+        HintIndex;
+        HintChunks { first: 70, count: 64 };
     );
     for (name, request) in requests {
         let send = |channel: &mut Channel| request.send(channel);
@@ -171,6 +174,7 @@ fn replies(golden: &mut Golden) {
         Listing(vec![Held { id: id(8), age: 70_000 }, Held { id: id(9), age: 0 }]);
         Done;
         Refused(Refusal::Full);
+        Hint;
     );
     let more = refusals().into_iter();
     let more = more.map(|(name, refusal)| (format!("Refused.{name}"), Reply::Refused(refusal)));
@@ -208,6 +212,27 @@ fn tokenizers(golden: &mut Golden) {
     }
 }
 
+fn hints(golden: &mut Golden) {
+    let bytes: Vec<u8> = (0..CHUNK_BYTES + 9).map(|i| (i / 3) as u8).collect();
+    let index = Index::of(&[0x33; 32], &bytes);
+    golden.message(
+        "HintIndex",
+        |channel| send_hint_index(channel, &index),
+        |channel| receive_hint_index(channel, &index.identity()),
+        index.clone(),
+    );
+    let last = &bytes[CHUNK_BYTES..];
+    golden.message(
+        "HintChunk",
+        |channel| {
+            send_hint_chunk(channel, last)?;
+            Ok(channel.flush()?)
+        },
+        |channel| receive_hint_chunk(channel, &index, 1),
+        last.to_vec(),
+    );
+}
+
 #[test]
 fn messages_are_what_they_were() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/service/message/golden.txt");
@@ -236,6 +261,7 @@ fn messages_are_what_they_were() {
     requests(&mut golden);
     replies(&mut golden);
     tokenizers(&mut golden);
+    hints(&mut golden);
     // Not a message, but both ends derive it.
     golden.line("bundle_of", bundle_of(id(10), 3).as_bytes());
 

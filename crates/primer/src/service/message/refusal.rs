@@ -82,6 +82,9 @@ pub enum Refusal {
          can tell"
     )]
     Role(Work),
+    /// There is no hint, or none with such chunks.
+    #[error("its hint does not have what was asked for")]
+    Hint,
 }
 
 impl Refusal {

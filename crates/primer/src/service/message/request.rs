@@ -48,6 +48,15 @@ pub enum Request {
     Forget(#[serde(with = "name")] BundleId),
     /// The end.
     Bye,
+    /// The hashes of the hint's chunks.
+    HintIndex,
+    /// Some chunks of the hint, one after the other.
+    HintChunks {
+        /// The number of the first, from 0.
+        first: u32,
+        /// How many, at most [`MAX_CHUNKS`](super::MAX_CHUNKS).
+        count: u32,
+    },
 }
 
 impl Request {
@@ -99,6 +108,8 @@ pub enum Reply {
     Done,
     /// No.
     Refused(Refusal),
+    /// What was asked for of the hint follows.
+    Hint,
 }
 
 impl Reply {
@@ -135,6 +146,7 @@ impl Reply {
             Self::Listing(_) => "a list",
             Self::Done => "done",
             Self::Refused(_) => "a refusal",
+            Self::Hint => "a hint",
         };
         nonsense(format!("{name:?} out of place"))
     }

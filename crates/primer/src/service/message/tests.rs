@@ -17,6 +17,7 @@ fn card() -> Card {
         scheme: Scheme::Fp,
         reveal: Reveal::Outputs,
         tokenizer: ([2; 32], 10),
+        hint: None,
         max_stored: 1,
         idle_seconds: 1,
     }

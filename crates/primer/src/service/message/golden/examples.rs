@@ -2,6 +2,7 @@
 
 use super::super::{Card, Refusal, Work};
 use crate::service::BundleId;
+use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head, Pooling, Problem, Summary};
 use primer_protocol::{Reveal, Scheme};
 
@@ -27,6 +28,11 @@ pub(super) fn card() -> Card {
         scheme: Scheme::Lean,
         reveal: Reveal::Outputs,
         tokenizer: (std::array::from_fn(|i| 0x40 + i as u8), 226_508),
+        hint: Some(Identity {
+            name: std::array::from_fn(|i| 0x60 + i as u8),
+            bytes: 125_000_000 / 9728 * 9728,
+            root: std::array::from_fn(|i| 0x80 + i as u8),
+        }),
         max_stored: 1 << 35,
         idle_seconds: 300,
     }
@@ -44,7 +50,10 @@ pub(super) fn cards() -> Vec<(String, Card)> {
         add(format!("family.{name}"), &|card| card.family = family);
     }
     for (name, scheme) in every!(Scheme: Base; F; Fp; Fpc; Lean;) {
-        add(format!("scheme.{name}"), &|card| card.scheme = scheme);
+        add(format!("scheme.{name}"), &|card| {
+            card.scheme = scheme;
+            card.hint = card.hint.filter(|_| scheme.needs_hint());
+        });
     }
     for (name, reveal) in every!(Reveal: Outputs; Label;) {
         add(format!("reveal.{name}"), &|card| card.reveal = reveal);
@@ -110,6 +119,7 @@ pub(super) fn refusals() -> Vec<(String, Refusal)> {
         Lengths(3);
         Store;
         Role(Work::Prepare);
+        Hint;
     );
     let work = every!(Work: Prepare; Infer;);
     let roles = work.map(|(name, work)| (format!("Role.{name}"), Refusal::Role(work)));
