@@ -5,7 +5,9 @@
 //! with transforms. Both are at most what 128 bits of security allow at this degree, by the table
 //! that `primer_he` enforces for all of Primer's lattices.
 
-use primer_he::params::SECURITY_TABLE;
+use crate::ring::Packing;
+use crate::sample::Wide;
+use primer_he::params::{FINGERPRINT_BYTES, SECURITY_TABLE};
 use primer_ring::modulus::P;
 
 /// The degree of the ring.
@@ -36,6 +38,28 @@ pub const HINT_BITS: u32 = 39;
 
 /// Bytes of a message: an element for each part of the secret, and one for the key.
 pub const MESSAGE_BYTES: usize = (TERMS + 1) * DEGREE * PACKING_BITS as usize / 8;
+
+/// Returns what stands for all of these parameters, in greetings and in hashes of hints.
+pub fn fingerprint() -> [u8; FINGERPRINT_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("primer hint parameters v1");
+    let sizes = [
+        DEGREE as u64,
+        LANES as u64,
+        Q,
+        Packing::get().modulus(),
+        DIGITS as u64,
+        DIGIT_BITS.into(),
+        ROUND_BITS.into(),
+        HINT_BITS.into(),
+    ];
+    let drawn = [Wide::HINT_SECRET, Wide::HINT_ERROR, Wide::SHARE].map(Wide::numbers);
+    for number in sizes.iter().chain(drawn.as_flattened()) {
+        hasher.update(&number.to_le_bytes());
+    }
+    let mut out = [0; FINGERPRINT_BYTES];
+    hasher.finalize_xof().fill(&mut out);
+    out
+}
 
 /// Returns the bytes of a hint for some outputs.
 pub const fn hint_bytes(outputs: usize) -> usize {

@@ -7,9 +7,7 @@
 
 use crate::contents::Contents;
 use crate::error::HintError;
-use crate::params::{
-    DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, PACKING_BITS, ROUND_BITS, hint_bytes,
-};
+use crate::params::{fingerprint, hint_bytes};
 use crate::public::Name;
 use crate::server::Hint;
 use serde::{Deserialize, Serialize};
@@ -77,18 +75,7 @@ impl Index {
     /// Returns what names this hint.
     pub fn identity(&self) -> Identity {
         let mut hasher = blake3::Hasher::new_derive_key("primer hint index v1");
-        let sizes = [
-            DEGREE,
-            LANES,
-            DIGITS,
-            DIGIT_BITS as usize,
-            PACKING_BITS as usize,
-            ROUND_BITS as usize,
-            HINT_BITS as usize,
-        ];
-        for size in sizes {
-            hasher.update(&(size as u64).to_le_bytes());
-        }
+        hasher.update(&fingerprint());
         hasher.update(&self.name);
         hasher.update(&self.bytes.to_le_bytes());
         hasher.update(self.hashes.as_flattened());

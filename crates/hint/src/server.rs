@@ -5,7 +5,7 @@ use crate::error::HintError;
 use crate::images::images;
 use crate::margin::{Forms, Margin};
 use crate::params::{
-    BLOCK, DEGREE, DIGIT_BITS, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS,
+    BLOCK, DEGREE, DIGITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS, fingerprint,
     hint_bytes,
 };
 use crate::public::{Element, Name, packing};
@@ -51,17 +51,8 @@ impl HintSecret {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(b"primer hint secret v1");
         hasher.update(place.name);
-        let sizes = [
-            DEGREE,
-            LANES,
-            DIGITS,
-            DIGIT_BITS as usize,
-            HINT_BITS as usize,
-        ];
-        let sizes = sizes.map(|size| size as u64);
-        let drawn = [Wide::HINT_SECRET, Wide::HINT_ERROR].map(Wide::numbers);
-        let place = [place.value.into(), group as u64, Packing::get().modulus()];
-        for number in place.iter().chain(&sizes).chain(drawn.as_flattened()) {
+        hasher.update(&fingerprint());
+        for number in [place.value.into(), group as u64] {
             hasher.update(&number.to_le_bytes());
         }
         for number in key.iter().chain(hidden) {

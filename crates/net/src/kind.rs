@@ -150,6 +150,7 @@ kinds! {
         OPENED = 0x48 "opened difference",
         RESHARED = 0x49 "share of a product",
         OUTPUT = 0x4a "share of a result",
+        MASK_SECRET = 0x4b "secret of masks",
     }
 
     /// The service around the private protocol.

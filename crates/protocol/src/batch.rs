@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::flow::Planned;
 use crate::hgs;
-use crate::scheme::Recipe;
+use crate::scheme::{Linear, Recipe};
 use crate::work::Work;
 use primer_he::product::{Product, check_lifetime};
 use primer_plan::plan::Plan;
@@ -34,10 +34,13 @@ impl Exchanges {
         let mut by_step: Vec<Vec<Exchange>> = Vec::with_capacity(works.len());
         for (work, step) in works.iter().zip(&graph.steps) {
             by_step.push(match work {
-                Work::Linear(linear) => {
-                    let linear = (linear, step.output());
-                    hgs::exchanges(graph, recipe, linear, bundles, &by_step)?
-                }
+                Work::Linear(linear) => match linear.by {
+                    // No packing of the paper's takes more than one bundle.
+                    Linear::Encrypted(packing) => {
+                        hgs::exchanges(graph, packing, (linear, step.output()))?
+                    }
+                    Linear::Hints => Vec::new(),
+                },
                 Work::Product(work) => work.product.exchanges(graph, recipe, bundles)?,
                 Work::Local(_) | Work::Stop(_) | Work::Joined => Vec::new(),
             });

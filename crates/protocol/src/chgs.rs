@@ -157,7 +157,7 @@ impl Sizes {
 pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Result<Vec<Exchange>> {
     let sizes = Sizes::of(graph);
     let method = recipe
-        .linear
+        .secrets
         .method(graph.shape.hidden, WeightSize::Residues);
     let exchange = |(rows, outputs): (usize, usize)| -> Result<Exchange> {
         let relation = Relation::Dense {

@@ -17,6 +17,7 @@ use crate::scheme::{Reveal, When};
 use crate::stored;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_he::product::Query;
+use primer_hint::params::MESSAGE_BYTES;
 use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Step, ValueId};
@@ -124,8 +125,13 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
 /// What a bundle takes in each party's store.
 pub fn stored(program: &Program) -> StoredBytes {
     let mut total = stored_of(program, |_| true);
+    let graph = program.plan().graph();
+    let input = match program.hinted(None) {
+        Some(_) => stored::share_len(graph.tokens, graph.shape.one_hot()),
+        None => 0,
+    };
     total += StoredBytes {
-        client: stored::HEADER_BYTES,
+        client: stored::HEADER_BYTES + input,
         server: stored::HEADER_BYTES,
     };
     total
@@ -147,9 +153,9 @@ fn stored_of(program: &Program, counts: impl Fn(&Step) -> bool) -> StoredBytes {
         lengths.sum()
     };
     let steps = graph.steps.iter().enumerate();
-    for (index, step) in steps.filter(|(_, step)| counts(step)) {
+    for (index, _) in steps.filter(|(_, step)| counts(step)) {
         let work = program.work(index);
-        let kept = work.kept(graph, step);
+        let kept = program.kept(index);
         total += StoredBytes {
             client: bytes(&kept.client),
             server: bytes(&kept.server),
@@ -218,10 +224,23 @@ impl<'a> Count<'a> {
     }
 
     fn step(&mut self, index: usize, part: &mut Part) {
+        self.messages(index, part);
         for exchange in self.exchanges.of_step(index) {
             self.exchange(exchange, part);
         }
         self.after_exchanges(index, part);
+    }
+
+    /// The messages of values that a silent step is the first to read.
+    fn messages(&self, index: usize, part: &mut Part) {
+        let Some(hints) = self.program.hints() else {
+            return;
+        };
+        for entry in hints.first_read(&(index..index + 1)) {
+            let rows = hints.rows(self.program, entry, self.bundles as usize);
+            let message = HEADER_BYTES + MESSAGE_BYTES as u64;
+            part.bytes.offline_up += rows.groups() as u64 * message;
+        }
     }
 
     fn after_exchanges(&mut self, index: usize, part: &mut Part) {

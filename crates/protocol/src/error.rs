@@ -32,6 +32,14 @@ pub enum ProtocolError {
         /// The scheme.
         scheme: &'static str,
     },
+    /// The client's hint is not the server's.
+    #[error("the server's hint is {found}, the client has {wanted}")]
+    OtherHint {
+        /// The server's, shortened.
+        found: String,
+        /// The client's, shortened.
+        wanted: String,
+    },
     /// An oblivious transfer failed.
     #[error(transparent)]
     Ot(#[from] OtError),

@@ -1,6 +1,8 @@
 //! The order in which bundles are prepared, the same on both sides.
 //!
-//! What has to be done is a list of exchanges and a list of stops, segment by segment. The client's
+//! What has to be done is a list of exchanges and a list of stops, segment by segment; and, where
+//! linear steps are silent, a list of messages, each of which is sent with the first exchanges of the
+//! segment that reads its value, and is not answered. The client's
 //! masks depend on no answer, answers depend on masks alone, and the stops of a segment need the
 //! answers of their own segment, at the client. So exchanges run ahead of stops by one *group*: the
 //! masks of the next group are with the server before the answers of this one leave it, and the
@@ -19,6 +21,7 @@
 
 use crate::batch::Exchanges;
 use crate::exchange::Exchange;
+use crate::hints::Hints;
 use crate::scheme::When;
 use std::ops::Range;
 
@@ -29,6 +32,8 @@ const GROUP_BYTES: u64 = 128 << 20;
 /// Something that both parties do together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
+    /// The messages of some values go up, by their entries among the hints.
+    Messages(Range<usize>),
     /// The masks of some exchanges go up.
     Offer(Range<usize>),
     /// The answers of some exchanges come down.
@@ -55,7 +60,12 @@ pub(crate) struct Flow<'a> {
 
 impl<'a> Flow<'a> {
     /// Of some segments. Online, each mask is sent when it is needed.
-    pub(crate) fn new(exchanges: &'a Exchanges, segments: &[Range<usize>], when: When) -> Self {
+    pub(crate) fn new(
+        exchanges: &'a Exchanges,
+        hints: Option<&Hints>,
+        segments: &[Range<usize>],
+        when: When,
+    ) -> Self {
         let (mut all, mut groups, mut of_segments) = (Vec::new(), Vec::new(), Vec::new());
         for steps in segments {
             let (first, before) = (all.len(), groups.len());
@@ -73,15 +83,34 @@ impl<'a> Flow<'a> {
             When::Offline => 1,
             When::Online => 0,
         };
-        let (mut acts, mut offered) = (Vec::new(), 0);
-        for (of_segment, steps) in of_segments {
-            for at in of_segment {
-                let next = groups.iter().take(at + 1 + ahead).skip(offered);
-                acts.extend(next.cloned().map(Act::Offer));
-                offered = offered.max((at + 1 + ahead).min(groups.len()));
+        let (mut acts, mut offered, mut told) = (Vec::new(), 0, 0);
+        // The messages of all segments up to one, unless they have gone up.
+        let mut tell = |segment: usize, acts: &mut Vec<Act>| {
+            for steps in &segments[told..(segment + 1).max(told)] {
+                let entries = hints.map_or(0..0, |hints| hints.first_read(steps));
+                if !entries.is_empty() {
+                    acts.push(Act::Messages(entries));
+                }
+            }
+            told = told.max(segment + 1);
+        };
+        let of_group = |group: usize| {
+            let mut segments = of_segments.iter();
+            let found =
+                segments.position(|(groups, _): &(Range<usize>, _)| groups.contains(&group));
+            found.expect("a group belongs to a segment")
+        };
+        for (segment, (of_segment, steps)) in of_segments.iter().enumerate() {
+            for at in of_segment.clone() {
+                while offered < (at + 1 + ahead).min(groups.len()) {
+                    tell(of_group(offered), &mut acts);
+                    acts.push(Act::Offer(groups[offered].clone()));
+                    offered += 1;
+                }
                 acts.push(Act::Answer(groups[at].clone()));
             }
-            acts.push(Act::Stops(steps.clone()));
+            tell(segment, &mut acts);
+            acts.push(Act::Stops((*steps).clone()));
         }
         Self {
             exchanges: all,
@@ -138,11 +167,17 @@ mod tests {
         for scheme in [Scheme::Lean, Scheme::Fp, Scheme::Base] {
             let program = program(scheme);
             let when = scheme.recipe().when;
-            let flow = Flow::new(program.exchanges(), program.segments(), when);
+            let (hints, segments) = (program.hints(), program.segments());
+            let flow = Flow::new(program.exchanges(), hints, segments, when);
+            let mut told = 0..0;
             let (mut offered, mut answered) = (HashSet::new(), HashSet::new());
             let (mut under_way, mut most, mut stops) = (0, 0, Vec::new());
             for act in flow.acts() {
                 match act {
+                    Act::Messages(entries) => {
+                        assert_eq!(told.end, entries.start, "each once, and in order");
+                        told.end = entries.end;
+                    }
                     Act::Offer(range) => {
                         under_way += 1;
                         most = most.max(under_way);
@@ -157,10 +192,15 @@ mod tests {
                         let of = flow.exchanges.iter().enumerate();
                         let mut needed = of.filter(|(_, planned)| planned.index < steps.end);
                         assert!(needed.all(|(at, _)| answered.contains(&at)));
+                        let read = hints.map_or(0, |hints| hints.first_read(steps).end);
+                        assert!(told.end >= read);
                         stops.push(steps.clone());
                     }
                 }
             }
+            let all = hints.map_or(0, |hints| hints.readers().len());
+            assert_eq!(told.end, all);
+            assert_eq!(all > 0, scheme.needs_hint());
             assert_eq!(stops, program.segments());
             assert_eq!(answered.len(), flow.exchanges.len());
             assert_eq!(offered.len(), flow.exchanges.len());

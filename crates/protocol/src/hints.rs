@@ -11,6 +11,8 @@
 
 use crate::error::{ProtocolError, Result};
 use crate::exchange::Owner;
+use crate::program::Program;
+use crate::silent::Rows;
 use primer_hint::contents::{Contents, Entry};
 use primer_hint::margin::Margin;
 use primer_hint::multipliers::Multipliers;
@@ -81,17 +83,62 @@ pub(crate) fn number(owner: Owner) -> u32 {
     owner.map_or(0, |id: ValueId| id.index() as u32 + 1)
 }
 
-/// Lists what the hint of a model consists of.
-pub(crate) fn contents(graph: &Graph, readers: &[Readers]) -> Contents {
-    let entry = |readers: &Readers| Entry {
-        value: number(readers.owner),
-        features: match readers.owner {
-            None => graph.shape.one_hot(),
-            Some(id) => graph.value(id).cols,
-        },
-        outputs: readers.outputs(),
-    };
-    Contents::new(readers.iter().map(entry).collect())
+/// The values of a program that have hints.
+pub(crate) struct Hints {
+    readers: Vec<Readers>,
+    contents: Contents,
+}
+
+impl Hints {
+    pub(crate) fn of(graph: &Graph) -> Self {
+        let readers = Readers::all(graph);
+        let entry = |readers: &Readers| Entry {
+            value: number(readers.owner),
+            features: match readers.owner {
+                None => graph.shape.one_hot(),
+                Some(id) => graph.value(id).cols,
+            },
+            outputs: readers.outputs(),
+        };
+        let contents = Contents::new(readers.iter().map(entry).collect());
+        Self { readers, contents }
+    }
+
+    /// Returns what reads each value, in the order in which values are first read.
+    pub(crate) fn readers(&self) -> &[Readers] {
+        &self.readers
+    }
+
+    /// Returns what the whole hint consists of.
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Returns the entry of a value, if a linear step reads it.
+    pub(crate) fn entry(&self, owner: Owner) -> Option<usize> {
+        let mut readers = self.readers.iter();
+        readers.position(|readers| readers.owner == owner)
+    }
+
+    /// Returns the entries of values that are first read by some steps.
+    pub(crate) fn first_read(&self, steps: &Range<usize>) -> Range<usize> {
+        let before = |step: usize| {
+            let mut readers = self.readers.iter();
+            let later = readers.position(|readers| readers.terms[0].step >= step);
+            later.unwrap_or(self.readers.len())
+        };
+        before(steps.start)..before(steps.end)
+    }
+
+    /// Returns how the rows of an entry's value lie in groups.
+    pub(crate) fn rows(&self, program: &Program, entry: usize, bundles: usize) -> Rows {
+        let graph = program.plan().graph();
+        let each = match self.readers[entry].owner {
+            None => graph.tokens,
+            Some(id) => graph.value(id).rows,
+        };
+        Rows { bundles, each }
+    }
 }
 
 /// Lists what the hint of a model consists of, if its plans have the form that hints are for.
@@ -104,7 +151,7 @@ pub fn contents_of(model: &IntModel) -> Result<Contents> {
     if plan.graph().form != Form::LookedUp {
         return Err(ProtocolError::NoHints);
     }
-    Ok(contents(plan.graph(), &Readers::all(plan.graph())))
+    Ok(Hints::of(plan.graph()).contents)
 }
 
 /// Makes a model's hint.
@@ -112,8 +159,7 @@ pub struct Build<'a> {
     model: &'a IntModel,
     secret: &'a HintSecret,
     name: Name,
-    readers: Vec<Readers>,
-    contents: Contents,
+    hints: Hints,
 }
 
 impl<'a> Build<'a> {
@@ -122,14 +168,13 @@ impl<'a> Build<'a> {
     /// # Errors
     /// As [`contents_of`].
     pub fn new(model: &'a IntModel, secret: &'a HintSecret) -> Result<Self> {
-        let contents = contents_of(model)?;
+        contents_of(model)?;
         let plan = model.plan(1)?;
         Ok(Self {
             model,
             secret,
             name: secret.name(&[model.source(), &plan.encode()]),
-            readers: Readers::all(plan.graph()),
-            contents,
+            hints: Hints::of(plan.graph()),
         })
     }
 
@@ -140,7 +185,7 @@ impl<'a> Build<'a> {
 
     /// Returns what the hint consists of.
     pub fn contents(&self) -> &Contents {
-        &self.contents
+        &self.hints.contents
     }
 
     /// Makes the hint of one value, and what the server multiplies with.
@@ -148,9 +193,9 @@ impl<'a> Build<'a> {
     /// # Errors
     /// [`ProtocolError::Hint`] if shares of these weights would tell too much.
     pub fn entry(&self, index: usize) -> Result<(Multiplier, Hint, Margin)> {
-        let entry = self.contents.entries()[index];
+        let entry = self.hints.contents.entries()[index];
         let mut weights = Matrix::zeros(entry.features, entry.outputs);
-        for reader in &self.readers[index].terms {
+        for reader in &self.hints.readers[index].terms {
             self.place(reader, &mut weights);
         }
         let built = Multiplier::build(self.secret, &self.name, entry.value, &weights);
@@ -187,7 +232,7 @@ impl<'a> Build<'a> {
         &self,
         mut progress: impl FnMut(usize, usize),
     ) -> Result<(Published, Multipliers)> {
-        let entries = self.contents.entries();
+        let entries = self.contents().entries();
         let all = entries.iter().map(|entry| entry.outputs).sum();
         let (mut bytes, mut multipliers, mut done) = (Vec::new(), Vec::new(), 0);
         for (index, entry) in entries.iter().enumerate() {

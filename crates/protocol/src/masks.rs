@@ -1,8 +1,9 @@
 //! The client's own randomness: its share of every value.
 //!
-//! The client's share of a product and of a stop's result is a mask that it draws, so it comes from
-//! the bundle's seed; its share of a linear step is a linear image of masks, decrypted from an
-//! answer. All of it is known before there is a text.
+//! The client's share of a product and of a stop's result is a mask that it draws. It comes from the
+//! bundle's seed or, where a linear step reads the value by a hint, out of a lattice function
+//! ([`crate::silent`]): then it is given, and kept in the bundle. Its share of a linear step is a
+//! linear image of masks. All of it is known before there is a text.
 
 use crate::exchange::Owner;
 use crate::local::{self, Party};
@@ -21,7 +22,9 @@ use std::sync::Arc;
 pub(crate) struct Masks {
     program: Program,
     seeds: Seeds,
-    /// Linear images, and whatever was drawn and may be needed again.
+    /// The mask of the input, if it was given.
+    input: Option<Arc<Share>>,
+    /// Linear images, masks that were given, and what was drawn and may be needed again.
     shares: HashMap<ValueId, Arc<Share>>,
 }
 
@@ -30,15 +33,25 @@ impl Masks {
         Self {
             program: program.clone(),
             seeds,
+            input: None,
             shares: HashMap::new(),
         }
     }
 
     /// The mask of the one-hot rows.
-    fn input(&self) -> Share {
+    fn input(&self) -> Arc<Share> {
+        if let Some(input) = &self.input {
+            return Arc::clone(input);
+        }
+        assert!(self.program.hinted(None).is_none(), "it is given");
         let graph = self.program.plan().graph();
         let columns = graph.shape.one_hot();
-        self.seeds.share(Use::Input, graph.tokens, columns)
+        Arc::new(self.seeds.share(Use::Input, graph.tokens, columns))
+    }
+
+    /// Gives the mask of the one-hot rows.
+    pub(crate) fn give_input(&mut self, mask: Share) {
+        self.input = Some(Arc::new(mask));
     }
 
     /// The mask of the padding, one for each key.
@@ -57,6 +70,7 @@ impl Masks {
         if let Some(share) = self.shares.get(&id) {
             return Arc::clone(share);
         }
+        assert!(self.program.hinted(Some(id)).is_none(), "it is given");
         let value = self.program.plan().graph().value(id);
         let share = Arc::new(match value.role {
             // Not drawn: it follows from the padding, of which there is a mask already.
@@ -70,12 +84,12 @@ impl Masks {
     /// The client's share of the input or of a value.
     pub(crate) fn of(&mut self, owner: Owner) -> Arc<Share> {
         match owner {
-            None => Arc::new(self.input()),
+            None => self.input(),
             Some(id) => self.get(id),
         }
     }
 
-    /// The client's share of a linear step.
+    /// Gives the client's share of a linear step, or its mask of a value.
     pub(crate) fn insert(&mut self, id: ValueId, share: Share) {
         self.shares.insert(id, Arc::new(share));
     }
@@ -97,13 +111,15 @@ impl Masks {
     /// The one-hot rows and the padding, minus their masks: what the server gets of the text.
     pub(crate) fn apply(&self, input: &Input) -> (Share, Share) {
         let graph = self.program.plan().graph();
-        let mut rows = self.input().negated();
+        let mask = self.input();
+        let mut rows = mask.first_rows(mask.rows()).negated();
+        let one = 1 << self.program.one_hot_bits();
         for t in 0..graph.tokens {
             let row = rows.row_mut(t);
             let kind = (graph.shape.types > 0).then(|| input.types[t] as usize);
             let kind = kind.map(|kind| graph.shape.vocab + kind);
             for hot in [Some(input.ids[t] as usize), kind].into_iter().flatten() {
-                row[hot] = modulus::add(row[hot], 1);
+                row[hot] = modulus::add(row[hot], one);
             }
         }
         let mask = self.padding();

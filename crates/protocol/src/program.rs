@@ -8,10 +8,14 @@
 
 use crate::batch::Exchanges;
 use crate::error::{ProtocolError, Result};
+use crate::exchange::Owner;
+use crate::hints::Hints;
 use crate::scheme::{Recipe, Reveal, Scheme, When};
-use crate::work::{Compiler, Work};
+use crate::work::{Compiler, Kept, Work};
 use primer_he::error::HeError;
 use primer_he::product::{KeyNeeds, lifetime};
+use primer_hint::error::HintError;
+use primer_hint::published::Identity;
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
@@ -22,7 +26,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -61,7 +65,11 @@ fn check_sizes(graph: &Graph) -> Result<()> {
 
 /// A plan compiled for a scheme. Cheap to clone.
 #[derive(Clone)]
-pub struct Program(Arc<Inner>);
+pub struct Program {
+    inner: Arc<Inner>,
+    hint: Option<Identity>,
+    fingerprint: [u8; 32],
+}
 
 struct Inner {
     plan: Plan,
@@ -71,11 +79,12 @@ struct Inner {
     works: Vec<Work>,
     /// Of one bundle.
     exchanges: Arc<Exchanges>,
+    /// If the scheme needs them.
+    hints: Option<Hints>,
     segments: Vec<Range<usize>>,
     settled: Vec<bool>,
     last_uses: Vec<usize>,
     needs: KeyNeeds,
-    fingerprint: [u8; 32],
 }
 
 impl Program {
@@ -110,10 +119,11 @@ impl Program {
         let (recipe, exchanges) = alone(&plan, scheme.recipe(), &works)?;
         let needs: KeyNeeds = exchanges.products().collect();
         let segments = segments(&plan.graph().steps, scheme.recipe().when);
-        Ok(Self(Arc::new(Inner {
+        let fingerprint = fingerprint(&plan, &recipe, reveal, &needs, &works);
+        let inner = Inner {
             settled: settled(&plan.graph().steps, &works, &segments),
             last_uses: plan.graph().last_uses(),
-            fingerprint: fingerprint(&plan, &recipe, reveal, &needs, &works),
+            hints: scheme.needs_hint().then(|| Hints::of(plan.graph())),
             plan,
             scheme,
             reveal,
@@ -122,40 +132,105 @@ impl Program {
             exchanges: Arc::new(exchanges),
             segments,
             needs,
-        })))
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+            hint: None,
+            fingerprint,
+        })
+    }
+
+    /// Binds the program to a hint, if its scheme needs one: bundles that are made with one hint
+    /// are of no use with another.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Hint`] if the hint is not as long as that of this model.
+    pub fn with_hint(&self, hint: Option<&Identity>) -> Result<Self> {
+        let (Some(hints), Some(identity)) = (self.hints(), hint) else {
+            return Ok(self.clone());
+        };
+        if identity.bytes != hints.contents().bytes() {
+            let what = "the model's hint";
+            return Err(HintError::Other { what }.into());
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("primer program with a hint v1");
+        hasher.update(&self.fingerprint);
+        hasher.update(&identity.root);
+        Ok(Self {
+            inner: Arc::clone(&self.inner),
+            hint: Some(*identity),
+            fingerprint: *hasher.finalize().as_bytes(),
+        })
+    }
+
+    /// Returns the hint that it is bound to.
+    pub fn hint(&self) -> Option<&Identity> {
+        self.hint.as_ref()
+    }
+
+    /// Returns the bytes of the hint that its scheme needs, once a client and model; none by
+    /// schemes without one.
+    pub fn hint_bytes(&self) -> u64 {
+        self.hints().map_or(0, |hints| hints.contents().bytes())
+    }
+
+    /// The values that have hints, if the scheme needs them.
+    pub(crate) fn hints(&self) -> Option<&Hints> {
+        self.inner.hints.as_ref()
+    }
+
+    /// The entry among the hints of a value whose mask comes from a secret.
+    pub(crate) fn hinted(&self, owner: Owner) -> Option<usize> {
+        self.hints()?.entry(owner)
+    }
+
+    /// Bits of the scale of what is one in a one-hot row.
+    pub(crate) fn one_hot_bits(&self) -> u32 {
+        let plan = self.plan();
+        let carried = plan.graph().steps.iter().find_map(|step| match step.op {
+            Op::Embed { table, output, .. } => Some(plan.one_hot_bits(table, output)),
+            _ => None,
+        });
+        carried.unwrap_or(0)
+    }
+
+    /// What the bundles keep of a step, besides what its stop needs.
+    pub(crate) fn kept(&self, index: usize) -> Kept {
+        let masked = |id| self.hinted(Some(id)).is_some();
+        self.work(index).kept(self.plan(), self.step(index), masked)
     }
 
     /// The plan.
     pub fn plan(&self) -> &Plan {
-        &self.0.plan
+        &self.inner.plan
     }
 
     /// The scheme.
     pub fn scheme(&self) -> Scheme {
-        self.0.scheme
+        self.inner.scheme
     }
 
     /// What the client learns.
     pub fn reveal(&self) -> Reveal {
-        self.0.reveal
+        self.inner.reveal
     }
 
     /// The keys that its products need, with their parameters.
     pub fn key_needs(&self) -> &KeyNeeds {
-        &self.0.needs
+        &self.inner.needs
     }
 
     /// How many inferences of one client are within a statistical distance of `2^-40` of something
     /// that does not depend on the weights: at least [`primer_he::product::INFERENCES`] by schemes
     /// that choose their moduli, and as many as it happens to be by the paper's.
     pub fn inferences(&self) -> f64 {
-        lifetime(self.0.exchanges.products(), 1)
+        lifetime(self.inner.exchanges.products(), 1)
     }
 
     /// Range flags of an inference: one for each element of the stops that have them. If there are
     /// none, nobody is told whether values stayed in their ranges.
     pub fn flags(&self) -> usize {
-        let stops = self.0.works.iter().filter_map(Work::stop);
+        let stops = self.inner.works.iter().filter_map(Work::stop);
         stops.map(|work| work.stop.flags()).sum()
     }
 
@@ -165,25 +240,25 @@ impl Program {
         (flags > 0).then(|| FlagShares::with_capacity(flags))
     }
 
-    /// Stands for the version, the parameters, the recipe, what is revealed, the plan and every
-    /// stop with its counts: two parties with the same one will understand each other.
+    /// Stands for the version, the parameters, the recipe, what is revealed, the plan, every stop
+    /// with its counts, and the hint that it is bound to: two parties with the same one will understand each other.
     pub fn fingerprint(&self) -> &[u8; 32] {
-        &self.0.fingerprint
+        &self.fingerprint
     }
 
     /// What a step is to the protocols.
     pub(crate) fn work(&self, index: usize) -> &Work {
-        &self.0.works[index]
+        &self.inner.works[index]
     }
 
     /// The exchanges that prepare one bundle.
     pub(crate) fn exchanges(&self) -> &Arc<Exchanges> {
-        &self.0.exchanges
+        &self.inner.exchanges
     }
 
     /// Fails unless so many bundles can be prepared together.
     pub(crate) fn check_bundles(&self, bundles: usize) -> Result<()> {
-        let most = self.0.recipe.most_bundles();
+        let most = self.inner.recipe.most_bundles();
         if (1..=most).contains(&bundles) {
             return Ok(());
         }
@@ -197,10 +272,10 @@ impl Program {
     /// [`ProtocolError::He`] if they do not fit the parameters.
     pub(crate) fn exchanges_for(&self, bundles: usize) -> Result<Arc<Exchanges>> {
         if bundles == 1 {
-            return Ok(Arc::clone(&self.0.exchanges));
+            return Ok(Arc::clone(&self.inner.exchanges));
         }
         self.check_bundles(bundles)?;
-        let made = Exchanges::new(self.plan(), &self.0.recipe, &self.0.works, bundles)?;
+        let made = Exchanges::new(self.plan(), &self.inner.recipe, &self.inner.works, bundles)?;
         Ok(Arc::new(made))
     }
 
@@ -220,18 +295,18 @@ impl Program {
 
     /// Runs of steps that are prepared together.
     pub(crate) fn segments(&self) -> &[Range<usize>] {
-        &self.0.segments
+        &self.inner.segments
     }
 
     /// For every value, the last step that reads it.
     pub(crate) fn last_uses(&self) -> &[usize] {
-        &self.0.last_uses
+        &self.inner.last_uses
     }
 
     /// Whether what was asked for must be answered right after this step: stops and products that
     /// need nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
-        self.0.settled[index]
+        self.inner.settled[index]
     }
 }
 

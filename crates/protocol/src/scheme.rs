@@ -11,7 +11,7 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | in a subring, no rotations | offline | opened, requantised at once | looked up |
+//! | `lean` | hints; in a subring, no rotations | offline | opened, requantised at once | looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
@@ -60,12 +60,17 @@ impl Scheme {
         }
     }
 
+    /// Tells whether a client needs the model's hint.
+    pub const fn needs_hint(self) -> bool {
+        matches!(self.recipe().linear, Linear::Hints)
+    }
+
     /// What it is made of.
     pub const fn recipe(self) -> Recipe {
         const FP: Recipe = Recipe {
             form: Form::Separate,
             when: When::Offline,
-            linear: Packing::TokensFirst,
+            linear: Linear::Encrypted(Packing::TokensFirst),
             secrets: Packing::TokensFirst,
             products: Products::Opened,
             requantise: Means::Transfers,
@@ -77,7 +82,7 @@ impl Scheme {
             },
         };
         const F: Recipe = Recipe {
-            linear: Packing::FeaturesFirst,
+            linear: Linear::Encrypted(Packing::FeaturesFirst),
             secrets: Packing::FeaturesFirst,
             ..FP
         };
@@ -95,7 +100,7 @@ impl Scheme {
             },
             Self::Lean => Recipe {
                 form: Form::LookedUp,
-                linear: Packing::Subring(Primes::Four),
+                linear: Linear::Hints,
                 secrets: Packing::Subring(Primes::Five),
                 after_products: Some(Means::LateTransfers),
                 transfers: Transfers {
@@ -127,8 +132,8 @@ pub struct Recipe {
     pub form: Form,
     /// When steps are prepared.
     pub when: When,
-    /// How products with the server's weights are packed; parameters come with the packing.
-    pub linear: Packing,
+    /// How products with the server's weights are computed.
+    pub linear: Linear,
     /// How products of two secrets are packed.
     pub secrets: Packing,
     /// How products of two secrets are computed.
@@ -214,24 +219,18 @@ impl Recipe {
     /// The same with other moduli, in the order of their costs, for models and lengths whose
     /// weights the smallest ones do not hide for long enough.
     pub(crate) fn wider(self) -> impl Iterator<Item = Self> {
-        const LADDER: [(Primes, Primes); 3] = [
-            (Primes::Four, Primes::Six),
-            (Primes::Five, Primes::Five),
-            (Primes::Five, Primes::Six),
-        ];
-        let lean = matches!(self.linear, Packing::Subring(Primes::Four));
-        let steps = LADDER.into_iter().filter(move |_| lean);
-        steps.map(move |(linear, secrets)| Self {
-            linear: Packing::Subring(linear),
-            secrets: Packing::Subring(secrets),
+        let lean = matches!(self.secrets, Packing::Subring(Primes::Five));
+        lean.then_some(Self {
+            secrets: Packing::Subring(Primes::Six),
             ..self
         })
+        .into_iter()
     }
 
     /// How many bundles are prepared in one go, at most.
     pub const fn most_bundles(&self) -> usize {
         match (self.when, self.linear, self.secrets) {
-            (When::Offline, Packing::Subring(_), Packing::Subring(_)) => MOST_BUNDLES,
+            (When::Offline, Linear::Hints, Packing::Subring(_)) => MOST_BUNDLES,
             _ => 1,
         }
     }
@@ -256,13 +255,35 @@ impl Recipe {
             let method = packing.method(1, WeightSize::Residues);
             *method.params().fingerprint()
         };
-        let (linear, secrets) = (of(self.linear), of(self.secrets));
+        let secrets = of(self.secrets);
+        let linear = match self.linear {
+            Linear::Encrypted(packing) => of(packing),
+            Linear::Hints => primer_hint::params::fingerprint(),
+        };
         if linear == secrets {
             return linear;
         }
         let both = blake3::hash(&[linear, secrets].concat());
         let (first, _) = both.as_bytes().split_at(FINGERPRINT_BYTES);
         first.try_into().expect("a hash is longer than that")
+    }
+}
+
+/// How products with the server's weights are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linear {
+    /// Encrypted masks go up and encrypted products come down; parameters come with the packing.
+    Encrypted(Packing),
+    /// Masks are linear in a secret of which one message goes up, and nothing comes down.
+    Hints,
+}
+
+impl Linear {
+    fn describe(self) -> String {
+        match self {
+            Self::Encrypted(packing) => packing.describe(),
+            Self::Hints => "hints".to_owned(),
+        }
     }
 }
 
@@ -346,7 +367,7 @@ mod tests {
                 ..lean
             },
             Recipe {
-                linear: Packing::TokensFirst,
+                linear: Linear::Encrypted(Packing::TokensFirst),
                 ..lean
             },
             Recipe {

@@ -4,8 +4,8 @@
 //! client                                   server
 //! hello: version, parameters,     ------>
 //!        scheme, tokens, a nonce
-//!                                 <------  welcome: the plan, what is revealed, the
-//!                                          program's fingerprint and a nonce, or why not
+//!                                 <------  welcome: the plan, what is revealed, the program's
+//!                                          fingerprint, its hint and a nonce, or why not
 //! keys of each parameter set that ------>
 //! the program's products use
 //! base transfers, both directions <----->
@@ -22,6 +22,7 @@ pub use crate::program::VERSION;
 use crate::scheme::{Reveal, Scheme};
 use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
+use primer_hint::published::{Hash, Published};
 use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
 use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
@@ -30,6 +31,7 @@ use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 const MAX_HELLO: usize = 96;
 
@@ -50,6 +52,8 @@ enum Welcome {
         plan: Vec<u8>,
         reveal: Reveal,
         fingerprint: [u8; 32],
+        /// The root of the hint that goes with it, if there is one.
+        hint: Option<Hash>,
         /// The server's part of the constants of base transfers.
         nonce: Nonce,
     },
@@ -109,6 +113,8 @@ pub struct ClientSession {
     pub(crate) labels: CotReceiver,
     /// The client's requantisations are these.
     pub(crate) transfers: CotSender,
+    /// The model's hint, if the scheme needs one.
+    pub(crate) hint: Option<Arc<Published>>,
     pub(crate) rng: Prg,
     pub(crate) see: Box<See<'static>>,
     pub(crate) poison: Poison,
@@ -151,16 +157,25 @@ impl Poison {
 }
 
 impl ClientSession {
-    /// Opens a session for a scheme and a padded number of tokens.
+    /// Opens a session for a scheme and a padded number of tokens, with the model's hint if the
+    /// scheme needs one.
     ///
     /// # Errors
-    /// [`ProtocolError::Refused`] and others if the server does not offer that.
+    /// [`ProtocolError::Refused`] and others if the server does not offer that;
+    /// [`ProtocolError::HintMissing`] and [`ProtocolError::OtherHint`] if the hint is not there or
+    /// is not the server's.
     pub fn open(
         channel: &mut Channel,
         scheme: Scheme,
         tokens: usize,
+        hint: Option<Arc<Published>>,
         mut rng: Prg,
     ) -> Result<Self> {
+        let hint = hint.filter(|_| scheme.needs_hint());
+        if scheme.needs_hint() && hint.is_none() {
+            let scheme = scheme.name();
+            return Err(ProtocolError::HintMissing { scheme });
+        }
         let _phase = channel.phase("setup");
         let nonce = fresh_nonce(&mut rng);
         let hello = Hello {
@@ -171,14 +186,15 @@ impl ClientSession {
             nonce,
         };
         channel.send_value(HELLO, &hello)?;
-        let (plan, reveal, fingerprint, their_nonce) =
-            match channel.recv_value(WELCOME, MAX_ENCODED + 96)? {
+        let (plan, reveal, fingerprint, root, their_nonce) =
+            match channel.recv_value(WELCOME, MAX_ENCODED + 128)? {
                 Welcome::Program {
                     plan,
                     reveal,
                     fingerprint,
+                    hint,
                     nonce,
-                } => (Plan::decode(&plan)?, reveal, fingerprint, nonce),
+                } => (Plan::decode(&plan)?, reveal, fingerprint, hint, nonce),
                 Welcome::Version(theirs) => {
                     return Err(ProtocolError::Version {
                         ours: VERSION,
@@ -193,7 +209,13 @@ impl ClientSession {
                 wanted: format!("{tokens} tokens"),
             });
         }
-        let program = Program::received(plan, scheme, reveal)?;
+        let identity = hint.as_ref().map(|hint| *hint.identity());
+        if root != identity.map(|identity| identity.root) {
+            let [found, wanted] = [root, identity.map(|identity| identity.root)]
+                .map(|root| root.map_or_else(|| "none".to_owned(), |root| short(&root)));
+            return Err(ProtocolError::OtherHint { found, wanted });
+        }
+        let program = Program::received(plan, scheme, reveal)?.with_hint(identity.as_ref())?;
         if *program.fingerprint() != fingerprint {
             return Err(ProtocolError::OtherPlan {
                 found: format!("program {}", short(&fingerprint)),
@@ -211,6 +233,7 @@ impl ClientSession {
             keys,
             labels,
             transfers,
+            hint,
             rng,
             see: Box::new(|_, _| ()),
             poison: Poison::default(),
@@ -310,6 +333,7 @@ impl ServerSession {
             plan: program.plan().encode(),
             reveal: program.reveal(),
             fingerprint: *program.fingerprint(),
+            hint: program.hint().map(|identity| identity.root),
             nonce,
         };
         channel.send_value(WELCOME, &welcome)?;
@@ -360,7 +384,7 @@ mod tests {
     #[test]
     fn greetings_have_these_bytes() {
         let hello = Hello {
-            version: 7,
+            version: 8,
             parameters: std::array::from_fn(|i| i as u8),
             scheme: Scheme::Lean,
             tokens: 300,
@@ -368,21 +392,26 @@ mod tests {
         };
         let nonce = "ab".repeat(32);
         let parameters: String = (0..PARAMETERS_BYTES).map(|i| format!("{i:02x}")).collect();
-        assert_eq!(hex(&hello), format!("07{parameters}04ac02{nonce}"));
+        assert_eq!(hex(&hello), format!("08{parameters}04ac02{nonce}"));
         assert!(postcard::to_allocvec(&hello).unwrap().len() <= MAX_HELLO);
         let welcome = Welcome::Program {
             plan: vec![1, 2, 3],
             reveal: Reveal::Label,
             fingerprint: [0xcd; 32],
+            hint: Some([0xef; 32]),
             nonce: [0xab; 32],
         };
         let fingerprint = "cd".repeat(32);
-        assert_eq!(hex(&welcome), format!("000301020301{fingerprint}{nonce}"));
-        assert_eq!(hex(&Welcome::Version(7)), "0107");
+        let hint = "ef".repeat(32);
+        assert_eq!(
+            hex(&welcome),
+            format!("000301020301{fingerprint}01{hint}{nonce}")
+        );
+        assert_eq!(hex(&Welcome::Version(8)), "0108");
         assert_eq!(hex(&Welcome::Refused("no".into())), "02026e6f");
         let schemes = Scheme::ALL.map(|scheme| hex(&scheme));
         assert_eq!(schemes, ["00", "01", "02", "03", "04"]);
         assert_eq!(hex(&Reveal::Outputs), "00");
-        assert_eq!(VERSION, 7, "the bytes above are those of this version");
+        assert_eq!(VERSION, 8, "the bytes above are those of this version");
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! version, fingerprint of the program, seed
-//! for each segment:  what is known of its products of secrets
+//! the client's mask of the input, unless it comes from the seed
+//! for each segment:  step by step, what is known of its products of secrets, the client's masks
+//!                    that do not come from the seed, the server's shares of silent steps
 //!                    the material of its stops that do not stream
 //!                    the material of its stops that do
 //! ```
@@ -60,7 +62,8 @@ pub(crate) fn write_share(sink: &mut dyn Write, share: &Share) -> Result<()> {
     Ok(sink.write_all(&bytes)?)
 }
 
-fn read_share(source: &mut dyn Read, rows: usize, cols: usize) -> Result<Share> {
+/// Reads a matrix of some rows and columns.
+pub(crate) fn read_share(source: &mut dyn Read, (rows, cols): (usize, usize)) -> Result<Share> {
     let bytes = read_bytes(source, share_len(rows, cols))?;
     let mut share = Share::zeros(rows, cols);
     unpack(&bytes, K, P, share.data_mut())
@@ -70,10 +73,7 @@ fn read_share(source: &mut dyn Read, rows: usize, cols: usize) -> Result<Share> 
 
 /// The matrices of some sizes, in order.
 pub(crate) fn read_shares(source: &mut dyn Read, sizes: &[(usize, usize)]) -> Result<Vec<Share>> {
-    let shares = sizes
-        .iter()
-        .map(|(rows, cols)| read_share(source, *rows, *cols));
-    shares.collect()
+    sizes.iter().map(|size| read_share(source, *size)).collect()
 }
 
 /// The next bytes of a bundle.
@@ -81,6 +81,28 @@ pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<Zeroizing
     let mut bytes = Zeroizing::new(vec![0; length as usize]);
     source.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Matrices that a bundle keeps, by step, until those of a segment are written together.
+#[derive(Default)]
+pub(crate) struct Keeping(HashMap<usize, Vec<Share>>);
+
+impl Keeping {
+    /// Keeps one more matrix of a step.
+    pub(crate) fn push(&mut self, index: usize, share: Share) {
+        self.0.entry(index).or_default().push(share);
+    }
+
+    /// Counts those of a step.
+    pub(crate) fn count(&self, index: usize) -> usize {
+        self.0.get(&index).map_or(0, Vec::len)
+    }
+
+    /// Writes those of a step.
+    pub(crate) fn write(&mut self, index: usize, sink: &mut dyn Write) -> Result<()> {
+        let shares = self.0.remove(&index).unwrap_or_default();
+        shares.iter().try_for_each(|share| write_share(sink, share))
+    }
 }
 
 /// What the steps of a segment take from a bundle before they run. Each piece is given out once.
@@ -91,9 +113,15 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// The matrices that were kept of a product.
+    /// The matrices that were kept of a step.
     pub(crate) fn take_shares(&mut self, index: usize) -> Vec<Share> {
         self.shares.remove(&index).expect("loaded with the segment")
+    }
+
+    /// The one matrix that was kept of a step.
+    pub(crate) fn take_share(&mut self, index: usize) -> Share {
+        let share = self.take_shares(index).pop();
+        share.expect("as many as the program says were read")
     }
 
     /// The material of a stop.

@@ -3,11 +3,11 @@
 
 use crate::error::{ProtocolError, Result};
 use crate::fhgs::Factors;
-use crate::hgs::Linear;
+use crate::linear::{self, Linear};
 use crate::local::Local;
-use crate::scheme::{Recipe, Reveal, Scheme};
+use crate::scheme::{self, Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
-use primer_plan::graph::{Graph, Op, Step, StopFunction, ValueId};
+use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::means::Wanted;
 use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
@@ -53,12 +53,28 @@ pub(crate) struct Kept {
 }
 
 impl Work {
-    /// What the bundles keep of the step.
-    pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
-        match self {
-            Self::Product(work) => work.product.kept(graph, step.output()),
+    /// What the bundles keep of the step; `masked` tells whether the client's mask of a value is
+    /// more than its seed.
+    pub(crate) fn kept(
+        &self,
+        plan: &Plan,
+        step: &Step,
+        masked: impl FnOnce(ValueId) -> bool,
+    ) -> Kept {
+        let mut kept = match self {
+            Self::Product(work) => work.product.kept(plan.graph(), step.output()),
+            Self::Linear(linear) if linear.by == scheme::Linear::Hints => Kept {
+                client: vec![],
+                server: vec![linear::size(plan, step.output())],
+            },
             Self::Linear(_) | Self::Local(_) | Self::Stop(_) | Self::Joined => Kept::default(),
+        };
+        if let Some(output) = self.stop().map(|work| work.output)
+            && masked(output)
+        {
+            kept.client.push(linear::size(plan, output));
         }
+        kept
     }
 
     /// The stop, if it is one or ends in one.
@@ -115,7 +131,7 @@ impl<'a> Compiler<'a> {
     fn step(&mut self, index: usize) -> Result<Work> {
         let (plan, recipe) = (self.plan, &self.recipe);
         let step = &plan.graph().steps[index];
-        let linear = || Linear::of(plan, recipe, step).map(Work::Linear);
+        let linear = || Linear::of(plan, recipe.linear, step).map(Work::Linear);
         let local = || Local::of(plan, step).map(Work::Local);
         if let Some(work) = linear().or_else(local) {
             return Ok(work);

@@ -17,6 +17,7 @@ use crate::program::Program;
 use crate::scheme::When;
 use crate::seeds::Seeds;
 use crate::session::{ClientSession, See};
+use crate::silent::ClientSecrets;
 use crate::stored;
 use crate::times::Times;
 use prepare::Preparation;
@@ -120,8 +121,21 @@ impl ClientSession {
             stored::write_header(sink, &program, &seeds)?;
             masks.push(Masks::new(&program, seeds));
         }
+        let hint = self.hint.clone();
+        let secrets = hint.as_deref().zip(program.hints()).map(|(hint, hints)| {
+            let (bundles, rng) = (sinks.len(), &mut self.rng);
+            ClientSecrets::draw(&program, hints, hint, bundles, rng)
+        });
+        if let (Some(secrets), Some(entry)) = (&secrets, program.hinted(None)) {
+            let given = secrets.masks(entry).into_iter().zip(&mut masks);
+            for ((mask, masks), sink) in given.zip(sinks.iter_mut()) {
+                stored::write_share(sink, &mask)?;
+                masks.give_input(mask);
+            }
+            clock.lap(program.step(0));
+        }
         if program.scheme().recipe().when == When::Offline {
-            let mut preparation = Preparation::new(self, &program, sinks.len())?;
+            let mut preparation = Preparation::new(self, &program, secrets, sinks.len())?;
             preparation.run(channel, program.segments(), &mut masks, sinks, &mut clock)?;
         }
         for sink in sinks {
@@ -162,7 +176,7 @@ impl ClientSession {
         // Steps that are prepared online have no late stops: what there is to see is seen then.
         let mut see = |_: ValueId, _: &Matrix<u64>| ();
         let mut online = begin(channel, program, &mut bundle, input, &mut see)?;
-        let mut preparation = Preparation::new(self, program, 1)?;
+        let mut preparation = Preparation::new(self, program, None, 1)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
             let (masks, clock) = (&mut online.masks, &mut online.clock);
@@ -225,5 +239,11 @@ fn begin<'a>(
     let clock = Clock::start();
     online::check_input(program.plan().graph(), input)?;
     let seeds = stored::read_header(&mut *bundle.0, program)?;
-    OnlineClient::send(channel, program, seeds, input, see, clock)
+    let mut masks = Masks::new(program, seeds);
+    if program.hinted(None).is_some() {
+        let graph = program.plan().graph();
+        let size = (graph.tokens, graph.shape.one_hot());
+        masks.give_input(stored::read_share(&mut *bundle.0, size)?);
+    }
+    OnlineClient::send(channel, program, masks, input, see, clock)
 }

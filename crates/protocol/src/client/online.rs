@@ -9,7 +9,6 @@ use crate::error::{ProtocolError, Result};
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::Reveal;
-use crate::seeds::Seeds;
 use crate::session::See;
 use crate::share::Share;
 use crate::stop;
@@ -61,12 +60,11 @@ impl<'a> OnlineClient<'a> {
     pub(super) fn send(
         channel: &mut Channel,
         program: &'a Program,
-        seeds: Seeds,
+        masks: Masks,
         input: &Input,
         see: &'a mut See<'a>,
         mut clock: Clock,
     ) -> Result<Self> {
-        let masks = Masks::new(program, seeds);
         let _phase = channel.phase("online/embed");
         let (rows, padding) = masks.apply(input);
         channel.send_residues(INPUT, K, rows.data().iter().copied())?;
@@ -115,8 +113,13 @@ impl<'a> OnlineClient<'a> {
         let mut material = Material::default();
         for index in steps.clone() {
             let step = program.step(index);
-            let kept = program.work(index).kept(program.plan().graph(), step);
-            let shares = stored::read_shares(source, &kept.client)?;
+            let mut shares = stored::read_shares(source, &program.kept(index).client)?;
+            if let Some(work) = program.work(index).stop()
+                && program.hinted(Some(work.output)).is_some()
+            {
+                let mask = shares.pop().expect("the mask is kept last");
+                self.masks.insert(work.output, mask);
+            }
             material.shares.insert(index, shares);
             clock.lap(step);
         }

@@ -1,6 +1,6 @@
 //! The client's part in preparing bundles, in the order of [`crate::flow`].
 //!
-//! Within a segment, first the answers of its exchanges, then the stops whose material is small,
+//! Within a segment, first the messages and answers of its products, then the stops whose material is small,
 //! then those whose material streams to the bundle as it comes: in that order a segment can be read
 //! back. What is held in memory is the shares of one segment, and the masks of the next.
 
@@ -15,8 +15,9 @@ use crate::masks::Masks;
 use crate::program::Program;
 use crate::session::{ClientSession, See};
 use crate::share::Share;
+use crate::silent::ClientSecrets;
 use crate::stop::{self, RingShare};
-use crate::stored;
+use crate::stored::Keeping;
 use crate::work::{StopWork, Work};
 use primer_net::Channel;
 use primer_ot::{CotReceiver, CotSender};
@@ -35,12 +36,17 @@ pub(super) struct Preparation<'a> {
     transfers: &'a mut CotSender,
     rng: &'a mut Prg,
     see: &'a mut See<'a>,
+    /// Where linear steps are silent.
+    secrets: Option<ClientSecrets<'a>>,
+    /// Of each bundle.
+    keeping: Vec<Keeping>,
 }
 
 impl<'a> Preparation<'a> {
     pub(super) fn new(
         session: &'a mut ClientSession,
         program: &'a Program,
+        secrets: Option<ClientSecrets<'a>>,
         bundles: usize,
     ) -> Result<Self> {
         Ok(Self {
@@ -51,6 +57,8 @@ impl<'a> Preparation<'a> {
             transfers: &mut session.transfers,
             rng: &mut session.rng,
             see: &mut *session.see,
+            secrets,
+            keeping: (0..bundles).map(|_| Keeping::default()).collect(),
         })
     }
 
@@ -64,11 +72,13 @@ impl<'a> Preparation<'a> {
         clock: &mut Clock,
     ) -> Result<()> {
         let (program, exchanges) = (self.program, Arc::clone(&self.exchanges));
-        let flow = Flow::new(&exchanges, segments, program.scheme().recipe().when);
+        let when = program.scheme().recipe().when;
+        let flow = Flow::new(&exchanges, program.hints(), segments, when);
         // Of each bundle, the answers to the step at hand.
         let mut answers: Vec<Vec<Share>> = masks.iter().map(|_| Vec::new()).collect();
         for act in flow.acts() {
             match act {
+                Act::Messages(entries) => self.messages(channel, entries, clock)?,
                 Act::Offer(range) => {
                     for &Planned {
                         index, exchange, ..
@@ -81,7 +91,7 @@ impl<'a> Preparation<'a> {
                 }
                 Act::Answer(range) => {
                     for planned in flow.exchanges(range) {
-                        self.answer(channel, planned, &mut answers, masks, sinks)?;
+                        self.answer(channel, planned, &mut answers, masks)?;
                         clock.lap(program.step(planned.index));
                     }
                 }
@@ -98,7 +108,6 @@ impl<'a> Preparation<'a> {
         planned: &Planned<'_>,
         answers: &mut [Vec<Share>],
         masks: &mut [Masks],
-        sinks: &mut [&mut (dyn Write + Send)],
     ) -> Result<()> {
         let _phase = self.program.preparing(channel, planned.index);
         let answer = (self.asker).answer(channel, planned.exchange, masks.len())?;
@@ -106,9 +115,64 @@ impl<'a> Preparation<'a> {
             answers.push(answer);
         }
         if planned.last {
-            let bundles = masks.iter_mut().zip(sinks.iter_mut());
-            for ((masks, sink), answers) in bundles.zip(answers) {
-                self.finish(planned.index, std::mem::take(answers), masks, sink)?;
+            for (bundle, (masks, answers)) in masks.iter_mut().zip(answers).enumerate() {
+                self.finish((planned.index, bundle), std::mem::take(answers), masks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the messages of some values.
+    fn messages(
+        &self,
+        channel: &mut Channel,
+        entries: &Range<usize>,
+        clock: &mut Clock,
+    ) -> Result<()> {
+        let program = self.program;
+        for entry in entries.clone() {
+            let (secrets, index) = self.silent(entry);
+            let _phase = program.preparing(channel, index);
+            secrets.send(channel, entry)?;
+            clock.lap(program.step(index));
+        }
+        Ok(())
+    }
+
+    /// The secrets, and the first step that reads an entry's value.
+    fn silent(&self, entry: usize) -> (&ClientSecrets<'a>, usize) {
+        let secrets = self.secrets.as_ref();
+        let secrets = secrets.expect("drawn where linear steps are silent");
+        (secrets, secrets.first_reader(entry))
+    }
+
+    /// Computes what silent steps of a segment leave with the client, and the masks of values that
+    /// the segment makes and silent steps read.
+    fn silently(
+        &mut self,
+        steps: &Range<usize>,
+        masks: &mut [Masks],
+        clock: &mut Clock,
+    ) -> Result<()> {
+        let (program, Some(secrets)) = (self.program, &mut self.secrets) else {
+            return Ok(());
+        };
+        let hints = program.hints().expect("secrets are drawn for hints");
+        for entry in hints.first_read(steps) {
+            secrets.multiply(entry, masks)?;
+            clock.lap(program.step(secrets.first_reader(entry)));
+        }
+        for index in steps.clone() {
+            let Some(output) = program.work(index).stop().map(|work| work.output) else {
+                continue;
+            };
+            if let Some(entry) = program.hinted(Some(output)) {
+                let given = secrets.masks(entry).into_iter();
+                for ((mask, masks), keeping) in given.zip(&mut *masks).zip(&mut self.keeping) {
+                    keeping.push(index, mask.first_rows(mask.rows()));
+                    masks.insert(output, mask);
+                }
+                clock.lap(program.step(index));
             }
         }
         Ok(())
@@ -124,6 +188,12 @@ impl<'a> Preparation<'a> {
         clock: &mut Clock,
     ) -> Result<()> {
         let program = self.program;
+        self.silently(steps, masks, clock)?;
+        for index in steps.clone() {
+            for (keeping, sink) in self.keeping.iter_mut().zip(sinks.iter_mut()) {
+                keeping.write(index, sink)?;
+            }
+        }
         for index in steps.clone() {
             if let Work::Local(local) = program.work(index) {
                 for masks in masks.iter_mut() {
@@ -155,13 +225,7 @@ impl<'a> Preparation<'a> {
 
     /// Makes a step's answers into the client's share of its result, or into what is known of it
     /// offline.
-    fn finish(
-        &self,
-        index: usize,
-        answers: Vec<Share>,
-        masks: &mut Masks,
-        sink: &mut dyn Write,
-    ) -> Result<()> {
+    fn finish(&mut self, (index, bundle): (usize, usize), answers: Vec<Share>, masks: &mut Masks) {
         match self.program.work(index) {
             Work::Linear(linear) => {
                 let share = hgs::client_offline(linear, answers);
@@ -170,14 +234,13 @@ impl<'a> Preparation<'a> {
             Work::Product(work) => {
                 let graph = self.program.plan().graph();
                 for known in work.product.client_offline(graph, masks, answers) {
-                    stored::write_share(sink, &known)?;
+                    self.keeping[bundle].push(index, known);
                 }
             }
             Work::Local(_) | Work::Stop(_) | Work::Joined => {
                 unreachable!("only products have exchanges")
             }
         }
-        Ok(())
     }
 
     fn stop(

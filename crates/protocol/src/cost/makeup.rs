@@ -14,6 +14,11 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
     let mut count = Count::new(program, program.exchanges(), 1);
     let graph = program.plan().graph();
     for index in 0..graph.steps.len() {
+        let mut part = Part::default();
+        count.messages(index, &mut part);
+        if part.bytes.offline_up > 0 {
+            *kinds.entry("secrets of masks").or_default() += part.bytes;
+        }
         for exchange in program.exchanges().of_step(index) {
             let kind = match exchange.product.relation() {
                 Relation::Dense { .. } if graph.steps[index].inputs().is_empty() => "embedding",

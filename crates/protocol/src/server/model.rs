@@ -1,44 +1,48 @@
 //! The server's weights.
 
-use super::encoded::{Encoded, Shelf};
+use super::encoded::Encoded;
 use crate::error::{ProtocolError, Result};
-use crate::hgs::Scaling;
+use crate::hints::Hints;
+use crate::linear::Scaling;
 use crate::program::Program;
 use crate::share::power;
+use primer_hint::multipliers::Multipliers;
 use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;
 use primer_ring::matrix::{Matrix, Packed};
 use primer_ring::modulus;
 use std::sync::Arc;
 
-/// A model ready to be multiplied with encrypted masks of one program.
+/// A model ready to be multiplied with the client's masks of one program.
 pub struct ServerModel {
     model: Arc<IntModel>,
     program: Program,
-    encoded: Shelf,
+    encoded: Encoded,
+    multipliers: Option<Arc<Multipliers>>,
 }
 
 impl ServerModel {
-    /// Encodes a model's weights for a program, for bundles that are prepared one at a time.
+    /// Encodes a model's weights for a program, as far as products on ciphertexts need them. A
+    /// scheme with hints prepares bundles with the multipliers of the program's hint; spending them
+    /// takes none.
     ///
     /// # Errors
-    /// [`ProtocolError`] if the model is not the program's or its weights do not fit the
-    /// homomorphic parameters.
-    pub fn new(model: Arc<IntModel>, program: &Program) -> Result<Self> {
-        Self::for_bundles(model, program, 1)
-    }
-
-    /// The same for so many bundles together. For other numbers weights are encoded when they are
-    /// asked for first.
-    ///
-    /// # Errors
-    /// As [`Self::new`], and [`ProtocolError::Bundles`] if the scheme does not prepare so many
-    /// together.
-    pub fn for_bundles(model: Arc<IntModel>, program: &Program, bundles: usize) -> Result<Self> {
+    /// [`ProtocolError`] if the model or the hint is not the program's, or its weights do not fit
+    /// the homomorphic parameters.
+    pub fn new(
+        model: Arc<IntModel>,
+        program: &Program,
+        multipliers: Option<Arc<Multipliers>>,
+    ) -> Result<Self> {
         let plan = program.plan();
         let graph = plan.graph();
         if graph.shape != *model.shape() || plan.scales() != model.scales() {
             return Err(ProtocolError::OtherBundle { what: "model" });
+        }
+        if let Some(multipliers) = &multipliers
+            && program.hint() != Some(multipliers.identity())
+        {
+            return Err(ProtocolError::OtherBundle { what: "hint" });
         }
         for (id, weight) in graph.weight_ids().zip(model.weights()) {
             if matches!(weight, IntWeight::Dense(_)) {
@@ -46,37 +50,38 @@ impl ServerModel {
                 model.packed(id);
             }
         }
-        let this = Self {
+        Ok(Self {
+            encoded: Encoded::new(&model, program)?,
             model,
             program: program.clone(),
-            encoded: Shelf::default(),
-        };
-        this.encoded(bundles)?;
-        Ok(this)
+            multipliers,
+        })
     }
 
-    /// Encodes the weights for some bundles together, unless that was done before. Whoever is about
-    /// to answer so many does not wait for it then.
-    ///
-    /// # Errors
-    /// As [`Self::for_bundles`].
-    pub fn encode(&self, bundles: usize) -> Result<()> {
-        self.encoded(bundles).map(drop)
-    }
-
-    /// Bytes of encoded weights that are kept for all numbers of bundles together. Weights beyond
-    /// are kept as they are, two bytes each for every number of bundles, and encoded when they are
-    /// used.
-    pub const KEEP_BYTES: usize = super::encoded::KEEP_BYTES;
-
-    /// Bytes that the encoded weights take now, for all numbers of bundles that were asked for.
+    /// Returns the bytes that encoded weights take.
     pub fn encoded_bytes(&self) -> usize {
         self.encoded.memory()
     }
 
-    /// Weights for some bundles together, with the exchanges that they answer.
-    pub(crate) fn encoded(&self, bundles: usize) -> Result<Arc<Encoded>> {
-        self.encoded.get(self, bundles)
+    /// Weights that were encoded for products on ciphertexts.
+    pub(crate) fn encoded(&self) -> &Encoded {
+        &self.encoded
+    }
+
+    /// The multipliers, if the program is one of hints.
+    ///
+    /// # Errors
+    /// [`ProtocolError::HintMissing`] if it is and there are none.
+    pub(crate) fn multipliers(&self) -> Result<Option<(&Hints, &Multipliers)>> {
+        let Some(hints) = self.program.hints() else {
+            return Ok(None);
+        };
+        let scheme = self.program.scheme().name();
+        let missing = || ProtocolError::HintMissing { scheme };
+        Ok(Some((
+            hints,
+            self.multipliers.as_deref().ok_or_else(missing)?,
+        )))
     }
 
     /// The program that the weights were encoded for.
@@ -89,10 +94,7 @@ impl ServerModel {
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &Matrix<i16> {
-        match self.weight(id) {
-            IntWeight::Dense(matrix) => matrix,
-            _ => unreachable!("a checked model has a matrix here"),
-        }
+        dense(&self.model, id)
     }
 
     /// The same as the online products read it.
@@ -109,18 +111,31 @@ impl ServerModel {
 
     /// Gains and means of a diagonal weight as residues, at the scale of the accumulator.
     pub(crate) fn diagonal(&self, id: WeightId, scaling: Scaling) -> (Vec<u64>, Vec<u64>) {
-        let (IntWeight::Diagonal { gain, mean }, Scaling::Diagonal { gain: g, mean: h }) =
-            (self.weight(id), scaling)
-        else {
-            unreachable!("a checked model has a diagonal here");
-        };
-        let scaled = |values: &[i16], by: u32| -> Vec<u64> {
-            let by = power(by);
-            values
-                .iter()
-                .map(|v| modulus::mul(modulus::from_signed((*v).into()), by))
-                .collect()
-        };
-        (scaled(gain, g), scaled(mean, h))
+        diagonal(&self.model, id, scaling)
     }
+}
+
+/// A matrix of a model.
+pub(super) fn dense(model: &IntModel, id: WeightId) -> &Matrix<i16> {
+    match &model.weights()[id.index()] {
+        IntWeight::Dense(matrix) => matrix,
+        _ => unreachable!("a checked model has a matrix here"),
+    }
+}
+
+/// Gains and means of a diagonal weight of a model, as [`ServerModel::diagonal`].
+pub(super) fn diagonal(model: &IntModel, id: WeightId, scaling: Scaling) -> (Vec<u64>, Vec<u64>) {
+    let (IntWeight::Diagonal { gain, mean }, Scaling::Diagonal { gain: g, mean: h }) =
+        (&model.weights()[id.index()], scaling)
+    else {
+        unreachable!("a checked model has a diagonal here");
+    };
+    let scaled = |values: &[i16], by: u32| -> Vec<u64> {
+        let by = power(by);
+        values
+            .iter()
+            .map(|v| modulus::mul(modulus::from_signed((*v).into()), by))
+            .collect()
+    };
+    (scaled(gain, g), scaled(mean, h))
 }

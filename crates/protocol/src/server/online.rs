@@ -6,9 +6,10 @@
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::hgs;
+use crate::linear;
 use crate::local::Party;
 use crate::program::Program;
-use crate::scheme::Reveal;
+use crate::scheme::{self, Reveal};
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::share::Share;
@@ -120,11 +121,9 @@ impl<'a> OnlineServer<'a> {
         let (program, clock) = (self.program, &mut self.clock);
         let mut material = Material::default();
         for index in steps.clone() {
-            let step = program.step(index);
-            let kept = program.work(index).kept(program.plan().graph(), step);
-            let shares = stored::read_shares(source, &kept.server)?;
+            let shares = stored::read_shares(source, &program.kept(index).server)?;
             material.shares.insert(index, shares);
-            clock.lap(step);
+            clock.lap(program.step(index));
         }
         for streams in [false, true] {
             for index in steps.clone() {
@@ -177,7 +176,14 @@ impl<'a> OnlineServer<'a> {
         let output = self.program.step(index).output();
         let awaited = match self.program.work(index) {
             Work::Linear(linear) => {
-                let share = hgs::server_online(self, linear, (index, output));
+                let masks = match linear.by {
+                    scheme::Linear::Encrypted(_) => {
+                        let plan = self.program.plan();
+                        hgs::server_share(plan, linear, (index, output), &self.seeds)
+                    }
+                    scheme::Linear::Hints => material.take_share(index),
+                };
+                let share = linear::server_online(self, linear, masks);
                 self.values.insert(output, share);
                 return Ok(());
             }

@@ -5,6 +5,7 @@
 //! and the system keeps that ready for the thread that had it before. If either fails, so does all
 //! of it, with the error that came first in the order of messages.
 
+use crate::batch::Exchanges;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::exchange::{Answerer, Intake, reply};
@@ -12,15 +13,16 @@ use crate::flow::{Act, Flow, Planned};
 use crate::program::Program;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
-use crate::server::encoded::Encoded;
-use crate::server::products::{Asked, Products, Values};
+use crate::server::products::{Asked, Computed, Products, Values};
 use crate::session::ServerSession;
-use crate::stored;
+use crate::silent::{self, ServerProducts};
+use crate::stored::Keeping;
 use crate::work::Work;
 use primer_net::Channel;
 use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
 use primer_stops::{ServerStop, ServerTools};
+use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +40,8 @@ pub(super) struct Bundles<'a, 's> {
 /// A session's tools at work on bundles that are prepared together.
 pub(super) struct Preparation<'a> {
     model: &'a ServerModel,
-    encoded: Arc<Encoded>,
+    exchanges: Arc<Exchanges>,
+    bundles: usize,
     intake: Intake,
     answerer: Answerer<'a>,
     tools: Tools<'a>,
@@ -61,7 +64,8 @@ impl<'a> Preparation<'a> {
         let intake = Intake::default();
         Ok(Self {
             model,
-            encoded: model.encoded(bundles)?,
+            exchanges: model.program().exchanges_for(bundles)?,
+            bundles,
             answerer: Answerer::new(&mut session.keys, intake.spare.clone()),
             intake,
             tools: Tools {
@@ -83,17 +87,23 @@ impl<'a> Preparation<'a> {
     ) -> Result<()> {
         let Self {
             model,
-            encoded,
+            exchanges,
+            bundles: count,
             intake,
             answerer,
             tools,
         } = self;
-        let when = model.program().scheme().recipe().when;
-        let flow = Flow::new(&encoded.exchanges, segments, when);
+        let program = model.program();
+        let when = program.scheme().recipe().when;
+        let flow = Flow::new(exchanges, program.hints(), segments, when);
+        let silent = model
+            .multipliers()?
+            .map(|(hints, multipliers)| ServerProducts::new(program, hints, multipliers, *count));
         let products = Products {
             model,
-            encoded,
+            encoded: model.encoded(),
             answerer,
+            silent,
             seeds: bundles.seeds,
             values: bundles.values,
             rng: tools.rng.fork(),
@@ -101,12 +111,15 @@ impl<'a> Preparation<'a> {
         std::thread::scope(|scope| {
             // Bounded by the flow: the masks and answers of two groups.
             let (asks, asked) = mpsc::channel();
-            let (answers, answered) = mpsc::channel();
+            let (done, computed) = mpsc::channel();
+            let keeping = (0..*count).map(|_| Keeping::default()).collect();
             let mut driver = Driver {
                 channel,
                 intake,
                 asks,
-                answered,
+                computed,
+                answers: VecDeque::new(),
+                keeping,
                 tools,
                 bundles,
                 clock,
@@ -117,7 +130,7 @@ impl<'a> Preparation<'a> {
                 done.and_then(|()| Ok(driver.channel.flush()?))
             });
             // Ends when the driver asks no more, whether it is done or has failed.
-            products.work(&asked, &answers);
+            products.work(&asked, &done);
             match driving.join() {
                 Ok(result) => result,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -131,7 +144,11 @@ struct Driver<'a, 't, 's> {
     channel: &'a mut Channel,
     intake: &'a mut Intake,
     asks: Sender<Asked<'a>>,
-    answered: Receiver<Result<Vec<u8>>>,
+    computed: Receiver<Result<Computed>>,
+    /// Answers that were computed and not sent yet.
+    answers: VecDeque<Vec<u8>>,
+    /// Of each bundle.
+    keeping: Vec<Keeping>,
     tools: &'a mut Tools<'t>,
     bundles: Bundles<'a, 's>,
     clock: &'a mut Clock,
@@ -140,25 +157,67 @@ struct Driver<'a, 't, 's> {
 impl<'a> Driver<'a, '_, '_> {
     fn act(&mut self, flow: &Flow<'a>, act: &Act) -> Result<()> {
         match act {
+            Act::Messages(entries) => self.messages(entries)?,
             Act::Offer(range) => {
                 for planned in flow.exchanges(range) {
                     let _phase = self.tools.program.preparing(self.channel, planned.index);
                     let arrived = self.intake.accept(self.channel, planned.exchange)?;
-                    let planned = *planned;
-                    // If nobody listens, it has failed, and why is the next thing to be heard.
-                    let _ = self.asks.send(Asked { planned, arrived });
+                    self.ask(Asked::Exchange(*planned, arrived));
                     self.lap(planned.index);
                 }
             }
             Act::Answer(range) => {
                 for planned in flow.exchanges(range) {
-                    let answer = self.answered.recv().expect("every question is answered")?;
+                    let answer = loop {
+                        match self.answers.pop_front() {
+                            Some(answer) => break answer,
+                            None => self.hear()?,
+                        }
+                    };
                     self.answer(planned, &answer)?;
                     self.intake.spare.give(answer);
                     self.lap(planned.index);
                 }
             }
             Act::Stops(steps) => self.stops(steps)?,
+        }
+        Ok(())
+    }
+
+    /// Has something computed. If there is no one to hear it, it has failed, and why is the next
+    /// thing to be heard.
+    fn ask(&self, asked: Asked<'a>) {
+        let _ = self.asks.send(asked);
+    }
+
+    /// Waits for the next thing that is computed.
+    fn hear(&mut self) -> Result<()> {
+        match self.computed.recv().expect("every question is answered")? {
+            Computed::Answer(answer) => self.answers.push_back(answer),
+            Computed::Shares(steps) => {
+                for (index, shares) in steps {
+                    for (keeping, share) in self.keeping.iter_mut().zip(shares) {
+                        keeping.push(index, share);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the messages of some values.
+    fn messages(&mut self, entries: &Range<usize>) -> Result<()> {
+        let program = self.tools.program;
+        let hints = program
+            .hints()
+            .expect("only values with hints have messages");
+        for entry in entries.clone() {
+            let index = hints.readers()[entry].terms[0].step;
+            let _phase = program.preparing(self.channel, index);
+            let rows = hints.rows(program, entry, self.keeping.len());
+            let messages = silent::receive(self.channel, rows)?;
+            self.ask(Asked::Messages(entry, messages));
+            self.lap(index);
         }
         Ok(())
     }
@@ -173,19 +232,31 @@ impl<'a> Driver<'a, '_, '_> {
         let _phase = program.preparing(self.channel, index);
         reply(self.channel, answer)?;
         if let (true, Work::Product(work)) = (planned.last, program.work(index)) {
-            let (graph, bundles) = (program.plan().graph(), &mut self.bundles);
-            for (seeds, sink) in bundles.seeds.iter().zip(bundles.sinks.iter_mut()) {
+            let graph = program.plan().graph();
+            for (seeds, keeping) in self.bundles.seeds.iter().zip(&mut self.keeping) {
                 for share in work.product.server_offline(graph, index, seeds) {
-                    stored::write_share(sink, &share)?;
+                    keeping.push(index, share);
                 }
             }
         }
         Ok(())
     }
 
-    /// The stops of a segment: those whose material is small, then those whose material streams.
+    /// What is kept of a segment, then its stops: those whose material is small, then those whose
+    /// material streams.
     fn stops(&mut self, steps: &Range<usize>) -> Result<()> {
         let program = self.tools.program;
+        for index in steps.clone() {
+            // Silent steps are computed beside all that came before.
+            let kept = program.kept(index).server.len();
+            while self.keeping[0].count(index) < kept {
+                self.hear()?;
+            }
+            let sinks = self.bundles.sinks.iter_mut();
+            for (keeping, sink) in self.keeping.iter_mut().zip(sinks) {
+                keeping.write(index, sink)?;
+            }
+        }
         for streams in [false, true] {
             for index in steps.clone() {
                 let Some(work) = program.work(index).stop() else {

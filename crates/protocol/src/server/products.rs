@@ -1,7 +1,8 @@
 //! The server's products, in another thread than the channel.
 //!
-//! They need nothing but the client's encrypted masks. So they are computed while the channel is
-//! used for other things, in the order in which masks came: [`crate::flow`] says how far ahead.
+//! They need nothing but the client's encrypted masks, or its messages about them. So they are
+//! computed while the channel is used for other things, in the order in which these came:
+//! [`crate::flow`] says how far ahead.
 
 use crate::error::Result;
 use crate::exchange::{Answerer, Arrived};
@@ -10,6 +11,7 @@ use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::server::encoded::Encoded;
 use crate::share::Share;
+use crate::silent::ServerProducts;
 use crate::work::Work;
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
@@ -19,10 +21,20 @@ use std::sync::mpsc::{Receiver, Sender};
 /// be opened with, or the server's shares themselves.
 pub(super) type Values<'a> = dyn Fn(usize, ValueId) -> Share + Sync + 'a;
 
-/// An exchange whose masks are here.
-pub(super) struct Asked<'a> {
-    pub(super) planned: Planned<'a>,
-    pub(super) arrived: Arrived,
+/// What is to be computed.
+pub(super) enum Asked<'a> {
+    /// The answer of an exchange whose masks are here.
+    Exchange(Planned<'a>, Arrived),
+    /// The shares of silent steps, of the value of an entry whose messages are here.
+    Messages(usize, Vec<Vec<u8>>),
+}
+
+/// What was computed.
+pub(super) enum Computed {
+    /// An answer.
+    Answer(Vec<u8>),
+    /// The server's shares of steps, for each bundle.
+    Shares(Vec<(usize, Vec<Share>)>),
 }
 
 /// Computes answers.
@@ -30,6 +42,7 @@ pub(super) struct Products<'a, 'k> {
     pub(super) model: &'a ServerModel,
     pub(super) encoded: &'a Encoded,
     pub(super) answerer: &'a mut Answerer<'k>,
+    pub(super) silent: Option<ServerProducts<'a>>,
     /// Of each bundle.
     pub(super) seeds: &'a [Seeds],
     pub(super) values: &'a Values<'a>,
@@ -38,19 +51,28 @@ pub(super) struct Products<'a, 'k> {
 }
 
 impl Products<'_, '_> {
-    /// Answers whatever is asked, in order, until nobody asks any more or something fails.
-    pub(super) fn work(mut self, asked: &Receiver<Asked<'_>>, answers: &Sender<Result<Vec<u8>>>) {
+    /// Computes what is asked, in order, until the asking ends or something fails.
+    pub(super) fn work(mut self, asked: &Receiver<Asked<'_>>, done: &Sender<Result<Computed>>) {
         for asked in asked {
-            let answer = self.answer(asked);
-            let failed = answer.is_err();
-            if answers.send(answer).is_err() || failed {
+            let computed = match asked {
+                Asked::Exchange(planned, arrived) => {
+                    self.answer(planned, arrived).map(Computed::Answer)
+                }
+                Asked::Messages(entry, messages) => {
+                    let silent = self.silent.as_mut();
+                    let silent = silent.expect("messages come where linear steps are silent");
+                    silent.multiply(entry, &messages).map(Computed::Shares)
+                }
+            };
+            let failed = computed.is_err();
+            if done.send(computed).is_err() || failed {
                 return;
             }
         }
     }
 
     /// One homomorphic answer, to all bundles.
-    fn answer(&mut self, Asked { planned, arrived }: Asked<'_>) -> Result<Vec<u8>> {
+    fn answer(&mut self, planned: Planned<'_>, arrived: Arrived) -> Result<Vec<u8>> {
         let Planned {
             index,
             part,
