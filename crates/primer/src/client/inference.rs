@@ -108,6 +108,7 @@ impl Client {
             .ok_or_else(|| unusable("its plan is missing"))?;
         let plan = Plan::decode(plan).map_err(|_| unusable("its plan cannot be read"))?;
         let program = Program::received(plan, self.card.scheme, self.card.reveal)?;
+        let program = program.with_hint(self.card.hint.as_ref())?;
         if *program.fingerprint() != entry.program {
             return Err(unusable("its plan is another one"));
         }

@@ -1,8 +1,8 @@
 //! The connection that bundles are prepared on: that of the questions, unless an operator gave
 //! preparation, the heavy part, replicas and an address of its own.
 
-use super::link::{Link, Prepared};
 use super::Client;
+use super::link::{Link, Prepared};
 use crate::service::ServiceError;
 use crate::service::message::Card;
 use primer_hint::published::Identity;
@@ -60,7 +60,12 @@ impl Client {
         self.on_preparing(|client, link| {
             let hint = client.hint(link)?;
             let peer = client.peer();
-            let place = (&client.store, &*client.address, &peer, client.options.expiry);
+            let place = (
+                &client.store,
+                &*client.address,
+                &peer,
+                client.options.expiry,
+            );
             link.threads = crate::threads(client.options.threads);
             let observer = &mut *client.observer;
             let prepared = link.prepare((tokens, bundles), hint, place, observer)?;

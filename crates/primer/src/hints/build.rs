@@ -155,7 +155,10 @@ impl Files {
             return Err("its record is that of another hint".into());
         }
         let file = File::open(self.hint()).map_err(|error| told(&error))?;
-        if file.metadata().is_ok_and(|data| data.len() != identity.bytes) {
+        if file
+            .metadata()
+            .is_ok_and(|data| data.len() != identity.bytes)
+        {
             return Err("its length has changed".into());
         }
         let published = Published::in_file(record.index, file);
@@ -230,7 +233,9 @@ impl Files {
         multipliers.finish(&index.identity())?;
         part::remove(&self.record())?;
         // It is for everyone: a web server may serve it from here.
-        part.file().set_permissions(Permissions::from_mode(0o644)).map_err(writing(hint_path))?;
+        part.file()
+            .set_permissions(Permissions::from_mode(0o644))
+            .map_err(writing(hint_path))?;
         part::finish(&digits_path, &digits, &self.digits())?;
         part::finish(hint_path, part.file(), &self.hint())?;
         let record = Record {
@@ -256,7 +261,10 @@ fn in_order(
             let (made, line) = sync_channel(0);
             scope.spawn(move || {
                 let mut mine = (first..count).step_by(threads);
-                while mine.next().is_some_and(|index| made.send(build.entry(index)).is_ok()) {}
+                while mine
+                    .next()
+                    .is_some_and(|index| made.send(build.entry(index)).is_ok())
+                {}
             });
             line
         });

@@ -45,7 +45,9 @@ impl Kept {
         let mut names: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for entry in found {
             let path = entry.map_err(failed)?.path();
-            let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let file = path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
             if let Some((name, _)) = file.as_deref().and_then(|file| file.split_once('.'))
                 && name.len() == 64
                 && name.bytes().all(|digit| digit.is_ascii_hexdigit())
@@ -54,7 +56,8 @@ impl Kept {
             }
         }
         let each = names.into_iter();
-        each.map(|(name, files)| Self::of(dir, name, files)).collect()
+        each.map(|(name, files)| Self::of(dir, name, files))
+            .collect()
     }
 
     fn of(dir: &Path, name: String, files: Vec<PathBuf>) -> Result<Self, ServiceError> {
@@ -63,7 +66,9 @@ impl Kept {
         let of = |ending: &str| length(&base.with_extension(ending));
         let record = Record::read(&base.with_extension("json"))?;
         let identity = record.as_ref().map(|record| record.index.identity());
-        let fetched = record.as_ref().is_some_and(|record| record.server.is_some());
+        let fetched = record
+            .as_ref()
+            .is_some_and(|record| record.server.is_some());
         let whole = of("hint");
         let complete = identity.is_some_and(|identity| whole == Some(identity.bytes));
         Ok(Self {
@@ -103,7 +108,11 @@ mod tests {
         let index = Index::of(&[1; 32], &[5; 1000]);
         for (base, server) in [(&a, Some("x:1".to_owned())), (&b, None)] {
             let (model, index) = ("m".into(), index.clone());
-            let record = Record { model, server, index };
+            let record = Record {
+                model,
+                server,
+                index,
+            };
             record.write(&base.with_extension("json")).unwrap();
             fs::write(base.with_extension("hint"), [5; 1000]).unwrap();
         }

@@ -29,5 +29,8 @@ pub(crate) mod record;
 
 pub use build::{ServerHint, secret};
 
+#[cfg(test)]
+mod tests;
+
 /// The largest hint that is served or fetched.
 pub const MAX_HINT: u64 = 8 << 30;

@@ -207,7 +207,9 @@ impl Server {
                 let model = (&*model.short_name(), &integers);
                 let threads = crate::threads(options.threads);
                 let told = |done, total| progress(Starting::Hint, done, total);
-                Some(ServerHint::find_or_build(&dir, model, &secret, threads, told)?)
+                Some(ServerHint::find_or_build(
+                    &dir, model, &secret, threads, told,
+                )?)
             }
         };
         let tokenizer = model.tokenizer.encode();

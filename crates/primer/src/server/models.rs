@@ -7,9 +7,7 @@
 //! **Memory.** At most so many lengths are encoded *at any moment*, whoever uses them. A length
 //! that nobody uses makes room for another, the least recently used first. If all are in use,
 //! whoever wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later
-//! if none gets free. Each length holds at most `ServerModel::KEEP_BYTES` of encoded weights for
-//! all numbers of bundles that are prepared together, weights beyond that being encoded anew for
-//! every product.
+//! if none gets free.
 
 use crate::service::ServiceError;
 use crate::service::message::Refusal;
@@ -96,6 +94,9 @@ impl Models {
 
     pub(crate) fn program(&self, tokens: usize) -> Result<Program, ServiceError> {
         let program = Program::of(&self.model, self.scheme, tokens, self.reveal)?;
+        // Its fingerprint, and with it what bundles are bound to, covers the hint.
+        let hint = self.multipliers.as_ref().map(|own| own.identity());
+        let program = program.with_hint(hint)?;
         check_inferences(self.scheme, tokens, program.inferences())?;
         Ok(program)
     }
@@ -113,9 +114,6 @@ impl Models {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 bundle binding");
         hasher.update(program.fingerprint());
         hasher.update(self.model.source());
-        if let Some(multipliers) = &self.multipliers {
-            hasher.update(&multipliers.identity().root);
-        }
         let made = Arc::new(Built {
             binding: *hasher.finalize().as_bytes(),
             stored: cost::stored(&program).server,
@@ -211,6 +209,8 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use crate::source::Model;
+    use primer_hint::published::Identity;
+    use primer_protocol::hints::contents_of;
     use std::sync::Weak;
 
     fn models(keep: usize) -> Models {
@@ -220,7 +220,7 @@ mod tests {
         let model = Arc::new(model.unwrap());
         Models {
             queue: Duration::from_millis(50),
-            ..Models::new(model, scheme, Reveal::Outputs, keep)
+            ..Models::new(model, None, (scheme, Reveal::Outputs), keep)
         }
     }
 
@@ -272,25 +272,28 @@ mod tests {
         assert!(models(1).program(8).unwrap().inferences() >= 1e5);
     }
 
-    /// One encoding for each number of bundles, all within what a length may take.
+    /// A hint of these weights that is another one, as another secret makes it, is another binding.
     #[test]
-    fn numbers_of_bundles_share_the_memory_of_a_length() {
-        let models = models(1);
-        let built = models.get(8).unwrap();
-        let alone = built.model.encoded_bytes();
-        let recipe = models.scheme.recipe();
-        let numbers: Vec<usize> = (1..=recipe.most_bundles())
-            .filter(|wanted| recipe.batch(8, *wanted) == *wanted)
-            .collect();
-        assert!(numbers.len() > 1, "{numbers:?}");
-        for bundles in &numbers {
-            built.model.encode(*bundles).unwrap();
-        }
-        let all = built.model.encoded_bytes();
-        println!("{alone} bytes for one, {all} for {numbers:?}");
-        assert!(alone < all && all < ServerModel::KEEP_BYTES);
-        built.model.encode(1).unwrap();
-        assert_eq!(built.model.encoded_bytes(), all);
+    fn bundles_are_bound_to_the_hint() {
+        let plain = models(1);
+        let with = |root: u8| {
+            let identity = Identity {
+                name: [7; 32],
+                bytes: contents_of(&plain.model).unwrap().bytes(),
+                root: [root; 32],
+            };
+            let multipliers = Multipliers::in_memory(identity, Vec::new());
+            let models = Models {
+                multipliers: Some(Arc::new(multipliers)),
+                ..models(1)
+            };
+            let built = models.get(8).unwrap();
+            assert_eq!(built.program.hint(), Some(&identity));
+            built.binding
+        };
+        let one = with(1);
+        assert_eq!(one, with(1));
+        assert!(one != with(2) && one != plain.get(8).unwrap().binding);
     }
 
     #[test]

@@ -141,7 +141,9 @@ pub(super) fn get(
         skip.map_err(told)?;
         return Ok(Box::new(stream));
     }
-    Err(format!("it was sent elsewhere more than {MAX_REDIRECTS} times"))
+    Err(format!(
+        "it was sent elsewhere more than {MAX_REDIRECTS} times"
+    ))
 }
 
 fn told(error: io::Error) -> String {
@@ -237,7 +239,8 @@ fn head(stream: &mut dyn Stream) -> Result<Head, String> {
     let value = |name: &str| {
         let line = answer.headers.iter();
         let mut line = line.filter(|line| line.name.eq_ignore_ascii_case(name));
-        line.next().and_then(|line| std::str::from_utf8(line.value).ok())
+        line.next()
+            .and_then(|line| std::str::from_utf8(line.value).ok())
     };
     let range = value("content-range").and_then(|range| range.trim().strip_prefix("bytes "));
     let start = range.and_then(|range| range.split('-').next()?.parse().ok());

@@ -12,7 +12,7 @@ mod http;
 
 use super::link::Link;
 use super::{Client, Event};
-use crate::hints::part::{self, Part, writing};
+use crate::hints::part::{Part, writing};
 use crate::hints::record::Record;
 use crate::service::{ServiceError, hex};
 use crate::state::State;
@@ -30,10 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 impl Client {
     /// Returns the hint of the server of a connection, if its scheme has hints: the one that is
     /// kept, or fetched now.
-    pub(super) fn hint(
-        &mut self,
-        link: &mut Link,
-    ) -> Result<Option<Arc<Published>>, ServiceError> {
+    pub(super) fn hint(&mut self, link: &mut Link) -> Result<Option<Arc<Published>>, ServiceError> {
         let Some(identity) = link.card.hint else {
             return Ok(None);
         };

@@ -21,7 +21,10 @@ impl<'a> Connection<'a> {
         let hint = self.published()?;
         Reply::Hint.send(&mut self.channel)?;
         send_hint_index(&mut self.channel, hint.index())?;
-        self.shared.metrics.hint_bytes.add(hint.identity().index_bytes());
+        self.shared
+            .metrics
+            .hint_bytes
+            .add(hint.identity().index_bytes());
         Ok(())
     }
 
@@ -47,7 +50,9 @@ impl<'a> Connection<'a> {
             self.shared.metrics.hint_bytes.add(bytes.len() as u64);
             self.hint_fetched += bytes.len() as u64;
             if next < end as usize {
-                bytes = hint.chunk(next).inspect_err(|_| tracing::error!("{ANEW}"))?;
+                bytes = hint
+                    .chunk(next)
+                    .inspect_err(|_| tracing::error!("{ANEW}"))?;
             }
         }
         self.channel.flush()?;

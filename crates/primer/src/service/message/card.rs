@@ -82,7 +82,10 @@ impl Card {
             ));
         }
         if self.hint.is_some() != self.scheme.needs_hint() {
-            let (has, scheme) = (if self.hint.is_some() { "a" } else { "no" }, self.scheme.name());
+            let (has, scheme) = (
+                if self.hint.is_some() { "a" } else { "no" },
+                self.scheme.name(),
+            );
             return nonsense(format!("a card with {has} hint, by scheme {scheme}"));
         }
         // A hint consists of the hints of groups of outputs.

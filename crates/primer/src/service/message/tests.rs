@@ -1,7 +1,10 @@
 //! Bounds, round trips, and arbitrary bytes.
 
 use super::*;
+use crate::hints::MAX_HINT;
 use crate::service::BundleId;
+use primer_hint::params::hint_bytes;
+use primer_hint::published::{CHUNK_BYTES, Identity, Index};
 use primer_plan::shape::{Family, Head};
 use primer_protocol::{Reveal, Scheme};
 
@@ -21,6 +24,17 @@ fn card() -> Card {
         max_stored: 1,
         idle_seconds: 1,
     }
+}
+
+/// Bytes of the smallest hint.
+const GROUP: u64 = hint_bytes(1) as u64;
+
+fn hint(bytes: u64) -> Option<Identity> {
+    Some(Identity {
+        name: [3; 32],
+        bytes,
+        root: [4; 32],
+    })
 }
 
 fn across<T>(
@@ -44,7 +58,7 @@ fn received(card: Card) -> Result<Card, ServiceError> {
 #[test]
 fn cards_pass_and_senseless_ones_do_not() {
     assert_eq!(received(card()).unwrap(), card());
-    let spoil: [fn(&mut Card); 10] = [
+    let spoil: [fn(&mut Card); 14] = [
         |c| c.model = "\u{1b}[2J".into(),
         |c| c.model = "x".repeat(257),
         |c| c.head = Head::classify(Vec::new()),
@@ -59,6 +73,10 @@ fn cards_pass_and_senseless_ones_do_not() {
         |c| c.buckets = vec![8, 513],
         |c| c.vocab = 0,
         |c| c.tokenizer.1 = MAX_TOKENIZER as u32 + 1,
+        |c| c.scheme = Scheme::Lean,
+        |c| c.hint = hint(GROUP),
+        |c| (c.scheme, c.hint) = (Scheme::Lean, hint(GROUP + 1)),
+        |c| (c.scheme, c.hint) = (Scheme::Lean, hint(MAX_HINT / GROUP * GROUP + GROUP)),
     ];
     for (index, spoil) in spoil.into_iter().enumerate() {
         let mut card = card();
@@ -69,6 +87,9 @@ fn cards_pass_and_senseless_ones_do_not() {
             "{index}"
         );
     }
+    let mut lean = card();
+    (lean.scheme, lean.hint) = (Scheme::Lean, hint(GROUP));
+    assert_eq!(received(lean.clone()).unwrap(), lean);
     assert_eq!(card().bucket(9), Some(16));
     assert_eq!(card().bucket(17), None);
 }
@@ -110,6 +131,35 @@ fn tokenizers_are_checked_against_their_card() {
     assert!(pass(&card).is_ok());
     card.tokenizer.0[0] ^= 1;
     assert!(matches!(pass(&card), Err(ServiceError::Nonsense { .. })));
+}
+
+#[test]
+fn hints_are_checked_against_their_card() {
+    let bytes: Vec<u8> = (0..CHUNK_BYTES + 7).map(|i| (i / 5) as u8).collect();
+    let index = Index::of(&[1; 32], &bytes);
+    let indexed = |identity: &Identity| {
+        let send = |channel: &mut Channel| send_hint_index(channel, &index).unwrap();
+        across(send, |channel| receive_hint_index(channel, identity))
+    };
+    let mut identity = index.identity();
+    assert_eq!(indexed(&identity).unwrap(), index);
+    identity.root[0] ^= 1;
+    assert!(matches!(
+        indexed(&identity),
+        Err(ServiceError::Nonsense { .. })
+    ));
+    let chunk = |number, bytes: &[u8]| {
+        let send = |channel: &mut Channel| {
+            send_hint_chunk(channel, bytes).unwrap();
+            channel.flush().unwrap();
+        };
+        across(send, |channel| receive_hint_chunk(channel, &index, number))
+    };
+    assert!(chunk(0, &bytes[..CHUNK_BYTES]).unwrap() == bytes[..CHUNK_BYTES]);
+    assert!(chunk(1, &bytes[CHUNK_BYTES..]).is_ok());
+    assert!(chunk(0, &bytes[CHUNK_BYTES..]).is_err());
+    let lie = chunk(0, &bytes[7..]).unwrap_err();
+    assert!(matches!(lie, ServiceError::Nonsense { .. }), "{lie}");
 }
 
 #[test]

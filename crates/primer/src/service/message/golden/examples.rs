@@ -2,6 +2,7 @@
 
 use super::super::{Card, Refusal, Work};
 use crate::service::BundleId;
+use primer_hint::params::hint_bytes;
 use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head, Pooling, Problem, Summary};
 use primer_protocol::{Reveal, Scheme};
@@ -30,7 +31,7 @@ pub(super) fn card() -> Card {
         tokenizer: (std::array::from_fn(|i| 0x40 + i as u8), 226_508),
         hint: Some(Identity {
             name: std::array::from_fn(|i| 0x60 + i as u8),
-            bytes: 125_000_000 / 9728 * 9728,
+            bytes: 12_700 * hint_bytes(1) as u64,
             root: std::array::from_fn(|i| 0x80 + i as u8),
         }),
         max_stored: 1 << 35,
