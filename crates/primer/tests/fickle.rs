@@ -1,8 +1,10 @@
 //! A server that prepares bundles and does not know them a moment later: the client notices at the
 //! first one.
 
+use primer::hints::{ServerHint, secret};
 use primer::service::message::{
-    Card, Greeting, Reception, Refusal, Reply, Request, send_tokenizer,
+    Card, Greeting, Reception, Refusal, Reply, Request, send_hint_chunk, send_hint_index,
+    send_tokenizer,
 };
 use primer::source::Model;
 use primer::{
@@ -27,6 +29,7 @@ struct Fickle {
     card: Card,
     tokenizer: Vec<u8>,
     model: ServerModel,
+    hint: ServerHint,
     prepared: AtomicUsize,
 }
 
@@ -42,11 +45,17 @@ impl Fickle {
             state: Some(dir.to_owned()),
             ..ServerOptions::default()
         });
+        let secret = secret(&dir.join("server"), None).unwrap();
+        let (hints, served) = (dir.join("server/hints"), ("embedded", &*integers));
+        let hint = ServerHint::find_or_build(&hints, served, &secret, 1, |_, _| ()).unwrap();
+        let program = program.with_hint(Some(hint.published.identity())).unwrap();
+        let multipliers = Some(Arc::clone(&hint.multipliers));
         Self {
             tls: TlsServer::new(identity).unwrap(),
             card: honest.unwrap().card().clone(),
             tokenizer: model.tokenizer.encode(),
-            model: ServerModel::new(integers, &program).unwrap(),
+            model: ServerModel::new(integers, &program, multipliers).unwrap(),
+            hint,
             prepared: AtomicUsize::new(0),
         }
     }
@@ -57,6 +66,18 @@ impl Fickle {
         loop {
             match Request::receive(channel)? {
                 Request::Tokenizer => send_tokenizer(channel, &self.tokenizer)?,
+                Request::HintIndex => {
+                    Reply::Hint.send(channel)?;
+                    send_hint_index(channel, self.hint.published.index())?;
+                }
+                Request::HintChunks { first, count } => {
+                    Reply::Hint.send(channel)?;
+                    for chunk in first..first + count {
+                        let bytes = self.hint.published.chunk(chunk as usize)?;
+                        send_hint_chunk(channel, &bytes)?;
+                    }
+                    channel.flush()?;
+                }
                 Request::Prepare { .. } => {
                     Reply::Go { fresh: true }.send(channel)?;
                     let program = self.model.program();

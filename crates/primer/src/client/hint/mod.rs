@@ -69,8 +69,7 @@ impl Client {
             // Another process was faster.
             return part.delete();
         }
-        let index = files.index(identity)?;
-        let index = match index {
+        let index = match files.index(identity)? {
             Some(index) => index,
             None => {
                 let index = link.hint_index(identity)?;
@@ -86,29 +85,28 @@ impl Client {
         let mut fetching = Fetching::begin(part, index)?;
         let missing = identity.bytes - fetching.done();
         check_room(files.dir(), missing, "for the hint of a model").map_err(ServiceError::Disk)?;
-        let (observer, work_done) = (&mut *self.observer, &mut self.work_done);
+        let Self {
+            observer,
+            work_done,
+            options,
+            ..
+        } = self;
         let bytes = identity.bytes;
-        let done = fetching.done();
-        observer(Event::Hint { done, bytes });
-        let mut told = |done| {
-            *work_done += 1;
-            observer(Event::Hint { done, bytes });
-        };
-        if let Some(url) = &self.options.hint_url {
-            let copied = copy::fetch(url, &mut fetching, &self.options, &mut told);
-            link.watched_by(&self.options.hang_up);
-            self.options.hang_up.check()?;
+        let told = |done| Event::Hint { done, bytes };
+        observer(told(fetching.done()));
+        if let Some(url) = &options.hint_url {
+            let copied = copy::fetch(url, &mut fetching, options, |done| observer(told(done)));
+            link.watched_by(&options.hang_up);
+            options.hang_up.check()?;
             if let Err(error) = copied {
-                (self.observer)(Event::NoCopy { error: &error });
+                observer(Event::NoCopy { error: &error });
             }
         }
-        let (observer, work_done) = (&mut *self.observer, &mut self.work_done);
         let (index, first) = (fetching.index.clone(), fetching.next);
         link.hint_chunks(&index, first, |chunk| {
             fetching.add(chunk)?;
             *work_done += 1;
-            let done = fetching.done();
-            observer(Event::Hint { done, bytes });
+            observer(told(fetching.done()));
             Ok(())
         })?;
         fetching.part.finish(&files.hint()).map(drop)
@@ -235,6 +233,3 @@ impl Fetching {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;
