@@ -65,7 +65,14 @@ fn run(model: &Arc<IntModel>, input: &Input) -> Result<Run, GcError> {
             let evaluating = clock.elapsed().as_secs_f64();
             let plan = model.plan(tokens)?;
             let mut workspace = Workspace::default();
-            let expected = fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace);
+            let expected = fixed::run(
+                &plan,
+                model,
+                input,
+                &mut Truncate::Exact,
+                &mut fixed::Errors::None,
+                &mut workspace,
+            );
             assert!(answer.integers[0].data() == expected.integers[0].data());
             Ok(Run {
                 offline,

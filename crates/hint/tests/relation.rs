@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use primer_hint::client::Batch;
+use primer_hint::errors::deviation;
 use primer_hint::params::{
     DEGREE, DIGIT_BITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS, hint_bytes,
 };
@@ -56,21 +57,11 @@ fn errors(weights: &Matrix<i16>, seed: u8) -> Vec<f64> {
     off
 }
 
-/// What the error should be, part by part: `docs/hints.md`, section 3.
+/// What the error should be, over all columns.
 fn predicted(weights: &Matrix<i16>) -> f64 {
     let squares = weights.data().iter().map(|&w| f64::from(w).powi(2));
     let column = squares.sum::<f64>() / weights.cols() as f64;
-    let rounding = column / 6.0;
-    let n = DEGREE as f64;
-    // From here on modulo q', in which a unit of Z_p is worth this.
-    let unit = Packing::get().modulus() as f64 / P as f64;
-    let digit = f64::from(1u32 << DIGIT_BITS).powi(2) / 12.0;
-    let messages = TERMS as f64 * n * digit * BINOMIAL;
-    let key = n * Wide::HINT_SECRET.deviation().powi(2) * BINOMIAL;
-    let dropped = (f64::from(PACKING_BITS - HINT_BITS)).exp2().powi(2) / 12.0;
-    let hint = n * BINOMIAL * (Wide::HINT_ERROR.deviation().powi(2) + dropped);
-    let noise = Wide::SHARE.deviation().powi(2);
-    (rounding + (messages + key + hint) / unit.powi(2) + noise).sqrt()
+    deviation(column.sqrt())
 }
 
 #[test]

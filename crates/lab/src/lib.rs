@@ -1,7 +1,7 @@
 //! The laboratory: what Primer costs and how right it is, measured, and shown beside the paper.
 //!
 //! [`eval`] measures the accuracy of a model, in float, in the protocol's integers or through the
-//! protocol itself, which [`secure`] runs with both parties in this process; [`task`] knows the
+//! protocol itself, which `secure` runs with both parties in this process; [`task`] knows the
 //! data sets and their measures. [`mod@bench`] measures seconds, bytes and memory of private
 //! inferences and of the comparators. [`report`] shows what was measured, with pictures by
 //! [`plot`]; [`provenance`] says where a figure comes from.
@@ -14,11 +14,12 @@
 pub mod bench;
 pub mod choice;
 pub mod eval;
+mod hinted;
 pub mod notes;
 pub mod plot;
 pub mod provenance;
 pub mod report;
-pub mod secure;
+mod secure;
 pub mod task;
 pub mod usage;
 

@@ -4,6 +4,7 @@
 //! client's side sees the inputs and the answers only, the server's side the weights only; that
 //! they share a process is for convenience.
 
+use crate::hinted::Hinted;
 use anyhow::{Context, Result};
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
@@ -26,9 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 ///
 /// # Errors
 /// If a party fails, or what the answer is handed to does.
-pub fn run(
+pub(crate) fn run(
     model: &Arc<IntModel>,
     scheme: Scheme,
+    hinted: Option<&Hinted>,
     inputs: &[&Input],
     mut each: impl FnMut(usize, &Answer) -> Result<()> + Send,
 ) -> Result<()> {
@@ -36,7 +38,10 @@ pub fn run(
         return Ok(());
     };
     let program = Program::of(model, scheme, tokens, Reveal::Outputs)?;
-    let encoded = ServerModel::new(Arc::clone(model), &program).context("encoding the weights")?;
+    let program = program.with_hint(hinted.map(|hinted| hinted.hint.identity()))?;
+    let multipliers = hinted.map(|hinted| Arc::clone(&hinted.multipliers));
+    let encoded = ServerModel::new(Arc::clone(model), &program, multipliers);
+    let encoded = encoded.context("encoding the weights")?;
     let options = Options {
         timeout: Some(PATIENCE),
         ..Options::default()
@@ -47,7 +52,8 @@ pub fn run(
         Transport::Tls,
         &options,
         |channel| {
-            let mut session = ClientSession::open(channel, scheme, tokens, Prg::from_os())?;
+            let hint = hinted.map(|hinted| Arc::clone(&hinted.hint));
+            let mut session = ClientSession::open(channel, scheme, tokens, hint, Prg::from_os())?;
             for (at, input) in inputs.iter().enumerate() {
                 let answer = client(&mut session, channel, input)?;
                 if let Err(error) = each(at, &answer) {

@@ -3,15 +3,18 @@
 //! Linear steps are exact integer products, shifted to the scale of their accumulator. At every
 //! stop the accumulator is truncated to the stop's ring and the function of the plan is applied.
 //! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get when each
-//! drops the low bits of a random share. With the shares of a real run injected, this reference
-//! gives that run's result exactly.
+//! drops the low bits of a random share. Products may err as silent linear steps do ([`Errors`]).
+//! With the shares and errors of a real run injected, this reference gives that run's result
+//! exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
 //! reported ([`OutOfRange`]).
 
+mod errors;
 mod range;
 mod truncate;
 
+pub use errors::Errors;
 pub use range::OutOfRange;
 pub use truncate::Truncate;
 
@@ -50,6 +53,7 @@ pub fn run(
     model: &IntModel,
     input: &Input,
     truncate: &mut Truncate<'_>,
+    errors: &mut Errors<'_>,
     workspace: &mut Workspace,
 ) -> Outcome {
     let graph = plan.graph();
@@ -73,7 +77,7 @@ pub fn run(
         drawn: HashMap::new(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
-        let value = walk.step(index, &step.op, truncate);
+        let value = walk.step(index, &step.op, truncate, errors);
         walk.values[step.output().index()] = Some(value);
         for read in step.inputs() {
             if last[read.index()] == index {
@@ -152,7 +156,13 @@ impl FixedWalk<'_> {
         }
     }
 
-    fn step(&mut self, index: usize, op: &Op, truncate: &mut Truncate<'_>) -> Matrix<i64> {
+    fn step(
+        &mut self,
+        index: usize,
+        op: &Op,
+        truncate: &mut Truncate<'_>,
+        errors: &mut Errors<'_>,
+    ) -> Matrix<i64> {
         match op {
             Op::Embed {
                 table,
@@ -167,14 +177,19 @@ impl FixedWalk<'_> {
                 let shift = self.plan.shift(fraction, *output);
                 let shape = &self.graph().shape;
                 let cols = words.cols();
-                Matrix::from_fn(self.input.tokens(), cols, |t, j| {
+                let mut sum = Matrix::from_fn(self.input.tokens(), cols, |t, j| {
                     let word = words.get(self.input.ids[t] as usize, j);
                     let kind = match shape.types {
                         0 => 0,
                         _ => words.get(shape.vocab + self.input.types[t] as usize, j),
                     };
                     ((i64::from(word) + i64::from(kind)) << shift) + positions.get(t, j)
-                })
+                });
+                let carried = self.plan.one_hot_bits(*table, *output);
+                let scratch = &mut self.workspace.product;
+                errors.of_term(words, shift - carried, scratch, &mut sum);
+                errors.of_step(*output, &mut sum);
+                sum
             }
             Op::Linear {
                 terms,
@@ -184,9 +199,10 @@ impl FixedWalk<'_> {
                 let shape = self.graph().value(*output);
                 let mut sum = Matrix::zeros(shape.rows, shape.cols);
                 for term in terms {
-                    self.term(term, *output, &mut sum);
+                    self.term(term, *output, &mut sum, errors);
                 }
                 add_rows(&mut sum, self.bias(*bias));
+                errors.of_step(*output, &mut sum);
                 sum
             }
             Op::Scores { query, key, output } => self.scores(*query, *key, *output),
@@ -296,7 +312,13 @@ impl FixedWalk<'_> {
         }
     }
 
-    fn term(&mut self, term: &Term, output: ValueId, sum: &mut Matrix<i64>) {
+    fn term(
+        &mut self,
+        term: &Term,
+        output: ValueId,
+        sum: &mut Matrix<i64>,
+        errors: &mut Errors<'_>,
+    ) {
         let (fraction, mean_fraction) = self.plan.term_fractions(term);
         let shift = self.plan.shift(fraction, output);
         match &self.weights[term.weight.index()] {
@@ -314,6 +336,7 @@ impl FixedWalk<'_> {
                     .iter_mut()
                     .zip(product.data())
                     .for_each(|(s, p)| *s += p << shift);
+                errors.of_term(w, shift, &mut self.workspace.product, sum);
             }
             IntWeight::Diagonal { gain, mean } => {
                 let mean_shift = self.plan.shift(mean_fraction, output);
@@ -325,6 +348,7 @@ impl FixedWalk<'_> {
                         *s += ((v * i64::from(*g)) << shift) - (shared << mean_shift);
                     }
                 }
+                errors.of_diagonal((gain, mean), shift, sum);
             }
             IntWeight::Bias(_) => unreachable!("a bias is not a term"),
         }

@@ -108,7 +108,14 @@ fn matches_in_integers(dir: &Path) {
             let plan = model.plan(input.tokens()).unwrap();
             let mut rounded = fixed::Truncate::Exact;
             let mut workspace = Workspace::default();
-            let found = fixed::run(&plan, &model, &input, &mut rounded, &mut workspace);
+            let found = fixed::run(
+                &plan,
+                &model,
+                &input,
+                &mut rounded,
+                &mut fixed::Errors::None,
+                &mut workspace,
+            );
             let off = difference(&head, &line, &found.reals[0], input.length);
             assert!(off < 0.05, "{}, {}: {off}", dir.display(), form.name());
             assert_eq!(found.out_of_range, [], "{}", dir.display());

@@ -7,7 +7,7 @@ use common::{
     RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers, random_model, root, shared,
 };
 use primer_model::calibrate::calibrate;
-use primer_model::fixed::{self, Outcome, Truncate, Workspace};
+use primer_model::fixed::{self, Errors, Outcome, Truncate, Workspace};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::prepared::PreparedError;
@@ -40,7 +40,17 @@ fn run(model: &IntModel, input: &Input, seed: Option<u8>) -> Outcome {
     let plan = model.plan(input.tokens()).unwrap();
     let mut workspace = Workspace::default();
     match seed {
-        None => fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace),
+        None => {
+            let mut truncate = Truncate::Exact;
+            fixed::run(
+                &plan,
+                model,
+                input,
+                &mut truncate,
+                &mut Errors::None,
+                &mut workspace,
+            )
+        }
         Some(seed) => {
             let mut rng = Prg::new(&[seed; 16]);
             let mut shares = |_, _| modulus::random(&mut rng);
@@ -49,6 +59,7 @@ fn run(model: &IntModel, input: &Input, seed: Option<u8>) -> Outcome {
                 model,
                 input,
                 &mut Truncate::Shares(&mut shares),
+                &mut Errors::None,
                 &mut workspace,
             )
         }

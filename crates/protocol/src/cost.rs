@@ -137,6 +137,22 @@ pub fn stored(program: &Program) -> StoredBytes {
     total
 }
 
+/// Bytes of a model's hint that belong to the layers, if the scheme needs one.
+pub fn hint_layers(program: &Program) -> u64 {
+    let Some(hints) = program.hints() else {
+        return 0;
+    };
+    let of = |entry: usize| {
+        let first = hints.readers()[entry].terms[0].step;
+        let place = hints.contents().place(entry);
+        program
+            .step(first)
+            .layer
+            .map_or(0, |_| place.end - place.start)
+    };
+    (0..hints.readers().len()).map(of).sum()
+}
+
 /// What of it belongs to the layers.
 pub fn stored_layers(program: &Program) -> StoredBytes {
     stored_of(program, |step| step.layer.is_some())

@@ -120,7 +120,8 @@ pub struct ClientSession {
     pub(crate) poison: Poison,
 }
 
-/// Sees the client's share of what goes into each stop: offline, or online if it is late.
+/// Sees a party's shares: the client's of what goes into each stop, offline or, if it is late,
+/// online, and of silent steps; the server's of linear steps.
 pub(crate) type See<'a> = dyn FnMut(ValueId, &Matrix<u64>) + Send + 'a;
 
 /// What the server keeps of a session.

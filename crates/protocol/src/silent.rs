@@ -29,6 +29,7 @@ use crate::hints::{Hints, Reader, number};
 use crate::linear::{Scaling, size};
 use crate::masks::Masks;
 use crate::program::Program;
+use crate::session::See;
 use crate::share::Share;
 use crate::work::Work;
 use primer_hint::client::Batch;
@@ -184,7 +185,13 @@ impl<'a> ClientSecrets<'a> {
 
     /// Computes the client's shares of everything that reads an entry's value. Steps that have all
     /// of their terms then are known to the masks.
-    pub(crate) fn multiply(&mut self, entry: usize, masks: &mut [Masks]) -> Result<()> {
+    /// `see` gets each.
+    pub(crate) fn multiply(
+        &mut self,
+        entry: usize,
+        masks: &mut [Masks],
+        see: &mut See<'_>,
+    ) -> Result<()> {
         let hint = self.hint.hint(self.hints.contents(), entry)?;
         let groups: Vec<Share> = self
             .batches(entry)
@@ -195,6 +202,7 @@ impl<'a> ClientSecrets<'a> {
             if let Some(sum) = self.sums.add(self.program, reader, rows, &groups) {
                 let output = self.program.step(reader.step).output();
                 for (masks, share) in masks.iter_mut().zip(sum) {
+                    see(output, &share);
                     masks.insert(output, share);
                 }
             }

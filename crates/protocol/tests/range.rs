@@ -110,7 +110,7 @@ fn a_damaged_question_or_answer_about_flags_is_an_error() {
     let run = |fault| {
         relay::run(
             fault,
-            |channel| client(channel, &input, Scheme::Lean, blind).err(),
+            |channel| client(channel, &model, &input, Scheme::Lean, blind).err(),
             |channel| server(channel, &model, Reveal::Outputs).err(),
         )
     };

@@ -119,7 +119,14 @@ pub fn check(model: &Arc<IntModel>, input: &Input) -> Run {
     let ((answer, count, stored, traffic), (garbled, given)) = result.unwrap();
     let plan = model.plan(tokens).unwrap();
     let mut workspace = Workspace::default();
-    let expected = fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace);
+    let expected = fixed::run(
+        &plan,
+        model,
+        input,
+        &mut Truncate::Exact,
+        &mut fixed::Errors::None,
+        &mut workspace,
+    );
     // Results may use their spare bit, which nothing else has.
     let graph = plan.graph();
     let spare = |name: &str| {

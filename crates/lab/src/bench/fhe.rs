@@ -189,6 +189,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         // Those of the run belong to its own ring, which is another than the model's.
         setup_s: None,
         model_s: None,
+        hint_bytes: None,
+        hint_build_s: None,
         rounds_online: 1,
         bundles: 1,
         client_stored_bytes: 0,

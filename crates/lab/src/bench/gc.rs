@@ -151,6 +151,8 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         setup_s: client.setup_s,
         // The small model's would say nothing of another.
         model_s: None,
+        hint_bytes: None,
+        hint_build_s: None,
         rounds_online: whole.rounds_online,
         bundles: 1,
         client_stored_bytes: 0,

@@ -251,6 +251,8 @@ mod tests {
             setup_bytes: 1,
             setup_s: None,
             model_s: None,
+            hint_bytes: None,
+            hint_build_s: None,
             rounds_online: 1,
             bundles: 1,
             client_stored_bytes: 0,

@@ -5,6 +5,7 @@
 //! [`super::measure`] starts them.
 
 use super::{Entrant, fhe, gc, pinned};
+use crate::hinted::{self, Hinted};
 use anyhow::{Context, Result, ensure};
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
@@ -60,6 +61,8 @@ pub(super) struct Job {
 pub(super) struct Ready {
     pub(super) address: SocketAddr,
     pub(super) fingerprint: String,
+    /// The model's hint, if the scheme needs one: its name, and where it is.
+    pub(super) hint: Option<([u8; 32], PathBuf)>,
 }
 
 /// Seconds of one step.
@@ -138,6 +141,8 @@ pub(super) struct Outcome {
     pub(super) setup_s: Option<f64>,
     /// The server's, until it has read and encoded its model.
     pub(super) model_s: Option<f64>,
+    /// The server's, while it made the model's hint.
+    pub(super) hint_build_s: Option<f64>,
     /// The outputs of the last inference.
     pub(super) outputs: Vec<Vec<f64>>,
     /// Whether the client was told of each inference that values stayed in their ranges.
@@ -221,27 +226,44 @@ fn server(job: &Job, entrant: Entrant, prepared: Option<&Path>) -> Result<Outcom
             let started = Instant::now();
             let model =
                 IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
+            let read_s = started.elapsed().as_secs_f64();
+            let hinted = Hinted::of(&model, scheme)?;
+            let place = path.with_extension("hint");
+            let hint = match &hinted {
+                None => None,
+                Some(hinted) => {
+                    hinted.write(&place)?;
+                    Some((hinted.hint.identity().name, place))
+                }
+            };
+            let started = Instant::now();
             let program = Program::of(&model, scheme, job.tokens, Reveal::Outputs)?;
-            let model = ServerModel::for_bundles(Arc::new(model), &program, job.bundles)?;
-            let model_s = started.elapsed().as_secs_f64();
-            serve(job, &program, &model, &mut accept(job)?)?;
+            let identity = hinted.as_ref().map(|hinted| *hinted.hint.identity());
+            let program = program.with_hint(identity.as_ref())?;
+            let hint_build_s = hinted.as_ref().map(|hinted| hinted.seconds);
+            let multipliers = hinted.map(|hinted| hinted.multipliers);
+            let model = ServerModel::new(Arc::new(model), &program, multipliers)?;
+            let model_s = read_s + started.elapsed().as_secs_f64();
+            serve(job, &program, &model, &mut accept(job, hint)?)?;
             Ok(Outcome {
                 model_s: Some(model_s),
+                hint_build_s,
                 ..Outcome::default()
             })
         }
-        Entrant::Gc => gc::serve(job, || accept(job)),
-        Entrant::Fhe => fhe::serve(job, || accept(job)),
+        Entrant::Gc => gc::serve(job, || accept(job, None)),
+        Entrant::Fhe => fhe::serve(job, || accept(job, None)),
     }
 }
 
 /// Says where the server waits, and waits for its client.
-fn accept(job: &Job) -> Result<Channel> {
+fn accept(job: &Job, hint: Option<([u8; 32], PathBuf)>) -> Result<Channel> {
     let identity = Identity::self_signed(&["localhost".into()])?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("opening a port")?;
     let ready = Ready {
         address: listener.local_addr()?,
         fingerprint: identity.fingerprint().to_string(),
+        hint,
     };
     tell(&ready)?;
     let (socket, _) = listener.accept().context("waiting for the client")?;
@@ -286,16 +308,24 @@ fn client(job: &Job, entrant: Entrant, server: &Ready) -> Result<Outcome> {
     let socket = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
     let mut channel = Channel::tls_connect(socket, &TlsClient::new(trust)?, &options(job))?;
     match entrant {
-        Entrant::Scheme(scheme) => ask(job, scheme, &mut channel),
+        Entrant::Scheme(scheme) => ask(job, scheme, server.hint.as_ref(), &mut channel),
         Entrant::Gc => gc::ask(job, &mut channel),
         Entrant::Fhe => fhe::ask(job, &mut channel),
     }
 }
 
-fn ask(job: &Job, scheme: Scheme, channel: &mut Channel) -> Result<Outcome> {
+fn ask(
+    job: &Job,
+    scheme: Scheme,
+    hint: Option<&([u8; 32], PathBuf)>,
+    channel: &mut Channel,
+) -> Result<Outcome> {
     let rng = Prg::from_os();
+    let hint = hint
+        .map(|(name, path)| hinted::read(path, name))
+        .transpose()?;
     let started = Instant::now();
-    let mut session = ClientSession::open(channel, scheme, job.tokens, rng)?;
+    let mut session = ClientSession::open(channel, scheme, job.tokens, hint, rng)?;
     let setup_s = started.elapsed().as_secs_f64();
     session.set_threads(job.threads);
     let vocab = session.program().plan().graph().shape.vocab;

@@ -47,6 +47,10 @@ pub(super) fn measure(
     let pinned = server.pinned && client.pinned;
     let mut row = row(scheme, plain, (&parts, bundles), more, (&server, &client))?;
     (row.client_stored_bytes, row.server_stored_bytes) = stored(&program, subject);
+    row.hint_bytes = scheme.needs_hint().then(|| {
+        let (all, layers) = (program.hint_bytes(), cost::hint_layers(&program));
+        all + (layers as f64 * more) as u64
+    });
     Ok((row, pinned))
 }
 
@@ -132,6 +136,8 @@ fn row(
         setup_bytes: client.setup_bytes,
         setup_s: client.setup_s,
         model_s: server.model_s.filter(|_| more == 0.0),
+        hint_bytes: None,
+        hint_build_s: server.hint_build_s.filter(|_| more == 0.0),
         rounds_online: count(layers.rounds_online, all.rounds_online),
         peak_rss_client: client.peak_rss,
         peak_rss_server: server.peak_rss,

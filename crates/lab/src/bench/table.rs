@@ -70,6 +70,12 @@ pub struct Row {
     /// Seconds until the server had read and encoded its model, once for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_s: Option<f64>,
+    /// Bytes of the model's hint, once for a client and model; not in `bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint_bytes: Option<u64>,
+    /// Seconds until the server had made the hint, once for a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint_build_s: Option<f64>,
     /// Round trips online.
     pub rounds_online: u64,
     /// Bytes of a bundle that the client keeps between the phases.

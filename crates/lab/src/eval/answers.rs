@@ -2,6 +2,7 @@
 
 use super::journal::Journal;
 use super::{Engine, Request, Truncation};
+use crate::hinted::Hinted;
 use crate::task::Example;
 use crate::{Progress, secure};
 use anyhow::{Context, Result};
@@ -144,7 +145,16 @@ impl Work<'_> {
             Truncation::Exact => fixed::Truncate::Exact,
             Truncation::Shares => fixed::Truncate::Shares(&mut shares),
         };
-        let outcome = fixed::run(&plan, prepared, &input, &mut truncate, workspace);
+        let mut drawn = Prg::from_os();
+        let mut errors = match self.request.truncation {
+            Truncation::Shares if self.request.scheme.needs_hint() => fixed::Errors::Drawn {
+                rng: &mut drawn,
+                deviation: primer_hint::errors::fixed(),
+            },
+            Truncation::Exact | Truncation::Shares => fixed::Errors::None,
+        };
+        let (truncate, errors) = (&mut truncate, &mut errors);
+        let outcome = fixed::run(&plan, prepared, &input, truncate, errors, workspace);
         let logits = rows(&outcome.reals[0]);
         Ok(Answer {
             example,
@@ -191,9 +201,11 @@ impl Work<'_> {
         let left: usize = by_length.values().map(Vec::len).sum();
         let mut done = answers.len() - left;
         (self.progress)("private inference", done, answers.len());
+        let scheme = self.request.scheme;
+        let hinted = Hinted::of(prepared, scheme)?;
         for indices in by_length.values() {
             let inputs: Vec<&Input> = indices.iter().map(|i| &answers[*i].input).collect();
-            secure::run(prepared, self.request.scheme, &inputs, |at, answer| {
+            secure::run(prepared, scheme, hinted.as_ref(), &inputs, |at, answer| {
                 journal.record(indices[at], rows(&answer.reals[0]), answer.in_range)?;
                 done += 1;
                 (self.progress)("private inference", done, answers.len());

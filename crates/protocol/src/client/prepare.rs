@@ -159,7 +159,7 @@ impl<'a> Preparation<'a> {
         };
         let hints = program.hints().expect("secrets are drawn for hints");
         for entry in hints.first_read(steps) {
-            secrets.multiply(entry, masks)?;
+            secrets.multiply(entry, masks, &mut *self.see)?;
             clock.lap(program.step(secrets.first_reader(entry)));
         }
         for index in steps.clone() {

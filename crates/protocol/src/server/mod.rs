@@ -19,13 +19,14 @@ use crate::error::{ProtocolError, Result};
 use crate::program::Program;
 use crate::scheme::When;
 use crate::seeds::{Seeds, Use};
-use crate::session::ServerSession;
+use crate::session::{See, ServerSession};
 use crate::share::Share;
 use crate::stored;
 use crate::times::Times;
 use prepare::{Bundles, Preparation};
 use primer_net::Channel;
 use primer_plan::graph::ValueId;
+use primer_ring::matrix::Matrix;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
@@ -153,7 +154,8 @@ impl ServerSession {
         mut bundle: Bundle,
     ) -> Result<Times> {
         let program = self.program.clone();
-        let mut online = begin(channel, model, &mut bundle)?;
+        let mut see = |_: ValueId, _: &Matrix<u64>| ();
+        let mut online = begin(channel, model, &mut bundle, &mut see)?;
         let mut preparation = Preparation::new(self, model, 1)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
@@ -179,11 +181,25 @@ impl ServerSession {
 ///
 /// # Errors
 /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
-pub fn infer(channel: &mut Channel, model: &ServerModel, mut bundle: Bundle) -> Result<Times> {
+pub fn infer(channel: &mut Channel, model: &ServerModel, bundle: Bundle) -> Result<Times> {
+    infer_watched(channel, model, bundle, &mut |_, _| ())
+}
+
+/// The same; `see` gets the server's shares of all linear steps, so that the fixed-point reference
+/// can repeat a run with the errors of its products. Shares of both parties together are the values.
+///
+/// # Errors
+/// As [`infer`].
+pub fn infer_watched(
+    channel: &mut Channel,
+    model: &ServerModel,
+    mut bundle: Bundle,
+    see: &mut (dyn FnMut(ValueId, &Matrix<u64>) + Send),
+) -> Result<Times> {
     if model.program().scheme().recipe().when == When::Online {
         return Err(ProtocolError::NeedsSession);
     }
-    let mut online = begin(channel, model, &mut bundle)?;
+    let mut online = begin(channel, model, &mut bundle, see)?;
     for steps in model.program().segments() {
         online.segment(channel, steps, &mut *bundle.0)?;
     }
@@ -195,10 +211,11 @@ fn begin<'a>(
     channel: &mut Channel,
     model: &'a ServerModel,
     bundle: &mut Bundle,
+    see: &'a mut See<'a>,
 ) -> Result<OnlineServer<'a>> {
     let clock = Clock::start();
     let seeds = stored::read_header(&mut *bundle.0, model.program())?;
-    OnlineServer::receive(channel, model, seeds, clock)
+    OnlineServer::receive(channel, model, seeds, see, clock)
 }
 
 fn check_model(program: &Program, model: &ServerModel) -> Result<()> {

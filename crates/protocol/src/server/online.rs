@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::scheme::{self, Reveal};
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
+use crate::session::See;
 use crate::share::Share;
 use crate::stop;
 use crate::stored::{self, Material};
@@ -52,6 +53,7 @@ pub(crate) struct OnlineServer<'a> {
     /// Its shares of range flags, until the client has asked about all of them.
     flags: Option<FlagShares>,
     pub(crate) scratch: Scratch,
+    see: &'a mut See<'a>,
     pub(super) clock: Clock,
 }
 
@@ -61,6 +63,7 @@ impl<'a> OnlineServer<'a> {
         channel: &mut Channel,
         model: &'a ServerModel,
         seeds: Seeds,
+        see: &'a mut See<'a>,
         mut clock: Clock,
     ) -> Result<Self> {
         let program = model.program();
@@ -82,6 +85,7 @@ impl<'a> OnlineServer<'a> {
             awaited: Vec::new(),
             flags: program.flag_shares(),
             scratch: Scratch::default(),
+            see,
             clock,
         })
     }
@@ -184,6 +188,7 @@ impl<'a> OnlineServer<'a> {
                     scheme::Linear::Hints => material.take_share(index),
                 };
                 let share = linear::server_online(self, linear, masks);
+                (self.see)(output, &share);
                 self.values.insert(output, share);
                 return Ok(());
             }

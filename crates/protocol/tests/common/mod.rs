@@ -3,24 +3,32 @@
 
 pub mod relay;
 
+use primer_hint::errors::deviation;
+use primer_hint::multipliers::Multipliers;
+use primer_hint::public::Name;
+use primer_hint::published::Published;
+use primer_hint::server::HintSecret;
 use primer_model::calibrate::calibrate;
-use primer_model::fixed::{self, Truncate, Workspace};
+use primer_model::fixed::{self, Errors, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
-use primer_model::quantise::IntModel;
+use primer_model::quantise::{IntModel, IntWeight};
 use primer_model::synthetic;
 use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
-use primer_plan::graph::{Graph, ValueId};
+use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
+use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
 use primer_protocol::client::{self, Answer};
+use primer_protocol::hints::Build;
 use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
 use primer_ring::matrix::Matrix;
+use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -34,6 +42,8 @@ pub type Shares = HashMap<ValueId, Vec<u64>>;
 pub struct Run {
     pub answer: Answer,
     pub shares: Shares,
+    /// The server's shares of linear steps.
+    pub server_shares: Shares,
     pub client: Report,
     pub server: Report,
 }
@@ -184,23 +194,88 @@ pub fn program(model: &IntModel, tokens: usize, scheme: Scheme, reveal: Reveal) 
     Program::of(model, scheme, tokens, reveal).unwrap()
 }
 
+/// A hint, and what the server multiplies with.
+#[derive(Clone)]
+pub struct Hinted {
+    pub hint: Arc<Published>,
+    pub multipliers: Arc<Multipliers>,
+}
+
+/// The hint of a model, made once for all tests of a process.
+pub fn hinted(model: &IntModel) -> Hinted {
+    static MADE: Mutex<Vec<(Name, Hinted)>> = Mutex::new(Vec::new());
+    let secret = HintSecret::new([6; 32]);
+    let build = Build::new(model, &secret).unwrap();
+    let mut made = MADE.lock().unwrap();
+    if let Some((_, found)) = made.iter().find(|(name, _)| name == build.name()) {
+        return found.clone();
+    }
+    let (hint, multipliers) = build.in_memory(|_, _| ()).unwrap();
+    let found = Hinted {
+        hint: Arc::new(hint),
+        multipliers: Arc::new(multipliers),
+    };
+    made.push((*build.name(), found.clone()));
+    found
+}
+
+/// The same, if the scheme needs it.
+pub fn hinted_for(model: &IntModel, scheme: Scheme) -> Option<Hinted> {
+    scheme.needs_hint().then(|| hinted(model))
+}
+
+/// A program of a model that is bound to its hint, if the scheme needs one.
+pub fn bound(model: &IntModel, tokens: usize, scheme: Scheme, reveal: Reveal) -> Program {
+    let hinted = hinted_for(model, scheme);
+    let identity = hinted.map(|hinted| *hinted.hint.identity());
+    let program = program(model, tokens, scheme, reveal);
+    program.with_hint(identity.as_ref()).unwrap()
+}
+
+/// A model ready to be served.
+pub fn served(model: &Arc<IntModel>, program: &Program) -> Result<ServerModel, ProtocolError> {
+    let hinted = hinted_for(model, program.scheme());
+    let multipliers = hinted.map(|hinted| hinted.multipliers);
+    ServerModel::new(model.clone(), program, multipliers)
+}
+
+/// Opens a client's session with the hint of a model.
+pub fn open(
+    channel: &mut Channel,
+    model: &IntModel,
+    scheme: Scheme,
+    tokens: usize,
+    rng: Prg,
+) -> Result<ClientSession, ProtocolError> {
+    let hint = hinted_for(model, scheme).map(|hinted| hinted.hint);
+    ClientSession::open(channel, scheme, tokens, hint, rng)
+}
+
 /// What a server with this model offers.
 pub fn offer(
     model: &IntModel,
     reveal: Reveal,
 ) -> impl FnOnce(Scheme, usize) -> Result<Program, String> {
-    move |scheme, tokens| Program::of(model, scheme, tokens, reveal).map_err(|e| e.to_string())
+    move |scheme, tokens| {
+        let program = Program::of(model, scheme, tokens, reveal).map_err(|e| e.to_string())?;
+        let hinted = hinted_for(model, scheme);
+        let identity = hinted.map(|hinted| *hinted.hint.identity());
+        program
+            .with_hint(identity.as_ref())
+            .map_err(|e| e.to_string())
+    }
 }
 
 /// The client from the handshake to the answer; `see` gets its share of what enters each stop.
 pub fn client(
     channel: &mut Channel,
+    model: &IntModel,
     input: &Input,
     scheme: Scheme,
     see: impl FnMut(ValueId, &Matrix<u64>) + Send + 'static,
 ) -> Result<Answer, ProtocolError> {
     let rng = Prg::new(&[1; 16]);
-    let mut session = ClientSession::open(channel, scheme, input.tokens(), rng)?;
+    let mut session = open(channel, model, scheme, input.tokens(), rng)?;
     session.watch(see);
     let mut bundle = Vec::new();
     session.prepare(channel, &mut bundle)?;
@@ -218,24 +293,28 @@ pub fn server(
     model: &Arc<IntModel>,
     reveal: Reveal,
 ) -> Result<(), ProtocolError> {
-    server_with(channel, model, reveal, Prg::new(&[2; 16]))
+    server_with(channel, model, reveal, Prg::new(&[2; 16]), &mut blind)
 }
 
-/// The same with other randomness.
+/// The same with other randomness; `see` gets its shares of linear steps.
 pub fn server_with(
     channel: &mut Channel,
     model: &Arc<IntModel>,
     reveal: Reveal,
     rng: Prg,
+    see: &mut (dyn FnMut(ValueId, &Matrix<u64>) + Send),
 ) -> Result<(), ProtocolError> {
     let mut session = ServerSession::accept(channel, offer(model, reveal), rng)?;
-    let encoded = ServerModel::new(model.clone(), session.program())?;
+    let encoded = served(model, session.program())?;
     let mut bundle = Vec::new();
     session.prepare(channel, &encoded, &mut bundle)?;
     let stored = cost::stored(session.program()).server;
     assert_eq!(bundle.len() as u64, stored);
     let bundle = server::Bundle::new(Cursor::new(bundle));
-    session.infer(channel, &encoded, bundle)?;
+    match session.program().scheme() {
+        Scheme::Base => session.infer(channel, &encoded, bundle)?,
+        _ => server::infer_watched(channel, &encoded, bundle, see)?,
+    };
     Ok(())
 }
 
@@ -248,7 +327,7 @@ pub fn logged(
     let ((answer, report), theirs, logs) = relay::run(
         None,
         |channel| {
-            let answer = client(channel, input, scheme, blind).unwrap();
+            let answer = client(channel, model, input, scheme, blind).unwrap();
             (answer, channel.meter().report())
         },
         |channel| {
@@ -276,13 +355,17 @@ pub fn infer_revealing(
     let see = move |id: ValueId, share: &Matrix<u64>| {
         seen.lock().unwrap().insert(id, share.data().to_vec());
     };
+    let mut server_shares = Shares::new();
+    let mut linear = |id: ValueId, share: &Matrix<u64>| {
+        server_shares.insert(id, share.data().to_vec());
+    };
     let result = run_pair::<_, _, ProtocolError>(
         |channel| {
-            let answer = client(channel, input, scheme, see)?;
+            let answer = client(channel, model, input, scheme, see)?;
             Ok((answer, channel.meter().report()))
         },
         |channel| {
-            server(channel, model, reveal)?;
+            server_with(channel, model, reveal, Prg::new(&[2; 16]), &mut linear)?;
             Ok(channel.meter().report())
         },
     );
@@ -291,31 +374,117 @@ pub fn infer_revealing(
     Run {
         answer,
         shares,
+        server_shares,
         client,
         server,
     }
 }
 
-/// The fixed-point reference, its low bits dropped as the client's shares say.
-pub fn reference(model: &IntModel, input: &Input, shares: &Shares) -> Vec<Matrix<i64>> {
+/// The fixed-point reference, its low bits dropped as the client's shares say and, where linear
+/// steps are silent, with the errors of their products, which must be as small as they should be.
+pub fn reference(model: &IntModel, input: &Input, run: &Run) -> Vec<Matrix<i64>> {
     let plan = model.plan(input.tokens()).unwrap();
+    let shares = &run.shares;
     let mut given = |id: ValueId, index: usize| shares[&id][index];
     let mut truncate = Truncate::Shares(&mut given);
+    let mut squares = Vec::new();
+    let mut seen = |id: ValueId, sum: &mut Matrix<i64>| {
+        let deviations = deviations(&plan, model, id);
+        let both = shares[&id].iter().zip(&run.server_shares[&id]);
+        let columns = sum.cols();
+        for (i, (x, (a, b))) in sum.data_mut().iter_mut().zip(both).enumerate() {
+            let found = modulus::add(*a, *b);
+            let off = modulus::sub(found, modulus::from_signed(*x));
+            let off = modulus::to_signed(off);
+            let error = off as f64 / deviations[i % columns];
+            assert!(
+                error.abs() < 7.0,
+                "{}: {error}",
+                plan.graph().value(id).name
+            );
+            squares.push(error * error);
+            *x += off;
+        }
+    };
+    let mut errors = match plan.graph().form {
+        Form::LookedUp => Errors::Seen(&mut seen),
+        Form::Separate | Form::Merged => Errors::None,
+    };
     let mut workspace = Workspace::default();
-    fixed::run(&plan, model, input, &mut truncate, &mut workspace).integers
+    let found = fixed::run(
+        &plan,
+        model,
+        input,
+        &mut truncate,
+        &mut errors,
+        &mut workspace,
+    );
+    if !squares.is_empty() {
+        // Errors of one row have the roundings of its mask in common: not as many as there are.
+        let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+        assert!((0.8..1.2).contains(&mean), "{mean}");
+    }
+    found.integers
+}
+
+/// The deviation of the error of each column of a linear step's result.
+fn deviations(plan: &Plan, model: &IntModel, output: ValueId) -> Vec<f64> {
+    let graph = plan.graph();
+    let terms: Vec<(WeightId, u32)> = match &graph.maker(output).op {
+        Op::Embed { table, .. } => {
+            let shift = plan.shift(plan.weight_scale(*table).fraction(), output);
+            vec![(*table, shift - plan.one_hot_bits(*table, output))]
+        }
+        Op::Linear { terms, .. } => {
+            let shift = |term: &Term| plan.shift(plan.term_fractions(term).0, output);
+            terms
+                .iter()
+                .map(|term| (term.weight, shift(term)))
+                .collect()
+        }
+        _ => unreachable!("only linear steps err"),
+    };
+    let of = |column: usize| {
+        let parts = terms.iter().map(|&(weight, shift)| {
+            let square = match &model.weights()[weight.index()] {
+                IntWeight::Dense(w) => {
+                    let column = (0..w.rows()).map(|i| f64::from(w.get(i, column)).powi(2));
+                    column.sum::<f64>()
+                }
+                IntWeight::Diagonal { gain, mean } => {
+                    let means = mean.iter().map(|h| f64::from(*h).powi(2)).sum::<f64>();
+                    let own = f64::from(gain[column]) - f64::from(mean[column]);
+                    means - f64::from(mean[column]).powi(2) + own * own
+                }
+                IntWeight::Bias(_) => unreachable!("a bias is not a term"),
+            };
+            (deviation(square.sqrt()) * f64::from(shift).exp2()).powi(2)
+        });
+        parts.sum::<f64>().sqrt()
+    };
+    (0..graph.value(output).cols).map(of).collect()
 }
 
 /// The fixed-point reference with everything rounded to nearest.
 pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
     let plan = model.plan(input.tokens()).unwrap();
     let mut workspace = Workspace::default();
-    fixed::run(&plan, model, input, &mut Truncate::Exact, &mut workspace).reals
+    let (mut truncate, mut errors) = (Truncate::Exact, Errors::None);
+    fixed::run(
+        &plan,
+        model,
+        input,
+        &mut truncate,
+        &mut errors,
+        &mut workspace,
+    )
+    .reals
 }
 
 /// Runs a scheme and checks every output against the reference, bit for bit.
 pub fn check(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
     let run = infer(model, input, scheme);
-    let expected = reference(model, input, &run.shares);
+    let expected = reference(model, input, &run);
     assert_eq!(run.answer.integers.len(), expected.len());
     for (found, expected) in run.answer.integers.iter().zip(&expected) {
         assert_eq!(found.data(), expected.data(), "{}", scheme.name());

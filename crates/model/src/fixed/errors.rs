@@ -1,0 +1,115 @@
+//! What products with weights err by.
+//!
+//! Where linear steps are silent, the parties' shares of a mask's product are off by a little: the
+//! mask is a rounded number, so its rounding meets the weights, and both parties' shares have noise
+//! of their own. The reference draws the same errors, or is told those of a real run.
+
+use primer_plan::graph::ValueId;
+use primer_ring::matrix::{Matrix, Scratch, product};
+use primer_ring::prg::Prg;
+use rand_core::Rng;
+
+/// What products with weights err by.
+pub enum Errors<'a> {
+    /// By nothing.
+    None,
+    /// As by silent steps.
+    Drawn {
+        /// Where they come from.
+        rng: &'a mut Prg,
+        /// The deviation of what does not depend on the weights, in units of the product.
+        deviation: f64,
+    },
+    /// As in a run that was seen: the function is given every linear step's exact result, and makes
+    /// it what it was.
+    Seen(&'a mut dyn FnMut(ValueId, &mut Matrix<i64>)),
+}
+
+impl Errors<'_> {
+    /// Adds what the product with a matrix errs by to a sum, behind a shift.
+    pub(super) fn of_term(
+        &mut self,
+        weights: &Matrix<i16>,
+        shift: u32,
+        scratch: &mut Scratch,
+        sum: &mut Matrix<i64>,
+    ) {
+        let Self::Drawn { rng, deviation } = self else {
+            return;
+        };
+        let rounded = rounding(rng, sum.rows(), weights.rows());
+        let met = product(&rounded, weights, scratch);
+        for (s, met) in sum.data_mut().iter_mut().zip(met.data()) {
+            *s += (noise(rng, *deviation) - (met >> ROUNDED_BITS)) << shift;
+        }
+    }
+
+    /// Adds what the product with gains and means errs by.
+    pub(super) fn of_diagonal(
+        &mut self,
+        (gain, mean): (&[i16], &[i16]),
+        shift: u32,
+        sum: &mut Matrix<i64>,
+    ) {
+        let Self::Drawn { rng, deviation } = self else {
+            return;
+        };
+        let rounded = rounding(rng, sum.rows(), gain.len());
+        for r in 0..sum.rows() {
+            let row = rounded.row(r);
+            let pairs = row.iter().zip(mean);
+            let shared: i64 = pairs.map(|(e, h)| e * i64::from(*h)).sum();
+            for ((s, e), g) in sum.row_mut(r).iter_mut().zip(row).zip(gain) {
+                let met = e * i64::from(*g) - shared;
+                *s += (noise(rng, *deviation) - (met >> ROUNDED_BITS)) << shift;
+            }
+        }
+    }
+
+    /// Makes the exact result of a linear step what it was.
+    pub(super) fn of_step(&mut self, output: ValueId, sum: &mut Matrix<i64>) {
+        if let Self::Seen(seen) = self {
+            seen(output, sum);
+        }
+    }
+}
+
+/// Bits behind the point of what a mask is rounded by.
+pub(super) const ROUNDED_BITS: u32 = 8;
+
+/// Draws what masks of some size are rounded by, in units of `2^-8`: a dither below one comes on, a
+/// uniform rest goes.
+pub(super) fn rounding(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i64> {
+    let mut bytes = vec![0; 2 * rows * cols];
+    rng.fill(&mut bytes);
+    let pairs = bytes.as_chunks::<2>().0.iter();
+    let all = pairs.map(|[dither, rest]| i64::from(*dither) - i64::from(*rest));
+    Matrix::from_vec(rows, cols, all.collect())
+}
+
+/// Draws a number of some deviation that is as good as normal: the sum of twelve uniform ones.
+pub(super) fn noise(rng: &mut Prg, deviation: f64) -> i64 {
+    let uniform = |_| f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;
+    ((0..12).map(uniform).sum::<f64>() * deviation).round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean zero, and the variances that `docs/hints.md` adds up.
+    #[test]
+    fn errors_have_their_variances() {
+        let rng = &mut Prg::new(&[1; 16]);
+        let rounded = rounding(rng, 200, 200);
+        let unit = f64::from(1 << ROUNDED_BITS);
+        let squares = rounded.data().iter().map(|x| (*x as f64 / unit).powi(2));
+        let variance = squares.sum::<f64>() / 40_000.0;
+        assert!((variance - 1.0 / 6.0).abs() < 0.005, "{variance}");
+        let mean = rounded.data().iter().sum::<i64>() as f64 / 40_000.0 / unit;
+        assert!(mean.abs() < 0.01, "{mean}");
+        let all: Vec<f64> = (0..40_000).map(|_| noise(rng, 1000.0) as f64).collect();
+        let variance = all.iter().map(|x| x * x).sum::<f64>() / 40_000.0;
+        assert!((variance / 1e6 - 1.0).abs() < 0.03, "{variance}");
+    }
+}
