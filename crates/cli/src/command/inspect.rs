@@ -8,13 +8,16 @@ use clap::Args;
 use primer::source::Model;
 use primer::{Reveal, Scheme};
 use primer_he::params::{Params, SECURITY_TABLE};
+use primer_hint::multipliers::file_bytes;
 use primer_lab::note;
+use primer_model::quantise::IntModel;
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::{Head, Pooling, Problem, Shape};
 use primer_protocol::Program;
 use primer_protocol::cost::{self, Part, StoredBytes};
+use primer_protocol::hints::contents_of;
 use primer_ring::modulus::{C_BITS, K, P};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -54,7 +57,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<()> {
         prepared.save(path).context("writing the prepared model")?;
         note!("primer: prepared model written to {}", path.display());
     }
-    let expected = Expected::of(&plan, args.model.scheme)?;
+    let expected = Expected::of(&prepared, &plan, args.model.scheme)?;
     if args.json {
         output::line(to_json(&model.name, &plan, &expected))
     } else {
@@ -68,12 +71,21 @@ struct Expected {
     total: Part,
     stored: StoredBytes,
     encryption: String,
+    /// Bytes of the hint, and of what the server multiplies it with; none by schemes without one.
+    hint: Option<(u64, u64)>,
     /// Of one client, that together stay within the statistical distance.
     inferences: f64,
 }
 
 impl Expected {
-    fn of(plan: &Plan, scheme: Scheme) -> Result<Self> {
+    fn of(model: &IntModel, plan: &Plan, scheme: Scheme) -> Result<Self> {
+        let hint = match scheme.needs_hint() {
+            true => {
+                let contents = contents_of(model)?;
+                Some((contents.bytes(), file_bytes(&contents)))
+            }
+            false => None,
+        };
         let program = Program::received(plan.clone(), scheme, Reveal::Outputs)?;
         let sets = program.key_needs().sets().iter();
         let sets: Vec<String> = sets.map(|set| encryption(set.params())).collect();
@@ -82,6 +94,7 @@ impl Expected {
             total: cost::parts(&program).total(),
             stored: cost::stored(&program),
             encryption: sets.join("; "),
+            hint,
             inferences: program.inferences(),
         })
     }
@@ -302,6 +315,14 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         mega(expected.stored.client),
         mega(expected.stored.server),
     );
+    if let Some((hint, multipliers)) = expected.hint {
+        out += &format!(
+            "\nonce for the model: a hint of {:.1} MB, which clients fetch; {:.1} MB of \
+             multipliers at the server",
+            mega(hint),
+            mega(multipliers),
+        );
+    }
     out.push('\n');
     out
 }
@@ -351,6 +372,8 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
             "online_up": bytes.online_up, "online_down": bytes.online_down,
         },
         "stored": {"client": expected.stored.client, "server": expected.stored.server},
+        "hint_bytes": expected.hint.map(|hint| hint.0),
+        "multiplier_bytes": expected.hint.map(|hint| hint.1),
         "steps": steps, "counts": graph.counts(), "counts_by_step": by_step,
     })
 }

@@ -10,6 +10,7 @@ mod demo;
 mod embed;
 mod eval;
 mod gateway;
+mod hint;
 mod inspect;
 mod manual;
 mod prepare;
@@ -69,6 +70,8 @@ enum Command {
     Embed(embed::EmbedArgs),
     /// Do the expensive part of later questions ahead of time
     Prepare(prepare::PrepareArgs),
+    /// Build, fetch, list and delete hints, which bundles are prepared with
+    Hint(hint::HintArgs),
     /// List and delete what was prepared
     Bundles(bundles::BundlesArgs),
     /// Look after a store that replicas of a server share
@@ -160,6 +163,7 @@ impl Cli {
             Command::Tag(args) => tag::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Prepare(args) => prepare::run(&args),
+            Command::Hint(args) => hint::run(&args),
             Command::Bundles(args) => bundles::run(&args),
             Command::Store(args) => store::run(&args),
             Command::Config(args) => config::run(&args, self.config, &Cli::command()),

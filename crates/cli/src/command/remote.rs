@@ -1,6 +1,6 @@
 //! What all commands of the client share: which server, who we are, and what is shown meanwhile.
 
-use crate::progress::Transfer;
+use crate::progress::{Stages, Transfer};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use primer::server::{identity, is_hash};
@@ -36,6 +36,10 @@ pub(crate) struct RemoteArgs {
     /// Where to prepare bundles, if replicas of the server do that at another address
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     prepare_server: Option<String>,
+    /// Where a copy of the server's hint is: http://…, https://… or a file; it is checked against
+    /// what the server says, which is asked if the copy is not right
+    #[arg(long, value_name = "URL")]
+    hint_url: Option<String>,
     /// Trust the server with this certificate from now on; needed once for each server
     ///
     /// The server prints the fingerprint (SHA-256 of its certificate) when it starts. It is
@@ -105,6 +109,7 @@ impl RemoteArgs {
         Ok(Credentials {
             state: self.state.state.clone(),
             prepare_at: self.prepare_server.clone(),
+            hint_url: self.hint_url.clone(),
             trust: self.trust_fingerprint,
             token,
             identity,
@@ -120,6 +125,7 @@ impl RemoteArgs {
 pub(super) struct Credentials {
     state: Option<PathBuf>,
     prepare_at: Option<String>,
+    hint_url: Option<String>,
     trust: Option<Fingerprint>,
     token: Option<Zeroizing<String>>,
     identity: Option<Identity>,
@@ -135,6 +141,7 @@ impl Credentials {
         ClientOptions {
             state: self.state.clone(),
             prepare_at: self.prepare_at.clone(),
+            hint_url: self.hint_url.clone(),
             trust: self.trust,
             token: self.token.clone(),
             identity: self.identity.clone(),
@@ -177,7 +184,16 @@ pub(super) fn show_progress(client: &mut Client, attempts: u32) {
 /// Tells on standard error what a client does.
 pub(super) fn progress(attempts: u32) -> impl FnMut(Event<'_>) + Send {
     let mut bar: Option<Transfer> = None;
+    let hint = Stages::default();
     move |event| match event {
+        Event::Hint { done, bytes } => {
+            // In kilobytes: a bar of single bytes has more digits than people read.
+            let kilo = |bytes: u64| bytes.div_ceil(1000) as usize;
+            hint.tell("fetching the hint (kB)", kilo(done), kilo(bytes));
+        }
+        Event::NoCopy { error } => {
+            warning!("primer: {error}; the rest is fetched from the server");
+        }
         Event::Offline {
             tokens,
             bundles,

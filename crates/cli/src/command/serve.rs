@@ -7,7 +7,7 @@ use crate::progress::Stages;
 use crate::{notify, output};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use primer::server::{Reloaded, identity};
+use primer::server::{Reloaded, Starting, identity};
 use primer::service::message::Work;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
 use primer::{Server, ServerOptions};
@@ -23,7 +23,8 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 On the first start the server makes a certificate, keeps it in the state directory, and prints its
-fingerprint; clients name it once with --trust-fingerprint. --cert and --key use a certificate of
+fingerprint; it also builds the model's hint, which takes up to a minute for a BERT-base and is kept
+(`primer hint`); clients name it once with --trust-fingerprint. --cert and --key use a certificate of
 yours instead.
 
 Everyone who can reach the port may use the server, unless --token-file, --client-ca or
@@ -71,6 +72,11 @@ pub(super) struct ServeArgs {
     threads: Option<u16>,
     #[command(flatten)]
     state: StateArgs,
+    /// Directory of the model's hint and of what multiplies it, if `primer hint build --out` put
+    /// them elsewhere; built there if they are missing [default: server/hints in the state
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    hint_dir: Option<PathBuf>,
     #[command(flatten)]
     shared: SharedArgs,
     /// What this replica is called in logs, metrics and the journal of a shared store [default: its
@@ -172,7 +178,8 @@ struct LimitArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(1..=600))]
     handshake_timeout: u64,
-    /// From the last bundle prepared or spent to the next, and the longest pause within one
+    /// From the last bundle prepared or spent, or hint fetched, to the next, and the longest pause
+    /// within one
     #[arg(long, value_name = "SECONDS", default_value_t = 300,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle_timeout: u64,
@@ -241,6 +248,7 @@ impl ServeArgs {
             listen: self.listen.clone(),
             metrics: self.metrics.clone(),
             state: self.state.state.clone(),
+            hints: self.hint_dir.clone(),
             store,
             replica: self.replica.clone(),
             roles: self.roles.clone(),
@@ -278,9 +286,11 @@ fn serve(args: &ServeArgs) -> Result<()> {
     let options = args.options()?;
     let access = options.access.clone();
     let stages = Stages::default();
-    let server = Server::bind_with_progress(options, |done, total| match args.log {
-        LogForm::Text => stages.tell("calibrating", done, total),
-        LogForm::Json if done == total => tracing::info!(inputs = total, "calibrated"),
+    let server = Server::bind_with_progress(options, |stage, done, total| match args.log {
+        LogForm::Text => stages.tell(stage.about(), done, total),
+        LogForm::Json if stage == Starting::Calibrating && done == total => {
+            tracing::info!(inputs = total, "calibrated");
+        }
         LogForm::Json => {}
     })?;
     let stop = server.stop_handle();

@@ -19,13 +19,32 @@ pub(super) struct SharedArgs {
     /// usual variables AWS_…) or file:///DIRECTORY
     #[arg(long, value_name = "URL", env = "PRIMER_BLOBS", hide_env_values = true)]
     blobs: Option<String>,
+    #[command(flatten)]
+    keys: KeyArgs,
+    /// Certificates of authorities that may vouch for the database, as PEM [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
+}
+
+/// What replicas have in common.
+#[derive(Args)]
+#[command(next_help_heading = "Replicas that share a store")]
+pub(super) struct KeyArgs {
     /// File with the 32 bytes that seal bundles, the same on all replicas; may be repeated: the
     /// first seals, all open (or the variable PRIMER_STORE_KEY, as hexadecimal digits)
     #[arg(long, value_name = "FILE")]
     store_key_file: Vec<PathBuf>,
-    /// Certificates of authorities that may vouch for the database, as PEM [default: the system's]
-    #[arg(long, value_name = "FILE")]
-    store_ca: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// What is given.
+    pub(super) fn keys(&self) -> Result<Option<Keys>> {
+        Ok(match std::env::var(KEY_VARIABLE).map(Zeroizing::new) {
+            _ if !self.store_key_file.is_empty() => Some(Keys::from_files(&self.store_key_file)?),
+            Ok(keys) => Some(Keys::from_text(&keys)?),
+            Err(_) => None,
+        })
+    }
 }
 
 impl SharedArgs {
@@ -34,7 +53,7 @@ impl SharedArgs {
         let (database, blobs) = match (&self.store, &self.blobs) {
             (Some(store), Some(blobs)) => (store, blobs),
             (None, None) => {
-                let keys = self.store_key_file.is_empty();
+                let keys = self.keys.store_key_file.is_empty();
                 ensure!(
                     keys,
                     "--store-key-file is for a shared store: give --store and --blobs"
@@ -49,13 +68,11 @@ impl SharedArgs {
              in the state directory, --state"
         );
         ensure!(cfg!(feature = "fleet"), StoreError::NoFleet);
-        let keys = match std::env::var(KEY_VARIABLE).map(Zeroizing::new) {
-            _ if !self.store_key_file.is_empty() => Keys::from_files(&self.store_key_file)?,
-            Ok(keys) => Keys::from_text(&keys)?,
-            Err(_) => bail!(
+        let Some(keys) = self.keys.keys()? else {
+            bail!(
                 "a shared store takes the key that seals its bundles: --store-key-file FILE or the \
                  variable {KEY_VARIABLE}"
-            ),
+            );
         };
         Ok(Some(SharedStore {
             database: database.clone(),

@@ -135,6 +135,16 @@ pub enum Starting {
     Hint,
 }
 
+impl Starting {
+    /// Returns what is done, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Calibrating => "calibrating",
+            Self::Hint => "building the hint",
+        }
+    }
+}
+
 /// Asks a running server to stop; clones ask the same one.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
