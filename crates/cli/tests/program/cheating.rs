@@ -7,6 +7,7 @@ use primer::service::VERSION;
 use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
 use primer_he::product::{ClientKeys, KeyKind};
+use primer_hint::published::Published;
 use primer_net::frame::HEADER_BYTES;
 use primer_net::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use primer_net::{Channel, NetError};
@@ -38,7 +39,9 @@ impl Write for Written {
 fn hello() -> Vec<u8> {
     let written = Written::default();
     let mut channel = Channel::over(written.clone(), io::empty());
-    let unanswered = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, Prg::from_os());
+    // It does not say which hint it has.
+    let hint = Some(Arc::new(Published::in_memory(&[0; 32], Vec::new())));
+    let unanswered = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, hint, Prg::from_os());
     assert!(unanswered.is_err());
     let frame = written.0.lock().unwrap();
     frame[HEADER_BYTES as usize..].to_vec()
@@ -51,6 +54,7 @@ enum Welcome {
         plan: Vec<u8>,
         reveal: Reveal,
         _fingerprint: [u8; 32],
+        _hint: Option<[u8; 32]>,
         _nonce: [u8; 32],
     },
 }

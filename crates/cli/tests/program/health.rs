@@ -107,7 +107,9 @@ fn a_full_disk_costs_no_client_its_half() {
     let (state, own) = (dir.path().join("server"), dir.path().join("client"));
     let mut serve = primer();
     serve.args(["serve", "--json", "--listen", "127.0.0.1:0", "--state"]);
-    serve.arg(&state).args(["--metrics", "127.0.0.1:0"]);
+    // The hint would not fit there.
+    serve.arg(&state).arg("--hint-dir").arg(dir.path());
+    serve.args(["--metrics", "127.0.0.1:0"]);
     let Some(command) = on_small_disk(&state, 48, &serve) else {
         return;
     };

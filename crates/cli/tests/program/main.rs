@@ -17,6 +17,7 @@ mod far;
 mod fleet;
 mod gateway;
 mod health;
+mod hint;
 mod hostile;
 mod log;
 mod manners;

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Texts whose sentiment nobody doubts, the embedded model least of all.
@@ -72,6 +73,37 @@ pub(crate) fn copy_of_demo(dir: &Path) {
     }
 }
 
+/// The server's half of a state directory with the embedded model's hint in it. It takes seconds to
+/// build, so it is kept from one run of the tests to the next, and built anew if it has changed.
+static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state-with-hint");
+    let built = primer()
+        .args(["hint", "build", "--state"])
+        .arg(&state)
+        .output();
+    let built = built.unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    state.join("server")
+});
+
+/// Gives a server's state the hint that was built before, unless it has one.
+pub(crate) fn give_hint(state: &Path) {
+    let own = state.join("server");
+    if own.join("hint.key").exists() {
+        return;
+    }
+    std::fs::create_dir_all(own.join("hints")).unwrap();
+    for file in std::fs::read_dir(BUILT.join("hints")).unwrap() {
+        let file = file.unwrap();
+        let (from, to) = (file.path(), own.join("hints").join(file.file_name()));
+        // No test writes into it: one file serves all, where one file system does.
+        if std::fs::hard_link(&from, &to).is_err() {
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+    std::fs::copy(BUILT.join("hint.key"), own.join("hint.key")).unwrap();
+}
+
 /// A server process.
 pub(crate) struct Server {
     child: Child,
@@ -107,6 +139,12 @@ impl Server {
 
     /// With a log of the caller's choice.
     pub(crate) fn spawn_logging(mut command: Command, state: &Path, log: File) -> Self {
+        give_hint(state);
+        Self::spawn_bare(&mut command, state, log)
+    }
+
+    /// With nothing in its state directory that it did not put there.
+    pub(crate) fn spawn_bare(command: &mut Command, state: &Path, log: File) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
