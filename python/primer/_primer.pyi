@@ -18,6 +18,7 @@ class Client:
         fingerprint: Optional[str],
         token: Optional[str],
         state: Optional[_Path],
+        hint_url: Optional[str],
         timeout: float,
         threads: Optional[int],
         attempts: int,

@@ -30,6 +30,9 @@ class Client:
         token: The access token, if the server asks for one.
         state: Where trusted servers and prepared bundles are kept; by default where the command
             `primer` keeps them. Two programs may share it: a bundle is used once.
+        hint_url: Where a copy of the model's hint is (`http://…`, `https://…` or a file), which is
+            fetched once before the first bundle is prepared. It is checked against what the
+            server says, which is asked if the copy is not right; by default the server has it.
         timeout: The longest pause of the server, in seconds.
         threads: Threads that prepare; all cores by default.
         attempts: Attempts in all if the connection breaks in the middle of work, each with a fresh
@@ -37,8 +40,8 @@ class Client:
         wait: How many seconds a server is asked again that is full, stopping or not there, also
             behind a balancer that drops connections; by default half a minute if it says so
             itself, and not at all otherwise.
-        progress: `True` for a bar of tqdm's while bundles are prepared, or something to call with
-            the bytes that have passed and those expected.
+        progress: `True` for a bar of tqdm's while the model's hint is fetched and bundles are
+            prepared, or something to call with the bytes that have passed and those expected.
 
     Other Python threads run while a call works. Calls on one client are served one after the
     other. Ctrl-C ends a call: the connection is broken and comes up again with the next call.
@@ -54,6 +57,7 @@ class Client:
         fingerprint: Optional[str] = None,
         token: Optional[str] = None,
         state: Optional[Union[str, os.PathLike[str]]] = None,
+        hint_url: Optional[str] = None,
         timeout: float = 120.0,
         threads: Optional[int] = None,
         attempts: int = 3,
@@ -69,6 +73,7 @@ class Client:
             fingerprint=fingerprint,
             token=token,
             state=state,
+            hint_url=hint_url,
             timeout=timeout,
             threads=threads,
             attempts=attempts,

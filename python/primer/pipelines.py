@@ -238,6 +238,7 @@ def pipeline(
     fingerprint: Optional[str] = None,
     token: Optional[str] = None,
     state: Optional[Union[str, os.PathLike[str]]] = None,
+    hint_url: Optional[str] = None,
     timeout: float = 120.0,
     threads: Optional[int] = None,
     attempts: int = 3,
@@ -261,7 +262,7 @@ def pipeline(
         names = ", ".join(sorted([*_TASKS, *_ALIASES]))
         raise TaskError(f"there is no task {task!r}; the tasks are {names}")
     if client is not None:
-        given = (server, fingerprint, token, state)
+        given = (server, fingerprint, token, state, hint_url)
         if any(one is not None for one in given):
             raise ValueError("a client has its server already: give one or the other")
         return _TASKS[task](client, **options)
@@ -272,6 +273,7 @@ def pipeline(
         fingerprint=fingerprint,
         token=token,
         state=state,
+        hint_url=hint_url,
         timeout=timeout,
         threads=threads,
         attempts=attempts,

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Union
 Callback = Callable[[int, int], object]
 """Called with the bytes that have passed and those expected.
 
-Every offline phase begins with `(0, expected)` and, unless it breaks, ends with
+Every offline phase, and the fetch of a hint, begins with `(0, expected)` and, unless it breaks, ends with
 `(expected, expected)`. What it raises ends the call that it tells about.
 """
 

@@ -54,14 +54,15 @@ enum Failure {
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (server, *, fingerprint, token, state, timeout, threads, attempts, wait,
-                        progress, log))]
+    #[pyo3(signature = (server, *, fingerprint, token, state, hint_url, timeout, threads, attempts,
+                        wait, progress, log))]
     fn connect(
         py: Python<'_>,
         server: String,
         fingerprint: Option<&str>,
         token: Option<String>,
         state: Option<PathBuf>,
+        hint_url: Option<String>,
         timeout: f64,
         threads: Option<usize>,
         attempts: u32,
@@ -75,6 +76,7 @@ impl Client {
         let (hang_up, watch) = (HangUp::default(), Watch::default());
         let options = ClientOptions {
             state,
+            hint_url,
             trust: trust.map_err(|why: String| errors::option(py, &why))?,
             token: token.map(Zeroizing::new),
             timeout: timeout

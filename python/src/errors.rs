@@ -51,6 +51,7 @@ fn class(error: &ServiceError) -> &'static str {
         E::Head { .. } => "TaskError",
         E::Source(_) => "ModelError",
         E::Store(_) | E::Bundle { .. } | E::Elsewhere { .. } | E::Io { .. } => "StateError",
+        E::Disk(_) | E::Hint(_) => "StateError",
         E::Listen { .. } => "ListenError",
         E::Options(_) => "OptionError",
         E::Stopped(_) => "ClosedError",

@@ -1,4 +1,4 @@
-//! How far an offline phase is, for a callback of Python's.
+//! How far an offline phase, or the fetch of a hint, is, for a callback of Python's.
 //!
 //! The client's observer runs on the working thread and must not touch Python: it writes down what
 //! happens. The waiting thread reads it between two pieces of waiting ([`crate::work`]) and calls
@@ -17,6 +17,8 @@ struct Seen {
     phase: Option<Phase>,
     /// Bytes done and expected, not told yet.
     steps: Vec<(u64, u64)>,
+    /// Whether a fetch of a hint was told of that has not ended.
+    fetching: bool,
     /// Sentences for the log, not told yet.
     notes: Vec<String>,
 }
@@ -53,6 +55,17 @@ impl Watch {
                     seen.steps.push((phase.expected, phase.expected));
                 }
             }
+            Event::Hint { done, bytes } => {
+                // Every piece of work begins with nothing, whatever was there before.
+                if !seen.fetching && *done > 0 {
+                    seen.steps.push((0, *bytes));
+                }
+                seen.fetching = done < bytes;
+                seen.steps.push((*done, *bytes));
+            }
+            Event::NoCopy { error } => seen
+                .notes
+                .push(format!("{error}; the rest is fetched from the server")),
             Event::Retry { error, attempt } => {
                 seen.phase = None;
                 seen.notes.push(format!("{error}; attempt {attempt}"));

@@ -7,6 +7,7 @@
 use crate::Connect;
 use crate::activity::Activity;
 use crate::error::Failure;
+use crate::hint::HintLog;
 use crate::queue::{Queue, Taken};
 use crate::stock::Stock;
 use hyper::StatusCode;
@@ -219,7 +220,12 @@ impl Worker {
     fn client(&mut self) -> Result<&mut Client, ServiceError> {
         let client = match self.client.take() {
             Some(client) => client,
-            None => (self.connect)(self.hang_up.clone())?,
+            None => {
+                let mut made = (self.connect)(self.hang_up.clone())?;
+                let mut hint = HintLog::default();
+                made.observe(move |event| hint.heed(&event));
+                made
+            }
         };
         Ok(self.client.insert(client))
     }

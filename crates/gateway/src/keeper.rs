@@ -6,6 +6,7 @@
 
 use crate::Connect;
 use crate::activity::Activity;
+use crate::hint::HintLog;
 use crate::stock::Stock;
 use primer::{Client, Event, HangUp, ServiceError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +124,7 @@ impl Work {
 
     /// A client that tells how far it is.
     fn watched(&self, mut client: Client) -> Client {
-        let stock = Arc::clone(&self.stock);
+        let (stock, mut hint) = (Arc::clone(&self.stock), HintLog::default());
         client.observe(move |event| match event {
             Event::Offline {
                 tokens,
@@ -136,7 +137,7 @@ impl Work {
                 bundles,
                 seconds,
             } => stock.made(tokens, bundles, seconds),
-            _ => {}
+            other => hint.heed(&other),
         });
         client
     }

@@ -19,7 +19,8 @@
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
 //!   (`stock`, `keeper`), so that a question costs the online phase only.
 //!
-//! They tell each other by `activity` what goes on.
+//! They tell each other by `activity` what goes on. `hint` logs the fetch of what bundles are
+//! prepared with.
 //!
 //! `huggingface` reads requests and writes answers, `guard` decides who may ask, `page` is
 //! what people see.
@@ -30,6 +31,7 @@ mod body;
 mod desk;
 mod error;
 mod guard;
+mod hint;
 mod huggingface;
 mod keeper;
 mod metrics;
