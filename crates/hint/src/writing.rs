@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn chunks_are_hashed_as_they_pass() {
         for length in [0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 5] {
-            let all: Vec<u8> = (0..length).map(|i| (i * i >> 5) as u8).collect();
+            let all: Vec<u8> = (0..length).map(|i| ((i * i) >> 5) as u8).collect();
             for piece in [CHUNK_BYTES / 3, CHUNK_BYTES, 3 * CHUNK_BYTES] {
                 let mut writer = HintWriter::new(&[4; 32], Vec::new());
                 all.chunks(piece).try_for_each(|p| writer.put(p)).unwrap();

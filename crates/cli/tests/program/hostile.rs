@@ -90,6 +90,17 @@ fn requests_that_make_no_sense(link: Link) {
             }
         );
     }
+    for (first, count) in [
+        (0, 0),
+        (0, 65),
+        (4, 1),
+        (3, 2),
+        (u32::MAX, 1),
+        (1, u32::MAX),
+    ] {
+        let asked = refusal(&mut channel, Request::HintChunks { first, count });
+        assert_eq!(asked, Refusal::Hint, "{first} {count}");
+    }
     Request::Forget(id).send(&mut channel).unwrap();
     assert_eq!(Reply::receive(&mut channel).unwrap(), Reply::Done);
     Request::List.send(&mut channel).unwrap();

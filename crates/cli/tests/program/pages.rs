@@ -17,7 +17,10 @@ fn mb(bytes: &Value, digits: usize) -> String {
 fn the_page_on_operations_has_the_bytes_that_inspect_prints() {
     let page = std::fs::read_to_string(repository("docs/operations.md")).unwrap();
     let has = |row: String| assert!(page.contains(&row), "docs/operations.md lacks: {row}");
-    let bytes = &inspected("30")["bytes"];
+    let found = inspected("30");
+    let once = ["hint_bytes", "multiplier_bytes"].map(|key| mb(&found[key], 1));
+    has(format!("| {} MB, {} MB |", once[0], once[1]));
+    let bytes = &found["bytes"];
     has(format!(
         "| offline {} MB up, {} MB down; online {} MB up, {} MB down |",
         mb(&bytes["offline_up"], 1),

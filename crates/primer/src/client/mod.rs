@@ -7,10 +7,10 @@
 //!
 //! `options` says how it behaves. `trust` remembers servers, `offers` what they offered and `kept`
 //! what else is kept of them; `link` is one connection, `retry` says when there is another,
-//! `hangup` ends a call from another thread. `hint` fetches what bundles are prepared with. `stock` has the bundles, `preparing` makes them, maybe
-//! on a connection of its own, and `inference` uses them; `programs` are what they were made for.
-//! `outcome` is what comes of it, [`span`] an answer in its context, [`tags`] labels of tokens;
-//! `questions` asks for these and for embeddings.
+//! `hangup` ends a call from another thread. `stock` has the bundles, `hint` fetches what they are
+//! prepared with, `preparing` makes them, maybe on a connection of its own, and `inference` uses
+//! them; `programs` are what they were made for. `outcome` is what comes of it, [`span`] an answer
+//! in its context, [`tags`] labels of tokens; `questions` asks for these and for embeddings.
 
 mod hangup;
 mod hint;

@@ -1,11 +1,11 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
-//! `models` has the weights for each length, [`hints`](crate::hints) what they are published
-//! with; the store keeps prepared bundles within bounds;
-//! `lookout` looks at it from time to time; `metrics` counts and `responder` tells. A thread blocks
-//! on one connection at a time: the protocol streams in bulk and has few turns, so there is nothing
-//! to interleave.
+//! `offer` says what is served, `models` has the weights for each length, and the hint that clients
+//! prepare with is found or built at the start ([`hints`](crate::hints)); the store keeps prepared
+//! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
+//! tells. A thread blocks on one connection at a time: the protocol streams in bulk and has few
+//! turns, so there is nothing to interleave.
 
 mod connection;
 mod gate;
@@ -13,16 +13,17 @@ pub mod identity;
 mod lookout;
 mod metrics;
 mod models;
+mod offer;
 mod options;
 mod process;
 mod responder;
 mod tokens;
 
-pub use options::{Limits, ServerOptions, SharedStore};
+pub use options::{Limits, ServerOptions, SharedStore, Starting};
 pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
 
 use crate::hints::{ServerHint, secret};
-use crate::service::message::{Card, MAX_TOKENIZER, Work, printable};
+use crate::service::message::{Card, Work};
 use crate::service::{ServiceError, io_error};
 use crate::source::Model;
 use crate::state::State;
@@ -31,11 +32,9 @@ use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
 use primer_hint::published::Published;
-use primer_model::text::BUCKETS;
 use primer_net::tls::{Fingerprint, TlsServer};
 use primer_net::{LinkShape, Options};
-use primer_plan::shape::Head;
-use primer_protocol::{Reveal, Scheme};
+use primer_protocol::Reveal;
 use primer_store::fleet::FleetOptions;
 use primer_store::{Bounds, Store, unix_now};
 use std::io;
@@ -126,25 +125,6 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What takes a while when a server starts for the first time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Starting {
-    /// The model is calibrated; inputs are counted.
-    Calibrating,
-    /// The model's hint is built; outputs are counted.
-    Hint,
-}
-
-impl Starting {
-    /// Returns what is done, in a few words.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::Calibrating => "calibrating",
-            Self::Hint => "building the hint",
-        }
-    }
-}
-
 /// Asks a running server to stop; clones ask the same one.
 #[derive(Clone)]
 pub struct StopHandle(Arc<Shared>);
@@ -210,26 +190,23 @@ impl Server {
             options.scheme.recipe().form,
             |done, total| progress(Starting::Calibrating, done, total),
         )?;
-        let hint = match (secret, &options.hints) {
-            (None, _) => None,
-            (Some(secret), dir) => {
-                let dir = dir.clone().map_or_else(|| state.dir("server/hints"), Ok)?;
-                let model = (&*model.short_name(), &integers);
-                let threads = crate::threads(options.threads);
-                let told = |done, total| progress(Starting::Hint, done, total);
-                Some(ServerHint::find_or_build(
-                    &dir, model, &secret, threads, told,
-                )?)
-            }
+        let find = |secret| {
+            let given = options.hints.clone();
+            let dir = given.map_or_else(|| state.dir("server/hints"), Ok)?;
+            let served = (&*model.short_name(), &integers);
+            let threads = crate::threads(options.threads);
+            let told = |done, total| progress(Starting::Hint, done, total);
+            ServerHint::find_or_build(&dir, served, &secret, threads, told)
         };
+        let hint = secret.map(find).transpose()?;
         let tokenizer = model.tokenizer.encode();
         let limits = options.limits;
         let card = Card {
-            generation: generation(identity.key_pem(), integers.source()),
+            generation: offer::generation(identity.key_pem(), integers.source()),
             scheme: options.scheme,
             reveal: options.reveal,
             hint: hint.as_ref().map(|hint| *hint.published.identity()),
-            ..card(&model, &limits, &tokenizer)?
+            ..offer::card(&model, &limits, &tokenizer)?
         };
         if card.reveal == Reveal::Label && !card.head.has_one_label() {
             let message = "only a model with labels, one of which is right, can reveal it alone";
@@ -440,52 +417,5 @@ fn listen(address: &str, option: &str) -> Result<TcpListener, ServiceError> {
             return ServiceError::Options(text);
         }
         ServiceError::Listen { address, cause }
-    })
-}
-
-/// Tells generations of weights apart, and nothing else about them: the key is the server's secret.
-fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {
-    let key = blake3::derive_key("primer 2026 model generation", key_pem.as_bytes());
-    let hash = blake3::keyed_hash(&key, digest);
-    hash.as_bytes()[..16].try_into().expect("sixteen of 32")
-}
-
-/// What the model and the limits say; the rest is the caller's.
-fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, ServiceError> {
-    if tokenizer.len() > MAX_TOKENIZER {
-        return Err(ServiceError::Options(format!(
-            "the tokenizer has {} bytes, clients accept {MAX_TOKENIZER}",
-            tokenizer.len()
-        )));
-    }
-    let largest = model.max_tokens().min(limits.tokens);
-    let mut buckets: Vec<u32> = BUCKETS
-        .into_iter()
-        .filter(|b| *b <= largest)
-        .map(|b| b as u32)
-        .collect();
-    if buckets.last().is_none_or(|b| (*b as usize) < largest) {
-        buckets.push(largest as u32);
-    }
-    let mut head = model.shape.head.clone();
-    if let Head::Classify { labels, .. } | Head::Tokens { labels } = &mut head {
-        labels
-            .iter_mut()
-            .for_each(|label| *label = printable(label));
-    }
-    Ok(Card {
-        model: printable(&model.short_name()),
-        generation: [0; 16],
-        family: model.shape.family,
-        head,
-        vocab: model.shape.vocab as u32,
-        types: model.shape.types as u32,
-        buckets,
-        scheme: Scheme::default(),
-        reveal: Reveal::Outputs,
-        tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
-        max_stored: limits.stored_per_client,
-        hint: None,
-        idle_seconds: limits.idle.as_secs() as u32,
     })
 }

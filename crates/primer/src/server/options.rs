@@ -74,6 +74,25 @@ impl Default for ServerOptions {
     }
 }
 
+/// What takes a while when a server starts for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Starting {
+    /// The model is calibrated; inputs are counted.
+    Calibrating,
+    /// The model's hint is built; outputs are counted.
+    Hint,
+}
+
+impl Starting {
+    /// Returns what is done, in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Calibrating => "calibrating",
+            Self::Hint => "building the hint",
+        }
+    }
+}
+
 /// Where a store is that replicas of a server share.
 pub struct SharedStore {
     /// The database: `postgres://…`.
