@@ -3,12 +3,14 @@
 
 mod common;
 
-use common::{Shares, classify, offer, reference, small_for, tiny_for, words};
+use common::{
+    Seen, Shares, bound, classify, offer, open, reference, served, small_for, tiny_for, words,
+};
 use primer_model::quantise::IntModel;
 use primer_net::pair::run_pair;
 use primer_plan::graph::ValueId;
-use primer_protocol::server::{self, ServerModel};
-use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::server;
+use primer_protocol::session::ServerSession;
 use primer_protocol::{ProtocolError, Reveal, Scheme, client, cost};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
@@ -39,7 +41,7 @@ fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bund
     run_pair::<_, _, ProtocolError>(
         |channel| {
             let rng = Prg::new(&[1; 16]);
-            let mut session = ClientSession::open(channel, Scheme::Lean, tokens, rng)?;
+            let mut session = open(channel, model, Scheme::Lean, tokens, rng)?;
             session.watch(see);
             session.prepare_together(channel, &mut sinks(ours))?;
             let expected = cost::preparation(session.program(), count)?;
@@ -60,7 +62,7 @@ fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bund
         |channel| {
             let rng = Prg::new(&[2; 16]);
             let mut session = ServerSession::accept(channel, offer(model, Reveal::Outputs), rng)?;
-            let encoded = ServerModel::for_bundles(model.clone(), session.program(), count)?;
+            let encoded = served(model, session.program())?;
             session.prepare_together(channel, &encoded, &mut sinks(theirs))
         },
     )
@@ -70,8 +72,8 @@ fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bund
 }
 
 fn spend_each(model: &Arc<IntModel>, tokens: usize, count: usize, order: &[usize]) {
-    let program = common::program(model, tokens, Scheme::Lean, Reveal::Outputs);
-    let encoded = ServerModel::new(model.clone(), &program).unwrap();
+    let program = bound(model, tokens, Scheme::Lean, Reveal::Outputs);
+    let encoded = served(model, &program).unwrap();
     let (ours, theirs, shares) = prepare(model, tokens, count);
     let stored = cost::stored(&program);
     for (ours, theirs) in ours.iter().zip(&theirs) {
@@ -85,6 +87,10 @@ fn spend_each(model: &Arc<IntModel>, tokens: usize, count: usize, order: &[usize
         let mut see = |id: ValueId, share: &Matrix<u64>| {
             late.lock().unwrap().insert(id, share.data().to_vec());
         };
+        let mut linear = Shares::new();
+        let mut see_linear = |id: ValueId, share: &Matrix<u64>| {
+            linear.insert(id, share.data().to_vec());
+        };
         let input = words(tokens, 1 + at % tokens, at);
         let (answer, _) = run_pair::<_, _, ProtocolError>(
             |channel| {
@@ -93,14 +99,18 @@ fn spend_each(model: &Arc<IntModel>, tokens: usize, count: usize, order: &[usize
             },
             |channel| {
                 let bundle = server::Bundle::new(Cursor::new(theirs[at].clone()));
-                server::infer(channel, &encoded, bundle)
+                server::infer_watched(channel, &encoded, bundle, &mut see_linear)
             },
         )
         .unwrap();
         let late = late.into_inner().unwrap();
         assert!(!late.is_empty() && late.keys().all(|id| !known.contains_key(id)));
         known.extend(late);
-        let expected = reference(model, &input, &known);
+        let seen = Seen {
+            client: known,
+            server: linear,
+        };
+        let expected = reference(model, &input, &seen);
         assert_eq!(answer.integers[0].data(), expected[0].data(), "bundle {at}");
     }
 }
@@ -140,20 +150,15 @@ fn a_batch_that_fills_more_than_one_run_of_a_ring() {
 
 #[test]
 fn numbers_that_do_not_go_together_are_refused() {
-    let model = tiny_for(Scheme::Lean);
-    let program = common::program(&model, 5, Scheme::Lean, Reveal::Outputs);
-    for bundles in [0, 33] {
-        let refused = ServerModel::for_bundles(model.clone(), &program, bundles).err();
-        assert!(
-            matches!(refused, Some(ProtocolError::Bundles { most: 32, .. })),
-            "{refused:?}"
-        );
+    for (scheme, numbers, most) in [(Scheme::Lean, [0, 33], 32), (Scheme::Fp, [0, 2], 1)] {
+        let model = tiny_for(scheme);
+        let program = bound(&model, 5, scheme, Reveal::Outputs);
+        for bundles in numbers {
+            let refused = cost::preparation(&program, bundles).err();
+            let Some(ProtocolError::Bundles { most: found, .. }) = refused else {
+                panic!("{bundles} bundles: {refused:?}");
+            };
+            assert_eq!(found, most);
+        }
     }
-    let model = common::tiny();
-    let program = common::program(&model, 5, Scheme::Fp, Reveal::Outputs);
-    let refused = ServerModel::for_bundles(model.clone(), &program, 2).err();
-    assert!(matches!(
-        refused,
-        Some(ProtocolError::Bundles { most: 1, .. })
-    ));
 }

@@ -27,7 +27,7 @@ fn pair<A: Send, B: Send>(
 }
 
 fn open(channel: &mut Channel, scheme: Scheme, tokens: usize) -> Result<(), ProtocolError> {
-    ClientSession::open(channel, scheme, tokens, prg(1)).map(|_| ())
+    ClientSession::open(channel, scheme, tokens, None, prg(1)).map(|_| ())
 }
 
 /// A server that hears the greeting and answers as it likes.
@@ -158,7 +158,7 @@ fn a_model_of_another_plan_is_refused() {
         |channel| {
             let program = offer(&model, Reveal::Outputs);
             let session = ServerSession::accept(channel, program, prg(2))?;
-            ServerModel::new(other, session.program()).map(|_| ())
+            ServerModel::new(other, session.program(), None).map(|_| ())
         },
     );
     let error = server.unwrap_err();
@@ -174,7 +174,7 @@ fn an_input_that_does_not_fit_is_refused_before_anything_is_sent() {
     let mut wrong = words(4, 4, 0);
     wrong.ids[2] = 12;
     let (client, server) = pair(
-        |channel| client(channel, &wrong, Scheme::Fp, blind),
+        |channel| client(channel, &model, &wrong, Scheme::Fp, blind),
         |channel| server(channel, &model, Reveal::Outputs),
     );
     assert!(matches!(
@@ -193,7 +193,7 @@ fn damage_anywhere_is_an_error() {
     let run = |fault| {
         relay::run(
             fault,
-            |channel| client(channel, &input, Scheme::Fp, blind).err(),
+            |channel| client(channel, &model, &input, Scheme::Fp, blind).err(),
             |channel| server(channel, &model, Reveal::Outputs).err(),
         )
     };
@@ -256,7 +256,7 @@ fn a_peer_that_stalls_is_given_up_in_either_phase() {
         relay::run_with(
             patience,
             fault,
-            |channel| client(channel, &input, Scheme::Fp, blind).err(),
+            |channel| client(channel, &model, &input, Scheme::Fp, blind).err(),
             |channel| server(channel, &model, Reveal::Outputs).err(),
         )
     };
@@ -286,7 +286,7 @@ fn a_failed_session_is_not_used_again_by_the_server() {
         |channel| {
             let program = offer(&model, Reveal::Outputs);
             let mut session = ServerSession::accept(channel, program, prg(2)).unwrap();
-            let encoded = ServerModel::new(model.clone(), session.program()).unwrap();
+            let encoded = ServerModel::new(model.clone(), session.program(), None).unwrap();
             let mut fail = || session.prepare(channel, &encoded, &mut std::io::sink());
             [fail().unwrap_err(), fail().unwrap_err()]
         },
@@ -302,7 +302,7 @@ fn a_failed_session_is_not_used_again() {
     let model = tiny();
     let (client, _) = pair(
         |channel| {
-            let mut session = ClientSession::open(channel, Scheme::Fp, 2, prg(1)).unwrap();
+            let mut session = ClientSession::open(channel, Scheme::Fp, 2, None, prg(1)).unwrap();
             let first = session.prepare(channel, &mut std::io::sink()).unwrap_err();
             let second = session.prepare(channel, &mut std::io::sink()).unwrap_err();
             (first.to_string(), second)

@@ -9,11 +9,11 @@
 
 mod common;
 
-use common::{demo, encode, offer};
+use common::{demo, encode, offer, open, served};
 use primer_net::Channel;
 use primer_protocol::client;
-use primer_protocol::server::{self, ServerModel};
-use primer_protocol::session::{ClientSession, ServerSession, VERSION};
+use primer_protocol::server;
+use primer_protocol::session::{ServerSession, VERSION};
 use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
 use std::fmt::Write as _;
@@ -76,7 +76,7 @@ fn run(scheme: Scheme) -> String {
             let rng = Prg::new(&[2; 16]);
             let offer = offer(&model, Reveal::Outputs);
             let mut session = ServerSession::accept(&mut channel, offer, rng)?;
-            let encoded = ServerModel::new(model.clone(), session.program())?;
+            let encoded = served(&model, session.program())?;
             let mut bundle = Vec::new();
             session.prepare(&mut channel, &encoded, &mut bundle)?;
             let kept = bundle.clone();
@@ -90,7 +90,7 @@ fn run(scheme: Scheme) -> String {
         };
         let mut channel = Channel::over(out, client_in);
         let rng = Prg::new(&[1; 16]);
-        let mut session = ClientSession::open(&mut channel, scheme, TOKENS, rng).unwrap();
+        let mut session = open(&mut channel, &model, scheme, TOKENS, rng).unwrap();
         let mut bundle = Vec::new();
         session.prepare(&mut channel, &mut bundle).unwrap();
         let kept = bundle.clone();

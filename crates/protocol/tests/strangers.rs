@@ -125,10 +125,16 @@ fn session(model: &Arc<IntModel>, scheme: Scheme, seed: u8, at: Option<Deviation
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| {
             let mut channel = Channel::over(server_out, server_in);
-            server_with(&mut channel, model, Reveal::Outputs, Prg::new(&[seed; 16]))
+            server_with(
+                &mut channel,
+                model,
+                Reveal::Outputs,
+                Prg::new(&[seed; 16]),
+                &mut blind,
+            )
         });
         let mut channel = Channel::over(Deviating::new(client_out, at), client_in);
-        let answer = client(&mut channel, &input, scheme, blind);
+        let answer = client(&mut channel, model, &input, scheme, blind);
         drop(channel);
         Outcome {
             logits: answer.ok().map(|answer| answer.reals[0].data().to_vec()),

@@ -38,12 +38,18 @@ use std::sync::{Arc, Mutex};
 /// The client's share of what goes into each stop.
 pub type Shares = HashMap<ValueId, Vec<u64>>;
 
+/// What was seen of one inference: the client's shares of stops and of silent steps, the server's
+/// of linear steps.
+#[derive(Default)]
+pub struct Seen {
+    pub client: Shares,
+    pub server: Shares,
+}
+
 /// Everything that one inference left behind.
 pub struct Run {
     pub answer: Answer,
-    pub shares: Shares,
-    /// The server's shares of linear steps.
-    pub server_shares: Shares,
+    pub seen: Seen,
     pub client: Report,
     pub server: Report,
 }
@@ -373,8 +379,10 @@ pub fn infer_revealing(
     let shares = std::mem::take(&mut *shares.lock().unwrap());
     Run {
         answer,
-        shares,
-        server_shares,
+        seen: Seen {
+            client: shares,
+            server: server_shares,
+        },
         client,
         server,
     }
@@ -382,15 +390,15 @@ pub fn infer_revealing(
 
 /// The fixed-point reference, its low bits dropped as the client's shares say and, where linear
 /// steps are silent, with the errors of their products, which must be as small as they should be.
-pub fn reference(model: &IntModel, input: &Input, run: &Run) -> Vec<Matrix<i64>> {
+pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Vec<Matrix<i64>> {
     let plan = model.plan(input.tokens()).unwrap();
-    let shares = &run.shares;
+    let shares = &run.client;
     let mut given = |id: ValueId, index: usize| shares[&id][index];
     let mut truncate = Truncate::Shares(&mut given);
     let mut squares = Vec::new();
     let mut seen = |id: ValueId, sum: &mut Matrix<i64>| {
         let deviations = deviations(&plan, model, id);
-        let both = shares[&id].iter().zip(&run.server_shares[&id]);
+        let both = shares[&id].iter().zip(&run.server[&id]);
         let columns = sum.cols();
         for (i, (x, (a, b))) in sum.data_mut().iter_mut().zip(both).enumerate() {
             let found = modulus::add(*a, *b);
@@ -484,7 +492,7 @@ pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
 /// Runs a scheme and checks every output against the reference, bit for bit.
 pub fn check(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
     let run = infer(model, input, scheme);
-    let expected = reference(model, input, &run);
+    let expected = reference(model, input, &run.seen);
     assert_eq!(run.answer.integers.len(), expected.len());
     for (found, expected) in run.answer.integers.iter().zip(&expected) {
         assert_eq!(found.data(), expected.data(), "{}", scheme.name());
