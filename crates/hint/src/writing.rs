@@ -4,7 +4,6 @@
 //! The head of a file of multipliers names the hint, whose root is known when all of it is written.
 //! So the head is written last, and a file that was cut off in the middle has none.
 
-use crate::error::HintError;
 use crate::multipliers::{HEAD_BYTES, head};
 use crate::public::Name;
 use crate::published::{CHUNK_BYTES, Hash, Identity, Index};
@@ -105,8 +104,7 @@ impl<W: Write + Seek> MultiplierWriter<W> {
     ///
     /// # Errors
     /// If the sink fails.
-    pub fn finish(mut self, identity: &Identity) -> Result<W, HintError> {
-        self.sink.flush()?;
+    pub fn finish(mut self, identity: &Identity) -> io::Result<W> {
         self.sink.seek(SeekFrom::Start(0))?;
         self.sink.write_all(&head(identity))?;
         self.sink.flush()?;

@@ -18,7 +18,7 @@ use primer_protocol::hints::Build;
 use primer_store::fleet::Keys;
 use primer_store::{check_room, load_key};
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -215,9 +215,9 @@ impl Files {
         let options = options.write(true).create(true).truncate(true).mode(0o600);
         let digits = options.open(&digits_path).map_err(writing(&digits_path))?;
         part.file().set_len(0).map_err(writing(hint_path))?;
-        let mut hint = HintWriter::new(build.name(), BufWriter::new(part.file()));
-        let mut multipliers = MultiplierWriter::new(BufWriter::new(&digits))
-            .map_err(fails(&digits_path, needed[1]))?;
+        let mut hint = HintWriter::new(build.name(), part.file());
+        let multipliers = MultiplierWriter::new(&digits);
+        let mut multipliers = multipliers.map_err(fails(&digits_path, needed[1]))?;
         let entries = contents.entries();
         let all = entries.iter().map(|entry| entry.outputs).sum();
         let mut outputs = 0;
@@ -230,7 +230,8 @@ impl Files {
             Ok(())
         })?;
         let (index, _) = hint.finish().map_err(fails(hint_path, needed[0]))?;
-        multipliers.finish(&index.identity())?;
+        let ended = multipliers.finish(&index.identity());
+        ended.map_err(fails(&digits_path, needed[1]))?;
         part::remove(&self.record())?;
         // It is for everyone: a web server may serve it from here.
         part.file()
