@@ -404,7 +404,7 @@ mod tests {
         let expected = "connections_total connections_turned_away_total requests_refused_total \
                         connections_cut_total connections_failed_total clients_cheating_total \
                         bundles_prepared_total inferences_total offline_seconds_total \
-                        online_seconds_total phase_duration_seconds phase_bytes \
+                        online_seconds_total phase_duration_seconds phase_bytes hint_bytes_total \
                         received_bytes_total sent_bytes_total sessions bundles_stored stored_bytes \
                         store_ready store_rolled_back store_seen_seconds store_free_bytes \
                         access_tokens replica_info build_info";
