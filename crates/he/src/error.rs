@@ -74,6 +74,17 @@ pub enum HeError {
         /// Logarithm of what is allowed.
         allowed_bits: f64,
     },
+    /// Together, products would have a wrong share too often.
+    #[error(
+        "a share of these products is wrong with probability 2^{odds_bits:.1}, \
+         and 2^{allowed_bits:.1} is allowed"
+    )]
+    Odds {
+        /// Logarithm of the bound.
+        odds_bits: f64,
+        /// Logarithm of what is allowed.
+        allowed_bits: f64,
+    },
     /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted
     /// budget.
     #[error(

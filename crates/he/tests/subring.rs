@@ -167,7 +167,7 @@ fn residuals_that_do_not_fit_are_refused() {
 fn bert_base(rows: usize, bundles: usize) -> Vec<Product> {
     let rows_of_all = rows * bundles;
     let mut products = vec![dense(rows_of_all, 30524, 768)];
-    let secrets = Method::subring(WeightSize::Residues);
+    let secrets = Method::split();
     for _ in 0..12 {
         let qkv = dense(rows_of_all, 768, 2304);
         let up = dense(rows_of_all, 768, 3072);
@@ -264,7 +264,7 @@ fn bytes_are_those_of_the_documentation() {
     let products = bert_base(30, 1);
     let needs: KeyNeeds = products.iter().collect();
     let keys: u64 = needs.sets().iter().map(|set| set.public_len()).sum();
-    // Four encryptions of zero with four primes, one with five; with six, less than a megabyte too.
+    // Four encryptions of zero with four primes, one with five.
     assert_eq!(keys, 2 * 38 + (4 * 4 + 5) * 30_720);
     assert!(needs.sets().iter().all(|set| set.rotations_len().is_none()));
     // Alone, and for each of eight together.

@@ -140,6 +140,16 @@ impl Finish {
         }
     }
 
+    /// What step 1 and 2 left of an answer whose limbs are all there and of which so many
+    /// coefficients of `c0` were asked for, by limbs.
+    pub(super) fn halves(&self, params: &Params, answer: usize, count: usize) -> [&[u32]; 2] {
+        let (n, limbs) = (params.degree(), params.data_primes());
+        [
+            &self.first[answer * limbs * self.most..][..limbs * count],
+            &self.second[answer * limbs * n..][..limbs * n],
+        ]
+    }
+
     /// Step 3 and 4 of an answer whose limbs are all there, into its bytes. `mask` has a residue
     /// for each coefficient that is sent.
     pub(super) fn write(
