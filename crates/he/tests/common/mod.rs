@@ -265,3 +265,56 @@ pub(crate) fn schoolbook(
         ),
     }
 }
+
+/// Runs a product of random matrices by all numbers of threads: more than there is work for, none,
+/// and one again.
+pub(crate) fn same_by_all_threads(product: &Product) {
+    let (relation, mut rng) = (product.relation(), Prg::new(&[4; 16]));
+    let mut session = Session::new(&product.keys(), 3);
+    let mut draw = |sizes: Vec<_>| -> Vec<_> {
+        let sizes = sizes.into_iter();
+        sizes.map(|size| residues(&mut rng, size)).collect()
+    };
+    let (x, w) = (draw(value_sizes(relation)), draw(weight_sizes(relation)));
+    let mask = draw(vec![relation.size()]).remove(0);
+    let encoded = product.prepare(weights(relation, &w)).unwrap();
+    let want = Matrix::from_fn(mask.rows(), mask.cols(), |t, j| {
+        modulus::add(schoolbook(relation, &x, &w, t, j), mask.get(t, j))
+    });
+    for (ours, theirs) in [(1, 3), (2, 1), (100, 100), (0, 0)] {
+        session.client.set_threads(ours);
+        session.server.set_threads(theirs);
+        let got = session.run(product, &x, &encoded, &mask);
+        assert!(got == want, "{relation} by {ours} and {theirs} threads");
+    }
+}
+
+/// A query and an answer that are cut short, or have a header with a flipped bit, are refused.
+pub(crate) fn refuses_cut_and_flipped(
+    product: &Product,
+    client: &ClientKeys,
+    (asked, answer): (&[u8], &[u8]),
+) {
+    let query = &product.queries()[0];
+    for len in [0, 1, 21, 22, 38, 39, asked.len() - 1] {
+        assert!(query.read(&asked[..len]).is_err(), "{len} bytes of a query");
+    }
+    for len in [0, 1, 21, 22, 38, 39, answer.len() - 1] {
+        let read = product.decrypt(client, &answer[..len]);
+        assert!(read.is_err(), "{len} bytes of an answer");
+    }
+    for i in 0..39 {
+        for flip in [1, 0x80] {
+            let flipped = |bytes: &[u8]| {
+                let mut bytes = bytes.to_vec();
+                bytes[i] ^= flip;
+                bytes
+            };
+            assert!(query.read(&flipped(asked)).is_err(), "byte {i}");
+            assert!(
+                product.decrypt(client, &flipped(answer)).is_err(),
+                "byte {i}"
+            );
+        }
+    }
+}

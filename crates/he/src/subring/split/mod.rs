@@ -50,22 +50,4 @@ fn nearest(fraction: u128) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn residues_are_the_nearest() {
-        assert_eq!(nearest(0), 0);
-        assert_eq!(nearest(u128::MAX), 0);
-        let unit = u128::MAX / u128::from(P);
-        for m in [1, 2, 77, P / 2, P - 1] {
-            let middle = unit * u128::from(m);
-            for off in [0, unit / 2 - (1 << 50)] {
-                assert_eq!(nearest(middle + off), m);
-                assert_eq!(nearest(middle - off), m);
-            }
-            let next = if m + 1 == P { 0 } else { m + 1 };
-            assert_eq!(nearest(middle + unit / 2 + (1 << 50)), next);
-        }
-    }
-}
+mod tests;
