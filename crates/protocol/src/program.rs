@@ -11,7 +11,7 @@ use crate::error::{ProtocolError, Result};
 use crate::scheme::{Recipe, Reveal, Scheme, When};
 use crate::work::{Compiler, Work};
 use primer_he::error::HeError;
-use primer_he::product::{KeyNeeds, lifetime};
+use primer_he::product::{KeyNeeds, Product, lifetime};
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;
@@ -152,6 +152,14 @@ impl Program {
         lifetime(self.0.exchanges.products(), 1)
     }
 
+    /// A bound of the probability that an inference has a wrong share that nobody notices: products
+    /// of two secrets whose answers are split. Programs beyond [`primer_he::product::ODDS`] are
+    /// refused.
+    pub fn odds(&self) -> f64 {
+        let products = self.0.exchanges.products();
+        products.map(Product::odds).sum()
+    }
+
     /// Range flags of an inference: one for each element of the stops that have them. If there are
     /// none, nobody is told whether values stayed in their ranges.
     pub fn flags(&self) -> usize {
@@ -237,20 +245,14 @@ impl Program {
 
 /// The exchanges of one bundle, by the smallest modulus that hides the weights for long enough.
 fn alone(plan: &Plan, recipe: Recipe, works: &[Work]) -> Result<(Recipe, Exchanges)> {
-    let mut tried = Exchanges::new(plan, &recipe, works, 1).map(|made| (recipe, made));
-    for wider in recipe.wider() {
-        let too_small = matches!(
-            tried,
-            Err(ProtocolError::He(
-                HeError::Distance { .. } | HeError::NoiseBudget { .. }
-            ))
-        );
-        if !too_small {
-            break;
-        }
-        tried = Exchanges::new(plan, &wider, works, 1).map(|made| (wider, made));
+    let with = |recipe| Ok((recipe, Exchanges::new(plan, &recipe, works, 1)?));
+    match (with(recipe), recipe.wider()) {
+        (
+            Err(ProtocolError::He(HeError::Distance { .. } | HeError::NoiseBudget { .. })),
+            Some(wider),
+        ) => with(wider),
+        (tried, _) => tried,
     }
-    tried
 }
 
 /// After which steps nothing may be under way: the next one reads what is, or is another segment's.

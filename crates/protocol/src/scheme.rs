@@ -96,7 +96,7 @@ impl Scheme {
             Self::Lean => Recipe {
                 form: Form::LookedUp,
                 linear: Packing::Subring(Primes::Four),
-                secrets: Packing::Subring(Primes::Five),
+                secrets: Packing::Split,
                 after_products: Some(Means::LateTransfers),
                 transfers: Transfers {
                     to_client: Variant::SOFT_4.checked(),
@@ -211,19 +211,12 @@ impl Recipe {
         words.collect()
     }
 
-    /// The same with other moduli, in the order of their costs, for models and lengths whose
-    /// weights the smallest ones do not hide for long enough.
-    pub(crate) fn wider(self) -> impl Iterator<Item = Self> {
-        const LADDER: [(Primes, Primes); 3] = [
-            (Primes::Four, Primes::Six),
-            (Primes::Five, Primes::Five),
-            (Primes::Five, Primes::Six),
-        ];
+    /// The same with a larger modulus for products with weights, for models and lengths that the
+    /// smaller one does not hide for long enough; none if there is no choice.
+    pub(crate) fn wider(self) -> Option<Self> {
         let lean = matches!(self.linear, Packing::Subring(Primes::Four));
-        let steps = LADDER.into_iter().filter(move |_| lean);
-        steps.map(move |(linear, secrets)| Self {
-            linear: Packing::Subring(linear),
-            secrets: Packing::Subring(secrets),
+        lean.then_some(Self {
+            linear: Packing::Subring(Primes::Five),
             ..self
         })
     }
@@ -231,7 +224,7 @@ impl Recipe {
     /// How many bundles are prepared in one go, at most.
     pub const fn most_bundles(&self) -> usize {
         match (self.when, self.linear, self.secrets) {
-            (When::Offline, Packing::Subring(_), Packing::Subring(_)) => MOST_BUNDLES,
+            (When::Offline, Packing::Subring(_), Packing::Split) => MOST_BUNDLES,
             _ => 1,
         }
     }
@@ -274,8 +267,10 @@ pub enum Packing {
     /// One feature of all tokens, then the next: the paper's packing.
     TokensFirst,
     /// All tokens of some features, for weights in a subring: no rotations. Of several bundles, if
-    /// they are prepared together.
+    /// they are prepared together. For products with weights.
     Subring(Primes),
+    /// The same for products of two secrets, in slots: each party keeps a half of an answer.
+    Split,
 }
 
 impl Packing {
@@ -285,6 +280,7 @@ impl Packing {
             Self::FeaturesFirst => "features-first".to_owned(),
             Self::TokensFirst => "tokens-first".to_owned(),
             Self::Subring(primes) => format!("subring of {} primes", primes.count()),
+            Self::Split => "split".to_owned(),
         }
     }
 
@@ -292,6 +288,7 @@ impl Packing {
     pub fn method(self, width: usize, size: WeightSize) -> Method {
         match self {
             Self::Subring(primes) => Method::subring_of(primes, size),
+            Self::Split => Method::split(),
             Self::FeaturesFirst => Method::features_first(width),
             Self::TokensFirst => Method::tokens_first(),
         }
@@ -350,7 +347,7 @@ mod tests {
                 ..lean
             },
             Recipe {
-                secrets: Packing::Subring(Primes::Four),
+                secrets: Packing::TokensFirst,
                 ..lean
             },
             Recipe {

@@ -41,8 +41,8 @@ pub enum WeightSize {
     Residues,
 }
 
-/// Primes of a modulus for a model's weights without rotations: the more, the larger the weights that are hidden through
-/// a client's life, and the more bytes a query has.
+/// Primes of a modulus for a model's weights without rotations: the more, the larger the weights
+/// that are hidden through a client's life, and the more bytes a query has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Primes {
     /// For BERT-base, columns of some 2^13.

@@ -102,7 +102,7 @@ pub(super) enum Prepared {
     /// It goes to the client, under a mask of the server's.
     Masked(Box<dyn Multiplier>),
     /// Each party has a half of its ciphertexts.
-    Split(SplitWeights),
+    Split(Box<SplitWeights>),
 }
 
 impl Prepared {

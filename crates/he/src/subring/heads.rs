@@ -4,7 +4,8 @@
 //! are taken number by number: slots, as in the whole ring, but the same for all `T` rows. The
 //! server can add up slots of different ciphertexts only, so the sum over the inputs of a head is
 //! divided: input `q·c + l` lies in ciphertext `q`, lane `l`, and the parties add up `c` lanes of
-//! what they have in the end. Every input is there `r` times, and an answer holds `r` outputs of each head:
+//! what they have in the end. Every input is there `r` times, and an answer holds `r` outputs of
+//! each head:
 //!
 //! ```text
 //! slot (head h, replica ρ, lane l)

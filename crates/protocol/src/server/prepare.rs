@@ -13,8 +13,9 @@ use crate::program::Program;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
 use crate::server::encoded::Encoded;
-use crate::server::products::{Asked, Products, Values};
+use crate::server::products::{Answered, Asked, Products, Values};
 use crate::session::ServerSession;
+use crate::share::Share;
 use crate::stored;
 use crate::work::Work;
 use primer_net::Channel;
@@ -108,6 +109,7 @@ impl<'a> Preparation<'a> {
                 asks,
                 answered,
                 tools,
+                shares: bundles.seeds.iter().map(|_| Vec::new()).collect(),
                 bundles,
                 clock,
             };
@@ -131,9 +133,11 @@ struct Driver<'a, 't, 's> {
     channel: &'a mut Channel,
     intake: &'a mut Intake,
     asks: Sender<Asked<'a>>,
-    answered: Receiver<Result<Vec<u8>>>,
+    answered: Receiver<Result<Answered>>,
     tools: &'a mut Tools<'t>,
     bundles: Bundles<'a, 's>,
+    /// Of each bundle, the server's shares of the step at hand.
+    shares: Vec<Vec<Share>>,
     clock: &'a mut Clock,
 }
 
@@ -153,8 +157,9 @@ impl<'a> Driver<'a, '_, '_> {
             Act::Answer(range) => {
                 for planned in flow.exchanges(range) {
                     let answer = self.answered.recv().expect("every question is answered")?;
-                    self.answer(planned, &answer)?;
-                    self.intake.spare.give(answer);
+                    let Answered { bytes, shares } = answer;
+                    self.answer(planned, &bytes, shares)?;
+                    self.intake.spare.give(bytes);
                     self.lap(planned.index);
                 }
             }
@@ -168,14 +173,19 @@ impl<'a> Driver<'a, '_, '_> {
     }
 
     /// Sends an answer, and keeps what there is to keep of its step.
-    fn answer(&mut self, planned: &Planned<'_>, answer: &[u8]) -> Result<()> {
+    fn answer(&mut self, planned: &Planned<'_>, answer: &[u8], shares: Vec<Share>) -> Result<()> {
         let (program, index) = (self.tools.program, planned.index);
         let _phase = program.preparing(self.channel, index);
         reply(self.channel, answer)?;
+        for (all, share) in self.shares.iter_mut().zip(shares) {
+            all.push(share);
+        }
         if let (true, Work::Product(work)) = (planned.last, program.work(index)) {
             let (graph, bundles) = (program.plan().graph(), &mut self.bundles);
-            for (seeds, sink) in bundles.seeds.iter().zip(bundles.sinks.iter_mut()) {
-                for share in work.product.server_offline(graph, index, seeds) {
+            let each = bundles.seeds.iter().zip(bundles.sinks.iter_mut());
+            for ((seeds, sink), shares) in each.zip(&mut self.shares) {
+                let shares = std::mem::take(shares);
+                for share in work.product.server_offline(graph, index, seeds, shares) {
                     stored::write_share(sink, &share)?;
                 }
             }

@@ -159,7 +159,7 @@ impl Packer for SplitPacker {
             ) => Factors::Products(shape, [Wiped::copy(u), Wiped::copy(v)]),
             _ => unreachable!("weights were compared with the relation"),
         };
-        Ok(Prepared::Split(SplitWeights { answer, factors }))
+        Ok(Prepared::Split(Box::new(SplitWeights { answer, factors })))
     }
 
     fn prepare_within(
