@@ -199,7 +199,9 @@ mod tests {
                 let digits = (0..limbs).rev();
                 digits.fold(0, |x, k| (x * q[k] + digit(i, k)) % m)
             };
-            let given = q.iter().flat_map(|&m| (0..n).map(move |i| residue(i, m) as u32));
+            let given = q
+                .iter()
+                .flat_map(|&m| (0..n).map(move |i| residue(i, m) as u32));
             let given: Vec<u32> = given.collect();
             let mut got = vec![7; n];
             basis.wide_fractions(&given, &mut got);

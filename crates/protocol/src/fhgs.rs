@@ -21,11 +21,18 @@
 //! does not know `t`. A value is opened with one mask only and only once, in however many products
 //! it appears.
 //!
+//! **Shares instead of masks.** In scheme `lean` the server does not choose `S` and `S'`: it keeps
+//! one half of each homomorphic answer and sends the other, and both parties round theirs
+//! (`primer_he::product::Product::split`). What the client gets is pseudorandom whatever it
+//! encrypted; what the server has is its share of `U∘s + r∘V`, which takes the place of `-S - S'`
+//! and is kept in its bundle, since no seed gives it again.
+//!
 //! **Without the last message.** A product that is requantised next need not be shared anew. The
 //! parties hold `x∘y` as it is, the client's share being `z`, and a stop for which the client's
 //! share may come late takes both (`primer_stops::late`): its request joins `D` and `E`, its answer
-//! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform to
-//! the server because of `S` and `S'`, whatever `x∘y` is, so truncation rounds by the same coin.
+//! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform
+//! because of the client's half of the answers, whatever `x∘y` is, so truncation rounds by the same
+//! coin.
 //!
 //! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
 //! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.

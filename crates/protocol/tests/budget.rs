@@ -176,7 +176,7 @@ fn moduli_are_as_large_as_a_clients_life_asks_for() {
     }
 }
 
-/// How often an inference has a wrong share: the table of docs/he-lean.md, section 4, rounded up.
+/// How often an inference has a wrong share: the table of docs/he-lean.md, section 8, rounded up.
 #[test]
 fn wrong_shares_are_as_rare_as_documented() {
     for ((layers, hidden, heads), tokens, bits) in [

@@ -23,8 +23,8 @@
 //! # An answer
 //! To each, [`finish`] adds a fresh encryption of zero. Products of two secrets, in slots, are then
 //! [`split`]: `c0` stays with the server, `c1` goes to the client, and each rounds its half to a
-//! share. Products with a model's weights, by coefficients, get the mask and flooding noise; `c1` is
-//! sent whole and of `c0` the coefficients that carry results, both rounded to as few bits as
+//! share. Products with a model's weights, by coefficients, get the mask and flooding noise; `c1`
+//! is sent whole and of `c0` the coefficients that carry results, both rounded to as few bits as
 //! decryption ([`open`]) needs. [`noise`] has the bounds, `docs/he-lean.md` their proofs, [`shape`]
 //! and [`cost`] the choice of `k` and `m`.
 

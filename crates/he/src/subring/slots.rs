@@ -143,8 +143,8 @@ impl SlotShape {
         );
     }
 
-    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes, with so
-    /// many a coefficient.
+    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes, with
+    /// so many a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -175,8 +175,8 @@ impl SlotShape {
         Ok((share, counters))
     }
 
-    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1` of
-    /// the answers goes into their bytes, with so many a coefficient.
+    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1`
+    /// of the answers goes into their bytes, with so many a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -255,8 +255,8 @@ impl SlotShape {
         add_up(made, (rows, cols))
     }
 
-    /// One answer: the sum of ciphertexts times what a matrix has in their slots. Gives the slots of
-    /// the server's share.
+    /// One answer: the sum of ciphertexts times what a matrix has in their slots. Gives the slots
+    /// of the server's share.
     fn finish<'a>(
         &self,
         making: &mut Making<'_>,

@@ -22,9 +22,9 @@
 //! secret), and no number of answers after which a client knows more.
 //!
 //! # How often the shares are wrong
-//! Only with the probability that [`odds`] bounds: each answer's `c1` is rounded to as many bytes as
-//! make that small. Nobody notices a wrong share, and nobody notices a wrong key or a changed bit
-//! either: every `c1` is as good as any other. That nobody changes messages is for the channel.
+//! Only with the probability that [`odds`] bounds: each answer's `c1` is rounded to as many bytes
+//! as make that small. Nobody notices a wrong share, and nobody notices a wrong key or a changed
+//! bit either: every `c1` is as good as any other. That nobody changes messages is for the channel.
 
 mod finish;
 mod odds;
