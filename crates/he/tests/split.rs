@@ -26,7 +26,7 @@ fn heads(operand: Operand, heads: usize, (rows, inputs, outputs): Size) -> Relat
 
 type Size = (usize, usize, usize);
 
-/// The products of a layer of so many features and heads.
+/// The products of a layer of `cols` features and `count` heads.
 fn layer(tokens: usize, cols: usize, count: usize) -> Vec<Relation> {
     let width = cols / count;
     let scores = heads(Operand::Columns, count, (tokens, width, tokens));
@@ -150,6 +150,71 @@ fn a_product_ends_in_one_way() {
     let size = WeightSize::Residues;
     let refused = Product::new(&Method::subring(size), sums).err();
     assert!(matches!(refused, Some(HeError::Unsupported { .. })));
+}
+
+/// What goes to the client depends on the seeds of its queries and on nothing that it encrypted;
+/// where both halves are sent, it does.
+#[test]
+fn answers_do_not_depend_on_what_was_encrypted() {
+    let (rows, cols) = (30, 50);
+    let sums = Relation::RowSums { rows, cols };
+    let dense = Relation::Dense {
+        rows,
+        inputs: 50,
+        outputs: 4,
+    };
+    let by_coefficients = Method::subring(WeightSize::Residues);
+    for (method, relation) in [
+        (Method::split(), heads(Operand::Columns, 3, (30, 9, 7))),
+        (Method::split(), sums),
+        (Method::split(), Relation::ScaledRows { rows, cols }),
+        (Method::split(), Relation::Elementwise { rows, cols }),
+        (by_coefficients, dense),
+    ] {
+        let product = Product::new(&method, relation).unwrap();
+        let mut session = Session::new(&product.keys(), 1);
+        let mut rng = Prg::new(&[2; 16]);
+        let sizes = weight_sizes(&relation).into_iter();
+        let w: Vec<_> = sizes.map(|size| residues(&mut rng, size)).collect();
+        let encoded = product.prepare(weights(&relation, &w)).unwrap();
+        let asked = product.queries().iter().zip(value_sizes(&relation));
+        let asked: Vec<_> = asked
+            .map(|(query, size)| {
+                let x = residues(&mut rng, size);
+                query.encrypt(&session.client, &x, &mut rng).unwrap()
+            })
+            .collect();
+        // As it is; with one residue changed in every ciphertext; with zeros for all of `c0`.
+        let told = [0, 1, 2].map(|change| {
+            let received = product.queries().iter().zip(&asked).map(|(query, bytes)| {
+                let mut bytes = bytes.clone();
+                for ciphertext in bytes[39..].chunks_exact_mut(16 + 5 * 30_720) {
+                    match change {
+                        0 => {}
+                        1 => ciphertext[20] ^= 1,
+                        _ => ciphertext[16..].fill(0),
+                    }
+                }
+                query.read(&bytes).unwrap()
+            });
+            let received: Vec<_> = received.collect();
+            let received: Vec<_> = received.iter().collect();
+            let (server, coins) = (&mut session.server, &mut Prg::new(&[3; 16]));
+            match product.is_split() {
+                true => product.split(server, &received, &encoded, coins).unwrap(),
+                false => {
+                    let mask = Matrix::zeros(product.rows(), product.cols());
+                    let answer = product.answer(server, &received, &encoded, &mask, coins);
+                    (answer.unwrap(), mask)
+                }
+            }
+        });
+        let [(first, share), changed @ ..] = told;
+        for (answer, other) in changed {
+            assert_eq!(answer == first, product.is_split(), "{product:?}");
+            assert_eq!(other == share, !product.is_split(), "{product:?}");
+        }
+    }
 }
 
 /// Messages of another form are refused. Any ciphertext of the right form is as good as any other:

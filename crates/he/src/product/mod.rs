@@ -174,8 +174,8 @@ impl Product {
         packer.squared_distance(self.method.params(), &self.relation)
     }
 
-    /// A bound of the probability that one run of this product gives a wrong result that nobody
-    /// notices. It adds up over products ([`check_odds`]).
+    /// A bound of the probability that one run of this product gives a wrong result, which
+    /// neither party notices. It adds up over products ([`check_odds`]).
     pub fn odds(&self) -> f64 {
         let packer = self.method.packer();
         let odds = packer.odds(self.method.params(), &self.relation);

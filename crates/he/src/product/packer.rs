@@ -31,8 +31,8 @@ pub(super) trait Packer {
     /// [`Self::check`].
     fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64;
 
-    /// A bound of the probability that one run of a product gives a wrong result which nobody
-    /// notices: none, where noise has a bound and is checked.
+    /// A bound of the probability that one run of a product gives a wrong result, which
+    /// neither party notices: none, where noise has a bound and is checked.
     fn odds(&self, _params: &Params, _relation: &Relation) -> Result<f64, HeError> {
         Ok(0.0)
     }

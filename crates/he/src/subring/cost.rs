@@ -35,13 +35,13 @@ pub(crate) struct Cost {
     pub(crate) seconds: f64,
 }
 
-/// The cost of ciphertexts alone, which is all that packings of one product differ in, with so many
-/// bytes for each of an answer's.
-pub(crate) fn ciphertexts(params: &Params, queries: usize, answers: usize, answer: usize) -> Cost {
+/// The cost of ciphertexts alone, which is all that packings of one product differ in; each of an
+/// answer's has `bytes`.
+pub(crate) fn ciphertexts(params: &Params, queries: usize, answers: usize, bytes: usize) -> Cost {
     let limbs = params.data_primes() as f64;
     Cost {
         up: (queries * wire::ciphertext_len(params)) as f64,
-        down: (answers * answer) as f64,
+        down: (answers * bytes) as f64,
         seconds: limbs * (queries as f64 * QUERY + answers as f64 * ANSWER),
     }
 }

@@ -175,7 +175,7 @@ impl HeadShape {
         });
     }
 
-    /// The client: its share, from the bytes of answers with so many bytes a coefficient.
+    /// The client: its share, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -323,7 +323,7 @@ impl HeadWeights {
         self.groups.iter().flatten().map(PointWeights::memory).sum()
     }
 
-    /// The product: `c1` of its answers into their bytes, with so many a coefficient, and the
+    /// The product: `c1` of its answers into their bytes, `width` of them a coefficient, and the
     /// server's share.
     ///
     /// # Errors

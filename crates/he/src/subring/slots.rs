@@ -55,8 +55,8 @@ impl SlotShape {
         self.lanes.runs() * self.chunks()
     }
 
-    /// What the odds of shares of a sum of so many products in each of some answers depend on.
-    /// Weights are masks, uniform modulo p.
+    /// What the odds of shares depend on, where each answer is a sum of products. Weights are masks,
+    /// uniform modulo p.
     fn split(&self, params: &Params, answers: usize, products: usize) -> Split {
         let square = (modulus::P as f64).powi(2) / 12.0;
         Split {
@@ -143,8 +143,8 @@ impl SlotShape {
         );
     }
 
-    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes, with
-    /// so many a coefficient.
+    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes,
+    /// `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -176,7 +176,7 @@ impl SlotShape {
     }
 
     /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1`
-    /// of the answers goes into their bytes, with so many a coefficient.
+    /// of the answers goes into their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -306,8 +306,7 @@ impl SlotShape {
         });
     }
 
-    /// The client: its share of row sums, from the bytes of answers with so many bytes a
-    /// coefficient.
+    /// The client: its share of row sums, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -344,7 +343,7 @@ impl SlotShape {
     }
 }
 
-/// Calls `f` with the slots of each of some answers, with so many bytes a coefficient.
+/// Calls `f` with the slots of each of `count` answers, of `width` bytes a coefficient.
 fn each_answer(
     secret: &SecretKey,
     threads: usize,

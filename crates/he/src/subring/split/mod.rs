@@ -2,7 +2,7 @@
 //!
 //! # The idea
 //! An answer `(c0, c1)` decrypts by `c0 + c1·s = q/p·m + ν`, with `s` the client's and `ν` small.
-//! That is a sum of two numbers, so nobody has to add them up. The server never sends `c0`; it
+//! That is a sum of two numbers, and they need not be added up. The server never sends `c0`; it
 //! sends `c1`, and
 //!
 //! ```text
@@ -23,8 +23,9 @@
 //!
 //! # How often the shares are wrong
 //! Only with the probability that [`odds`] bounds: each answer's `c1` is rounded to as many bytes
-//! as make that small. Nobody notices a wrong share, and nobody notices a wrong key or a changed
-//! bit either: every `c1` is as good as any other. That nobody changes messages is for the channel.
+//! as make that small. Neither party notices a wrong share, and neither notices a wrong key or a
+//! changed bit: every `c1` is as good as any other. That messages arrive as they were sent is for the
+//! channel to see to.
 
 mod finish;
 mod odds;

@@ -70,7 +70,7 @@ impl Split {
     }
 }
 
-/// `p/q` for the modulus of so many primes.
+/// `p/q` for the modulus of the first `limbs` primes.
 fn unit(params: &Params, limbs: usize) -> f64 {
     P as f64 / params.modulus_bits(limbs).exp2()
 }

@@ -29,7 +29,7 @@ pub(crate) struct SplitOpener<'a> {
 }
 
 impl<'a> SplitOpener<'a> {
-    /// Makes room for ciphertexts with so many bytes a coefficient.
+    /// Makes room for ciphertexts of `width` bytes a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.

@@ -233,6 +233,18 @@ fn nothing_that_a_client_says_reaches_what_it_is_told() {
     assert!(tell(&setting.public, &clients[1]).share != first.share);
 }
 
+/// A client chooses the seed of `a`, and none that it may think of makes it vanish.
+#[test]
+fn no_seed_makes_the_public_key_vanish() {
+    let params = Params::without_rotations(8192, 5).unwrap();
+    for seed in [[0; 16], [0xff; 16], [1; 16], Setting::new(8).public.seed] {
+        let none = Poly::zero(params.basis(), params.data_primes());
+        let public = PublicKey::from_parts(&params, seed, vec![none]);
+        let points = (0..params.data_primes()).flat_map(|limb| public.zero(0, limb)[1]);
+        assert!(points.filter(|&&x| x == 0).count() < 10);
+    }
+}
+
 /// Whether bytes look drawn: 255 degrees of freedom, eight deviations.
 fn uniform(bytes: impl Iterator<Item = u8>) -> bool {
     let (mut seen, mut all) = ([0u64; 256], 0);
