@@ -6,12 +6,13 @@
 //! `PRIMER_BLESS=1 cargo test -p primer-protocol --test budget` writes the new counts into
 //! `budget.txt`, and the difference belongs into the same commit.
 
+use primer_he::error::HeError;
 use primer_model::synthetic;
 use primer_plan::assign::{Observation, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
-use primer_protocol::{Program, Reveal, Scheme, cost};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -193,6 +194,15 @@ fn wrong_shares_are_as_rare_as_documented() {
         println!("{layers} x {hidden}, {tokens} tokens: 2^{odds:.2}");
         assert!(odds < bits && odds > bits - 0.5, "{odds}");
     }
+    // Eight bundles fill the tokens that are prepared together; far more than that is refused.
+    let base = program(&synthetic::bert_shape(12, 768, 12), 32, Scheme::Lean);
+    assert!(cost::parts_together(&base, 8).is_ok());
+    let large = program(&synthetic::bert_shape(24, 1024, 16), 512, Scheme::Lean);
+    let refused = cost::parts_together(&large, 8).err();
+    assert!(
+        matches!(refused, Some(ProtocolError::He(HeError::Odds { .. }))),
+        "{refused:?}"
+    );
     // The paper's schemes check the noise of what they decrypt.
     let shape = synthetic::bert_shape(2, 128, 2);
     assert_eq!(program(&shape, 32, Scheme::Fpc).odds(), 0.0);
