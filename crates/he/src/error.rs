@@ -94,6 +94,9 @@ pub enum HeError {
         /// Which ciphertext of the message.
         index: usize,
     },
+    /// A public key whose uniform half is zero at a point of the transform.
+    #[error("the public key vanishes at a point of the transform; another seed is needed")]
+    VanishingKey,
     /// A rotation was asked for whose key the client did not send.
     #[error("no key for a rotation by {steps} slots")]
     MissingKey {

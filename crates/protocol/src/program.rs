@@ -152,9 +152,9 @@ impl Program {
         lifetime(self.0.exchanges.products(), 1)
     }
 
-    /// A bound of the probability that an inference has a wrong share, which neither party
-    /// notices: products of two secrets whose answers are split. Programs beyond [`primer_he::product::ODDS`] are
-    /// refused.
+    /// A bound of the probability that an inference has a wrong share, which neither party notices:
+    /// products of two secrets whose answers are split. Programs beyond
+    /// [`primer_he::product::ODDS`] are refused.
     pub fn odds(&self) -> f64 {
         let products = self.0.exchanges.products();
         products.map(Product::odds).sum()

@@ -16,16 +16,16 @@
 //! # What the client learns
 //! `c1`, and nothing else. [`super::finish`] adds `(b·u, a·u + e1)` with fresh `u` and `e1` before
 //! the halves part, so `c1` is a fresh sample of ring LWE plus something: pseudorandom, *whatever
-//! the client encrypted*. `a` comes out of a seed that the client sends, so it cannot be zero; `b`
-//! may be anything, as it meets `c0` alone. Nothing is hidden statistically: there is no flood, no
-//! mask of slots that hold no result (they are in `c0`, and in the client's own product with its
-//! secret), and no number of answers after which a client knows more.
+//! the client encrypted*. `a` comes out of a seed that the client sends, and has to have an
+//! inverse; `b` may be anything, as it meets `c0` alone. Nothing is hidden statistically: there is
+//! no flood, no mask of slots that hold no result (they are in `c0`, and in the client's own
+//! product with its secret), and no number of answers after which a client knows more.
 //!
 //! # How often the shares are wrong
 //! Only with the probability that [`odds`] bounds: each answer's `c1` is rounded to as many bytes
 //! as make that small. Neither party notices a wrong share, and neither notices a wrong key or a
-//! changed bit: every `c1` is as good as any other. That messages arrive as they were sent is for the
-//! channel to see to.
+//! changed bit: every `c1` is as good as any other. That messages arrive as they were sent is for
+//! the channel to see to.
 
 mod finish;
 mod odds;
