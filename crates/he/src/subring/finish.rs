@@ -4,9 +4,9 @@
 //!
 //! 1. add `(b·u, a·u + e1)` with fresh `u` and `e1` to the halves: `c1` becomes pseudorandom. The
 //!    error that an encryption of zero has in its other half would be lost in step 3, or stay with
-//!    the server, so none is drawn. Where the public key has several encryptions of zero, as many answers share a `u`,
-//!    each with an `a` and `b` of its own ([`crate::keys::PublicKey`]): it is transformed once for
-//!    them;
+//!    the server, so none is drawn. Where the public key has several encryptions of zero, as many
+//!    answers share a `u`, each with an `a` and `b` of its own ([`crate::keys::PublicKey`]): it is
+//!    transformed once for them;
 //! 2. take the coefficients of `c0` that carry results; the others are never sent, and where the
 //!    results of a dense product are all, most of them are not computed ([`Part`]);
 //! 3. add the mask and flooding noise to each of them;

@@ -55,8 +55,8 @@ impl SlotShape {
         self.lanes.runs() * self.chunks()
     }
 
-    /// What the odds of shares depend on, where each answer is a sum of products. Weights are masks,
-    /// uniform modulo p.
+    /// What the odds of shares depend on, where each answer is a sum of products. Weights are
+    /// masks, uniform modulo p.
     fn split(&self, params: &Params, answers: usize, products: usize) -> Split {
         let square = (modulus::P as f64).powi(2) / 12.0;
         Split {

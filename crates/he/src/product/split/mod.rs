@@ -1,7 +1,7 @@
 //! The packing of products of two secrets: no rotations, and answers that each party has a half of.
 //!
 //! Heads go by slots of the subring, row sums, scaled rows and products of elements by slots of the
-//! ring ([`crate::subring`]). Answers are [split](crate::subring::split): the server ends with a
+//! ring ([`crate::subring`]). Answers are split ([`crate::subring::split`]): the server ends with a
 //! share instead of choosing a mask. The weights are masks of one inference, uniform modulo p; that
 //! is what the odds of a wrong share are computed for. Products with a model's weights are not
 //! computed by this packing.

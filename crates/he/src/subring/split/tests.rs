@@ -234,8 +234,8 @@ fn nothing_that_a_client_says_reaches_what_it_is_told() {
     assert!(tell(&setting.public, &clients[1]).share != first.share);
 }
 
-/// A client chooses the seed of `a`. One with which `a` vanishes somewhere is not accepted, whatever
-/// comes with it.
+/// A client chooses the seed of `a`. One with which `a` vanishes somewhere is not accepted,
+/// whatever comes with it.
 #[test]
 fn keys_that_vanish_at_a_point_are_refused() {
     // The first of the numbers 0, 1, 2, … with which that happens.
