@@ -1,5 +1,6 @@
 //! Messages of products without rotations: true ones with changes, or any bytes. A query that is
 //! accepted is answered, and an answer is decrypted or refused, the same by one thread as by two.
+//! Products of two secrets are split, and any answer of theirs that has the right form is opened.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -37,9 +38,12 @@ fn answer(
     queries: &[Received],
 ) -> Result<Vec<u8>, HeError> {
     let (product, weights) = case;
+    let (queries, mut rng): (Vec<_>, _) = (queries.iter().collect(), Prg::new(&[2; 16]));
+    if product.is_split() {
+        return Ok(product.split(server, &queries, weights, &mut rng)?.0);
+    }
     let mask = Matrix::zeros(product.rows(), product.cols());
-    let queries: Vec<_> = queries.iter().collect();
-    product.answer(server, &queries, weights, &mask, &mut Prg::new(&[2; 16]))
+    product.answer(server, &queries, weights, &mask, &mut rng)
 }
 
 static TRUE: LazyLock<True> = LazyLock::new(|| {
@@ -61,8 +65,13 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
         Relation::RowSums { rows, cols: inputs },
         Relation::ScaledRows { rows, cols: inputs },
     ];
-    let method = Method::subring(WeightSize::Residues);
-    let products = relations.map(|relation| Product::new(&method, relation).unwrap());
+    let products = relations.map(|relation| {
+        let method = match relation {
+            Relation::Dense { .. } => Method::subring(WeightSize::Residues),
+            _ => Method::split(),
+        };
+        Product::new(&method, relation).unwrap()
+    });
     let needs: KeyNeeds = products.iter().collect();
     // The same secret twice.
     let mut clients = [(); 2].map(|()| ClientKeys::generate(&needs, &mut Prg::new(&[1; 16])));

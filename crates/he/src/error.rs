@@ -74,6 +74,17 @@ pub enum HeError {
         /// Logarithm of what is allowed.
         allowed_bits: f64,
     },
+    /// Together, products would have a wrong share too often.
+    #[error(
+        "a share of these products is wrong with probability 2^{odds_bits:.1}, \
+         and 2^{allowed_bits:.1} is allowed"
+    )]
+    Odds {
+        /// Logarithm of the bound.
+        odds_bits: f64,
+        /// Logarithm of what is allowed.
+        allowed_bits: f64,
+    },
     /// Decryption met noise beyond the proven bound: wrong key, wrong ciphertext or exhausted
     /// budget.
     #[error(
@@ -83,6 +94,9 @@ pub enum HeError {
         /// Which ciphertext of the message.
         index: usize,
     },
+    /// A public key whose uniform half is zero at a point of the transform.
+    #[error("the public key vanishes at a point of the transform; another seed is needed")]
+    VanishingKey,
     /// A rotation was asked for whose key the client did not send.
     #[error("no key for a rotation by {steps} slots")]
     MissingKey {

@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::{Session, residues, schoolbook, value_sizes, weight_sizes, weights};
-use primer_he::product::{KeyNeeds, Method, Operand, Primes, Product, Relation, WeightSize};
+use common::{Session, of_secrets, residues, schoolbook, sum, value_sizes, weight_sizes, weights};
+use primer_he::error::HeError;
+use primer_he::product::{KeyNeeds, Method, Operand, Product, Relation, WeightSize};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -14,6 +15,8 @@ use rand_core::Rng;
 /// A method, and numbers of rows that are worth a visit: one, some, and more than it takes at once.
 struct Entry {
     method: Method,
+    /// What it computes.
+    computes: fn(&Relation) -> bool,
     rows: [usize; 3],
     /// Whether a matrix is cut into ciphertexts without regard to the product that reads it.
     one_cut: bool,
@@ -24,22 +27,26 @@ fn methods() -> Vec<Entry> {
     vec![
         Entry {
             method: Method::tokens_first(),
+            computes: |_| true,
             rows: [1, 50, 257],
             one_cut: true,
         },
         Entry {
             method: Method::features_first(100),
+            computes: |_| true,
             rows: [1, 2, 3],
             one_cut: true,
         },
         Entry {
             method: Method::subring(WeightSize::Residues),
+            computes: |relation| !of_secrets(relation),
             rows: [1, 50, 513],
             one_cut: false,
         },
         Entry {
-            method: Method::subring_of(Primes::Six, WeightSize::Residues),
-            rows: [2, 30, 257],
+            method: Method::split(),
+            computes: of_secrets,
+            rows: [1, 50, 513],
             one_cut: false,
         },
     ]
@@ -93,10 +100,17 @@ fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
 
 #[test]
 fn every_method_computes_every_relation() {
-    for (index, Entry { method, rows, .. }) in methods().into_iter().enumerate() {
+    for (index, entry) in methods().into_iter().enumerate() {
+        let Entry { method, rows, .. } = entry;
         let mut rng = Prg::new(&[index as u8; 16]);
         let relations = rows.into_iter().flat_map(|rows| relations(rows, &mut rng));
-        let products: Vec<_> = relations
+        let (computed, refused): (Vec<_>, Vec<_>) = relations.partition(entry.computes);
+        for relation in refused {
+            let refused = Product::new(&method, relation).err();
+            assert!(matches!(refused, Some(HeError::Unsupported { .. })));
+        }
+        let products: Vec<_> = computed
+            .into_iter()
             .map(|relation| Product::new(&method, relation).unwrap())
             .collect();
         // The keys that products name are all that there are.
@@ -130,12 +144,16 @@ fn conforms(session: &mut Session, product: &Product, rng: &mut Prg) {
 
 #[test]
 fn weights_of_a_model_are_kept_or_encoded_anew() {
-    for Entry { method, rows, .. } in methods() {
+    for entry in methods() {
+        let Entry { method, rows, .. } = entry;
         let relation = Relation::Dense {
             rows: rows[1],
             inputs: 130,
             outputs: 70,
         };
+        if !(entry.computes)(&relation) {
+            continue;
+        }
         let product = Product::new(&method, relation).unwrap();
         let mut session = Session::new(&product.keys(), 1);
         let mut rng = Prg::new(&[9; 16]);
@@ -177,30 +195,40 @@ fn equal_readings_of_a_value_are_one_query() {
     };
     let (rows, cols) = (30, 64);
     for Entry {
-        method, one_cut, ..
+        method,
+        computes,
+        one_cut,
+        ..
     } in methods()
     {
-        let query = |relation| Product::new(&method, relation).unwrap().queries()[0].clone();
-        let whole = query(dense(30, 64));
-        for same in [
+        let products = |relations: &[Relation]| -> Vec<Product> {
+            let computed = relations.iter().filter(|relation| computes(relation));
+            computed
+                .map(|r| Product::new(&method, *r).unwrap())
+                .collect()
+        };
+        let same = products(&[
+            dense(30, 64),
             dense(30, 3),
             Relation::Centred { rows, cols },
             Relation::RowSums { rows, cols },
             Relation::ScaledRows { rows, cols },
-        ] {
-            assert!(query(same) == whole || !one_cut);
-        }
-        let others = [
+        ]);
+        let whole = same[0].queries()[0].clone();
+        assert!(same.iter().all(|product| product.queries()[0] == whole) || !one_cut);
+        let others = products(&[
             dense(1, 64),
             heads(Operand::Columns, 30),
             heads(Operand::Columns, 16),
             heads(Operand::Rows, 16),
             heads(Operand::Turned, 30),
-        ];
-        let mut all: Vec<_> = others.map(query).into();
-        let scaled = Product::new(&method, Relation::ScaledRows { rows, cols }).unwrap();
-        assert_eq!(scaled.queries().len(), 2);
-        all.extend([whole, scaled.queries()[1].clone()]);
+        ]);
+        let mut all: Vec<_> = others.iter().map(|p| p.queries()[0].clone()).collect();
+        all.push(whole);
+        for scaled in products(&[Relation::ScaledRows { rows, cols }]) {
+            assert_eq!(scaled.queries().len(), 2);
+            all.push(scaled.queries()[1].clone());
+        }
         let distinct: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
     }
@@ -217,6 +245,7 @@ fn equal_readings_of_a_value_are_one_query() {
 fn one_encryption_serves_several_products() {
     for Entry {
         method,
+        computes,
         rows,
         one_cut,
     } in methods()
@@ -227,30 +256,47 @@ fn one_encryption_serves_several_products() {
             inputs: cols,
             outputs: 7,
         };
-        let other = match one_cut {
-            true => Relation::RowSums { rows, cols },
-            false => Relation::Dense {
-                rows,
-                inputs: cols,
-                outputs: 6,
-            },
+        let narrower = Relation::Dense {
+            rows,
+            inputs: cols,
+            outputs: 6,
         };
-        let relations = [dense, other];
+        let sums = Relation::RowSums { rows, cols };
+        let relations = match (computes(&dense), one_cut) {
+            (true, true) => [dense, sums],
+            (true, false) => [dense, narrower],
+            (false, _) => [sums, Relation::ScaledRows { rows, cols }],
+        };
         let products = relations.map(|relation| Product::new(&method, relation).unwrap());
         let mut session = Session::new(&products.iter().collect(), 2);
         let mut rng = Prg::new(&[3; 16]);
-        let x = vec![residues(&mut rng, (rows, cols))];
-        let bytes = products[0].queries()[0].encrypt(&session.client, &x[0], &mut rng);
-        let received = products[0].queries()[0].read(&bytes.unwrap()).unwrap();
+        let x = vec![
+            residues(&mut rng, (rows, cols)),
+            residues(&mut rng, (rows, 1)),
+        ];
+        let received = |product: &Product, which: usize, rng: &mut Prg| {
+            let query = &product.queries()[which];
+            let bytes = query.encrypt(&session.client, &x[which], rng).unwrap();
+            query.read(&bytes).unwrap()
+        };
+        let shared = received(&products[0], 0, &mut rng);
         for product in &products {
             let relation = product.relation();
             let sizes = weight_sizes(relation).into_iter();
             let w: Vec<_> = sizes.map(|size| residues(&mut rng, size)).collect();
             let encoded = product.prepare(weights(relation, &w)).unwrap();
             let mask = Matrix::zeros(product.rows(), product.cols());
-            let answer =
-                product.answer(&mut session.server, &[&received], &encoded, &mask, &mut rng);
-            let got = product.decrypt(&session.client, &answer.unwrap()).unwrap();
+            let factor = (product.queries().len() > 1).then(|| received(product, 1, &mut rng));
+            let queries: Vec<_> = std::iter::once(&shared).chain(&factor).collect();
+            let server = &mut session.server;
+            let (answer, share) = match product.is_split() {
+                true => product.split(server, &queries, &encoded, &mut rng).unwrap(),
+                false => {
+                    let told = product.answer(server, &queries, &encoded, &mask, &mut rng);
+                    (told.unwrap(), mask)
+                }
+            };
+            let got = sum(&product.decrypt(&session.client, &answer).unwrap(), &share);
             let want = Matrix::from_fn(product.rows(), product.cols(), |t, j| {
                 schoolbook(relation, &x, &w, t, j)
             });

@@ -95,12 +95,44 @@ impl Basis {
         assert!(count <= self.primes.len().min(MOST) && limbs.len() == count * fractions.len());
         let mut factors = [[0; 3]; MOST];
         for (i, (factor, prime)) in factors.iter_mut().zip(&self.primes[..count]).enumerate() {
-            let others = (0..count).filter(|&j| j != i);
-            let inverse = others.fold(1, |f, j| prime.mul(f, self.inverses[j][i].value));
-            let fraction = (u128::from(inverse) << 96) / u128::from(prime.value());
+            let inverse = u128::from(self.inverse_of_others(i, count));
+            let fraction = (inverse << 96) / u128::from(prime.value());
             *factor = [0, 32, 64].map(|shift| (fraction >> shift) as u32);
         }
         elementwise::fractions(self.simd, fractions, limbs, &factors[..count]);
+    }
+
+    /// The same in units of `2^-128`, for moduli of more bits than a word has. Up to two units for
+    /// each prime too small: the factor of `x_i` is taken to 160 bits after the point.
+    ///
+    /// # Panics
+    /// If there are more limbs than primes.
+    pub fn wide_fractions(&self, limbs: &[u32], fractions: &mut [u128]) {
+        let n = fractions.len();
+        let count = limbs.len().checked_div(n).unwrap_or(0);
+        assert!(count <= self.primes.len() && limbs.len() == count * n);
+        let factors = (0..count).map(|i| {
+            let divisor = u128::from(self.primes[i].value());
+            let shifted = u128::from(self.inverse_of_others(i, count)) << 96;
+            let (high, rest) = (shifted / divisor, shifted % divisor);
+            let low = ((rest << 64) / divisor) as u64;
+            (high << 32 | u128::from(low >> 32), u64::from(low as u32))
+        });
+        let factors: Vec<(u128, u64)> = factors.collect();
+        for (at, fraction) in fractions.iter_mut().enumerate() {
+            let residues = limbs[at..].iter().step_by(n);
+            *fraction = residues.zip(&factors).fold(0, |sum, (&x, &(high, low))| {
+                let part = high.wrapping_mul(x.into());
+                sum.wrapping_add(part)
+                    .wrapping_add(((u64::from(x) * low) >> 32).into())
+            });
+        }
+    }
+
+    /// The product of the first `count` primes but prime `i`, inverted modulo prime `i`.
+    fn inverse_of_others(&self, i: usize, count: usize) -> u32 {
+        let others = (0..count).filter(|&j| j != i);
+        others.fold(1, |f, j| self.primes[i].mul(f, self.inverses[j][i].value))
     }
 
     /// `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the limb
@@ -146,6 +178,47 @@ mod tests {
                 let short = want.wrapping_sub(got) as i64;
                 // The reference is rounded to 53 bits itself.
                 assert!((-16..=28).contains(&short), "{simd:?} {i}: {short}");
+            }
+        }
+    }
+
+    /// `x/q·2^128` digit by digit, for `x` given by its digits to the mixed base of the primes.
+    #[test]
+    fn wide_fractions_are_quotients_too() {
+        let n = 64;
+        for limbs in [1, 4, 5, 6] {
+            let basis = Basis::new(Prime::largest(limbs), n, Simd::detect());
+            let q: Vec<u128> = basis.primes().iter().map(|p| p.value().into()).collect();
+            // x = d_0 + d_1·q_0 + d_2·q_0·q_1 + …
+            let digit = |i: usize, k: usize| match i {
+                0 => 0,
+                1 => q[k] - 1,
+                _ => (((i * limbs + k) as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7) % q[k],
+            };
+            let residue = |i: usize, m: u128| {
+                let digits = (0..limbs).rev();
+                digits.fold(0, |x, k| (x * q[k] + digit(i, k)) % m)
+            };
+            let given = q
+                .iter()
+                .flat_map(|&m| (0..n).map(move |i| residue(i, m) as u32));
+            let given: Vec<u32> = given.collect();
+            let mut got = vec![7; n];
+            basis.wide_fractions(&given, &mut got);
+            for (i, &got) in got.iter().enumerate() {
+                // (…((d_0/q_0 + d_1)/q_1 + d_2)/q_2 …)/q_last, 32 bits of a quotient at a time.
+                let mut words = [0u128; 5];
+                for (k, &q) in q.iter().enumerate() {
+                    let mut rest = digit(i, k);
+                    for word in &mut words {
+                        let whole = rest << 32 | *word;
+                        (*word, rest) = (whole / q, whole % q);
+                    }
+                }
+                let want = words[..4].iter().fold(0, |sum, word| sum << 32 | word);
+                let short = want.wrapping_sub(got) as i128;
+                let most = 2 * limbs as i128;
+                assert!((0..=most).contains(&short), "{limbs} {i}: {short}");
             }
         }
     }

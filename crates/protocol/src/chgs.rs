@@ -40,7 +40,7 @@ use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
 use crate::share::Share;
 use crate::work::Kept;
-use primer_he::product::{EncodedWeights, Product, Relation, WeightSize, Weights};
+use primer_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_net::kind::protocol::OPENED;
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
@@ -156,9 +156,7 @@ impl Sizes {
 /// Both read the mask that every linear step reads.
 pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Result<Vec<Exchange>> {
     let sizes = Sizes::of(graph);
-    let method = recipe
-        .secrets
-        .method(graph.shape.hidden, WeightSize::Residues);
+    let method = recipe.secrets.method(graph.shape.hidden);
     let exchange = |(rows, outputs): (usize, usize)| -> Result<Exchange> {
         let relation = Relation::Dense {
             rows,

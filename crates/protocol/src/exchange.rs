@@ -6,7 +6,8 @@
 //! nothing is negotiated.
 //!
 //! Bundles that are prepared together share exchanges: their masks are joined into one matrix, and
-//! so are their answers. Each is still masked by its own bundle's randomness.
+//! so are their answers. Each is still masked by its own bundle's randomness; or it is split, and
+//! each bundle gets its part of either party's share.
 
 use crate::error::Result;
 use crate::masks::Masks;
@@ -64,7 +65,7 @@ impl Joined {
     }
 
     /// One matrix for each bundle.
-    fn split(self, joined: Share, bundles: usize) -> Vec<Share> {
+    fn apart(self, joined: Share, bundles: usize) -> Vec<Share> {
         if bundles == 1 {
             return vec![joined];
         }
@@ -177,7 +178,7 @@ impl<'a> Asker<'a> {
         let bytes = &mut self.room[..len];
         channel.recv_exact(ANSWER, bytes)?;
         let answer = exchange.product.decrypt(self.keys, bytes)?;
-        Ok(exchange.answer.split(answer.into(), bundles))
+        Ok(exchange.answer.apart(answer.into(), bundles))
     }
 }
 
@@ -284,18 +285,40 @@ impl<'a> Answerer<'a> {
         mask: &Share,
         rng: &mut Prg,
     ) -> Result<Vec<u8>> {
-        let received = exchange.offers().map(|(mask, query)| {
-            let found = self.received.get(&(mask.owner, query.clone()));
-            found.expect("read before it is used")
-        });
-        let received: Vec<&Received> = received.collect();
+        let received = asked(&self.received, exchange);
         Ok((exchange.product).answer(self.keys, &received, weights, mask, rng)?)
+    }
+
+    /// The same for a product that ends in shares: the answer, and the server's share for each of
+    /// some bundles.
+    pub(crate) fn split(
+        &mut self,
+        exchange: &Exchange,
+        weights: &EncodedWeights,
+        bundles: usize,
+        rng: &mut Prg,
+    ) -> Result<(Vec<u8>, Vec<Share>)> {
+        let received = asked(&self.received, exchange);
+        let (answer, share) = (exchange.product).split(self.keys, &received, weights, rng)?;
+        Ok((answer, exchange.answer.apart(share.into(), bundles)))
     }
 
     /// Forgets the masks of a value that nothing reads any more.
     pub(crate) fn forget(&mut self, owner: Owner) {
         self.received.retain(|(of, _), _| *of != owner);
     }
+}
+
+/// What an exchange's masks were read into.
+fn asked<'a>(
+    received: &'a HashMap<(Owner, Query), Received>,
+    exchange: &Exchange,
+) -> Vec<&'a Received> {
+    let found = exchange.offers().map(|(mask, query)| {
+        let found = received.get(&(mask.owner, query.clone()));
+        found.expect("read before it is used")
+    });
+    found.collect()
 }
 
 /// The server: sends an answer.

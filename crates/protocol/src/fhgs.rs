@@ -21,11 +21,18 @@
 //! does not know `t`. A value is opened with one mask only and only once, in however many products
 //! it appears.
 //!
+//! **Shares instead of masks.** In scheme `lean` the server does not choose `S` and `S'`: it keeps
+//! one half of each homomorphic answer and sends the other, and both parties round theirs
+//! (`primer_he::product::Product::split`). What the client gets is pseudorandom whatever it
+//! encrypted; what the server has is its share of `U∘s + r∘V`, which takes the place of `-S - S'`
+//! and is kept in its bundle, since no seed gives it again.
+//!
 //! **Without the last message.** A product that is requantised next need not be shared anew. The
 //! parties hold `x∘y` as it is, the client's share being `z`, and a stop for which the client's
 //! share may come late takes both (`primer_stops::late`): its request joins `D` and `E`, its answer
-//! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform to
-//! the server because of `S` and `S'`, whatever `x∘y` is, so truncation rounds by the same coin.
+//! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform
+//! because of the client's half of the answers, whatever `x∘y` is, so truncation rounds by the same
+//! coin.
 //!
 //! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
 //! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.
@@ -34,12 +41,12 @@
 use crate::client::OnlineClient;
 use crate::error::Result;
 use crate::exchange::{Exchange, Joined, Mask};
-use crate::scheme::{Products, Recipe};
+use crate::scheme::{Packing, Products, Recipe};
 use crate::seeds::Use;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
-use primer_he::product::{EncodedWeights, Operand, Product, Relation, WeightSize, Weights};
+use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
@@ -54,6 +61,8 @@ pub(crate) struct Factors {
     pub(crate) right: ValueId,
     kind: Bilinear,
     form: Products,
+    /// Whether the mixed terms come as shares: the server keeps its own. Otherwise it masks them.
+    split: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,7 +83,7 @@ enum Bilinear {
 
 impl Factors {
     /// Of a step; none unless it is a product of two secrets.
-    pub(crate) fn of(step: &Step, form: Products) -> Option<Self> {
+    pub(crate) fn of(step: &Step, recipe: &Recipe) -> Option<Self> {
         let (left, right, kind) = match step.op {
             Op::Scores { query, key, .. } => (query, key, Bilinear::Scores),
             Op::Mix {
@@ -100,7 +109,8 @@ impl Factors {
             left,
             right,
             kind,
-            form,
+            form: recipe.products,
+            split: recipe.secrets == Packing::Split,
         })
     }
 
@@ -169,8 +179,7 @@ pub(crate) fn exchanges(
     factors: Factors,
     bundles: usize,
 ) -> Result<Vec<Exchange>> {
-    let size = WeightSize::Residues;
-    let method = recipe.secrets.method(graph.shape.hidden, size);
+    let method = recipe.secrets.method(graph.shape.hidden);
     let Heads {
         tokens: n,
         heads,
@@ -226,12 +235,14 @@ pub(crate) fn exchanges(
     }
 }
 
-/// What the bundles keep: the client the terms that it knows offline.
-pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
+/// What the bundles keep: the client the terms that it knows offline, the server its share of the
+/// mixed terms, unless its masks come from the seed.
+pub(crate) fn kept(graph: &Graph, factors: Factors, output: ValueId) -> Kept {
     let value = graph.value(output);
+    let size = (value.rows, value.cols);
     Kept {
-        client: vec![(value.rows, value.cols)],
-        server: vec![],
+        client: vec![size],
+        server: Some(size).filter(|_| factors.split).into_iter().collect(),
     }
 }
 
@@ -304,7 +315,7 @@ impl Heads {
     }
 }
 
-/// The mixed terms, or their masks, put together: `U∘s + r∘V`.
+/// Shares of the mixed terms, or their masks, put together: `U∘s + r∘V`.
 fn mixed(graph: &Graph, factors: Factors, mut parts: Vec<Share>) -> Share {
     let sizes = Heads::of(graph);
     match (factors.kind, parts.as_mut_slice()) {
@@ -332,6 +343,14 @@ pub(crate) fn client_offline(
     let mut constant = mixed(graph, factors, answers);
     constant.add(&factors.product(graph.shape.heads, r, s));
     constant
+}
+
+/// Offline, the server: what it keeps of its shares of the mixed terms, if it has any.
+pub(crate) fn server_offline(graph: &Graph, factors: Factors, shares: Vec<Share>) -> Vec<Share> {
+    match factors.split {
+        true => vec![mixed(graph, factors, shares)],
+        false => vec![],
+    }
 }
 
 /// Offline, the server: what the client's masks are multiplied with in one exchange, for the masks
@@ -375,8 +394,17 @@ pub(crate) fn multiplier(
     }
 }
 
-/// What the server adds to its own product: the masks of its answers, with their sign turned.
-fn correction(online: &OnlineServer<'_>, factors: Factors, index: usize) -> Share {
+/// What the server adds to its own product: its share of the mixed terms, which it kept, or the
+/// masks of its answers with their sign turned.
+fn correction(
+    online: &OnlineServer<'_>,
+    factors: Factors,
+    index: usize,
+    mut kept: Vec<Share>,
+) -> Share {
+    if let Some(share) = kept.pop() {
+        return share;
+    }
     let program = online.model.program();
     let parts = program.exchanges().of_step(index).iter().enumerate();
     let parts = parts.map(|(part, exchange)| {
@@ -422,12 +450,16 @@ pub(crate) fn client_share(
 }
 
 /// Online, the server, after it has opened its shares: its own part of the result.
-pub(crate) fn server_part(online: &OnlineServer<'_>, (factors, index): (Factors, usize)) -> Share {
+pub(crate) fn server_part(
+    online: &OnlineServer<'_>,
+    (factors, index): (Factors, usize),
+    kept: Vec<Share>,
+) -> Share {
     let program = online.model.program();
     let (plan, output) = (program.plan(), program.step(index).output());
     let (x, y) = (online.get(factors.left), online.get(factors.right));
     let mut sum = factors.product(plan.graph().shape.heads, x, y);
-    sum.add(&correction(online, factors, index));
+    sum.add(&correction(online, factors, index, kept));
     sum.shift(factors.shift(plan, output));
     if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.

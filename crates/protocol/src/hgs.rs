@@ -27,7 +27,7 @@ use crate::linear::{Linear, Scaling, Term, size};
 use crate::scheme::Packing;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
-use primer_he::product::{Product, Relation, WeightSize};
+use primer_he::product::{Product, Relation};
 use primer_plan::graph::{Graph, ValueId};
 use primer_plan::plan::Plan;
 
@@ -48,7 +48,7 @@ pub(crate) fn exchanges(
     (linear, output): (&Linear, ValueId),
 ) -> Result<Vec<Exchange>> {
     let (rows, cols) = (graph.value(output).rows, graph.value(output).cols);
-    let method = packing.method(graph.shape.hidden, WeightSize::Residues);
+    let method = packing.method(graph.shape.hidden);
     let exchange = |term: &Term| -> Result<Exchange> {
         let relation = match term.scaling {
             Scaling::Dense(_) => Relation::Dense {

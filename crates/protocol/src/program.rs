@@ -12,8 +12,7 @@ use crate::exchange::Owner;
 use crate::hints::Hints;
 use crate::scheme::{Recipe, Reveal, Scheme, When};
 use crate::work::{Compiler, Kept, Work};
-use primer_he::error::HeError;
-use primer_he::product::{KeyNeeds, lifetime};
+use primer_he::product::{KeyNeeds, Product, lifetime};
 use primer_hint::error::HintError;
 use primer_hint::published::Identity;
 use primer_model::quantise::IntModel;
@@ -116,7 +115,8 @@ impl Program {
             });
         }
         let works = Compiler::new(&plan, scheme, reveal).steps()?;
-        let (recipe, exchanges) = alone(&plan, scheme.recipe(), &works)?;
+        let recipe = scheme.recipe();
+        let exchanges = Exchanges::new(&plan, &recipe, &works, 1)?;
         let needs: KeyNeeds = exchanges.products().collect();
         let segments = segments(&plan.graph().steps, scheme.recipe().when);
         let fingerprint = fingerprint(&plan, &recipe, reveal, &needs, &works);
@@ -221,10 +221,18 @@ impl Program {
     }
 
     /// How many inferences of one client are within a statistical distance of `2^-40` of something
-    /// that does not depend on the weights: at least [`primer_he::product::INFERENCES`] by schemes
-    /// that choose their moduli, and as many as it happens to be by the paper's.
+    /// that does not depend on the weights, by the paper's schemes, whose answers are flooded; any
+    /// number by `lean`, where the client is sent nothing that depends on them.
     pub fn inferences(&self) -> f64 {
         lifetime(self.inner.exchanges.products(), 1)
+    }
+
+    /// A bound of the probability that an inference has a wrong share, which neither party notices:
+    /// products of two secrets whose answers are split. Programs beyond
+    /// [`primer_he::product::ODDS`] are refused.
+    pub fn odds(&self) -> f64 {
+        let products = self.inner.exchanges.products();
+        products.map(Product::odds).sum()
     }
 
     /// Range flags of an inference: one for each element of the stops that have them. If there are
@@ -308,24 +316,6 @@ impl Program {
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.inner.settled[index]
     }
-}
-
-/// The exchanges of one bundle, by the smallest modulus that hides the weights for long enough.
-fn alone(plan: &Plan, recipe: Recipe, works: &[Work]) -> Result<(Recipe, Exchanges)> {
-    let mut tried = Exchanges::new(plan, &recipe, works, 1).map(|made| (recipe, made));
-    for wider in recipe.wider() {
-        let too_small = matches!(
-            tried,
-            Err(ProtocolError::He(
-                HeError::Distance { .. } | HeError::NoiseBudget { .. }
-            ))
-        );
-        if !too_small {
-            break;
-        }
-        tried = Exchanges::new(plan, &wider, works, 1).map(|made| (wider, made));
-    }
-    tried
 }
 
 /// After which steps nothing may be under way: the next one reads what is, or is another segment's.

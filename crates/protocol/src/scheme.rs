@@ -11,13 +11,13 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | hints; in a subring, no rotations | offline | opened, requantised at once | looked up |
+//! | `lean` | hints; slots, no rotations | offline | opened, prepared in shares, requantised at once | looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
 
 use primer_he::params::FINGERPRINT_BYTES;
-use primer_he::product::{Method, Primes, WeightSize};
+use primer_he::product::Method;
 use primer_ot::Variant;
 use primer_plan::graph::{Form, StopFunction};
 use primer_stops::{Means, Transfers};
@@ -101,7 +101,7 @@ impl Scheme {
             Self::Lean => Recipe {
                 form: Form::LookedUp,
                 linear: Linear::Hints,
-                secrets: Packing::Subring(Primes::Five),
+                secrets: Packing::Split,
                 after_products: Some(Means::LateTransfers),
                 transfers: Transfers {
                     to_client: Variant::SOFT_4.checked(),
@@ -216,43 +216,25 @@ impl Recipe {
         words.collect()
     }
 
-    /// The same with other moduli, in the order of their costs, for models and lengths whose
-    /// weights the smallest ones do not hide for long enough.
-    pub(crate) fn wider(self) -> impl Iterator<Item = Self> {
-        let lean = matches!(self.secrets, Packing::Subring(Primes::Five));
-        lean.then_some(Self {
-            secrets: Packing::Subring(Primes::Six),
-            ..self
-        })
-        .into_iter()
-    }
-
     /// How many bundles are prepared in one go, at most.
     pub const fn most_bundles(&self) -> usize {
         match (self.when, self.linear, self.secrets) {
-            (When::Offline, Linear::Hints, Packing::Subring(_)) => MOST_BUNDLES,
+            (When::Offline, Linear::Hints, Packing::Split) => MOST_BUNDLES,
             _ => 1,
         }
     }
 
-    /// How many bundles of a padded length are best prepared in one go when `wanted` are: a power
-    /// of two, since a server encodes its weights for each number. More than fill
-    /// [`TOKENS_TOGETHER`] save little and take memory.
-    pub const fn batch(&self, tokens: usize, wanted: usize) -> usize {
-        let mut batch = 1;
-        while 2 * batch <= wanted
-            && 2 * batch <= self.most_bundles()
-            && 2 * batch * tokens <= TOKENS_TOGETHER
-        {
-            batch *= 2;
-        }
-        batch
+    /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are:
+    /// as many as fill [`TOKENS_TOGETHER`], which is what one message about a value serves.
+    pub fn batch(&self, tokens: usize, wanted: usize) -> usize {
+        let together = (TOKENS_TOGETHER / tokens.max(1)).min(self.most_bundles());
+        wanted.min(together).max(1)
     }
 
     /// Stands for the parameter sets that its packings come with.
     pub(crate) fn parameters(&self) -> [u8; FINGERPRINT_BYTES] {
         let of = |packing: Packing| {
-            let method = packing.method(1, WeightSize::Residues);
+            let method = packing.method(1);
             *method.params().fingerprint()
         };
         let secrets = of(self.secrets);
@@ -294,27 +276,27 @@ pub enum Packing {
     FeaturesFirst,
     /// One feature of all tokens, then the next: the paper's packing.
     TokensFirst,
-    /// All tokens of some features, for weights in a subring: no rotations. Of several bundles, if
-    /// they are prepared together.
-    Subring(Primes),
+    /// All tokens of some features in slots, without rotations, and of several bundles if they are
+    /// prepared together: each party keeps a half of an answer.
+    Split,
 }
 
 impl Packing {
-    /// Its name and, where it has a choice of moduli, how many primes.
+    /// Its name.
     fn describe(self) -> String {
         match self {
             Self::FeaturesFirst => "features-first".to_owned(),
             Self::TokensFirst => "tokens-first".to_owned(),
-            Self::Subring(primes) => format!("subring of {} primes", primes.count()),
+            Self::Split => "split".to_owned(),
         }
     }
 
-    /// The method, with its parameters, for a model of some width and weights of some size.
-    pub fn method(self, width: usize, size: WeightSize) -> Method {
+    /// The method, with its parameters, for a model of some width.
+    pub fn method(self, width: usize) -> Method {
         match self {
-            Self::Subring(primes) => Method::subring_of(primes, size),
             Self::FeaturesFirst => Method::features_first(width),
             Self::TokensFirst => Method::tokens_first(),
+            Self::Split => Method::split(),
         }
     }
 }
@@ -356,7 +338,6 @@ mod tests {
         let lean = Scheme::Lean.recipe();
         let transfers = lean.transfers;
         let mut all: Vec<Recipe> = Scheme::ALL.map(Scheme::recipe).into();
-        all.extend(lean.wider());
         all.extend([
             Recipe {
                 form: Form::Separate,
@@ -371,7 +352,7 @@ mod tests {
                 ..lean
             },
             Recipe {
-                secrets: Packing::Subring(Primes::Four),
+                secrets: Packing::TokensFirst,
                 ..lean
             },
             Recipe {

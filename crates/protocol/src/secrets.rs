@@ -39,9 +39,7 @@ impl SecretProduct {
     /// Of a step; none unless it is such a product.
     pub(crate) fn of(plan: &Plan, recipe: &Recipe, step: &Step) -> Option<Self> {
         let merged = || Merged::of(plan, step).map(Self::Merged);
-        Factors::of(step, recipe.products)
-            .map(Self::Factors)
-            .or_else(merged)
+        Factors::of(step, recipe).map(Self::Factors).or_else(merged)
     }
 
     /// The homomorphic exchanges that prepare it, for some bundles together.
@@ -61,7 +59,7 @@ impl SecretProduct {
     /// What the bundles keep of it.
     pub(crate) fn kept(&self, graph: &Graph, output: ValueId) -> Kept {
         match self {
-            Self::Factors(_) => fhgs::kept(graph, output),
+            Self::Factors(factors) => fhgs::kept(graph, *factors, output),
             Self::Merged(_) => chgs::kept(graph, output),
         }
     }
@@ -128,10 +126,16 @@ impl SecretProduct {
         }
     }
 
-    /// Offline, the server: what it keeps.
-    pub(crate) fn server_offline(&self, graph: &Graph, index: usize, seeds: &Seeds) -> Vec<Share> {
+    /// Offline, the server: what it keeps, from its shares of products that end in shares.
+    pub(crate) fn server_offline(
+        &self,
+        graph: &Graph,
+        index: usize,
+        seeds: &Seeds,
+        shares: Vec<Share>,
+    ) -> Vec<Share> {
         match self {
-            Self::Factors(_) => vec![],
+            Self::Factors(factors) => fhgs::server_offline(graph, *factors, shares),
             Self::Merged(merged) => vec![chgs::correction(graph, *merged, index, seeds)],
         }
     }
@@ -171,7 +175,7 @@ impl SecretProduct {
     ) -> Result<Share> {
         online.open(channel, &self.opens())?;
         match self {
-            Self::Factors(factors) => Ok(fhgs::server_part(online, (*factors, index))),
+            Self::Factors(factors) => Ok(fhgs::server_part(online, (*factors, index), kept)),
             Self::Merged(merged) => {
                 chgs::server_request(channel, online, (*merged, index), &one(kept))
             }

@@ -2,7 +2,8 @@
 //!
 //! Most of what a party draws for an inference can be drawn again, so a bundle keeps a seed
 //! instead: the client's masks of its input, of every product and of every stop's result; the
-//! server's masks of its homomorphic answers and those that it opens its shares with. Each use has
+//! server's masks of its homomorphic answers, where it chooses them, and those that it opens its
+//! shares with. Each use has
 //! its own generator, so the order of drawing does not matter, and no two uses share randomness. A
 //! peer sees what masks hide, so it has stretches of many generators of many bundles: seeds have 32
 //! bytes ([`primer_ring::prg`]).

@@ -155,7 +155,7 @@ impl<'a> Compiler<'a> {
         let (means, plan) = (self.recipe.after_products?, self.plan);
         let steps = &plan.graph().steps;
         let (step, next) = (&steps[index], steps.get(index + 1)?);
-        Factors::of(step, self.recipe.products)?;
+        Factors::of(step, &self.recipe)?;
         let Op::Stop {
             function: StopFunction::Requantise,
             input,

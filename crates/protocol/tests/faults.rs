@@ -99,7 +99,9 @@ fn a_plan_that_was_not_asked_for_is_refused() {
             |channel| open(channel, Scheme::Fp, 4),
             move |channel| {
                 let (fingerprint, nonce) = ([0u8; 32], [0u8; 32]);
-                welcome(channel, &(0u32, plan, Reveal::Outputs, fingerprint, nonce));
+                let hint = None::<[u8; 32]>;
+                let said = (0u32, plan, Reveal::Outputs, fingerprint, hint, nonce);
+                welcome(channel, &said);
             },
         );
         client.unwrap_err()

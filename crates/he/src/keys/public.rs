@@ -5,8 +5,14 @@
 //! `u` serves as many answers: `a_1·u + e_1, a_2·u + e_2, …` are samples of ring LWE with one
 //! secret and different uniform factors, as a client's queries are, so all of them are pseudorandom
 //! together. A `u` never meets the same `a_i` twice.
+//!
+//! A client chooses the seed of the `a_i`, and an `a` that vanishes at a point of the transform
+//! would leave that point without `u`, which is all that [split answers](crate::subring::split) are
+//! hidden by. One seed in 26,000 has such a point. Without rotations a key of such a seed is
+//! refused, and none is made.
 
 use super::{SecretKey, draw_seed, error, expand};
+use crate::error::HeError;
 use crate::params::Params;
 use primer_lattice::poly::{Coefficients, Poly, Values};
 use primer_lattice::sample;
@@ -32,18 +38,36 @@ impl PublicKey {
     pub(crate) fn generate(secret: &SecretKey, rng: &mut impl CryptoRng) -> Self {
         let params = &secret.params;
         let limbs = params.flood_limbs();
-        let seed = draw_seed(rng);
-        let mut prg = Prg::new(&seed);
-        let zeros = (0..params.zeros()).map(|_| {
-            let a = expand(params, limbs, &mut prg);
-            let b = secret.mask(&a, error(params, limbs, rng));
-            Zero { halves: [b, a] }
-        });
-        Self {
-            params: params.clone(),
-            seed,
-            zeros: zeros.collect(),
+        loop {
+            let seed = draw_seed(rng);
+            let mut prg = Prg::new(&seed);
+            let zeros = (0..params.zeros()).map(|_| {
+                let a = expand(params, limbs, &mut prg);
+                let b = secret.mask(&a, error(params, limbs, rng));
+                Zero { halves: [b, a] }
+            });
+            let key = Self {
+                params: params.clone(),
+                seed,
+                zeros: zeros.collect(),
+            };
+            if key.check().is_ok() {
+                return key;
+            }
         }
+    }
+
+    /// Fails if a uniform half is zero at a point of the transform; keys with rotations, whose
+    /// answers are flooded, may be.
+    ///
+    /// # Errors
+    /// [`HeError::VanishingKey`].
+    pub(crate) fn check(&self) -> Result<(), HeError> {
+        let mut halves = self.zeros.iter().map(|zero| zero.halves[1].data());
+        if !self.params.rotates() && halves.any(|a| a.contains(&0)) {
+            return Err(HeError::VanishingKey);
+        }
+        Ok(())
     }
 
     /// The key of a seed and of the halves that are sent, one for each encryption of zero.

@@ -2,6 +2,7 @@
 
 use super::packer::Packer;
 use super::slotted::SlotPacker;
+use super::split::SplitPacker;
 use super::subring::SubringPacker;
 use crate::params::Params;
 use std::fmt;
@@ -25,6 +26,8 @@ enum Packing {
     FeaturesFirst { width: usize },
     /// Weights in a subring, for weights of some size: no rotations.
     Subring { size: WeightSize },
+    /// Products of two secrets, in slots of a subring or of the ring: answers are split.
+    Split,
 }
 
 /// How large weights may be. It is public: noise is bounded, and flooded, for all weights of this
@@ -38,16 +41,14 @@ pub enum WeightSize {
     Residues,
 }
 
-/// Primes of a modulus without rotations: the more, the larger the weights that are hidden through
-/// a client's life, and the more bytes a query has.
+/// Primes of a modulus for a model's weights without rotations: the more, the larger the weights
+/// that are hidden through a client's life, and the more bytes a query has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Primes {
-    /// Weights of a model: for BERT-base, columns of some 2^13.
+    /// For BERT-base, columns of some 2^13.
     Four,
-    /// Larger weights of a model, or products of two secrets of some 30 tokens.
+    /// Larger ones.
     Five,
-    /// Products of two secrets, whatever their number.
-    Six,
 }
 
 impl Primes {
@@ -56,9 +57,21 @@ impl Primes {
         match self {
             Self::Four => 4,
             Self::Five => 5,
-            Self::Six => 6,
         }
     }
+}
+
+/// Primes for products of two secrets. With four, BERT-base would have a wrong share once in 600
+/// inferences of 30 tokens.
+const SPLIT_PRIMES: usize = 5;
+
+/// The sets without rotations, whose tables are made once.
+fn without_rotations(primes: usize) -> Arc<Params> {
+    static SETS: LazyLock<[Arc<Params>; 2]> = LazyLock::new(|| {
+        let set = |primes| Params::without_rotations(8192, primes);
+        [4, 5].map(|primes| set(primes).expect("the set is within the table"))
+    });
+    SETS[primes - 4].clone()
 }
 
 /// Four primes hide columns of this length through the life of a client of BERT-base.
@@ -84,8 +97,8 @@ impl Method {
     }
 
     /// Weights in a subring and no rotations, with four primes for columns of up to 2^14 and five
-    /// beyond: no keys but a public one, and products as matrix products modulo small primes.
-    /// Products of two secrets need [`WeightSize::Residues`].
+    /// beyond: no keys but a public one, and products as matrix products modulo small primes. For
+    /// products with a model's weights.
     pub fn subring(size: WeightSize) -> Self {
         let primes = match size {
             WeightSize::Columns(..=NARROW) => Primes::Four,
@@ -96,19 +109,18 @@ impl Method {
 
     /// The same with a number of primes; [`super::check_lifetime`] says whether it is enough.
     pub fn subring_of(primes: Primes, size: WeightSize) -> Self {
-        static SETS: LazyLock<[Arc<Params>; 3]> = LazyLock::new(|| {
-            let set = |primes| Params::without_rotations(8192, primes);
-            [4, 5, 6].map(|primes| set(primes).expect("the set is within the table"))
-        });
-        let [four, five, six] = &*SETS;
-        let params = match primes {
-            Primes::Four => four,
-            Primes::Five => five,
-            Primes::Six => six,
-        };
         Self {
-            params: params.clone(),
+            params: without_rotations(primes.count()),
             packing: Packing::Subring { size },
+        }
+    }
+
+    /// Products of two secrets, without rotations and with five primes: each party keeps a half of
+    /// the answer and rounds it to a share ([`super::Product::split`]).
+    pub fn split() -> Self {
+        Self {
+            params: without_rotations(SPLIT_PRIMES),
+            packing: Packing::Split,
         }
     }
 
@@ -125,7 +137,12 @@ impl Method {
 
     /// Whether a value is a slot, and answers hide as much as they hide then.
     pub(super) fn is_slotted(&self) -> bool {
-        !matches!(self.packing, Packing::Subring { .. })
+        !matches!(self.packing, Packing::Subring { .. } | Packing::Split)
+    }
+
+    /// Whether each party keeps a half of an answer.
+    pub(super) fn is_split(&self) -> bool {
+        self.packing == Packing::Split
     }
 
     /// What knows the packing.
@@ -134,6 +151,7 @@ impl Method {
             Packing::TokensFirst => Box::new(SlotPacker::TokensFirst),
             Packing::FeaturesFirst { width } => Box::new(SlotPacker::FeaturesFirst { width }),
             Packing::Subring { size } => Box::new(SubringPacker { size }),
+            Packing::Split => Box::new(SplitPacker),
         }
     }
 }

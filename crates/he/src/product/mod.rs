@@ -20,10 +20,14 @@
 //! weights or mask: every answer gets a fresh encryption of zero, a mask in every slot that holds
 //! no result, and flooding noise (`crate::answer`), and none of that is an option.
 //!
+//! Products of two secrets by [`Method::split`] end otherwise: [`Product::split`] instead of
+//! `answer` gives the server a share of the product and the client, by `decrypt`, the other one.
+//! Neither learns anything, whatever the client encrypted, and no mask is chosen.
+//!
 //! # Who knows what
 //! Whoever uses this module knows relations and bytes. Layouts, chunks and rotations are known to a
-//! packing (`packer` is the seam, `slotted` the packings of the paper, `subring` the one without
-//! rotations) and to what is below it.
+//! packing (`packer` is the seam, `slotted` the packings of the paper, `subring` and `split` those
+//! without rotations) and to what is below it.
 //! Parameters belong to the product: a session may use several sets ([`KeyNeeds`]).
 //!
 //! ```
@@ -69,6 +73,7 @@ mod packer;
 mod query;
 mod relation;
 mod slotted;
+mod split;
 mod subring;
 
 pub use keys::{ClientKeys, KeyKind, KeyNeeds, ServerKeys, SetNeeds};
@@ -77,10 +82,12 @@ pub use query::{Query, Received};
 pub use relation::{Operand, Relation, Weights};
 
 pub use crate::subring::noise::INFERENCES;
+pub use crate::subring::split::ODDS;
 
+use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
-use packer::Multiplier;
+use packer::Prepared;
 use primer_ring::matrix::Matrix;
 use query::Form;
 use rand_core::CryptoRng;
@@ -100,7 +107,7 @@ pub struct Product {
 pub struct EncodedWeights {
     relation: Relation,
     method: Method,
-    multiplier: Box<dyn Multiplier>,
+    prepared: Prepared,
 }
 
 impl Product {
@@ -165,6 +172,19 @@ impl Product {
     pub fn squared_distance(&self) -> f64 {
         let packer = self.method.packer();
         packer.squared_distance(self.method.params(), &self.relation)
+    }
+
+    /// A bound of the probability that one run of this product gives a wrong result, which
+    /// neither party notices. It adds up over products ([`check_odds`]).
+    pub fn odds(&self) -> f64 {
+        let packer = self.method.packer();
+        let odds = packer.odds(self.method.params(), &self.relation);
+        odds.expect("the product was checked")
+    }
+
+    /// Whether it ends in shares: answered by [`Self::split`], without a mask.
+    pub fn is_split(&self) -> bool {
+        self.method.is_split()
     }
 
     /// What it computes.
@@ -270,19 +290,19 @@ impl Product {
         Ok(self.encoded(made))
     }
 
-    fn encoded(&self, multiplier: Box<dyn Multiplier>) -> EncodedWeights {
+    fn encoded(&self, prepared: Prepared) -> EncodedWeights {
         EncodedWeights {
             relation: self.relation,
             method: self.method.clone(),
-            multiplier,
+            prepared,
         }
     }
 
     /// The server: the product plus a mask, circuit-private, as it travels.
     ///
     /// # Errors
-    /// If queries or weights are those of another product, the mask has another size, or the
-    /// client's keys lack one that the product needs.
+    /// If queries or weights are those of another product, the mask has another size, the client's
+    /// keys lack one that the product needs, or its answers are [split](Self::split).
     pub fn answer(
         &self,
         keys: &mut ServerKeys,
@@ -304,6 +324,50 @@ impl Product {
         mask: &Matrix<u64>,
         rng: &mut impl CryptoRng,
     ) -> Result<(Vec<u8>, Counters), HeError> {
+        let queries = self.check_answer(queries, weights)?;
+        agree("rows of mask and answer", mask.rows(), self.rows())?;
+        agree("columns of mask and answer", mask.cols(), self.cols())?;
+        let Prepared::Masked(multiplier) = &weights.prepared else {
+            return Err(HeError::Unsupported {
+                relation: format!("{} under a mask", self.relation),
+            });
+        };
+        let evaluator = keys.evaluator(self.method.params(), &self.rotations)?;
+        multiplier.answer(evaluator, &queries, mask, rng)
+    }
+
+    /// The server: the answer as it travels, and the server's share of the product; the client's is
+    /// what [`Self::decrypt`] gives. The answer is pseudorandom, whatever the queries say.
+    ///
+    /// The caller wipes the share.
+    ///
+    /// # Errors
+    /// If queries or weights are those of another product, the client's keys lack a set that the
+    /// product needs, or its method is not [`Method::split`].
+    pub fn split(
+        &self,
+        keys: &mut ServerKeys,
+        queries: &[&Received],
+        weights: &EncodedWeights,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(Vec<u8>, Matrix<u64>), HeError> {
+        let queries = self.check_answer(queries, weights)?;
+        let Prepared::Split(factors) = &weights.prepared else {
+            return Err(HeError::Unsupported {
+                relation: format!("{} in shares", self.relation),
+            });
+        };
+        let evaluator = keys.evaluator(self.method.params(), &self.rotations)?;
+        let (answer, share, _) = factors.answer(evaluator, &queries, rng)?;
+        Ok((answer, share))
+    }
+
+    /// The ciphertexts of the queries, if they and the weights are this product's.
+    fn check_answer<'a>(
+        &self,
+        queries: &[&'a Received],
+        weights: &EncodedWeights,
+    ) -> Result<Vec<&'a [SeededCiphertext]>, HeError> {
         if (weights.relation, &weights.method) != (self.relation, &self.method) {
             return Err(HeError::OtherProduct {
                 what: "the encoded weights",
@@ -313,20 +377,17 @@ impl Product {
         }
         agree("queries of the product", queries.len(), self.queries.len())?;
         let received = queries.iter().zip(&self.queries);
-        let queries: Vec<_> = received
+        received
             .map(|(received, query)| received.answering(query))
-            .collect::<Result<_, _>>()?;
-        agree("rows of mask and answer", mask.rows(), self.rows())?;
-        agree("columns of mask and answer", mask.cols(), self.cols())?;
-        let evaluator = keys.evaluator(self.method.params(), &self.rotations)?;
-        weights.multiplier.answer(evaluator, &queries, mask, rng)
+            .collect()
     }
 
-    /// The client: the product plus the server's mask.
+    /// The client: the product plus the server's mask, or, of a [split](Self::split) answer, the
+    /// client's share.
     ///
     /// # Errors
     /// If the bytes are not an answer to this product, or their noise is beyond its bound: a wrong
-    /// key or damaged data.
+    /// key or damaged data. Neither is seen in a split answer, which is any bytes of its length.
     pub fn decrypt(&self, keys: &ClientKeys, answer: &[u8]) -> Result<Matrix<u64>, HeError> {
         let secret = keys.secret(self.method.params())?;
         let packer = self.method.packer();
@@ -357,6 +418,15 @@ pub fn check_lifetime<'a>(
     crate::subring::noise::check_lifetime(squares.sum::<f64>() / inferences as f64)
 }
 
+/// Refuses products that together give a wrong result with a probability of more than [`ODDS`]:
+/// all products of an inference, or of several that are prepared together.
+///
+/// # Errors
+/// [`HeError::Odds`] with the probability reached and allowed.
+pub fn check_odds<'a>(products: impl IntoIterator<Item = &'a Product>) -> Result<(), HeError> {
+    crate::subring::split::check(products.into_iter().map(Product::odds).sum())
+}
+
 impl fmt::Debug for Product {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {:?}", self.relation, self.method)
@@ -366,6 +436,6 @@ impl fmt::Debug for Product {
 impl EncodedWeights {
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
-        self.multiplier.memory()
+        self.prepared.memory()
     }
 }

@@ -8,6 +8,7 @@
 
 use super::query::Form;
 use super::relation::{Relation, Weights};
+use super::split::SplitWeights;
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::HeError;
@@ -29,6 +30,12 @@ pub(super) trait Packer {
     /// one that does not depend on the weights; such bounds add up. Of a product that passed
     /// [`Self::check`].
     fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64;
+
+    /// A bound of the probability that one run of a product gives a wrong result, which
+    /// neither party notices: none, where noise has a bound and is checked.
+    fn odds(&self, _params: &Params, _relation: &Relation) -> Result<f64, HeError> {
+        Ok(0.0)
+    }
 
     /// Fails if a product does not fit the parameters, its worst-case noise included.
     fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError>;
@@ -64,7 +71,7 @@ pub(super) trait Packer {
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Weights<'_>,
-    ) -> Result<Box<dyn Multiplier>, HeError>;
+    ) -> Result<Prepared, HeError>;
 
     /// Encodes small weights of a dense relation, within some memory as long as it lasts; with
     /// gains and means, if it has a residual's term.
@@ -75,12 +82,12 @@ pub(super) trait Packer {
         weights: &Matrix<i16>,
         residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
-    ) -> Result<Box<dyn Multiplier>, HeError>;
+    ) -> Result<Prepared, HeError>;
 
     /// Bytes of an answer.
     fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError>;
 
-    /// Decrypts the bytes of an answer, with at most so many threads.
+    /// Opens the bytes of an answer, with at most so many threads.
     fn decrypt(
         &self,
         secret: &SecretKey,
@@ -88,6 +95,29 @@ pub(super) trait Packer {
         relation: &Relation,
         bytes: &[u8],
     ) -> Result<Matrix<u64>, HeError>;
+}
+
+/// Weights that are ready to be multiplied with ciphertexts, by what becomes of the product.
+pub(super) enum Prepared {
+    /// It goes to the client, under a mask of the server's.
+    Masked(Box<dyn Multiplier>),
+    /// Each party has a half of its ciphertexts.
+    Split(Box<SplitWeights>),
+}
+
+impl Prepared {
+    /// Weights whose products are masked.
+    pub(super) fn masked(weights: impl Multiplier + 'static) -> Self {
+        Self::Masked(Box::new(weights))
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Self::Masked(weights) => weights.memory(),
+            Self::Split(weights) => weights.memory(),
+        }
+    }
 }
 
 /// Weights that are ready to be multiplied with ciphertexts. They are the server's secret and wiped

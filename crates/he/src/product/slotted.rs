@@ -5,7 +5,7 @@
 //! never cut unless it is wider than a cell.
 
 use super::multipliers::{RowFactors, SlotFactors};
-use super::packer::{Multiplier, Packer};
+use super::packer::{Packer, Prepared};
 use super::query::Form;
 use super::relation::{Relation, Weights};
 use crate::centred::PreparedCentred;
@@ -175,30 +175,32 @@ impl Packer for SlotPacker {
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Weights<'_>,
-    ) -> Result<Box<dyn Multiplier>, HeError> {
+    ) -> Result<Prepared, HeError> {
         let (layout, chunks) = self.answer(params, relation)?;
         Ok(match *weights {
             Weights::Dense(w) => {
                 let shape = BlockShape::dense(w.rows(), w.cols());
                 let entry = |_, r, c| w.get(r, c);
-                Box::new(PreparedWeights::new(params, &layout, shape, entry)?)
+                Prepared::masked(PreparedWeights::new(params, &layout, shape, entry)?)
             }
             Weights::Centred { gain, mean } => {
-                Box::new(PreparedCentred::new(params, &layout, gain, mean)?)
+                Prepared::masked(PreparedCentred::new(params, &layout, gain, mean)?)
             }
-            Weights::Heads(blocks) => Box::new(PreparedWeights::blocks(params, &layout, blocks)?),
+            Weights::Heads(blocks) => {
+                Prepared::masked(PreparedWeights::blocks(params, &layout, blocks)?)
+            }
             Weights::Residual { .. } => {
                 return Err(HeError::Unsupported {
                     relation: relation.to_string(),
                 });
             }
-            Weights::RowSums(u) => Box::new(RowFactors::new(layout, u)),
+            Weights::RowSums(u) => Prepared::masked(RowFactors::new(layout, u)),
             Weights::ScaledRows { u, v } => {
                 let repeated = Chunks::even(&layout, 1);
-                Box::new(SlotFactors::new(layout, [chunks, repeated], [u, v]))
+                Prepared::masked(SlotFactors::new(layout, [chunks, repeated], [u, v]))
             }
             Weights::Elementwise { u, v } => {
-                Box::new(SlotFactors::new(layout, [chunks.clone(), chunks], [u, v]))
+                Prepared::masked(SlotFactors::new(layout, [chunks.clone(), chunks], [u, v]))
             }
         })
     }
@@ -210,11 +212,11 @@ impl Packer for SlotPacker {
         weights: &Matrix<i16>,
         _residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
-    ) -> Result<Box<dyn Multiplier>, HeError> {
+    ) -> Result<Prepared, HeError> {
         let layout = self.layout(params, relation.size().0)?;
         let shape = BlockShape::dense(weights.rows(), weights.cols());
         let bytes = PreparedWeights::dense_bytes(params, &layout, shape)?;
-        Ok(Box::new(if bytes <= *room {
+        Ok(Prepared::masked(if bytes <= *room {
             *room -= bytes;
             PreparedWeights::dense(params, &layout, weights)?
         } else {

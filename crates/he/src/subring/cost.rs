@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! up       a·(16 + 30·L·N/8)
-//! down     b·(N·b1/8 + s·b0/8)
+//! down     b·(N·b1/8 + s·b0/8)      of split answers  b·N·w
 //! seconds  a·QUERY + b·ANSWER + 2·N·L·(products of ciphertexts)·TERM
 //! ```
 //!
@@ -35,14 +35,13 @@ pub(crate) struct Cost {
     pub(crate) seconds: f64,
 }
 
-/// The cost of ciphertexts alone, which is all that packings of one product differ in.
-pub(crate) fn ciphertexts(params: &Params, queries: usize, answers: usize, sent: usize) -> Cost {
+/// The cost of ciphertexts alone, which is all that packings of one product differ in; each of an
+/// answer's has `bytes`.
+pub(crate) fn ciphertexts(params: &Params, queries: usize, answers: usize, bytes: usize) -> Cost {
     let limbs = params.data_primes() as f64;
-    let margins = Margins::of(params);
-    let answer = margins.map_or(0, |margins| margins.answer_len(params.degree(), sent));
     Cost {
         up: (queries * wire::ciphertext_len(params)) as f64,
-        down: (answers * answer) as f64,
+        down: (answers * bytes) as f64,
         seconds: limbs * (queries as f64 * QUERY + answers as f64 * ANSWER),
     }
 }
@@ -52,7 +51,9 @@ pub(crate) fn dense(params: &Params, blocks: &Blocks) -> Cost {
     let (queries, answers) = (blocks.queries(), blocks.answers());
     let runs = blocks.lanes.runs();
     let sent = blocks.lanes.of_run(0).len() * blocks.width;
-    let mut cost = ciphertexts(params, runs * queries, runs * answers, sent);
+    let margins = Margins::of(params);
+    let answer = margins.map_or(0, |margins| margins.answer_len(params.degree(), sent));
+    let mut cost = ciphertexts(params, runs * queries, runs * answers, answer);
     let terms = 2 * params.degree() * params.data_primes() * runs * queries * answers;
     cost.seconds += terms as f64 * TERM;
     cost

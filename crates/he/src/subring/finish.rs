@@ -3,14 +3,16 @@
 //! For every ciphertext, with nothing optional:
 //!
 //! 1. add `(b·u, a·u + e1)` with fresh `u` and `e1` to the halves: `c1` becomes pseudorandom. The
-//!    error that an encryption of zero has in its other half would be lost in step 3, so none is
-//!    drawn. Where the public key has several encryptions of zero, as many answers share a `u`,
-//!    each with an `a` and `b` of its own ([`crate::keys::PublicKey`]): it is transformed once for
-//!    them;
+//!    error that an encryption of zero has in its other half would be lost in step 3, or stay with
+//!    the server, so none is drawn. Where the public key has several encryptions of zero, as many
+//!    answers share a `u`, each with an `a` and `b` of its own ([`crate::keys::PublicKey`]): it is
+//!    transformed once for them;
 //! 2. take the coefficients of `c0` that carry results; the others are never sent, and where the
 //!    results of a dense product are all, most of them are not computed ([`Part`]);
 //! 3. add the mask and flooding noise to each of them;
 //! 4. round both halves from `q` to a power of two, the fewest bits that still decrypt.
+//!
+//! Answers to products of two secrets end otherwise after step 2: they are [split](super::split).
 //!
 //! Several answers are finished together, one prime after the other: the tables of a prime, keys
 //! and roots, are a third of a megabyte, and stay in the cache while its part of step 1 and 2 is
@@ -138,6 +140,16 @@ impl Finish {
         for (to, &from) in first.iter_mut().zip(places) {
             *to = found[from];
         }
+    }
+
+    /// What step 1 and 2 left of an answer whose limbs are all there, by limbs: the `count`
+    /// coefficients of `c0` that were asked for, and `c1`.
+    pub(super) fn halves(&self, params: &Params, answer: usize, count: usize) -> [&[u32]; 2] {
+        let (n, limbs) = (params.degree(), params.data_primes());
+        [
+            &self.first[answer * limbs * self.most..][..limbs * count],
+            &self.second[answer * limbs * n..][..limbs * n],
+        ]
     }
 
     /// Step 3 and 4 of an answer whose limbs are all there, into its bytes. `mask` has a residue

@@ -3,8 +3,9 @@
 //! Modulo p, a polynomial in `Y` is `F` numbers, its values at the roots of `Y^F + 1`, and products
 //! are taken number by number: slots, as in the whole ring, but the same for all `T` rows. The
 //! server can add up slots of different ciphertexts only, so the sum over the inputs of a head is
-//! divided: input `q·c + l` lies in ciphertext `q`, lane `l`, and the client adds up `c` lanes of
-//! what it decrypts. Every input is there `r` times, and an answer holds `r` outputs of each head:
+//! divided: input `q·c + l` lies in ciphertext `q`, lane `l`, and the parties add up `c` lanes of
+//! what they have in the end. Every input is there `r` times, and an answer holds `r` outputs of
+//! each head:
 //!
 //! ```text
 //! slot (head h, replica ρ, lane l)
@@ -12,15 +13,15 @@
 //!     of an answer's ciphertext β   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
 //! ```
 //!
-//! The client may learn the sums of lanes only: the mask of the lanes of one output is uniform but
-//! for its sum, which is the mask of the output. Slots of no output get a uniform mask.
+//! Answers are [split](super::split): each party adds up the lanes of its own share, and forgets
+//! slots of no output.
 
+use super::answers::{add_up, open_all};
 use super::cost;
 use super::finish::Sent;
-use super::noise::Margins;
-use super::open::open_all;
 use super::query;
 use super::shape::Lanes;
+use super::split::{Split, SplitOpener};
 use super::transform::Transforms;
 use super::workspace::{Room, Workspace, sized};
 use crate::ciphertext::SeededCiphertext;
@@ -79,8 +80,8 @@ impl HeadShape {
         });
         let price = |shape: &Self| {
             let (queries, answers) = (shape.queries(), shape.answers());
-            let sent = shape.lanes.of_run(0).len() * points;
-            cost::price(cost::ciphertexts(params, queries, answers, sent))
+            let answer = params.degree() * shape.split().width(params);
+            cost::price(cost::ciphertexts(params, queries, answers, answer))
         };
         let best = shapes.min_by(|a, b| price(a).total_cmp(&price(b)));
         best.expect("one head and one replica always fit")
@@ -110,8 +111,8 @@ impl HeadShape {
         self.lanes.runs() * self.groups() * self.parts()
     }
 
-    /// Coefficients of an answer's ciphertext that are sent.
-    pub(crate) fn sent(&self, run: usize) -> Vec<usize> {
+    /// Coefficients of an answer's ciphertext that count.
+    fn counted(&self, run: usize) -> Vec<usize> {
         self.lanes.coefficients(run, 0..self.lanes.points())
     }
 
@@ -120,9 +121,13 @@ impl HeadShape {
         [self.together, self.replicas]
     }
 
-    /// Squares of weights that meet in one coefficient, on average over uniform weights.
-    pub(crate) fn energy(&self) -> f64 {
-        (self.terms() * self.lanes.points()) as f64 * (modulus::P as f64).powi(2) / 12.0
+    /// What the odds of its shares depend on. Weights are masks, uniform modulo p.
+    pub(crate) fn split(&self) -> Split {
+        let (points, square) = (self.lanes.points(), (modulus::P as f64).powi(2) / 12.0);
+        Split {
+            coefficients: self.groups() * self.parts() * self.lanes.rows() * points,
+            energy: (self.terms() * points) as f64 * square,
+        }
     }
 
     /// Calls `f` with head, replica, lane and slot of a group's slots.
@@ -170,56 +175,61 @@ impl HeadShape {
         });
     }
 
-    /// The client: lanes decrypted and added up.
+    /// The client: its share, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
-    /// If an answer's noise is beyond its bound.
-    pub(crate) fn decrypt(
+    /// If the secret has too few primes.
+    pub(crate) fn open(
         &self,
         secret: &SecretKey,
         threads: usize,
         bytes: &[u8],
-        len: impl Fn(usize) -> usize,
+        width: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let points = self.lanes.points();
-        let transform = Slots::new(points);
-        let per_run = self.answers() / self.lanes.runs();
-        let size = (self.lanes.rows(), self.heads * self.outputs);
-        let sent_len = |index: usize| self.lanes.of_run(index / per_run).len() * points;
-        let len = |index: usize| len(sent_len(index));
+        let transform = Slots::new(self.lanes.points());
         open_all(
-            secret,
             threads,
             bytes,
             self.answers(),
-            len,
-            size,
+            |_| width * secret.params().degree(),
+            self.size(),
+            || SplitOpener::new(secret, width),
             |opener, answer, out| {
-                let index = answer.index;
-                let (block, part) = (index / self.parts(), index % self.parts());
-                let (run, group) = (block / self.groups(), block % self.groups());
-                let rows = self.lanes.of_run(run);
-                let mut plain = Zeroizing::new(vec![0; sent_len(index)]);
-                opener.open(answer.bytes, &self.sent(run), index, &mut plain)?;
-                let mut slots = Zeroizing::new(vec![0; points]);
-                let mut row = Zeroizing::new(vec![0; points]);
-                for (t, to) in rows.clone().enumerate() {
-                    for (i, x) in row.iter_mut().enumerate() {
-                        *x = plain[i * rows.len() + t];
-                    }
-                    transform.decode(&mut row, &mut slots);
-                    self.each_slot(group, |head, replica, _, slot| {
-                        let output = part * self.replicas + replica;
-                        if output < self.outputs {
-                            let column = head * self.outputs + output;
-                            let sum = modulus::add(out.get(to, column), slots[slot]);
-                            out.row_mut(to)[column] = sum;
-                        }
-                    });
-                }
+                let counted = self.counted(answer.index / (self.groups() * self.parts()));
+                let mut plain = Zeroizing::new(vec![0; counted.len()]);
+                opener.open(answer.bytes, &counted, &mut plain)?;
+                self.decode(&transform, answer.index, &plain, out);
                 Ok(())
             },
         )
+    }
+
+    /// Rows and columns of the product.
+    fn size(&self) -> (usize, usize) {
+        (self.lanes.rows(), self.heads * self.outputs)
+    }
+
+    /// Adds what one answer's coefficients say to the product: slots, and lanes added up.
+    fn decode(&self, transform: &Slots, index: usize, plain: &[u64], out: &mut Matrix<u64>) {
+        let (block, part) = (index / self.parts(), index % self.parts());
+        let (run, group) = (block / self.groups(), block % self.groups());
+        let (points, rows) = (self.lanes.points(), self.lanes.of_run(run));
+        let mut slots = Zeroizing::new(vec![0; points]);
+        let mut row = Zeroizing::new(vec![0; points]);
+        for (t, to) in rows.clone().enumerate() {
+            for (i, x) in row.iter_mut().enumerate() {
+                *x = plain[i * rows.len() + t];
+            }
+            transform.decode(&mut row, &mut slots);
+            self.each_slot(group, |head, replica, _, slot| {
+                let output = part * self.replicas + replica;
+                if output < self.outputs {
+                    let column = head * self.outputs + output;
+                    let sum = modulus::add(out.get(to, column), slots[slot]);
+                    out.row_mut(to)[column] = sum;
+                }
+            });
+        }
     }
 }
 
@@ -313,7 +323,8 @@ impl HeadWeights {
         self.groups.iter().flatten().map(PointWeights::memory).sum()
     }
 
-    /// The product, masked and finished, into the bytes of its answers.
+    /// The product: `c1` of its answers into their bytes, `width` of them a coefficient, and the
+    /// server's share.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -322,58 +333,51 @@ impl HeadWeights {
         public: &PublicKey,
         work: &mut Workspace,
         query: &[SeededCiphertext],
-        mask: &Matrix<u64>,
+        width: usize,
         rng: &mut impl CryptoRng,
-        mut out: &mut [u8],
-    ) -> Result<Counters, HeError> {
+        out: &mut [u8],
+    ) -> Result<(Matrix<u64>, Counters), HeError> {
         let (params, shape) = (&*self.params, &self.shape);
         agree("ciphertexts of the query", query.len(), shape.queries())?;
-        let margins = Margins::of(params)?;
         let rooms = work.rooms();
         let lists: Vec<_> = query.chunks_exact(shape.terms()).enumerate().collect();
         let each = threads::share(lists.len(), rooms.len());
-        let mut jobs = Vec::with_capacity(rooms.len());
-        for (room, lists) in rooms.iter_mut().zip(lists.chunks(each)) {
-            let lengths = lists
-                .iter()
-                .map(|(index, _)| shape.parts() * self.len(&margins, *index));
-            let (now, later) = std::mem::take(&mut out).split_at_mut(lengths.sum());
-            out = later;
-            jobs.push((room, lists, now));
-        }
-        threads::each_random(jobs, rng, |(room, lists, mut out), mut rng| {
-            for &(index, list) in lists {
-                let len = shape.parts() * self.len(&margins, index);
-                let (now, later) = std::mem::take(&mut out).split_at_mut(len);
-                out = later;
-                self.list(public, &margins, room, (index, list), mask, &mut rng, now);
+        let len = shape.parts() * width * params.degree();
+        let parts = lists.chunks(each).zip(out.chunks_mut(each * len));
+        let jobs = rooms.iter_mut().zip(parts).collect();
+        let shares = threads::each_random(jobs, rng, |(room, (lists, out)), mut rng| {
+            let (rows, cols) = shape.size();
+            let mut share = Matrix::zeros(rows, cols);
+            for (&(index, list), out) in lists.iter().zip(out.chunks_exact_mut(len)) {
+                self.list(
+                    public,
+                    room,
+                    (index, list),
+                    width,
+                    &mut rng,
+                    (&mut share, out),
+                );
             }
+            share
         });
-        Ok(Counters {
+        let counters = Counters {
             inputs: query.len(),
             products: query.len() * shape.parts(),
             answers: shape.answers(),
             ..Counters::default()
-        })
+        };
+        Ok((add_up(shares, shape.size()), counters))
     }
 
-    /// Bytes of each answer to the ciphertexts of one group and run.
-    fn len(&self, margins: &Margins, index: usize) -> usize {
-        let lanes = &self.shape.lanes;
-        let rows = lanes.of_run(index / self.shape.groups()).len();
-        margins.answer_len(self.params.degree(), rows * lanes.points())
-    }
-
-    /// The answers to the ciphertexts of one group and run.
+    /// The answers to the ciphertexts of one group and run, and their part of the share.
     fn list(
         &self,
         public: &PublicKey,
-        margins: &Margins,
         room: &mut Room,
         (index, list): (usize, &[SeededCiphertext]),
-        mask: &Matrix<u64>,
+        width: usize,
         rng: &mut impl CryptoRng,
-        out: &mut [u8],
+        (share, out): (&mut Matrix<u64>, &mut [u8]),
     ) {
         let (params, shape) = (&*self.params, &self.shape);
         let points = Points::new(params.degree(), shape.lanes.lanes());
@@ -382,59 +386,26 @@ impl HeadWeights {
             terms,
             sums,
             finish,
+            splitter,
             ..
         } = room;
-        let sent = shape.sent(run);
+        let counted = shape.counted(run);
         terms.fill(params, points, list, 1);
-        finish.start(params, shape.parts(), sent.len(), rng);
+        finish.start(params, shape.parts(), counted.len(), rng);
         for (limb, weights) in self.groups[group].iter().enumerate() {
             let sums = sums.multiply(params, weights, terms.limb(limb));
             for part in 0..shape.parts() {
                 let halves = [sums.values(part, 0), sums.values(part, 1)];
-                finish.limb(public, part, limb, Sent::Coefficients(&sent), halves, None);
+                let counted = Sent::Coefficients(&counted);
+                finish.limb(public, part, limb, counted, halves, None);
             }
         }
-        let answers = out.chunks_exact_mut(self.len(margins, index));
+        let mut plain = Zeroizing::new(vec![0; counted.len()]);
+        let answers = out.chunks_exact_mut(width * params.degree());
         for (part, out) in answers.enumerate() {
-            let mask = self.mask_of((run, group, part), mask, rng);
-            finish.write(params, margins, part, &mask, rng, out);
+            let halves = finish.halves(params, part, counted.len());
+            splitter.split(params, width, halves, &mut plain, out);
+            shape.decode(&self.slots, index * shape.parts() + part, &plain, share);
         }
-    }
-
-    /// The mask of one answer by coefficients, in the order of what is sent.
-    fn mask_of(
-        &self,
-        (run, group, part): (usize, usize, usize),
-        mask: &Matrix<u64>,
-        rng: &mut impl CryptoRng,
-    ) -> Zeroizing<Vec<u64>> {
-        let shape = &self.shape;
-        let (points, rows) = (shape.lanes.points(), shape.lanes.of_run(run));
-        let mut slots = Zeroizing::new(vec![0; points]);
-        let mut coefficients = Zeroizing::new(vec![0; points]);
-        let mut out = Zeroizing::new(vec![0; points * rows.len()]);
-        for (t, from) in rows.clone().enumerate() {
-            slots
-                .iter_mut()
-                .for_each(|slot| *slot = modulus::random(rng));
-            let mut others = 0;
-            shape.each_slot(group, |head, replica, lane, slot| {
-                let output = part * shape.replicas + replica;
-                if output >= shape.outputs {
-                    return;
-                }
-                others = if lane == 0 { 0 } else { others };
-                if lane + 1 == shape.depth {
-                    let whole = mask.get(from, head * shape.outputs + output);
-                    slots[slot] = modulus::sub(whole, others);
-                }
-                others = modulus::add(others, slots[slot]);
-            });
-            self.slots.encode(&slots, &mut coefficients);
-            for (i, &x) in coefficients.iter().enumerate() {
-                out[i * rows.len() + t] = x;
-            }
-        }
-        out
     }
 }

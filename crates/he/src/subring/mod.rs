@@ -17,15 +17,18 @@
 //!   with them alone.
 //! * [`heads`], slots of the subring: modulo p, polynomials in `Y` are `F` numbers that multiply
 //!   one by one. Head, replica and lane make a slot; sums over ciphertexts are taken by the server,
-//!   sums over lanes by the client. Weights are 41-bit numbers anyway where this is used.
+//!   sums over lanes by each party. Weights are 41-bit numbers anyway where this is used.
 //! * [`slots`], slots of the whole ring: the server's factor differs from row to row.
 //!
 //! # An answer
-//! [`finish`] adds a fresh encryption of zero, the mask and flooding noise, and sends `c1` whole
-//! but only those coefficients of `c0` that carry results, both rounded to as few bits as
+//! To each, [`finish`] adds a fresh encryption of zero. Products of two secrets, in slots, are then
+//! [`split`]: `c0` stays with the server, `c1` goes to the client, and each rounds its half to a
+//! share. Products with a model's weights, by coefficients, get the mask and flooding noise; `c1`
+//! is sent whole and of `c0` the coefficients that carry results, both rounded to as few bits as
 //! decryption ([`open`]) needs. [`noise`] has the bounds, `docs/he-lean.md` their proofs, [`shape`]
 //! and [`cost`] the choice of `k` and `m`.
 
+mod answers;
 pub(crate) mod cost;
 pub(crate) mod dense;
 pub(crate) mod finish;
@@ -36,6 +39,7 @@ pub(crate) mod query;
 pub(crate) mod residual;
 pub(crate) mod shape;
 pub(crate) mod slots;
+pub(crate) mod split;
 mod transform;
 mod workspace;
 

@@ -6,17 +6,16 @@
 //! of their squares. The flood fills most of the room, so a wrong key shows in the second. Neither
 //! sees a message to which whole units were added: who sends it is for the channel to know.
 
+use super::answers::open_all;
 use super::noise::Margins;
 use super::shape::Blocks;
 use crate::ciphertext::Rounding;
 use crate::error::HeError;
 use crate::keys::SecretKey;
-use crate::threads;
 use primer_lattice::kernel::elementwise;
 use primer_ring::matrix::Matrix;
-use primer_ring::modulus;
 use primer_ring::pack;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// Opens ciphertexts of answers, with the memory for it.
 pub(crate) struct Opener<'a> {
@@ -110,55 +109,6 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// One of the answers of a product.
-pub(crate) struct Answer<'a> {
-    pub(crate) index: usize,
-    pub(crate) bytes: &'a [u8],
-}
-
-/// Opens all answers of a product, of lengths that depend on their number, divided between threads:
-/// `open` adds what an answer says to a matrix of some rows and columns.
-///
-/// # Errors
-/// Those of `open`.
-pub(crate) fn open_all(
-    secret: &SecretKey,
-    threads: usize,
-    mut bytes: &[u8],
-    count: usize,
-    len: impl Fn(usize) -> usize,
-    (rows, cols): (usize, usize),
-    open: impl Fn(&mut Opener<'_>, Answer<'_>, &mut Matrix<u64>) -> Result<(), HeError> + Sync,
-) -> Result<Matrix<u64>, HeError> {
-    let mut answers = Vec::with_capacity(count);
-    for index in 0..count {
-        let (now, later) = bytes.split_at(len(index));
-        bytes = later;
-        answers.push((index, now));
-    }
-    let parts = answers.chunks(threads::share(count, threads)).collect();
-    let opened = threads::each(parts, |answers: &[(usize, &[u8])]| {
-        let mut opener = Opener::new(secret)?;
-        let mut out = Matrix::zeros(rows, cols);
-        for &(index, bytes) in answers {
-            open(&mut opener, Answer { index, bytes }, &mut out)?;
-        }
-        Ok::<_, HeError>(out)
-    });
-    let mut opened = opened.into_iter();
-    let mut all = opened
-        .next()
-        .unwrap_or_else(|| Ok(Matrix::zeros(rows, cols)))?;
-    for part in opened {
-        let mut part = part?;
-        for (x, &y) in all.data_mut().iter_mut().zip(part.data()) {
-            *x = modulus::add(*x, y);
-        }
-        part.data_mut().zeroize();
-    }
-    Ok(all)
-}
-
 /// Opens the answers of a product by coefficients, of so many bytes for results.
 ///
 /// # Errors
@@ -178,12 +128,12 @@ pub(crate) fn open_blocks(
         len(blocks.sent_len(run, answer))
     };
     open_all(
-        secret,
         threads,
         bytes,
         count,
         len,
         size,
+        || Opener::new(secret),
         |opener, answer, out| {
             let (run, block) = place(answer.index);
             let sent = blocks.sent(run, block);

@@ -4,16 +4,17 @@
 //! of one chunk after the other in one ciphertext after the other. The server's factors fill all 41
 //! bits, so nothing is lost by encoding them in slots.
 //!
-//! * Row sums: the server adds up chunks, the client adds up the slots of a row. It may learn the
-//!   sum alone, so the masks of a row's slots are uniform but for their sum.
+//! * Row sums: the server adds up chunks, and each party the slots of a row, of its own share.
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
+//!
+//! Answers are [split](super::split).
 
+use super::answers::{add_up, open_all};
 use super::finish::Sent;
-use super::noise::Margins;
-use super::open::open_all;
 use super::query;
 use super::shape::Lanes;
+use super::split::{Split, SplitOpener};
 use super::workspace::{Room, Workspace};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
@@ -54,10 +55,24 @@ impl SlotShape {
         self.lanes.runs() * self.chunks()
     }
 
-    /// Squares of weights that meet in one coefficient of a sum of so many products, on average
-    /// over uniform weights.
-    pub(crate) fn energy(&self, params: &Params, products: usize) -> f64 {
-        (products * params.degree()) as f64 * (modulus::P as f64).powi(2) / 12.0
+    /// What the odds of shares depend on, where each answer is a sum of products. Weights are
+    /// masks, uniform modulo p.
+    fn split(&self, params: &Params, answers: usize, products: usize) -> Split {
+        let square = (modulus::P as f64).powi(2) / 12.0;
+        Split {
+            coefficients: answers * params.degree(),
+            energy: (products * params.degree()) as f64 * square,
+        }
+    }
+
+    /// The same for row sums.
+    pub(crate) fn split_sums(&self, params: &Params) -> Split {
+        self.split(params, self.lanes.runs(), self.chunks())
+    }
+
+    /// The same for two products in each answer.
+    pub(crate) fn split_products(&self, params: &Params) -> Split {
+        self.split(params, self.count(), 2)
     }
 
     fn columns(&self, chunk: usize) -> Range<usize> {
@@ -128,7 +143,8 @@ impl SlotShape {
         );
     }
 
-    /// The server: row sums of products with `u`, into the bytes of the answers.
+    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes,
+    /// `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -138,33 +154,29 @@ impl SlotShape {
         work: &mut Workspace,
         query: &[SeededCiphertext],
         u: &Matrix<u64>,
-        mask: &Matrix<u64>,
+        width: usize,
         rng: &mut impl CryptoRng,
         out: &mut [u8],
-    ) -> Result<Counters, HeError> {
+    ) -> Result<(Matrix<u64>, Counters), HeError> {
         agree("ciphertexts of the query", query.len(), self.count())?;
-        self.each_out(public, work, rng, out, |finisher, run, mut rng, out| {
-            let chunks = run * self.chunks()..(run + 1) * self.chunks();
+        let size = (self.lanes.rows(), 1);
+        let share = self.each_out((public, width), work, size, rng, out, |made| {
+            let chunks = made.index * self.chunks()..(made.index + 1) * self.chunks();
             let terms = chunks.map(|index| (&query[index], index, u));
-            let mut slots = noise_mask(&public.params, &mut rng);
-            let rows = slots.chunks_exact_mut(self.lanes.points());
-            for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                let (last, others) = slots.split_last_mut().expect("a row has slots");
-                let others = others.iter().fold(0, |sum, &x| modulus::add(sum, x));
-                *last = modulus::sub(mask.get(row, 0), others);
-            }
-            self.finish(finisher, terms, &slots, &mut rng, out);
-        })?;
-        Ok(Counters {
+            let slots = self.finish(made, terms);
+            self.decode_sums(made.index, &slots, made.share);
+        });
+        let counters = Counters {
             products: query.len(),
             inputs: query.len(),
             answers: self.lanes.runs(),
             ..Counters::default()
-        })
+        };
+        Ok((share, counters))
     }
 
-    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`, into
-    /// the bytes of the answers.
+    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1`
+    /// of the answers goes into their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -174,10 +186,10 @@ impl SlotShape {
         work: &mut Workspace,
         [matrix, other]: [&[SeededCiphertext]; 2],
         [u, v]: [&Matrix<u64>; 2],
-        mask: &Matrix<u64>,
+        width: usize,
         rng: &mut impl CryptoRng,
         out: &mut [u8],
-    ) -> Result<Counters, HeError> {
+    ) -> Result<(Matrix<u64>, Counters), HeError> {
         agree("ciphertexts of the query", matrix.len(), self.count())?;
         // A column has one ciphertext for all chunks of a run.
         let each = if other.len() == self.count() {
@@ -190,69 +202,70 @@ impl SlotShape {
             each * other.len(),
             self.count(),
         )?;
-        self.each_out(public, work, rng, out, |finisher, index, mut rng, out| {
+        let size = (self.lanes.rows(), self.cols);
+        let share = self.each_out((public, width), work, size, rng, out, |made| {
+            let index = made.index;
             let terms = [(&other[index / each], index, u), (&matrix[index], index, v)];
-            let mut slots = noise_mask(&public.params, &mut rng);
-            self.each_slot(index, |row, column, slot| {
-                slots[slot] = mask.get(row, column)
-            });
-            self.finish(finisher, terms.into_iter(), &slots, &mut rng, out);
-        })?;
-        Ok(Counters {
+            let slots = self.finish(made, terms.into_iter());
+            self.decode(index, &slots, made.share);
+        });
+        let counters = Counters {
             products: 2 * self.count(),
             inputs: matrix.len() + other.len(),
             answers: self.count(),
             ..Counters::default()
-        })
+        };
+        Ok((share, counters))
     }
 
-    /// Calls `f` with the number and the bytes of each answer, divided between threads.
+    /// Calls `f` for each answer, divided between threads, and adds up the shares that it makes.
     fn each_out(
         &self,
-        public: &PublicKey,
+        (public, width): (&PublicKey, usize),
         work: &mut Workspace,
+        (rows, cols): (usize, usize),
         rng: &mut impl CryptoRng,
         out: &mut [u8],
-        f: impl Fn(&mut Finisher<'_>, usize, &mut dyn CryptoRng, &mut [u8]) + Sync,
-    ) -> Result<(), HeError> {
-        let (margins, n) = (Margins::of(&public.params)?, public.params.degree());
+        f: impl Fn(&mut Making<'_>) + Sync,
+    ) -> Matrix<u64> {
         let rooms = work.rooms();
-        let len = margins.answer_len(n, n);
+        let len = width * public.params.degree();
         let each = threads::share(out.len() / len, rooms.len());
         let parts = out.chunks_mut(each * len).enumerate();
         let jobs = rooms.iter_mut().zip(parts).collect();
-        threads::each_random(
+        let made = threads::each_random(
             jobs,
             rng,
-            |(room, (part, out)): (_, (_, &mut [u8])), rng| {
-                let mut finisher = Finisher {
-                    public,
-                    margins,
-                    room,
-                };
+            |(room, (part, out)): (&mut Room, (usize, &mut [u8])), rng| {
+                let mut share = Matrix::zeros(rows, cols);
                 for (i, out) in out.chunks_exact_mut(len).enumerate() {
-                    f(&mut finisher, part * each + i, rng, out);
+                    f(&mut Making {
+                        public,
+                        width,
+                        index: part * each + i,
+                        room: &mut *room,
+                        rng: &mut *rng,
+                        share: &mut share,
+                        out,
+                    });
                 }
+                share
             },
         );
-        Ok(())
+        add_up(made, (rows, cols))
     }
 
-    /// One answer: the sum of ciphertexts times what a matrix has in their slots, masked.
+    /// One answer: the sum of ciphertexts times what a matrix has in their slots. Gives the slots
+    /// of the server's share.
     fn finish<'a>(
         &self,
-        finisher: &mut Finisher<'_>,
+        making: &mut Making<'_>,
         terms: impl Iterator<Item = (&'a SeededCiphertext, usize, &'a Matrix<u64>)>,
-        mask: &[u64],
-        rng: &mut impl CryptoRng,
-        out: &mut [u8],
-    ) {
-        let Finisher {
-            public,
-            margins,
-            room,
-        } = finisher;
-        let params = &*public.params;
+    ) -> Zeroizing<Vec<u64>> {
+        let (params, public) = (&*making.public.params, making.public);
+        let Room {
+            finish, splitter, ..
+        } = &mut *making.room;
         let mut sum = zero(params);
         let mut slots = Zeroizing::new(vec![0; params.degree()]);
         for (ciphertext, index, factors) in terms {
@@ -264,113 +277,109 @@ impl SlotShape {
             add_product(params, &mut sum, &ciphertext.expand(params), &factors);
             factors.wipe();
         }
-        let mut plain = Zeroizing::new(vec![0; params.degree()]);
-        params.slots().encode(mask, &mut plain);
-        let sent: Vec<usize> = (0..params.degree()).collect();
-        room.finish.start(params, 1, sent.len(), rng);
+        let all: Vec<usize> = (0..params.degree()).collect();
+        finish.start(params, 1, all.len(), &mut making.rng);
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
-            let sent = Sent::Coefficients(&sent);
-            room.finish.limb(public, 0, limb, sent, halves, None);
+            finish.limb(public, 0, limb, Sent::Coefficients(&all), halves, None);
         }
-        room.finish.write(params, margins, 0, &plain, rng, out);
         sum.iter_mut().for_each(|half| half.wipe());
+        let mut plain = Zeroizing::new(vec![0; params.degree()]);
+        let halves = finish.halves(params, 0, all.len());
+        splitter.split(params, making.width, halves, &mut plain, making.out);
+        params.slots().decode(&mut plain, &mut slots);
+        slots
     }
 
-    /// The client: row sums.
+    /// The row sums that one answer's slots say.
+    fn decode_sums(&self, run: usize, slots: &[u64], out: &mut Matrix<u64>) {
+        let rows = slots.chunks_exact(self.lanes.points());
+        for (slots, row) in rows.zip(self.lanes.of_run(run)) {
+            out.row_mut(row)[0] = slots.iter().fold(0, |sum, &x| modulus::add(sum, x));
+        }
+    }
+
+    /// The elements that one answer's slots say.
+    fn decode(&self, index: usize, slots: &[u64], out: &mut Matrix<u64>) {
+        self.each_slot(index, |row, column, slot| {
+            out.row_mut(row)[column] = slots[slot];
+        });
+    }
+
+    /// The client: its share of row sums, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
-    /// If an answer's noise is beyond its bound.
-    pub(crate) fn decrypt_sums(
+    /// If the secret has too few primes.
+    pub(crate) fn open_sums(
         &self,
         secret: &SecretKey,
         threads: usize,
         bytes: &[u8],
-        len: usize,
+        width: usize,
     ) -> Result<Matrix<u64>, HeError> {
         let (runs, size) = (self.lanes.runs(), (self.lanes.rows(), 1));
-        self.each_answer(
-            secret,
-            threads,
-            bytes,
-            len,
-            runs,
-            size,
-            |run, slots, out| {
-                let rows = slots.chunks_exact(self.lanes.points());
-                for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                    out.row_mut(row)[0] = slots.iter().fold(0, |sum, &x| modulus::add(sum, x));
-                }
-            },
-        )
+        let answers = (bytes, width, runs);
+        each_answer(secret, threads, answers, size, |run, slots, out| {
+            self.decode_sums(run, slots, out);
+        })
     }
 
-    /// The client: a matrix.
+    /// The client: its share of a matrix, as [`Self::open_sums`].
     ///
     /// # Errors
-    /// If an answer's noise is beyond its bound.
-    pub(crate) fn decrypt(
+    /// If the secret has too few primes.
+    pub(crate) fn open(
         &self,
         secret: &SecretKey,
         threads: usize,
         bytes: &[u8],
-        len: usize,
+        width: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let (count, size) = (self.count(), (self.lanes.rows(), self.cols));
-        self.each_answer(
-            secret,
-            threads,
-            bytes,
-            len,
-            count,
-            size,
-            |index, slots, out| {
-                self.each_slot(index, |row, column, slot| {
-                    out.row_mut(row)[column] = slots[slot];
-                });
-            },
-        )
-    }
-
-    fn each_answer(
-        &self,
-        secret: &SecretKey,
-        threads: usize,
-        bytes: &[u8],
-        len: usize,
-        count: usize,
-        size: (usize, usize),
-        f: impl Fn(usize, &[u64], &mut Matrix<u64>) + Sync,
-    ) -> Result<Matrix<u64>, HeError> {
-        let n = secret.params().degree();
-        let sent: Vec<usize> = (0..n).collect();
-        open_all(
-            secret,
-            threads,
-            bytes,
-            count,
-            |_| len,
-            size,
-            |opener, answer, out| {
-                let mut plain = Zeroizing::new(vec![0; n]);
-                let mut slots = Zeroizing::new(vec![0; n]);
-                opener.open(answer.bytes, &sent, answer.index, &mut plain)?;
-                secret.params().slots().decode(&mut plain, &mut slots);
-                f(answer.index, &slots, out);
-                Ok(())
-            },
-        )
+        let size = (self.lanes.rows(), self.cols);
+        let answers = (bytes, width, self.count());
+        each_answer(secret, threads, answers, size, |index, slots, out| {
+            self.decode(index, slots, out);
+        })
     }
 }
 
-/// What an answer is finished with.
-struct Finisher<'a> {
+/// Calls `f` with the slots of each of `count` answers, of `width` bytes a coefficient.
+fn each_answer(
+    secret: &SecretKey,
+    threads: usize,
+    (bytes, width, count): (&[u8], usize, usize),
+    size: (usize, usize),
+    f: impl Fn(usize, &[u64], &mut Matrix<u64>) + Sync,
+) -> Result<Matrix<u64>, HeError> {
+    let n = secret.params().degree();
+    let all: Vec<usize> = (0..n).collect();
+    open_all(
+        threads,
+        bytes,
+        count,
+        |_| width * n,
+        size,
+        || SplitOpener::new(secret, width),
+        |opener, answer, out| {
+            let mut plain = Zeroizing::new(vec![0; n]);
+            let mut slots = Zeroizing::new(vec![0; n]);
+            opener.open(answer.bytes, &all, &mut plain)?;
+            secret.params().slots().decode(&mut plain, &mut slots);
+            f(answer.index, &slots, out);
+            Ok(())
+        },
+    )
+}
+
+/// An answer that is being made.
+struct Making<'a> {
     public: &'a PublicKey,
-    margins: Margins,
+    /// Bytes of a coefficient.
+    width: usize,
+    index: usize,
     room: &'a mut Room,
-}
-
-/// A uniform mask for every slot.
-fn noise_mask(params: &Params, rng: &mut impl CryptoRng) -> Zeroizing<Vec<u64>> {
-    Zeroizing::new((0..params.degree()).map(|_| modulus::random(rng)).collect())
+    rng: &'a mut dyn CryptoRng,
+    /// The server's share, of all answers of a thread.
+    share: &'a mut Matrix<u64>,
+    out: &'a mut [u8],
 }

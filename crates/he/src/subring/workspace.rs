@@ -1,6 +1,7 @@
 //! Memory that is kept from one product to the next.
 
 use super::finish::Finish;
+use super::split::Splitter;
 use crate::ciphertext::SeededCiphertext;
 use crate::params::Params;
 use crate::threads;
@@ -40,6 +41,7 @@ pub(super) struct Room {
     pub(super) terms: Terms,
     pub(super) sums: Sums,
     pub(super) finish: Finish,
+    pub(super) splitter: Splitter,
     /// The mask of one answer.
     pub(super) mask: Mask,
 }

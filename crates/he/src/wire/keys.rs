@@ -29,7 +29,7 @@ impl PublicKey {
     /// The key from its bytes.
     ///
     /// # Errors
-    /// If the bytes are not a public key for these parameters.
+    /// If the bytes are not a public key for these parameters, or one that may not be used.
     pub(crate) fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self, HeError> {
         let mut reader = Reader::new(params, Kind::PublicKey, bytes)?;
         expect_length(bytes, Self::wire_len(params))?;
@@ -39,7 +39,9 @@ impl PublicKey {
             Ok(Poly::from_data(params.basis(), limbs))
         });
         let sent = sent.collect::<Result<_, HeError>>()?;
-        Ok(Self::from_parts(params, seed, sent))
+        let key = Self::from_parts(params, seed, sent);
+        key.check()?;
+        Ok(key)
     }
 }
 

@@ -14,6 +14,7 @@
 //! | answer | `17 + c·4·l` |
 //! | query without rotations | `17 + c·(16 + L·l)` |
 //! | answer without rotations | 17, and for each ciphertext `⌈52·N/8⌉ + ⌈46·s/8⌉`, `s` results |
+//! | split answer | `17 + c·w·N`, `w` bytes for each coefficient of the half that is sent |
 //!
 //! A receiver knows the length of every message before it allocates anything: matrices from the
 //! layout it expects, key sets from their count, which it checks against a limit and the bytes at
@@ -24,8 +25,8 @@ mod matrices;
 mod subring;
 
 pub(crate) use subring::{
-    CiphertextWriter, Described, answer_ciphertexts, answer_len, ciphertext_len, query_ciphertexts,
-    query_len, read_answer, read_query, start_answer, start_query,
+    CiphertextWriter, Described, Told, answer_ciphertexts, answer_len, ciphertext_len,
+    query_ciphertexts, query_len, read_answer, read_query, start_answer, start_query,
 };
 
 use crate::error::HeError;
@@ -53,6 +54,7 @@ enum Kind {
     Answer = 4,
     BlockQuery = 5,
     BlockAnswer = 6,
+    SplitAnswer = 7,
 }
 
 /// Bytes for people to compare.

@@ -13,6 +13,24 @@ use primer_lattice::poly::Poly;
 use primer_ring::pack;
 use primer_ring::prg::{SEED_BYTES, Seed};
 
+/// What an answer has of its ciphertexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Both halves, one of them in part.
+    Both,
+    /// One half.
+    Half,
+}
+
+impl Told {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Both => Kind::BlockAnswer,
+            Self::Half => Kind::SplitAnswer,
+        }
+    }
+}
+
 /// What a message says about the matrix in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Described {
@@ -129,8 +147,13 @@ pub(crate) fn read_query(
 }
 
 /// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last, are zero.
-pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
-    let mut out = start(params, Kind::BlockAnswer, described, len).0;
+pub(crate) fn start_answer(
+    params: &Params,
+    told: Told,
+    described: &Described,
+    len: usize,
+) -> Vec<u8> {
+    let mut out = start(params, told.kind(), described, len).0;
     out.resize(len, 0);
     out
 }
@@ -146,9 +169,10 @@ pub(crate) fn answer_ciphertexts(answer: &mut [u8]) -> &mut [u8] {
 /// If the bytes are not such an answer.
 pub(crate) fn read_answer<'a>(
     params: &Params,
+    told: Told,
     described: &Described,
     bytes: &'a [u8],
     len: usize,
 ) -> Result<&'a [u8], HeError> {
-    Ok(open(params, Kind::BlockAnswer, described, bytes, len)?.0)
+    Ok(open(params, told.kind(), described, bytes, len)?.0)
 }

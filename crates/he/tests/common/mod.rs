@@ -3,8 +3,8 @@
 
 use primer_he::error::HeError;
 use primer_he::product::{
-    ClientKeys, EncodedWeights, KeyKind, KeyNeeds, Method, Operand, Product, Relation, ServerKeys,
-    Weights,
+    ClientKeys, EncodedWeights, KeyKind, KeyNeeds, Method, Operand, Product, Received, Relation,
+    ServerKeys, Weights,
 };
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
@@ -59,7 +59,8 @@ impl Session {
         }
     }
 
-    /// One product from values to the decrypted answer.
+    /// One product from values to the decrypted answer; of a split one, the sum of both shares and
+    /// the mask.
     pub(crate) fn run(
         &mut self,
         product: &Product,
@@ -67,12 +68,39 @@ impl Session {
         weights: &EncodedWeights,
         mask: &Matrix<u64>,
     ) -> Matrix<u64> {
+        if product.is_split() {
+            let (answer, share) = self.split(product, values, weights).unwrap();
+            assert_eq!(answer.len() as u64, product.answer_len());
+            let ours = product.decrypt(&self.client, &answer).unwrap();
+            return sum(&sum(&ours, &share), mask);
+        }
         let answer = self.answer(product, values, weights, mask).unwrap();
         assert_eq!(answer.len() as u64, product.answer_len());
         product.decrypt(&self.client, &answer).unwrap()
     }
 
-    /// The same up to the answer's bytes.
+    fn ask(&mut self, product: &Product, values: &[Matrix<u64>]) -> Result<Vec<Received>, HeError> {
+        let queries = product.queries().iter().zip(values).map(|(query, value)| {
+            let bytes = query.encrypt(&self.client, value, &mut self.rng)?;
+            assert_eq!(bytes.len() as u64, query.wire_len());
+            query.read(&bytes)
+        });
+        queries.collect()
+    }
+
+    /// The bytes of a split answer, and the server's share.
+    pub(crate) fn split(
+        &mut self,
+        product: &Product,
+        values: &[Matrix<u64>],
+        weights: &EncodedWeights,
+    ) -> Result<(Vec<u8>, Matrix<u64>), HeError> {
+        let queries = self.ask(product, values)?;
+        let queries: Vec<_> = queries.iter().collect();
+        product.split(&mut self.server, &queries, weights, &mut self.rng)
+    }
+
+    /// The bytes of a masked answer.
     pub(crate) fn answer(
         &mut self,
         product: &Product,
@@ -80,15 +108,25 @@ impl Session {
         weights: &EncodedWeights,
         mask: &Matrix<u64>,
     ) -> Result<Vec<u8>, HeError> {
-        let queries = product.queries().iter().zip(values).map(|(query, value)| {
-            let bytes = query.encrypt(&self.client, value, &mut self.rng)?;
-            assert_eq!(bytes.len() as u64, query.wire_len());
-            query.read(&bytes)
-        });
-        let queries = queries.collect::<Result<Vec<_>, _>>()?;
+        let queries = self.ask(product, values)?;
         let queries: Vec<_> = queries.iter().collect();
         product.answer(&mut self.server, &queries, weights, mask, &mut self.rng)
     }
+}
+
+/// The sum of two matrices.
+pub(crate) fn sum(a: &Matrix<u64>, b: &Matrix<u64>) -> Matrix<u64> {
+    Matrix::from_fn(a.rows(), a.cols(), |r, c| {
+        modulus::add(a.get(r, c), b.get(r, c))
+    })
+}
+
+/// Whether products of two secrets have such a relation: those that [`Method::split`] computes.
+pub(crate) fn of_secrets(relation: &Relation) -> bool {
+    !matches!(
+        relation,
+        Relation::Dense { .. } | Relation::Centred { .. } | Relation::Residual { .. }
+    )
 }
 
 /// A dense product, tokens-first.
@@ -225,5 +263,58 @@ pub(crate) fn schoolbook(
             modulus::mul(x[1].get(t, j), w[0].get(t, j)),
             modulus::mul(x[0].get(t, j), w[1].get(t, j)),
         ),
+    }
+}
+
+/// Runs a product of random matrices by all numbers of threads: more than there is work for, none,
+/// and one again.
+pub(crate) fn same_by_all_threads(product: &Product) {
+    let (relation, mut rng) = (product.relation(), Prg::new(&[4; 16]));
+    let mut session = Session::new(&product.keys(), 3);
+    let mut draw = |sizes: Vec<_>| -> Vec<_> {
+        let sizes = sizes.into_iter();
+        sizes.map(|size| residues(&mut rng, size)).collect()
+    };
+    let (x, w) = (draw(value_sizes(relation)), draw(weight_sizes(relation)));
+    let mask = draw(vec![relation.size()]).remove(0);
+    let encoded = product.prepare(weights(relation, &w)).unwrap();
+    let want = Matrix::from_fn(mask.rows(), mask.cols(), |t, j| {
+        modulus::add(schoolbook(relation, &x, &w, t, j), mask.get(t, j))
+    });
+    for (ours, theirs) in [(1, 3), (2, 1), (100, 100), (0, 0)] {
+        session.client.set_threads(ours);
+        session.server.set_threads(theirs);
+        let got = session.run(product, &x, &encoded, &mask);
+        assert!(got == want, "{relation} by {ours} and {theirs} threads");
+    }
+}
+
+/// A query and an answer that are cut short, or have a header with a flipped bit, are refused.
+pub(crate) fn refuses_cut_and_flipped(
+    product: &Product,
+    client: &ClientKeys,
+    (asked, answer): (&[u8], &[u8]),
+) {
+    let query = &product.queries()[0];
+    for len in [0, 1, 21, 22, 38, 39, asked.len() - 1] {
+        assert!(query.read(&asked[..len]).is_err(), "{len} bytes of a query");
+    }
+    for len in [0, 1, 21, 22, 38, 39, answer.len() - 1] {
+        let read = product.decrypt(client, &answer[..len]);
+        assert!(read.is_err(), "{len} bytes of an answer");
+    }
+    for i in 0..39 {
+        for flip in [1, 0x80] {
+            let flipped = |bytes: &[u8]| {
+                let mut bytes = bytes.to_vec();
+                bytes[i] ^= flip;
+                bytes
+            };
+            assert!(query.read(&flipped(asked)).is_err(), "byte {i}");
+            assert!(
+                product.decrypt(client, &flipped(answer)).is_err(),
+                "byte {i}"
+            );
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The relation, and what the server sees.
 
 use super::*;
+use crate::scheme::Scheme;
 use crate::share::tests::looks_uniform;
 use primer_model::synthetic::bert_shape;
 use primer_plan::graph::Form;
@@ -21,7 +22,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
         Graph::with_form(&sentences, Form::LookedUp, 4),
     ] {
         for step in &graph.steps {
-            let Some(factors) = Factors::of(step, Products::Opened) else {
+            let Some(factors) = Factors::of(step, &Scheme::Lean.recipe()) else {
                 continue;
             };
             run(&graph, step, factors);

@@ -13,8 +13,9 @@ use crate::flow::{Act, Flow, Planned};
 use crate::program::Program;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
-use crate::server::products::{Asked, Computed, Products, Values};
+use crate::server::products::{Answered, Asked, Computed, Products, Values};
 use crate::session::ServerSession;
+use crate::share::Share;
 use crate::silent::{self, ServerProducts};
 use crate::stored::Keeping;
 use crate::work::Work;
@@ -121,6 +122,7 @@ impl<'a> Preparation<'a> {
                 answers: VecDeque::new(),
                 keeping,
                 tools,
+                shares: bundles.seeds.iter().map(|_| Vec::new()).collect(),
                 bundles,
                 clock,
             };
@@ -146,11 +148,13 @@ struct Driver<'a, 't, 's> {
     asks: Sender<Asked<'a>>,
     computed: Receiver<Result<Computed>>,
     /// Answers that were computed and not sent yet.
-    answers: VecDeque<Vec<u8>>,
+    answers: VecDeque<Answered>,
     /// Of each bundle.
     keeping: Vec<Keeping>,
     tools: &'a mut Tools<'t>,
     bundles: Bundles<'a, 's>,
+    /// Of each bundle, the server's shares of the step at hand.
+    shares: Vec<Vec<Share>>,
     clock: &'a mut Clock,
 }
 
@@ -168,14 +172,14 @@ impl<'a> Driver<'a, '_, '_> {
             }
             Act::Answer(range) => {
                 for planned in flow.exchanges(range) {
-                    let answer = loop {
+                    let Answered { bytes, shares } = loop {
                         match self.answers.pop_front() {
                             Some(answer) => break answer,
                             None => self.hear()?,
                         }
                     };
-                    self.answer(planned, &answer)?;
-                    self.intake.spare.give(answer);
+                    self.answer(planned, &bytes, shares)?;
+                    self.intake.spare.give(bytes);
                     self.lap(planned.index);
                 }
             }
@@ -227,14 +231,19 @@ impl<'a> Driver<'a, '_, '_> {
     }
 
     /// Sends an answer, and keeps what there is to keep of its step.
-    fn answer(&mut self, planned: &Planned<'_>, answer: &[u8]) -> Result<()> {
+    fn answer(&mut self, planned: &Planned<'_>, answer: &[u8], shares: Vec<Share>) -> Result<()> {
         let (program, index) = (self.tools.program, planned.index);
         let _phase = program.preparing(self.channel, index);
         reply(self.channel, answer)?;
+        for (all, share) in self.shares.iter_mut().zip(shares) {
+            all.push(share);
+        }
         if let (true, Work::Product(work)) = (planned.last, program.work(index)) {
             let graph = program.plan().graph();
-            for (seeds, keeping) in self.bundles.seeds.iter().zip(&mut self.keeping) {
-                for share in work.product.server_offline(graph, index, seeds) {
+            let each = self.bundles.seeds.iter().zip(&mut self.keeping);
+            for ((seeds, keeping), shares) in each.zip(&mut self.shares) {
+                let shares = std::mem::take(shares);
+                for share in work.product.server_offline(graph, index, seeds, shares) {
                     keeping.push(index, share);
                 }
             }

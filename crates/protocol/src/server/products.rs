@@ -31,10 +31,17 @@ pub(super) enum Asked<'a> {
 
 /// What was computed.
 pub(super) enum Computed {
-    /// An answer.
-    Answer(Vec<u8>),
+    /// The answer of an exchange.
+    Answer(Answered),
     /// The server's shares of steps, for each bundle.
     Shares(Vec<(usize, Vec<Share>)>),
+}
+
+/// An answer.
+pub(super) struct Answered {
+    pub(super) bytes: Vec<u8>,
+    /// What the server has of the product, for each bundle; nothing where it chose a mask.
+    pub(super) shares: Vec<Share>,
 }
 
 /// Computes answers.
@@ -72,7 +79,7 @@ impl Products<'_, '_> {
     }
 
     /// One homomorphic answer, to all bundles.
-    fn answer(&mut self, planned: Planned<'_>, arrived: Arrived) -> Result<Vec<u8>> {
+    fn answer(&mut self, planned: Planned<'_>, arrived: Arrived) -> Result<Answered> {
         let Planned {
             index,
             part,
@@ -80,25 +87,33 @@ impl Products<'_, '_> {
             last,
         } = planned;
         self.answerer.read(exchange, arrived)?;
-        let (rows, cols) = exchange.answer_size(self.seeds.len());
-        let what = Use::Answer { step: index, part };
-        let masks = self.seeds.iter().map(|seeds| seeds.share(what, rows, cols));
-        let mask = exchange.answer_mask(masks.collect());
-        let answer = if let Some(weights) = self.encoded.of(index, part) {
-            (self.answerer).answer(exchange, weights, &mask, &mut self.rng)?
+        let made;
+        let weights = if let Some(weights) = self.encoded.of(index, part) {
+            weights
         } else {
             let Work::Product(work) = self.model.program().work(index) else {
                 unreachable!("only products of secrets have weights of one inference");
             };
             let (model, at) = (self.model, (index, part));
             let product = &work.product;
-            let weights = product.multiplier(model, at, exchange, self.seeds, self.values)?;
-            (self.answerer).answer(exchange, &weights, &mask, &mut self.rng)?
+            made = product.multiplier(model, at, exchange, self.seeds, self.values)?;
+            &made
+        };
+        let (bundles, rng) = (self.seeds.len(), &mut self.rng);
+        let (bytes, shares) = if exchange.product.is_split() {
+            self.answerer.split(exchange, weights, bundles, rng)?
+        } else {
+            let (rows, cols) = exchange.answer_size(bundles);
+            let what = Use::Answer { step: index, part };
+            let masks = self.seeds.iter().map(|seeds| seeds.share(what, rows, cols));
+            let mask = exchange.answer_mask(masks.collect());
+            let answer = self.answerer.answer(exchange, weights, &mask, rng)?;
+            (answer, Vec::new())
         };
         if last {
             self.forget(index);
         }
-        Ok(answer)
+        Ok(Answered { bytes, shares })
     }
 
     /// Drops the encrypted masks that nothing reads after a step.

@@ -1,36 +1,35 @@
-//! The packing without rotations: which of the ways of [`crate::subring`] a relation takes.
+//! The packing of products with a model's weights that needs no rotations: dense products and the
+//! residual's term, by coefficients ([`crate::subring`]).
 //!
-//! Dense products and the residual's term go by coefficients, heads by slots of the subring, row
-//! sums and scaled rows by slots of the ring. A query is cut as its product wants it, so the block
-//! of a dense query is part of its form: products that cut a matrix in the same way share it.
+//! A query is cut as its product wants it, so the block of a dense query is part of its form:
+//! products that cut a matrix in the same way share it. Products of two secrets have a packing of
+//! their own ([`super::split`]).
 
 mod describe;
 mod plan;
 mod weights;
 
 use super::method::WeightSize;
-use super::packer::{Multiplier, Packer};
-use super::query::{Form, Wiped};
+use super::packer::{Packer, Prepared};
+use super::query::Form;
 use super::relation::{Relation, Weights};
 use crate::ciphertext::SeededCiphertext;
 use crate::error::HeError;
 use crate::keys::SecretKey;
 use crate::params::Params;
 use crate::subring::dense::DenseWeights;
-use crate::subring::heads::{HeadShape, HeadWeights};
 use crate::subring::noise::Margins;
 use crate::subring::open::open_blocks;
 use crate::subring::query;
 use crate::subring::residual::Centring;
 use crate::subring::shape::Lanes;
-use crate::subring::slots::SlotShape;
-use crate::wire;
-use plan::Plan;
+use crate::wire::{self, Told};
+use plan::Cut;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use rand_core::CryptoRng;
 use std::sync::Arc;
-use weights::{Product, Signed, SubringWeights, centred_squares, squares};
+use weights::{Signed, SubringWeights, centred_squares, squares};
 
 /// The packing, for weights of some size.
 pub(super) struct SubringPacker {
@@ -55,10 +54,10 @@ impl SubringPacker {
         &self,
         params: &Arc<Params>,
         relation: &Relation,
-        weights: Product,
-    ) -> Result<Box<dyn Multiplier>, HeError> {
+        weights: DenseWeights,
+    ) -> Result<Prepared, HeError> {
         let (described, len) = self.describe_answer(params, relation)?;
-        Ok(Box::new(SubringWeights {
+        Ok(Prepared::masked(SubringWeights {
             described,
             len,
             weights,
@@ -68,36 +67,35 @@ impl SubringPacker {
 
 impl Packer for SubringPacker {
     fn check(&self, params: &Arc<Params>, relation: &Relation) -> Result<(), HeError> {
-        if let Plan::Blocks(blocks, Some(block)) = self.plan(params, relation) {
+        let Cut { blocks, residual } = self.cut(params, relation)?;
+        if let Some(block) = residual {
             // A residual's ciphertext has room for as many features as the answer's stride.
             crate::packing::layout::in_range("features of a ciphertext", block, blocks.stride)?;
         }
-        self.hidden(params, relation).check(params)
+        self.hidden(params, relation)?.check(params)
     }
 
     fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64 {
         let hidden = self.hidden(params, relation);
-        let margins = Margins::of(params);
-        margins.map_or(f64::INFINITY, |margins| hidden.squared_distance(&margins))
+        let both = hidden.and_then(|hidden| Ok((hidden, Margins::of(params)?)));
+        both.map_or(f64::INFINITY, |(hidden, margins)| {
+            hidden.squared_distance(&margins)
+        })
     }
 
     fn forms(&self, params: &Params, relation: &Relation) -> Vec<Form> {
         let (rows, cols) = relation.size();
-        match (relation, self.plan(params, relation)) {
-            (Relation::Centred { .. }, Plan::Blocks(_, Some(block))) => {
-                vec![Form::Blocks { rows, cols, block }]
-            }
-            (_, Plan::Blocks(blocks, residual)) => {
-                let dense = Form::Blocks {
-                    rows,
-                    cols: blocks.inputs,
-                    block: blocks.stride,
-                };
-                let residual = residual.map(|block| Form::Blocks { rows, cols, block });
-                std::iter::once(dense).chain(residual).collect()
-            }
-            _ => relation.forms(),
-        }
+        let Ok(Cut { blocks, residual }) = self.cut(params, relation) else {
+            return relation.forms();
+        };
+        let dense = Form::Blocks {
+            rows,
+            cols: blocks.inputs,
+            block: blocks.stride,
+        };
+        let dense = Some(dense).filter(|_| !matches!(relation, Relation::Centred { .. }));
+        let residual = residual.map(|block| Form::Blocks { rows, cols, block });
+        dense.into_iter().chain(residual).collect()
     }
 
     fn rotations(&self, _: &Params, _: &Relation) -> Result<Vec<i32>, HeError> {
@@ -105,7 +103,7 @@ impl Packer for SubringPacker {
     }
 
     fn query_len(&self, params: &Params, form: &Form) -> Result<usize, HeError> {
-        let [.., count] = self.describe_query(params, form).numbers;
+        let [.., count] = self.describe_query(params, form)?.numbers;
         Ok(wire::query_len(params, count))
     }
 
@@ -118,43 +116,24 @@ impl Packer for SubringPacker {
         mut rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, HeError> {
         let (params, rng) = (secret.params(), &mut rng);
-        let mut message = wire::start_query(params, &self.describe_query(params, form));
+        let mut message = wire::start_query(params, &self.describe_query(params, form)?);
         let out = wire::query_ciphertexts(&mut message);
-        match *form {
-            Form::Blocks { rows, cols, block } => {
-                let lanes = Lanes::new(params, rows);
-                let terms = cols.div_ceil(block);
-                // Beyond a block's inputs there is nothing.
-                let used = lanes.lanes() * block;
-                query::encrypt(secret, threads, used, rng, out, |index, plain, _| {
-                    let first = index % terms * block;
-                    for (t, row) in lanes.of_run(index / terms).enumerate() {
-                        let features = &matrix.row(row)[first..cols.min(first + block)];
-                        for (i, &x) in features.iter().enumerate() {
-                            plain[lanes.at(t, i)] = x;
-                        }
-                    }
-                });
+        let Form::Blocks { rows, cols, block } = *form else {
+            unreachable!("it has a description");
+        };
+        let lanes = Lanes::new(params, rows);
+        let terms = cols.div_ceil(block);
+        // Beyond a block's inputs there is nothing.
+        let used = lanes.lanes() * block;
+        query::encrypt(secret, threads, used, rng, out, |index, plain, _| {
+            let first = index % terms * block;
+            for (t, row) in lanes.of_run(index / terms).enumerate() {
+                let features = &matrix.row(row)[first..cols.min(first + block)];
+                for (i, &x) in features.iter().enumerate() {
+                    plain[lanes.at(t, i)] = x;
+                }
             }
-            Form::Heads {
-                heads,
-                rows,
-                inputs,
-                outputs,
-                ..
-            } => HeadShape::choose(params, rows, (heads, inputs, outputs))
-                .encrypt(secret, threads, matrix, rng, out),
-            Form::Rows { rows, cols } => {
-                SlotShape::new(params, rows, cols).encrypt(secret, threads, matrix, rng, out);
-            }
-            Form::Repeated { rows } => SlotShape::new(params, rows, 1).encrypt_repeated(
-                secret,
-                threads,
-                matrix.data(),
-                rng,
-                out,
-            ),
-        }
+        });
         Ok(message)
     }
 
@@ -164,7 +143,7 @@ impl Packer for SubringPacker {
         form: &Form,
         bytes: &[u8],
     ) -> Result<Vec<SeededCiphertext>, HeError> {
-        wire::read_query(params, &self.describe_query(params, form), bytes)
+        wire::read_query(params, &self.describe_query(params, form)?, bytes)
     }
 
     fn prepare(
@@ -172,19 +151,20 @@ impl Packer for SubringPacker {
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Weights<'_>,
-    ) -> Result<Box<dyn Multiplier>, HeError> {
+    ) -> Result<Prepared, HeError> {
         let signed = |w: &Matrix<u64>| {
             let mut signed = Matrix::zeros(w.rows(), w.cols());
             let entries = signed.data_mut().iter_mut().zip(w.data());
             entries.for_each(|(to, &x)| *to = modulus::to_signed(x));
             signed
         };
-        let made = match (*weights, self.plan(params, relation)) {
-            (Weights::Dense(w), Plan::Blocks(blocks, _)) => {
+        let Cut { blocks, residual } = self.cut(params, relation)?;
+        let made = match (*weights, residual) {
+            (Weights::Dense(w), _) => {
                 let w = Signed(signed(w));
                 self.check_size(w.0.cols(), w.0.rows(), squares(&w.0))?;
                 let entry = |r, c| w.0.get(r, c);
-                Product::Dense(DenseWeights::kept(params, blocks, entry, None))
+                DenseWeights::kept(params, blocks, entry, None)
             }
             (
                 Weights::Residual {
@@ -192,26 +172,19 @@ impl Packer for SubringPacker {
                     gain,
                     mean,
                 },
-                Plan::Blocks(blocks, Some(block)),
+                Some(block),
             ) => {
                 let w = Signed(signed(weights));
                 let both = squares(&w.0) + centred_squares(gain, mean);
                 self.check_size(w.0.cols(), w.0.rows() + w.0.cols(), both)?;
                 let residual = Centring::new(params, &blocks, block, gain, mean);
                 let entry = |r, c| w.0.get(r, c);
-                Product::Dense(DenseWeights::kept(params, blocks, entry, Some(residual)))
+                DenseWeights::kept(params, blocks, entry, Some(residual))
             }
-            (Weights::Centred { gain, mean }, Plan::Blocks(blocks, Some(block))) => {
+            (Weights::Centred { gain, mean }, Some(block)) => {
                 self.check_size(gain.len(), gain.len(), centred_squares(gain, mean))?;
                 let residual = Centring::new(params, &blocks, block, gain, mean);
-                Product::Dense(DenseWeights::centred(params, blocks, residual))
-            }
-            (Weights::Heads(blocks), Plan::Heads(shape)) => {
-                Product::Heads(HeadWeights::new(params, shape, blocks))
-            }
-            (Weights::RowSums(u), Plan::Slots(shape)) => Product::RowSums(shape, Wiped::copy(u)),
-            (Weights::ScaledRows { u, v } | Weights::Elementwise { u, v }, Plan::Slots(shape)) => {
-                Product::Slots(shape, [Wiped::copy(u), Wiped::copy(v)])
+                DenseWeights::centred(params, blocks, residual)
             }
             _ => unreachable!("weights were compared with the relation"),
         };
@@ -225,10 +198,9 @@ impl Packer for SubringPacker {
         weights: &Matrix<i16>,
         residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
-    ) -> Result<Box<dyn Multiplier>, HeError> {
-        let Plan::Blocks(blocks, block) = self.plan(params, relation) else {
-            unreachable!("dense products are cut into blocks")
-        };
+    ) -> Result<Prepared, HeError> {
+        let cut = self.cut(params, relation)?;
+        let (blocks, block) = (cut.blocks, cut.residual);
         let mut inputs = weights.rows();
         let mut all = squares(weights);
         let residual = residual.zip(block).map(|((gain, mean), block)| {
@@ -246,7 +218,7 @@ impl Packer for SubringPacker {
         } else {
             DenseWeights::streamed(params, blocks, weights.clone(), residual)
         };
-        self.multiplier(params, relation, Product::Dense(made))
+        self.multiplier(params, relation, made)
     }
 
     fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError> {
@@ -262,16 +234,10 @@ impl Packer for SubringPacker {
     ) -> Result<Matrix<u64>, HeError> {
         let params = secret.params();
         let (described, len) = self.describe_answer(params, relation)?;
-        let bytes = wire::read_answer(params, &described, bytes, len)?;
+        let bytes = wire::read_answer(params, Told::Both, &described, bytes, len)?;
         let margins = Margins::of(params)?;
         let one = |sent: usize| margins.answer_len(params.degree(), sent);
-        match (relation, self.plan(params, relation)) {
-            (_, Plan::Blocks(blocks, _)) => open_blocks(secret, threads, &blocks, bytes, one),
-            (_, Plan::Heads(shape)) => shape.decrypt(secret, threads, bytes, one),
-            (Relation::RowSums { .. }, Plan::Slots(shape)) => {
-                shape.decrypt_sums(secret, threads, bytes, one(params.degree()))
-            }
-            (_, Plan::Slots(shape)) => shape.decrypt(secret, threads, bytes, one(params.degree())),
-        }
+        let Cut { blocks, .. } = self.cut(params, relation)?;
+        open_blocks(secret, threads, &blocks, bytes, one)
     }
 }

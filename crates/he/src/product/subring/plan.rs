@@ -1,83 +1,64 @@
-//! How a relation is laid out, and what flooding has to hide in its answers.
+//! How a relation is cut, and what flooding has to hide in its answers.
 
 use super::super::method::WeightSize;
 use super::super::relation::Relation;
 use super::SubringPacker;
+use crate::error::HeError;
 use crate::params::Params;
-use crate::subring::heads::HeadShape;
 use crate::subring::noise::Hidden;
 use crate::subring::shape::Blocks;
-use crate::subring::slots::SlotShape;
 use primer_ring::modulus::P;
 
-/// How a relation is laid out.
-pub(super) enum Plan {
-    /// By coefficients; the features of a residual's ciphertext, if there is one.
-    Blocks(Blocks, Option<usize>),
-    Heads(HeadShape),
-    Slots(SlotShape),
+/// How a relation is cut.
+pub(super) struct Cut {
+    pub(super) blocks: Blocks,
+    /// The features of a residual's ciphertext, if there is one.
+    pub(super) residual: Option<usize>,
 }
 
 impl SubringPacker {
-    pub(super) fn plan(&self, params: &Params, relation: &Relation) -> Plan {
-        match *relation {
+    pub(super) fn cut(&self, params: &Params, relation: &Relation) -> Result<Cut, HeError> {
+        let cut = |rows, inputs, outputs| Blocks::choose(params, rows, inputs, outputs);
+        let (blocks, residual) = match *relation {
             Relation::Dense {
                 rows,
                 inputs,
                 outputs,
-            } => Plan::Blocks(Blocks::choose(params, rows, inputs, outputs), None),
+            } => (cut(rows, inputs, outputs), None),
             Relation::Residual {
                 rows,
                 inputs,
                 cols,
                 block,
-            } => Plan::Blocks(Blocks::choose(params, rows, inputs, cols), Some(block)),
+            } => (cut(rows, inputs, cols), Some(block)),
             Relation::Centred { rows, cols } => {
-                let blocks = Blocks::choose(params, rows, cols, cols);
-                Plan::Blocks(blocks, Some(blocks.stride))
+                let blocks = cut(rows, cols, cols);
+                (blocks, Some(blocks.stride))
             }
-            Relation::Heads {
-                heads,
-                rows,
-                inputs,
-                outputs,
-                ..
-            } => Plan::Heads(HeadShape::choose(params, rows, (heads, inputs, outputs))),
-            Relation::RowSums { rows, cols }
-            | Relation::ScaledRows { rows, cols }
-            | Relation::Elementwise { rows, cols } => {
-                Plan::Slots(SlotShape::new(params, rows, cols))
+            Relation::Heads { .. }
+            | Relation::RowSums { .. }
+            | Relation::ScaledRows { .. }
+            | Relation::Elementwise { .. } => {
+                return Err(HeError::Unsupported {
+                    relation: relation.to_string(),
+                });
             }
-        }
+        };
+        Ok(Cut { blocks, residual })
     }
 
     /// What flooding has to hide.
-    pub(super) fn hidden(&self, params: &Params, relation: &Relation) -> Hidden {
+    pub(super) fn hidden(&self, params: &Params, relation: &Relation) -> Result<Hidden, HeError> {
         let (rows, cols) = relation.size();
-        match self.plan(params, relation) {
-            Plan::Blocks(blocks, _) => {
-                let inputs = match *relation {
-                    Relation::Dense { inputs, .. } => inputs,
-                    Relation::Residual { inputs, cols, .. } => inputs + cols,
-                    _ => cols,
-                };
-                // Noise of all inputs times the weights of all outputs of a block.
-                let energy = blocks.width as f64 * self.size.column_energy(inputs);
-                Hidden::new(params, rows * cols, energy)
-            }
-            Plan::Heads(shape) => {
-                let sent = shape.answers() * shape.sent(0).len();
-                Hidden::new(params, sent, shape.energy())
-            }
-            Plan::Slots(shape) => {
-                let (answers, products) = match relation {
-                    Relation::RowSums { .. } => (shape.lanes.runs(), shape.chunks()),
-                    _ => (shape.count(), 2),
-                };
-                let energy = shape.energy(params, products);
-                Hidden::new(params, answers * params.degree(), energy)
-            }
-        }
+        let inputs = match *relation {
+            Relation::Dense { inputs, .. } => inputs,
+            Relation::Residual { inputs, cols, .. } => inputs + cols,
+            _ => cols,
+        };
+        let Cut { blocks, .. } = self.cut(params, relation)?;
+        // Noise of all inputs times the weights of all outputs of a block.
+        let energy = blocks.width as f64 * self.size.column_energy(inputs);
+        Ok(Hidden::new(params, rows * cols, energy))
     }
 }
 

@@ -1,0 +1,80 @@
+//! What messages say about the matrices in them, and how long they are: both follow from sizes, so
+//! a receiver knows them before a message comes.
+
+use super::{Plan, SplitPacker, unsupported};
+use crate::error::HeError;
+use crate::params::Params;
+use crate::product::query::Form;
+use crate::product::relation::Relation;
+use crate::subring::heads::HeadShape;
+use crate::subring::shape::Lanes;
+use crate::subring::slots::SlotShape;
+use crate::wire::{self, Described};
+
+/// An answer as it travels.
+pub(super) struct SplitAnswer {
+    pub(super) described: Described,
+    /// Bytes of a coefficient of `c1`.
+    pub(super) width: usize,
+    /// Bytes of all of it.
+    pub(super) len: usize,
+}
+
+/// How heads are cut, as one number.
+fn cut(shape: &HeadShape) -> usize {
+    let [together, replicas] = shape.numbers();
+    together << 16 | replicas
+}
+
+impl SplitPacker {
+    /// What a query says about itself.
+    pub(super) fn describe_query(
+        &self,
+        params: &Params,
+        form: &Form,
+    ) -> Result<Described, HeError> {
+        let (form, numbers) = match *form {
+            Form::Heads {
+                heads,
+                rows,
+                inputs,
+                outputs,
+                ..
+            } => {
+                let shape = HeadShape::choose(params, rows, (heads, inputs, outputs));
+                (1, [rows, heads * inputs, cut(&shape), shape.queries()])
+            }
+            Form::Rows { rows, cols } => {
+                let count = SlotShape::new(params, rows, cols).count();
+                (2, [rows, cols, 0, count])
+            }
+            Form::Repeated { rows } => (3, [rows, 1, 0, Lanes::new(params, rows).runs()]),
+            Form::Blocks { .. } => return Err(unsupported("a query by coefficients")),
+        };
+        Ok(Described { form, numbers })
+    }
+
+    /// What an answer says about itself, and its length.
+    pub(super) fn describe_answer(
+        &self,
+        params: &Params,
+        relation: &Relation,
+    ) -> Result<SplitAnswer, HeError> {
+        let plan = Plan::of(params, relation)?;
+        let width = plan.split(params).width(params);
+        let (form, cut, answers) = match &plan {
+            Plan::Heads(shape) => (1, cut(shape), shape.answers()),
+            Plan::Sums(shape) => (2, 0, shape.lanes.runs()),
+            Plan::Products(shape) => (2, 0, shape.count()),
+        };
+        let (rows, cols) = relation.size();
+        Ok(SplitAnswer {
+            described: Described {
+                form,
+                numbers: [rows, cols, cut, answers],
+            },
+            width,
+            len: wire::answer_len(answers * width * params.degree()),
+        })
+    }
+}
