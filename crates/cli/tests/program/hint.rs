@@ -202,3 +202,36 @@ fn a_client_without_room_loses_nothing() {
         f64::from(2 << 20)
     );
 }
+
+/// A server that comes back with another secret has another hint. Its client fetches it by itself,
+/// and bundles of before are neither used nor lost.
+#[test]
+fn another_secret_is_another_hint() {
+    let dir = tempfile::tempdir().unwrap();
+    let [state, own] = ["server", "client"].map(|name| dir.path().join(name));
+    let server = Server::start(&state, &[]);
+    let address = server.address.clone();
+    json(client("prepare", &server, &own).args(["--tokens", "8"]));
+    assert_eq!(server.terminate().code(), Some(0));
+    let key = state.join("server/hint.key");
+    let old = std::fs::read(&key).unwrap();
+    std::fs::write(&key, [7; 32]).unwrap();
+    let other = Server::start_on(&address, &state, &[]);
+    let found = json(client("classify", &other, &own).arg("a warm , funny film"));
+    assert_eq!(
+        (&found["label"], &found["prepared_ahead"]),
+        (&"positive".into(), &false.into())
+    );
+    let bundles = json(primer().args(["bundles", "list", "--state"]).arg(&own));
+    assert_eq!(bundles["bundles"][0]["fits_server"], false);
+    assert_eq!((list(&own).len(), list(&state).len()), (2, 2));
+    assert_eq!(other.terminate().code(), Some(0));
+    // With the old one they are of use again, and nothing is fetched or built.
+    std::fs::write(&key, old).unwrap();
+    let same = Server::start_on(&address, &state, &[]);
+    let found = json(client("classify", &same, &own).arg("an utter mess"));
+    assert_eq!(
+        (&found["label"], &found["prepared_ahead"]),
+        (&"negative".into(), &true.into())
+    );
+}

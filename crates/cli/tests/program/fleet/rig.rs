@@ -104,6 +104,8 @@ impl Rig {
         let [cert, key, _, prepared] = &self.files;
         command.args(["serve", "--json", "--replica", name, "--listen", listen]);
         command.args(["--cert", cert, "--key", key, "--prepared", prepared]);
+        // The first of them builds the hint for all.
+        command.arg("--hint-dir").arg(self.path("hints"));
         command.args(["--metrics", metrics, "--state"]);
         command.arg(self.path(name));
         command
