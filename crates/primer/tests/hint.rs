@@ -16,6 +16,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 /// What a server of the embedded model offers, and its hint.
 struct Offer {
@@ -56,6 +57,8 @@ enum Fault {
     Cut(usize),
     /// This chunk is another one.
     Lie(usize),
+    /// Every chunk takes a while.
+    Slow,
 }
 
 struct Publisher {
@@ -134,6 +137,9 @@ fn serve(
                     channel.flush()?;
                     sent.lock().unwrap().push(chunk);
                     here += 1;
+                    if fault == Fault::Slow {
+                        std::thread::sleep(Duration::from_millis(50));
+                    }
                 }
             }
             _ => return Ok(()),
@@ -243,10 +249,11 @@ fn what_rotted_on_the_disk_is_fetched_again() {
 
 #[test]
 fn of_several_that_need_it_one_fetches_it() {
-    let (dir, server) = (tempfile::tempdir().unwrap(), Publisher::start(Fault::None));
+    let (dir, server) = (tempfile::tempdir().unwrap(), Publisher::start(Fault::Slow));
+    let clients = [(); 3].map(|()| server.client(dir.path(), None, 1));
     std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| server.client(dir.path(), None, 1).fetch_hint().unwrap());
+        for mut client in clients {
+            scope.spawn(move || client.fetch_hint().unwrap());
         }
     });
     assert_eq!(server.sent(), all());
