@@ -64,6 +64,11 @@ impl Url {
         })
     }
 
+    /// Returns the host as names are looked up: an address of IPv6 without its brackets.
+    fn bare_host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
     /// Returns where an answer sends one.
     fn redirected(&self, location: &str) -> Result<Self, String> {
         let path = match location {
@@ -110,9 +115,24 @@ pub(super) fn get(
     timeout: Duration,
     hang_up: &HangUp,
 ) -> Result<Box<dyn Read>, String> {
+    get_trusting(url, from, timeout, hang_up, system_roots)
+}
+
+/// The same, with authorities of the caller's choice, which are asked for if there is TLS.
+fn get_trusting(
+    url: &str,
+    from: u64,
+    timeout: Duration,
+    hang_up: &HangUp,
+    roots: impl Fn() -> RootCertStore,
+) -> Result<Box<dyn Read>, String> {
     let mut url = Url::parse(url)?;
     for _ in 0..=MAX_REDIRECTS {
-        let mut stream = connect(&url, timeout, hang_up)?;
+        let socket = connect(&url, timeout, hang_up)?;
+        let mut stream: Box<dyn Stream> = match url.secure {
+            false => Box::new(socket),
+            true => Box::new(StreamOwned::new(secured(url.bare_host(), roots())?, socket)),
+        };
         let request = format!(
             "GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: primer/{}\r\nRange: bytes={from}-\r\n\
              Accept: */*\r\nAccept-Encoding: identity\r\nConnection: close\r\n\r\n",
@@ -173,11 +193,13 @@ impl Write for Socket {
     }
 }
 
-fn connect(url: &Url, timeout: Duration, hang_up: &HangUp) -> Result<Box<dyn Stream>, String> {
-    let host = url.host.trim_start_matches('[').trim_end_matches(']');
+fn connect(url: &Url, timeout: Duration, hang_up: &HangUp) -> Result<Socket, String> {
     let deadline = Instant::now() + timeout;
     let mut last = "the name has no address".to_owned();
-    for address in (host, url.port).to_socket_addrs().map_err(told)? {
+    for address in (url.bare_host(), url.port)
+        .to_socket_addrs()
+        .map_err(told)?
+    {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -193,22 +215,23 @@ fn connect(url: &Url, timeout: Duration, hang_up: &HangUp) -> Result<Box<dyn Str
         stream.set_write_timeout(Some(timeout)).map_err(told)?;
         let twin = stream.try_clone().map_err(told)?;
         let watched = hang_up.connected(twin).map_err(|error| error.to_string())?;
-        let socket = Socket {
+        return Ok(Socket {
             stream,
             _watched: watched,
-        };
-        return match url.secure {
-            false => Ok(Box::new(socket)),
-            true => Ok(Box::new(StreamOwned::new(secured(host)?, socket))),
-        };
+        });
     }
     Err(last)
 }
 
-/// Begins TLS with a host that one of the system's authorities vouches for.
-fn secured(host: &str) -> Result<ClientConnection, String> {
+/// Returns the authorities that the system trusts.
+fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// Begins TLS with a host that one of the authorities vouches for.
+fn secured(host: &str, roots: RootCertStore) -> Result<ClientConnection, String> {
     if roots.is_empty() {
         return Err("this system has no certificates of authorities".into());
     }
@@ -253,30 +276,4 @@ fn head(stream: &mut dyn Stream) -> Result<Head, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_read_and_followed() {
-        let url = Url::parse("https://a.example/dir/x.hint?v=1#part").unwrap();
-        assert_eq!(url.to_string(), "https://a.example:443/dir/x.hint?v=1");
-        let there = |location: &str| url.redirected(location).unwrap().to_string();
-        assert_eq!(there("/y"), "https://a.example:443/y");
-        assert_eq!(there("y"), "https://a.example:443/dir/y");
-        assert_eq!(there("http://b:81"), "http://b:81/");
-        assert_eq!(there("//b?z"), "https://b:443/?z");
-        let six = Url::parse("http://[::1]:8/x").unwrap();
-        assert_eq!((&*six.host, six.port), ("[::1]", 8));
-        assert_eq!(Url::parse("http://[::1]/x").unwrap().port, 80);
-        for wrong in [
-            "ftp://a/b",
-            "http:///x",
-            "http://a:b/x",
-            "http://me@a/x",
-            "http://a/x y",
-            "http://a/x\r\nHost: b",
-        ] {
-            assert!(Url::parse(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+mod tests;
