@@ -84,7 +84,7 @@ fn a_server_behind_a_balancer_that_resets_is_waited_for() {
 /// tells which ones are finished by then.
 fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) -> BTreeSet<String> {
     eventually("the first bundles", || server.log().contains("bundles=8"));
-    // Its word about them is on the way by then, and the others take longer.
+    // Its word about them is on the way by then, and the others, of 32 tokens, take longer.
     std::thread::sleep(Duration::from_millis(100));
     server.signal("STOP");
     eventually("the client's half of them", || bundles(state).len() == 8);
@@ -104,7 +104,7 @@ fn a_preparation_goes_on_after_the_server_was_killed() {
     balancer.set(Some(&server.address), 0);
     let mut preparing = through(&balancer, "prepare", &server, &state);
     preparing.args(["--wait", "120", "--attempts", "2", "--json"]);
-    preparing.args(["--count", "12", "--tokens", "8"]);
+    preparing.args(["--count", "12", "--tokens", "32"]);
     let preparing = start(&mut preparing);
     let finished = killed_after_eight(&mut server, &balancer, &state);
     eventually("a dropped connection", || balancer.dropped().0 >= 1);
@@ -150,7 +150,7 @@ fn what_is_finished_is_kept_and_told_when_the_wait_runs_out() {
     let balancer = Balancer::start(Ending::Reset);
     balancer.set(Some(&server.address), 0);
     let mut preparing = through(&balancer, "prepare", &server, &state);
-    preparing.args(["--wait", "2", "--count", "12", "--tokens", "8"]);
+    preparing.args(["--wait", "2", "--count", "12", "--tokens", "32"]);
     let preparing = start(&mut preparing);
     killed_after_eight(&mut server, &balancer, &state);
     let output = preparing.wait_with_output().unwrap();
