@@ -5,7 +5,7 @@
 //! rows; and the bytes of each.
 
 use primer_hint::client::Batch;
-use primer_hint::params::{MESSAGE_BYTES, hint_bytes};
+use primer_hint::params::{LANES, MESSAGE_BYTES, hint_bytes};
 use primer_hint::server::{HintSecret, Multiplier, Received};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
@@ -46,14 +46,14 @@ fn main() {
         let (multiplier, hint, margin) = built.expect("these weights can have a hint");
         lap(&mut seconds);
         let batch = Batch::new(&name, value, &rng.secret_seed());
-        black_box(batch.masks(features));
+        black_box(batch.masks(LANES, features, 1));
         lap(&mut seconds);
         let message = batch.message();
         lap(&mut seconds);
-        black_box(batch.shares(&hint));
+        black_box(batch.shares(LANES, &hint, 1));
         lap(&mut seconds);
         let received = Received::decode(&message).expect("our own message is sound");
-        black_box(multiplier.shares(&received));
+        black_box(multiplier.shares(LANES, &received, 1));
         lap(&mut seconds);
         up += MESSAGE_BYTES;
         once += hint_bytes(outputs);

@@ -4,7 +4,7 @@ use crate::digits::weights;
 use crate::params::{BLOCK, DEGREE, DIGITS, LANES, MESSAGE_BYTES, PACKING_BITS, ROUND_BITS, TERMS};
 use crate::public::{Element, Name, mask, packing};
 use crate::ring::{Limbs, Masks, Packing, round_mask};
-use crate::room::{Room, spread};
+use crate::room::{Room, by_blocks, spread};
 use crate::sample::{Wide, wide};
 use crate::server::Hint;
 use primer_lattice::sample::{fill_error, fill_ternary};
@@ -13,7 +13,6 @@ use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::pack::pack;
 use primer_ring::prg::{Prg, SecretSeed};
-use std::slice::from_ref;
 use zeroize::{Zeroize, Zeroizing};
 
 /// What a unit of Z_p is worth modulo `q'`, about, in whole powers of two.
@@ -69,8 +68,18 @@ impl Batch {
         Prg::secret(&self.seeds[what as usize])
     }
 
-    /// Returns the masks of some columns of the value, `[lane][column]`, uniform modulo p.
-    pub fn masks(&self, columns: usize) -> Matrix<u64> {
+    /// Returns the generator of one block, which is bound to some bytes besides.
+    fn of_block(&self, what: Use, bound: &[u8], block: usize) -> Prg {
+        let mut hasher = blake3::Hasher::new_keyed(&self.seeds[what as usize]);
+        hasher.update(&(block as u64).to_le_bytes());
+        let seed = Zeroizing::new(*hasher.update(bound).finalize().as_bytes());
+        hasher.zeroize();
+        Prg::secret(&seed)
+    }
+
+    /// Returns the masks of some columns of the first lanes of the value, `[lane][column]`, uniform
+    /// modulo p.
+    pub fn masks(&self, lanes: usize, columns: usize, threads: usize) -> Matrix<u64> {
         const {
             assert!(
                 ROUND_BITS == u8::BITS,
@@ -79,18 +88,17 @@ impl Batch {
         };
         let ring = Masks::get();
         let secret = ring.secret(&self.mask_secret);
-        let rng = &mut self.generator(Use::Dither);
-        let mut out = Matrix::<u64>::zeros(LANES, columns);
-        let mut dither = Zeroizing::new(vec![0; DEGREE]);
-        for block in 0..columns.div_ceil(BLOCK) {
-            let mut element = Zeroizing::new(mask(&self.name, self.value, block as u32));
-            ring.multiply(&mut element, &secret);
-            rng.fill(&mut dither);
-            let rounded = element.iter().zip(dither.iter());
-            let rounded = rounded.map(|(&x, &dither)| round_mask(x, dither.into()));
-            spread(&mut out, block, rounded);
-        }
-        out
+        by_blocks((lanes, columns), threads, |blocks, out| {
+            let mut dither = Zeroizing::new(vec![0; lanes * BLOCK]);
+            for (at, block) in blocks.enumerate() {
+                let mut element = Zeroizing::new(mask(&self.name, self.value, block as u32));
+                ring.multiply(&mut element, &secret);
+                self.of_block(Use::Dither, &[], block).fill(&mut dither);
+                let rounded = element.iter().zip(dither.iter());
+                let rounded = rounded.map(|(&x, &dither)| round_mask(x, dither.into()));
+                spread(out, at, rounded);
+            }
+        })
     }
 
     /// Returns the message to the server, [`MESSAGE_BYTES`] of it.
@@ -134,39 +142,42 @@ impl Batch {
         part
     }
 
-    /// Returns the client's shares of all outputs of a hint, `[lane][output]`, modulo p, with
-    /// noise.
+    /// Returns the client's shares of all outputs of a hint, `[lane][output]`, of the first lanes,
+    /// modulo p, with noise.
     ///
     /// The noise is a function of the seed and of the hint: the same hint gives the same shares,
     /// and two hints under one name never share noise, which their difference would be free of.
-    pub fn shares(&self, hint: &Hint) -> Matrix<u64> {
+    pub fn shares(&self, lanes: usize, hint: &Hint, threads: usize) -> Matrix<u64> {
         let ring = Packing::get();
-        let mut room = Room::default();
-        let mut hasher = blake3::Hasher::new_keyed(&self.seeds[Use::Shares as usize]);
-        let seed = Zeroizing::new(*hasher.update(hint.digest()).finalize().as_bytes());
-        hasher.zeroize();
-        let rng = &mut Prg::secret(&seed);
-        let mut fine = Zeroizing::new(vec![0; 2 * DEGREE]);
-        let mut out = Matrix::<u64>::zeros(LANES, hint.outputs());
-        for (group, element) in hint.elements().enumerate() {
-            let element: Vec<u64> = element.iter().map(|&x| ring.expand(x)).collect();
-            let factor: Limbs = ring.factor(&element);
-            let opened = room.sum(ring, [&self.key[..]].into_iter(), from_ref(&factor));
-            let noise = wide(rng, Wide::SHARE);
-            rng.fill(&mut fine);
-            let fine = fine.as_chunks::<2>().0.iter();
-            let noise = noise.iter().zip(fine).map(|(&units, fine)| {
-                // Whole units, and a part of one: what rounding takes off then tells nothing.
-                let fine = u16::from_le_bytes(*fine) & (UNIT - 1);
-                i64::from(units) * i64::from(UNIT) + i64::from(fine) - i64::from(UNIT / 2)
-            });
-            let shares = opened
-                .iter()
-                .zip(noise)
-                .map(|(&x, noise)| modulus::neg(ring.to_share(ring.add_signed(x, noise))));
-            spread(&mut out, group, shares);
-        }
-        out
+        let count = lanes * BLOCK;
+        let key = [0, 1].map(|limb| {
+            let mut values = Zeroizing::new(vec![0; DEGREE]);
+            ring.values_of_short(limb, &self.key, &mut values);
+            values
+        });
+        by_blocks((lanes, hint.outputs()), threads, |groups, out| {
+            let mut room = Room::default();
+            let mut fine = Zeroizing::new(vec![0; 2 * count]);
+            for (at, group) in groups.enumerate() {
+                let element = hint.element(group).iter();
+                let element: Vec<u64> = element.map(|&x| ring.expand(x)).collect();
+                let factor: Limbs = ring.factor(&element);
+                let opened = room.product(ring, &key, &factor);
+                let rng = &mut self.of_block(Use::Shares, hint.digest(), group);
+                let noise = wide(rng, Wide::SHARE, count);
+                rng.fill(&mut fine);
+                let fine = fine.as_chunks::<2>().0.iter();
+                let noise = noise.iter().zip(fine).map(|(&units, fine)| {
+                    // Whole units, and a part of one: what rounding takes off then tells nothing.
+                    let fine = u16::from_le_bytes(*fine) & (UNIT - 1);
+                    i64::from(units) * i64::from(UNIT) + i64::from(fine) - i64::from(UNIT / 2)
+                });
+                let shares = opened.iter().zip(noise);
+                let shares = shares
+                    .map(|(&x, noise)| modulus::neg(ring.to_share(ring.add_signed(x, noise))));
+                spread(out, at, shares);
+            }
+        })
     }
 }
 

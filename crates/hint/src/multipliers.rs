@@ -129,12 +129,20 @@ impl Multipliers {
         })
     }
 
-    /// Returns the server's shares of a batch of the value of an entry.
+    /// Returns the server's shares of the first lanes of a batch of the value of an entry.
     ///
     /// # Errors
     /// If the multiplier is in a file that cannot be read, or is damaged.
-    pub fn shares(&self, index: usize, message: &Received) -> Result<Matrix<u64>, HintError> {
-        self.with(index, |multiplier| Ok(multiplier.shares(message)))
+    pub fn shares(
+        &self,
+        index: usize,
+        lanes: usize,
+        message: &Received,
+        threads: usize,
+    ) -> Result<Matrix<u64>, HintError> {
+        self.with(index, |multiplier| {
+            Ok(multiplier.shares(lanes, message, threads))
+        })
     }
 
     fn with<T>(
@@ -168,6 +176,7 @@ mod tests {
     use super::*;
     use crate::client::Batch;
     use crate::contents::Entry;
+    use crate::params::LANES;
     use crate::published::Published;
     use crate::server::HintSecret;
     use crate::writing::MultiplierWriter;
@@ -218,7 +227,8 @@ mod tests {
             for (index, entry) in contents.entries().iter().enumerate() {
                 let batch = Batch::new(&name, entry.value, &[7; 32]);
                 let message = Received::decode(&batch.message()).unwrap();
-                let [a, b] = [&whole, &opened].map(|m| m.shares(index, &message).unwrap());
+                let [a, b] =
+                    [&whole, &opened].map(|m| m.shares(index, LANES, &message, 2).unwrap());
                 assert!(a.data() == b.data());
             }
         }
@@ -227,7 +237,7 @@ mod tests {
         file.write_all_at(&[99], length - 1).unwrap();
         assert!(open(0).is_err());
         let message = Received::decode(&Batch::new(&name, 5, &[7; 32]).message()).unwrap();
-        assert!(streamed.shares(1, &message).is_err());
+        assert!(streamed.shares(1, 1, &message, 1).is_err());
         file.set_len(length - 1).unwrap();
         assert!(open(0).is_err());
     }

@@ -5,7 +5,6 @@
 //! of the next, which are three apart where it has a deviation of 3.24, up to a ripple of `2^-32`.
 //! The sum is as good as a rounded Gaussian but for its tails, which end.
 
-use crate::params::DEGREE;
 use primer_lattice::sample::{ERROR_BOUND, fill_error};
 use primer_lattice::simd::Simd;
 use rand_core::CryptoRng;
@@ -55,11 +54,11 @@ const _: () = assert!(
     "secrets are short"
 );
 
-/// Draws errors of a wide distribution.
-pub fn wide(rng: &mut impl CryptoRng, wide: Wide) -> Zeroizing<Vec<i32>> {
+/// Draws some errors of a wide distribution.
+pub fn wide(rng: &mut impl CryptoRng, wide: Wide, count: usize) -> Zeroizing<Vec<i32>> {
     let simd = Simd::detect();
-    let mut sum = Zeroizing::new(vec![0i32; DEGREE]);
-    let mut part = Zeroizing::new(vec![0i8; DEGREE]);
+    let mut sum = Zeroizing::new(vec![0i32; count]);
+    let mut part = Zeroizing::new(vec![0i8; count]);
     for index in 0..=wide.more + wide.powers - 1 {
         // The largest weights come first.
         let factor = if index <= wide.more { 1 } else { 3 };
@@ -74,6 +73,7 @@ pub fn wide(rng: &mut impl CryptoRng, wide: Wide) -> Zeroizing<Vec<i32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::DEGREE;
     use primer_ring::prg::Prg;
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             let mut sums = [0.0; 3];
             let rounds = 20;
             for _ in 0..rounds {
-                for &x in wide(rng, kind).iter() {
+                for &x in wide(rng, kind, DEGREE).iter() {
                     assert!(x.abs() <= kind.bound());
                     let x = f64::from(x) / kind.deviation();
                     sums[0] += x;

@@ -10,7 +10,7 @@ use crate::params::{
 };
 use crate::public::{Element, Name, packing};
 use crate::ring::{Limbs, Packing};
-use crate::room::{Room, spread};
+use crate::room::{Room, by_blocks, spread};
 use crate::sample::{Wide, wide};
 use primer_ring::matrix::Matrix;
 use primer_ring::pack::{PackError, pack, unpack};
@@ -107,8 +107,8 @@ impl Hint {
         &self.digest
     }
 
-    pub(crate) fn elements(&self) -> impl Iterator<Item = &[u64]> {
-        self.coefficients.chunks_exact(DEGREE)
+    pub(crate) fn element(&self, group: usize) -> &[u64] {
+        &self.coefficients[group * DEGREE..][..DEGREE]
     }
 
     /// Returns its bytes.
@@ -231,10 +231,10 @@ impl Multiplier {
             let hidden = room.sum(ring, terms.chunks_exact(DEGREE), &parts);
             let hidden = Zeroizing::new(hidden.to_vec());
             let mut rng = secret.hiding(place, group, &named, &hidden);
-            let drawn = wide(&mut rng, Wide::HINT_SECRET);
+            let drawn = wide(&mut rng, Wide::HINT_SECRET, DEGREE);
             let pairs = own.iter_mut().zip(drawn.iter());
             pairs.for_each(|(own, &drawn)| *own = drawn as i16);
-            let error = wide(&mut rng, Wide::HINT_ERROR);
+            let error = wide(&mut rng, Wide::HINT_ERROR, DEGREE);
             let shown = room.sum(ring, [&*own].into_iter(), from_ref(&key));
             let exact = hidden.iter().zip(shown);
             let exact = exact.map(|(a, b)| ring.add_signed(*a, *b as i64));
@@ -274,15 +274,17 @@ impl Multiplier {
         bytemuck::cast_slice_mut(&mut self.polys)
     }
 
-    /// Returns the server's shares of a batch, `[lane][output]`, modulo p.
-    pub fn shares(&self, message: &Received) -> Matrix<u64> {
+    /// Returns the server's shares of the first lanes of a batch, `[lane][output]`, modulo p.
+    pub fn shares(&self, lanes: usize, message: &Received, threads: usize) -> Matrix<u64> {
         let ring = Packing::get();
-        let mut room = Room::default();
-        let mut out = Matrix::<u64>::zeros(LANES, self.outputs);
-        for (group, polys) in self.polys.chunks_exact(POLYS * DEGREE).enumerate() {
-            let sums = room.sum(ring, polys.chunks_exact(DEGREE), &message.0);
-            spread(&mut out, group, sums.iter().map(|&x| ring.to_share(x)));
-        }
-        out
+        by_blocks((lanes, self.outputs), threads, |groups, out| {
+            let mut room = Room::default();
+            for (at, group) in groups.enumerate() {
+                let polys = &self.polys[group * POLYS * DEGREE..][..POLYS * DEGREE];
+                let sums = room.sum(ring, polys.chunks_exact(DEGREE), &message.0);
+                let shares = sums.iter().take(lanes * BLOCK);
+                spread(out, at, shares.map(|&x| ring.to_share(x)));
+            }
+        })
     }
 }

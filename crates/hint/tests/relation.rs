@@ -3,14 +3,11 @@
 
 use primer_hint::client::Batch;
 use primer_hint::errors::deviation;
-use primer_hint::params::{
-    DEGREE, DIGIT_BITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS, hint_bytes,
-};
-use primer_hint::ring::Packing;
-use primer_hint::sample::{BINOMIAL, Wide};
+use primer_hint::params::{LANES, MESSAGE_BYTES, hint_bytes};
+use primer_hint::sample::Wide;
 use primer_hint::server::{Hint, HintSecret, Multiplier, Received};
 use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod};
-use primer_ring::modulus::{self, P};
+use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
@@ -44,11 +41,11 @@ fn errors(weights: &Matrix<i16>, seed: u8) -> Vec<f64> {
     assert_eq!(bytes.len(), hint_bytes(outputs));
     let hint = Hint::decode(&bytes, outputs).unwrap();
     let batch = Batch::new(&NAME, VALUE, &[seed; 32]);
-    let masks = batch.masks(features);
+    let masks = batch.masks(LANES, features, 1);
     let message = batch.message();
     assert_eq!(message.len(), MESSAGE_BYTES);
-    let y = batch.shares(&hint);
-    let z = multiplier.shares(&Received::decode(&message).unwrap());
+    let y = batch.shares(LANES, &hint, 1);
+    let z = multiplier.shares(LANES, &Received::decode(&message).unwrap(), 1);
     let expected = product_mod(&masks, &Packed::new(weights), &mut Scratch::default());
     let pairs = y.data().iter().zip(z.data()).zip(expected.data());
     let off = pairs.map(|((y, z), e)| modulus::to_signed(modulus::sub(modulus::add(*y, *z), *e)));
@@ -100,7 +97,7 @@ fn every_size_fits() {
 #[test]
 fn masks_are_uniform() {
     let batch = Batch::new(&NAME, VALUE, &[7; 32]);
-    let masks = batch.masks(64);
+    let masks = batch.masks(LANES, 64, 1);
     for shift in [35, 0] {
         let mut counts = [0f64; 64];
         for &x in masks.data() {
@@ -122,9 +119,9 @@ fn masks_are_uniform() {
 fn a_seed_gives_one_message_and_one_set_of_masks() {
     let [one, again, other] = [1, 1, 2].map(|seed| Batch::new(&NAME, VALUE, &[seed; 32]));
     assert_eq!(one.message(), again.message());
-    assert!(one.masks(16).data() == again.masks(16).data());
+    assert!(one.masks(LANES, 16, 1).data() == again.masks(LANES, 16, 1).data());
     assert_ne!(one.message(), other.message());
-    assert!(one.masks(16).data() != other.masks(16).data());
+    assert!(one.masks(LANES, 16, 1).data() != other.masks(LANES, 16, 1).data());
     // Nor are those of another value, or of another hint.
     let elsewhere = [
         Batch::new(&NAME, VALUE + 1, &[1; 32]),
@@ -132,7 +129,7 @@ fn a_seed_gives_one_message_and_one_set_of_masks() {
     ];
     for elsewhere in elsewhere {
         assert_ne!(one.message(), elsewhere.message());
-        assert!(one.masks(16).data() != elsewhere.masks(16).data());
+        assert!(one.masks(LANES, 16, 1).data() != elsewhere.masks(LANES, 16, 1).data());
     }
 }
 
@@ -142,9 +139,9 @@ fn a_seed_gives_one_message_and_one_set_of_masks() {
 fn noise_is_bound_to_the_hint() {
     let batch = Batch::new(&NAME, VALUE, &[1; 32]);
     let [zero, one] = [0, 1].map(|byte| Hint::decode(&vec![byte; hint_bytes(8)], 8).unwrap());
-    let noise = batch.shares(&zero);
+    let noise = batch.shares(LANES, &zero, 1);
     assert!(
-        batch.shares(&zero).data() == noise.data(),
+        batch.shares(LANES, &zero, 1).data() == noise.data(),
         "it is a function"
     );
     // A hint of zeros opens to nothing but noise.
@@ -154,7 +151,7 @@ fn noise_is_bound_to_the_hint() {
     // One that differs in the last bit of one coefficient opens to nearly the same.
     let mut bytes = vec![0; hint_bytes(8)];
     bytes[0] = 1;
-    let near = batch.shares(&Hint::decode(&bytes, 8).unwrap());
+    let near = batch.shares(LANES, &Hint::decode(&bytes, 8).unwrap(), 1);
     let pairs = near.data().iter().zip(noise.data());
     let off = pairs.map(|(a, b)| modulus::to_signed(modulus::sub(*a, *b)) as f64);
     let deviation = root_mean_square(off);
@@ -223,4 +220,35 @@ fn weights_whose_shares_would_tell_too_much_are_refused() {
         error.contains("these weights cannot have a hint"),
         "{error}"
     );
+}
+
+/// Threads change nothing, and fewer lanes are the first ones: of masks and the server's shares to
+/// the bit, of the client's shares but for the noise, which is drawn for as many as there are.
+#[test]
+fn threads_and_lanes_change_nothing() {
+    let rng = &mut Prg::new(&[4; 16]);
+    let weights = weights(20, 50, 3000.0, rng);
+    let (multiplier, hint, _) =
+        Multiplier::build(&HintSecret::new([9; 32]), &NAME, VALUE, &weights).unwrap();
+    let batch = Batch::new(&NAME, VALUE, &[1; 32]);
+    let message = Received::decode(&batch.message()).unwrap();
+    let all = |lanes, threads| {
+        [
+            batch.masks(lanes, 20, threads),
+            multiplier.shares(lanes, &message, threads),
+            batch.shares(lanes, &hint, threads),
+        ]
+    };
+    let whole = all(LANES, 1);
+    for (one, other) in whole.iter().zip(&all(LANES, 3)) {
+        assert!(one.data() == other.data());
+    }
+    for (part, (whole, fewer)) in whole.iter().zip(&all(5, 4)).enumerate() {
+        assert_eq!(fewer.rows(), 5);
+        for (a, b) in whole.data().iter().zip(fewer.data()) {
+            let off = modulus::to_signed(modulus::sub(*a, *b));
+            let noise = [0.0, 0.0, 9.0 * Wide::SHARE.deviation()][part];
+            assert!((off as f64).abs() <= noise, "{part}: {off}");
+        }
+    }
 }

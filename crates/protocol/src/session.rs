@@ -115,6 +115,7 @@ pub struct ClientSession {
     pub(crate) transfers: CotSender,
     /// The model's hint, if the scheme needs one.
     pub(crate) hint: Option<Arc<Published>>,
+    pub(crate) threads: usize,
     pub(crate) rng: Prg,
     pub(crate) see: Box<See<'static>>,
     pub(crate) poison: Poison,
@@ -130,6 +131,7 @@ pub struct ServerSession {
     pub(crate) keys: ServerKeys,
     pub(crate) labels: CotSender,
     pub(crate) transfers: CotReceiver,
+    pub(crate) threads: usize,
     pub(crate) rng: Prg,
     pub(crate) poison: Poison,
 }
@@ -235,6 +237,7 @@ impl ClientSession {
             labels,
             transfers,
             hint,
+            threads: 1,
             rng,
             see: Box::new(|_, _| ()),
             poison: Poison::default(),
@@ -246,9 +249,10 @@ impl ClientSession {
         &self.program
     }
 
-    /// Lets so many threads encrypt, decrypt and grow the trees of look-ups; one, unless this is
+    /// Lets some threads encrypt, open hints and grow the trees of look-ups; one, unless this is
     /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
         self.keys.set_threads(threads);
         self.transfers.set_threads(threads);
     }
@@ -354,6 +358,7 @@ impl ServerSession {
             keys,
             labels,
             transfers,
+            threads: 1,
             rng,
             poison: Poison::default(),
         })
@@ -364,9 +369,10 @@ impl ServerSession {
         &self.program
     }
 
-    /// Lets so many threads compute products and grow the trees of look-ups; one, unless this is
+    /// Lets some threads compute products and grow the trees of look-ups; one, unless this is
     /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
         self.keys.set_threads(threads);
         self.transfers.set_threads(threads);
     }

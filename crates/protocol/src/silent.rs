@@ -57,6 +57,12 @@ impl Rows {
         (self.bundles * self.each).div_ceil(LANES)
     }
 
+    /// Returns the rows of a group.
+    const fn of_group(self, group: usize) -> usize {
+        let left = self.bundles * self.each - group * LANES;
+        if left < LANES { left } else { LANES }
+    }
+
     /// Takes the first rows of each bundle, and some columns, out of matrices that have a group
     /// each.
     fn split(self, groups: &[Share], rows: usize, columns: std::ops::Range<usize>) -> Vec<Share> {
@@ -122,6 +128,7 @@ pub(crate) struct ClientSecrets<'a> {
     hints: &'a Hints,
     hint: &'a Published,
     bundles: usize,
+    threads: usize,
     /// Of each group. No two preparations share one, and none is stored.
     seeds: Zeroizing<Vec<SecretSeed>>,
     sums: Sums,
@@ -133,7 +140,7 @@ impl<'a> ClientSecrets<'a> {
         program: &'a Program,
         hints: &'a Hints,
         hint: &'a Published,
-        bundles: usize,
+        (bundles, threads): (usize, usize),
         rng: &mut Prg,
     ) -> Self {
         let rows = Rows {
@@ -147,6 +154,7 @@ impl<'a> ClientSecrets<'a> {
             hints,
             hint,
             bundles,
+            threads,
             seeds,
             sums: Sums::default(),
         }
@@ -161,23 +169,29 @@ impl<'a> ClientSecrets<'a> {
         self.hints.rows(self.program, entry, self.bundles)
     }
 
-    fn batches(&self, entry: usize) -> impl Iterator<Item = Batch> {
+    /// Draws the secrets of an entry's value: of each group, with its rows.
+    fn batches(&self, entry: usize) -> impl Iterator<Item = (Batch, usize)> {
         let value = number(self.hints.readers()[entry].owner);
-        let seeds = self.seeds.iter().take(self.rows(entry).groups());
-        seeds.map(move |seed| Batch::new(&self.hint.identity().name, value, seed))
+        let rows = self.rows(entry);
+        let seeds = self.seeds.iter().take(rows.groups()).enumerate();
+        seeds.map(move |(group, seed)| {
+            let batch = Batch::new(&self.hint.identity().name, value, seed);
+            (batch, rows.of_group(group))
+        })
     }
 
     /// Computes the masks of an entry's value, of each bundle.
     pub(crate) fn masks(&self, entry: usize) -> Vec<Share> {
         let rows = self.rows(entry);
         let columns = self.hints.contents().entries()[entry].features;
-        let groups = self.batches(entry).map(|batch| batch.masks(columns).into());
+        let groups = self.batches(entry);
+        let groups = groups.map(|(batch, rows)| batch.masks(rows, columns, self.threads).into());
         rows.split(&groups.collect::<Vec<Share>>(), rows.each, 0..columns)
     }
 
     /// Sends the messages of an entry's value.
     pub(crate) fn send(&self, channel: &mut Channel, entry: usize) -> Result<()> {
-        for batch in self.batches(entry) {
+        for (batch, _) in self.batches(entry) {
             channel.send(MASK_SECRET, &batch.message())?;
         }
         Ok(())
@@ -195,7 +209,7 @@ impl<'a> ClientSecrets<'a> {
         let hint = self.hint.hint(self.hints.contents(), entry)?;
         let groups: Vec<Share> = self
             .batches(entry)
-            .map(|batch| batch.shares(&hint).into())
+            .map(|(batch, rows)| batch.shares(rows, &hint, self.threads).into())
             .collect();
         let rows = self.rows(entry);
         for reader in &self.hints.readers()[entry].terms {
@@ -227,6 +241,7 @@ pub(crate) struct ServerProducts<'a> {
     hints: &'a Hints,
     multipliers: &'a Multipliers,
     bundles: usize,
+    threads: usize,
     sums: Sums,
 }
 
@@ -235,13 +250,14 @@ impl<'a> ServerProducts<'a> {
         program: &'a Program,
         hints: &'a Hints,
         multipliers: &'a Multipliers,
-        bundles: usize,
+        (bundles, threads): (usize, usize),
     ) -> Self {
         Self {
             program,
             hints,
             multipliers,
             bundles,
+            threads,
             sums: Sums::default(),
         }
     }
@@ -254,9 +270,12 @@ impl<'a> ServerProducts<'a> {
         messages: &[Vec<u8>],
     ) -> Result<Vec<(usize, Vec<Share>)>> {
         let rows = self.hints.rows(self.program, entry, self.bundles);
-        let shares = messages.iter().map(|message| -> Result<Share> {
-            let received = Received::decode(message)?;
-            Ok(self.multipliers.shares(entry, &received)?.into())
+        let shares = messages.iter().enumerate().map(|(group, message)| {
+            let (received, lanes) = (Received::decode(message)?, rows.of_group(group));
+            let shares = self
+                .multipliers
+                .shares(entry, lanes, &received, self.threads)?;
+            Ok(shares.into())
         });
         let groups = shares.collect::<Result<Vec<Share>>>()?;
         let mut whole = Vec::new();

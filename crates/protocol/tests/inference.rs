@@ -6,11 +6,12 @@ mod common;
 
 use common::{
     Run, check, classify, demo, encode, fixture, infer_revealing, reference, rounded, small,
-    small_for, tiny_for, words,
+    small_for, synthetic_of, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
+use primer_model::synthetic;
 use primer_model::text::Input;
-use primer_plan::shape::Head;
+use primer_plan::shape::{Head, Shape};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 
 /// Dropping low bits locally costs at most two units in the last place at each stop. Through the
@@ -95,7 +96,7 @@ fn the_bare_encoder() {
 
 #[test]
 fn thirty_and_sixty_four_tokens() {
-    for scheme in [Scheme::Fp, Scheme::Fpc] {
+    for scheme in [Scheme::Fp, Scheme::Fpc, Scheme::Lean] {
         let model = tiny_for(scheme);
         for tokens in [30, 64] {
             check(&model, &words(tokens, tokens - 5, 2), scheme);
@@ -106,7 +107,7 @@ fn thirty_and_sixty_four_tokens() {
 #[test]
 #[ignore = "minutes, 2 GB: cargo test --release -p primer-protocol more_tokens -- --ignored"]
 fn more_tokens_than_a_ciphertext_has_cells() {
-    for scheme in [Scheme::Fp, Scheme::Fpc] {
+    for scheme in [Scheme::Fp, Scheme::Fpc, Scheme::Lean] {
         let model = small_for(scheme, 1, (16, 2), classify());
         check(&model, &words(300, 280, 1), scheme);
     }
@@ -114,7 +115,7 @@ fn more_tokens_than_a_ciphertext_has_cells() {
 
 #[test]
 fn a_padded_pair_at_width_128() {
-    for scheme in [Scheme::Fp, Scheme::Fpc] {
+    for scheme in [Scheme::Fp, Scheme::Fpc, Scheme::Lean] {
         let model = small_for(scheme, 2, (128, 4), classify());
         check(&model, &words(7, 5, 0), scheme);
     }
@@ -156,4 +157,18 @@ fn a_plan_in_another_form_is_refused() {
         let error = Program::received(plan, scheme, Reveal::Outputs).err();
         assert_eq!(error.unwrap().to_string(), message);
     }
+}
+
+/// As many words as XLM-RoBERTa has: the hint of the embedding, and what its one-hot rows err by.
+#[test]
+#[ignore = "a minute: cargo test --release -p primer-protocol --test inference words -- --ignored"]
+fn a_quarter_of_a_million_words() {
+    let shape = Shape {
+        vocab: 250_002,
+        ..synthetic::bert_shape(1, 64, 4)
+    };
+    let model = synthetic_of(&shape, Scheme::Lean, |_, _| ());
+    let input = words(5, 4, 0);
+    let run = check(&model, &input, Scheme::Lean);
+    close_to_rounding(&model, &input, &run, 0.0005);
 }

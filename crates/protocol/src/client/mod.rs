@@ -123,8 +123,8 @@ impl ClientSession {
         }
         let hint = self.hint.clone();
         let secrets = hint.as_deref().zip(program.hints()).map(|(hint, hints)| {
-            let (bundles, rng) = (sinks.len(), &mut self.rng);
-            ClientSecrets::draw(&program, hints, hint, bundles, rng)
+            let (numbers, rng) = ((sinks.len(), self.threads), &mut self.rng);
+            ClientSecrets::draw(&program, hints, hint, numbers, rng)
         });
         if let (Some(secrets), Some(entry)) = (&secrets, program.hinted(None)) {
             let given = secrets.masks(entry).into_iter().zip(&mut masks);

@@ -43,6 +43,7 @@ pub(super) struct Preparation<'a> {
     model: &'a ServerModel,
     exchanges: Arc<Exchanges>,
     bundles: usize,
+    threads: usize,
     intake: Intake,
     answerer: Answerer<'a>,
     tools: Tools<'a>,
@@ -67,6 +68,7 @@ impl<'a> Preparation<'a> {
             model,
             exchanges: model.program().exchanges_for(bundles)?,
             bundles,
+            threads: session.threads,
             answerer: Answerer::new(&mut session.keys, intake.spare.clone()),
             intake,
             tools: Tools {
@@ -90,6 +92,7 @@ impl<'a> Preparation<'a> {
             model,
             exchanges,
             bundles: count,
+            threads,
             intake,
             answerer,
             tools,
@@ -97,9 +100,9 @@ impl<'a> Preparation<'a> {
         let program = model.program();
         let when = program.scheme().recipe().when;
         let flow = Flow::new(exchanges, program.hints(), segments, when);
-        let silent = model
-            .multipliers()?
-            .map(|(hints, multipliers)| ServerProducts::new(program, hints, multipliers, *count));
+        let silent = model.multipliers()?.map(|(hints, multipliers)| {
+            ServerProducts::new(program, hints, multipliers, (*count, *threads))
+        });
         let products = Products {
             model,
             encoded: model.encoded(),

@@ -151,7 +151,16 @@ pub fn small_with(
         head,
         ..synthetic::bert_shape(layers, hidden, heads)
     };
-    let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
+    synthetic_of(&shape, scheme, change)
+}
+
+/// A random model of a shape, with the twelve words.
+pub fn synthetic_of(
+    shape: &Shape,
+    scheme: Scheme,
+    change: impl FnOnce(&Graph, &mut Scales),
+) -> Arc<IntModel> {
+    let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
     let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
     quantise(&weights, &text, scheme, change)
 }

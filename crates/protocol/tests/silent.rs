@@ -1,0 +1,346 @@
+//! Silent linear steps: what the server hears and says, which hints go together, and that no secret
+//! is used twice.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{bound, classify, hinted, offer, open, served, tiny_for, words};
+use primer_hint::error::HintError;
+use primer_hint::server::HintSecret;
+use primer_model::quantise::IntModel;
+use primer_net::Channel;
+use primer_net::kind::protocol::{ENCRYPTED, MASK_SECRET};
+use primer_net::pair::{run_parties, test_options};
+use primer_plan::graph::{Form, Graph, Op};
+use primer_plan::shape::{Head, Pooling};
+use primer_protocol::hints::Build;
+use primer_protocol::server::ServerModel;
+use primer_protocol::session::{ClientSession, ServerSession};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme, client};
+use primer_ring::prg::Prg;
+use std::collections::HashSet;
+use std::io::{self, Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+const HEADER: usize = 8;
+const TOKENS: usize = 3;
+
+/// Frames of one kind as they pass: their payloads are kept, and become something else.
+#[derive(Clone)]
+struct Frames {
+    kind: u8,
+    /// What every byte of their payloads becomes, if it becomes another.
+    byte: Option<u8>,
+    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// Everything that passed.
+    all: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Frames {
+    fn of(kind: u8, byte: Option<u8>) -> Self {
+        Self {
+            kind,
+            byte,
+            seen: Arc::default(),
+            all: Arc::default(),
+        }
+    }
+}
+
+struct Passing<W> {
+    inner: W,
+    frames: Frames,
+    header: Vec<u8>,
+    left: u64,
+    hit: bool,
+}
+
+impl<W> Passing<W> {
+    fn new(inner: W, frames: &Frames) -> Self {
+        Self {
+            inner,
+            frames: frames.clone(),
+            header: Vec::new(),
+            left: 0,
+            hit: false,
+        }
+    }
+}
+
+impl<W: Write> Write for Passing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut changed = bytes.to_vec();
+        for byte in &mut changed {
+            if self.left == 0 {
+                self.header.push(*byte);
+                if let Ok(word) = <[u8; HEADER]>::try_from(&self.header[..]) {
+                    let word = u64::from_le_bytes(word);
+                    self.header.clear();
+                    (self.left, self.hit) = (word >> 8, word as u8 == self.frames.kind);
+                    if self.hit {
+                        self.frames.seen.lock().unwrap().push(Vec::new());
+                    }
+                }
+                continue;
+            }
+            self.left -= 1;
+            if self.hit {
+                let mut seen = self.frames.seen.lock().unwrap();
+                seen.last_mut().unwrap().push(*byte);
+                *byte = self.frames.byte.unwrap_or(*byte);
+            }
+        }
+        self.frames.all.lock().unwrap().extend_from_slice(&changed);
+        self.inner.write_all(&changed)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Prepares some bundles over a link that changes what the client sends. Returns what the server
+/// sent while it did.
+fn prepared(
+    model: &Arc<IntModel>,
+    scheme: Scheme,
+    bundles: usize,
+    seed: u8,
+    frames: &Frames,
+) -> Result<Vec<u8>, ProtocolError> {
+    let (server_in, client_out) = io::pipe().unwrap();
+    let (client_in, server_out) = io::pipe().unwrap();
+    let said = Frames::of(0xff, None);
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let mut channel = Channel::over(Passing::new(server_out, &said), server_in);
+            let offer = offer(model, Reveal::Outputs);
+            let rng = Prg::new(&[2; 16]);
+            let mut session = ServerSession::accept(&mut channel, offer, rng)?;
+            let served = served(model, session.program())?;
+            let mut kept = vec![Vec::new(); bundles];
+            let mut sinks: Vec<&mut (dyn Write + Send)> = Vec::new();
+            sinks.extend(kept.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
+            session.prepare_together(&mut channel, &served, &mut sinks)
+        });
+        let mut channel = Channel::over(Passing::new(client_out, frames), client_in);
+        let rng = Prg::new(&[seed; 16]);
+        let mut session = open(&mut channel, model, scheme, TOKENS, rng)?;
+        let mut kept = vec![Vec::new(); bundles];
+        let mut sinks: Vec<&mut (dyn Write + Send)> = Vec::new();
+        sinks.extend(kept.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
+        let prepared = session.prepare_together(&mut channel, &mut sinks);
+        drop(channel);
+        serving.join().unwrap()?;
+        prepared?;
+        Ok(said.all.lock().unwrap().clone())
+    })
+}
+
+/// Offline the server says nothing that depends on what a client says about its masks: an honest
+/// message, zeros, or anything else. There is nothing for an attack on the noise of answers to work
+/// on.
+#[test]
+fn what_a_client_says_about_masks_is_not_answered() {
+    let model = tiny_for(Scheme::Lean);
+    let said = |byte| {
+        let frames = Frames::of(MASK_SECRET.code(), byte);
+        let said = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap();
+        // The input, four values of the layer, what the pooler and the head read.
+        assert_eq!(frames.seen.lock().unwrap().len(), 7);
+        said
+    };
+    let honest = said(None);
+    assert!(!honest.is_empty());
+    for byte in [0, 1, 0x55] {
+        assert!(said(Some(byte)) == honest, "{byte}");
+    }
+}
+
+/// The power of the test above: encrypted masks are answered, and another ciphertext is another
+/// answer.
+#[test]
+fn what_a_client_encrypts_by_the_papers_scheme_is_answered() {
+    let model = tiny_for(Scheme::Fp);
+    let said = |kind| {
+        let frames = Frames::of(kind, Some(1));
+        prepared(&model, Scheme::Fp, 1, 1, &frames)
+    };
+    let honest = said(MASK_SECRET.code()).unwrap();
+    // Changed answers may be beyond what the client decrypts; they were sent all the same.
+    match said(ENCRYPTED.code()) {
+        Ok(other) => assert!(other != honest),
+        Err(error) => assert!(matches!(error, ProtocolError::He(_)), "{error}"),
+    }
+}
+
+/// Every value, every 256 rows and every preparation has a secret of its own, and so a message of
+/// its own, whatever became of the one before.
+#[test]
+fn no_secret_is_used_twice() {
+    let model = tiny_for(Scheme::Lean);
+    let all = Frames::of(MASK_SECRET.code(), None);
+    // 32 bundles of 3 tokens are one group, of which there is one message for each value.
+    prepared(&model, Scheme::Lean, 32, 1, &all).unwrap();
+    assert_eq!(all.seen.lock().unwrap().len(), 7);
+    // The same client again, after a preparation that failed in the middle: it begins with another
+    // seed, since a session in which something failed is not used again.
+    let cut = Frames {
+        kind: MASK_SECRET.code(),
+        byte: Some(0xff),
+        ..all.clone()
+    };
+    let error = prepared(&model, Scheme::Lean, 1, 2, &cut).unwrap_err();
+    let expected = matches!(error, ProtocolError::Hint(HintError::Bytes { .. }));
+    assert!(expected, "{error}");
+    prepared(&model, Scheme::Lean, 1, 3, &all).unwrap();
+    let seen = all.seen.lock().unwrap();
+    let distinct: HashSet<&[u8]> = seen.iter().map(Vec::as_slice).collect();
+    assert!(seen.len() > 14);
+    assert_eq!(distinct.len(), seen.len());
+}
+
+/// A preparation in one session after the other: fresh secrets each time.
+#[test]
+fn a_session_draws_fresh_secrets_for_each_preparation() {
+    let model = tiny_for(Scheme::Lean);
+    let mut bundles = Vec::new();
+    let (ours, ()) = run_parties(
+        Channel::memory_pair(&test_options()),
+        |channel| {
+            let rng = Prg::new(&[1; 16]);
+            let mut session = open(channel, &model, Scheme::Lean, TOKENS, rng).unwrap();
+            for _ in 0..2 {
+                let mut bundle = Vec::new();
+                session.prepare(channel, &mut bundle).unwrap();
+                bundles.push(bundle);
+            }
+            bundles
+        },
+        |channel| {
+            let offer = offer(&model, Reveal::Outputs);
+            let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16])).unwrap();
+            let served = served(&model, session.program()).unwrap();
+            for _ in 0..2 {
+                session.prepare(channel, &served, &mut io::sink()).unwrap();
+            }
+        },
+    );
+    // Behind the header come the masks of the input.
+    let (first, second) = (&ours[0][66..], &ours[1][66..]);
+    let same = first.iter().zip(second).filter(|(a, b)| a == b).count();
+    assert!(same * 50 < first.len(), "{same} of {}", first.len());
+}
+
+#[test]
+fn messages_that_are_not_below_the_modulus_are_named() {
+    let model = tiny_for(Scheme::Lean);
+    let frames = Frames::of(MASK_SECRET.code(), Some(0xff));
+    let error = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("the message of a preparation"), "{text}");
+}
+
+fn pair<A: Send, B: Send>(
+    left: impl FnOnce(&mut Channel) -> A + Send,
+    right: impl FnOnce(&mut Channel) -> B + Send,
+) -> (A, B) {
+    run_parties(Channel::memory_pair(&test_options()), left, right)
+}
+
+/// Client, server, program and bundle all name one hint; another one is refused wherever it meets
+/// them, before anything is said that depends on it.
+#[test]
+fn hints_of_other_models_and_secrets_are_refused() {
+    let model = tiny_for(Scheme::Lean);
+    let secret = HintSecret::new([77; 32]);
+    let build = Build::new(&model, &secret).unwrap();
+    let (other, multipliers) = build.in_memory(|_, _| ()).unwrap();
+    let ours = hinted(&model);
+    assert_ne!(other.identity(), ours.hint.identity());
+    assert_eq!(other.identity().bytes, ours.hint.identity().bytes);
+    let program = bound(&model, TOKENS, Scheme::Lean, Reveal::Outputs);
+    let elsewhere = program.with_hint(Some(other.identity())).unwrap();
+    assert_ne!(elsewhere.fingerprint(), program.fingerprint());
+    let refused = ServerModel::new(model.clone(), &program, Some(Arc::new(multipliers))).err();
+    let expected = matches!(refused, Some(ProtocolError::OtherBundle { what: "hint" }));
+    assert!(expected, "{refused:?}");
+    let other = Arc::new(other);
+    for (hint, error) in [
+        (Some(other), "the server's hint is"),
+        (None, "needs the model's"),
+    ] {
+        let (client, _) = pair(
+            |channel| {
+                let rng = Prg::new(&[1; 16]);
+                ClientSession::open(channel, Scheme::Lean, TOKENS, hint, rng).err()
+            },
+            |channel| {
+                let offer = offer(&model, Reveal::Outputs);
+                ServerSession::accept(channel, offer, Prg::new(&[2; 16])).err()
+            },
+        );
+        let found = client.unwrap().to_string();
+        assert!(found.contains(error), "{found}");
+    }
+    // A bundle that was made with one hint is of no use with another.
+    let header = |program: &Program| {
+        let version = primer_protocol::VERSION.to_le_bytes();
+        [&version[..], program.fingerprint(), &[0; 32]].concat()
+    };
+    let (client, ()) = pair(
+        |channel| {
+            let bundle = client::Bundle::new(Cursor::new(header(&elsewhere)));
+            client::infer(channel, &program, bundle, &words(TOKENS, 2, 0)).err()
+        },
+        |_| (),
+    );
+    let expected = matches!(client, Some(ProtocolError::OtherBundle { what: "program" }));
+    assert!(expected, "{client:?}");
+}
+
+/// A server without multipliers spends bundles, but does not prepare any.
+#[test]
+fn preparing_takes_multipliers() {
+    let model = tiny_for(Scheme::Lean);
+    let (_, server) = pair(
+        |channel| {
+            let rng = Prg::new(&[1; 16]);
+            let session = open(channel, &model, Scheme::Lean, TOKENS, rng);
+            session.unwrap().prepare(channel, &mut io::sink()).err()
+        },
+        |channel| {
+            let offer = offer(&model, Reveal::Outputs);
+            let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16]))?;
+            let served = ServerModel::new(model.clone(), session.program(), None)?;
+            session.prepare(channel, &served, &mut io::sink())
+        },
+    );
+    let error = server.unwrap_err();
+    let expected = matches!(error, ProtocolError::HintMissing { scheme: "lean" });
+    assert!(expected, "{error}");
+}
+
+/// A raw sum would show what its product errs by, and with it something of the weights.
+#[test]
+fn outputs_leave_through_a_stop() {
+    let model = tiny_for(Scheme::Lean);
+    let mean = Head::Sentence {
+        pooling: Pooling::Mean,
+        normalised: true,
+    };
+    let tokens = Head::Tokens {
+        labels: vec!["O".into(), "B".into()],
+    };
+    let encoder = Head::Encoder { pooled: true };
+    for head in [classify(), Head::Span, tokens, mean, encoder] {
+        let mut shape = model.shape().clone();
+        shape.head = head;
+        let graph = Graph::with_form(&shape, Form::LookedUp, TOKENS);
+        for output in &graph.outputs {
+            let maker = &graph.maker(*output).op;
+            assert!(matches!(maker, Op::Stop { .. }), "{maker:?}");
+        }
+    }
+}
