@@ -80,8 +80,8 @@ fn a_server_behind_a_balancer_that_resets_is_waited_for() {
     answered_in_the_end(Ending::Reset);
 }
 
-/// Twelve bundles of 32 tokens are prepared as eight, which are 256 tokens, and four. Kills the server in the middle of the four, and
-/// tells which ones are finished by then.
+/// Twelve bundles of 32 tokens are prepared as eight, which are 256 tokens, and four. Kills the
+/// server in the middle of the four, and tells which ones are finished by then.
 fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) -> BTreeSet<String> {
     eventually("the first bundles", || server.log().contains("bundles=8"));
     // Its word about them is on the way by then, and the others take longer.
