@@ -39,8 +39,9 @@
 //! [`params`]: sizes and moduli. [`public`]: elements that both parties expand. [`ring`]: products
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
-//! much shares may tell. [`errors`]: how large errors are. [`contents`]: what a whole model's hint is made of, [`published`] and
-//! [`multipliers`] its files, one for clients and one for the server. [`error`]: what is refused.
+//! much shares may tell. [`errors`]: how large errors are. [`contents`]: what a whole model's hint
+//! is made of, [`published`] and [`multipliers`] its files, one for clients and one for the server.
+//! [`measure`]: what the server's part costs. [`error`]: what is refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -50,6 +51,7 @@ pub mod error;
 pub mod errors;
 mod images;
 pub mod margin;
+pub mod measure;
 pub mod multipliers;
 pub mod params;
 pub mod public;

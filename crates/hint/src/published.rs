@@ -233,7 +233,7 @@ mod tests {
 
     fn bytes() -> Vec<u8> {
         let length = contents().bytes() as usize;
-        (0..length).map(|i| (i * i >> 7) as u8).collect()
+        (0..length).map(|i| ((i * i) >> 7) as u8).collect()
     }
 
     #[test]

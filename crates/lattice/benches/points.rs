@@ -47,7 +47,7 @@ fn points(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("{count} points, {rows}x{terms}x{}", 2 * run));
         group.throughput(Throughput::Elements(shape.multiply_adds() as u64));
         group.bench_function("product", |b| {
-            b.iter(|| multiply(simd, &weights, &data, &mut sums, false));
+            b.iter(|| multiply(simd, &weights, &data, &mut sums));
         });
         let half = vec![1; degree];
         group.throughput(Throughput::Elements(16 * degree as u64));

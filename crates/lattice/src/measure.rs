@@ -68,7 +68,7 @@ impl PointShape {
         let (weights, terms, mut sums) = self.random(rng);
         let simd = Simd::detect();
         let seconds = best_by(clock, repetitions, || {
-            multiply(simd, &weights, &terms, &mut sums, false);
+            multiply(simd, &weights, &terms, &mut sums);
         });
         self.multiply_adds() as f64 / seconds / 1e9
     }

@@ -65,7 +65,7 @@ fn terms_without_rotations(slots: &[u64], rng: &mut Prg) {
         200,
         // Four limbs of 30 bits; one is measured.
         [(shape.rows * shape.terms) as f64 / 4.0, count as f64],
-        || multiply(simd, &weights, &terms, &mut sums, false),
+        || multiply(simd, &weights, &terms, &mut sums),
         || {
             drop(black_box(
                 dot_product_scalar(cts.iter(), plains.iter()).unwrap(),

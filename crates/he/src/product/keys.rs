@@ -6,7 +6,7 @@
 //! before it comes:
 //!
 //! ```text
-//! for each set   client -> server   the public key, an encryption of zero or four
+//! for each set   client -> server   the public key, an encryption of zero
 //!                                   the rotation keys, if the set has any rotations
 //! ```
 //!
@@ -230,7 +230,7 @@ impl ServerKeys {
     /// unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         for evaluator in &mut self.evaluators {
-            evaluator.work.subring.set_threads(threads);
+            evaluator.work.split.set_threads(threads);
         }
     }
 

@@ -21,11 +21,6 @@ use std::sync::Arc;
 
 /// A way of laying matrices into ciphertexts. Sizes were checked by the caller.
 pub(super) trait Packer {
-    /// The client's matrices, in order, each as it is read.
-    fn forms(&self, _params: &Params, relation: &Relation) -> Vec<Form> {
-        relation.forms()
-    }
-
     /// A bound of the squared statistical distance between the answer to one run of a product and
     /// one that does not depend on the weights; such bounds add up. Of a product that passed
     /// [`Self::check`].
@@ -73,14 +68,12 @@ pub(super) trait Packer {
         weights: &Weights<'_>,
     ) -> Result<Prepared, HeError>;
 
-    /// Encodes small weights of a dense relation, within some memory as long as it lasts; with
-    /// gains and means, if it has a residual's term.
+    /// Encodes small weights of a dense relation, within some memory as long as it lasts.
     fn prepare_within(
         &self,
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Matrix<i16>,
-        residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
     ) -> Result<Prepared, HeError>;
 

@@ -1,14 +1,14 @@
 //! What messages say about the matrices in them, and how long they are: both follow from sizes, so
 //! a receiver knows them before a message comes.
 
-use super::{Plan, SplitPacker, unsupported};
+use super::{Plan, SplitPacker};
 use crate::error::HeError;
 use crate::params::Params;
 use crate::product::query::Form;
 use crate::product::relation::Relation;
-use crate::subring::heads::HeadShape;
-use crate::subring::shape::Lanes;
-use crate::subring::slots::SlotShape;
+use crate::split::heads::HeadShape;
+use crate::split::lanes::Lanes;
+use crate::split::slots::SlotShape;
 use crate::wire::{self, Described};
 
 /// An answer as it travels.
@@ -28,11 +28,7 @@ fn cut(shape: &HeadShape) -> usize {
 
 impl SplitPacker {
     /// What a query says about itself.
-    pub(super) fn describe_query(
-        &self,
-        params: &Params,
-        form: &Form,
-    ) -> Result<Described, HeError> {
+    pub(super) fn describe_query(&self, params: &Params, form: &Form) -> Described {
         let (form, numbers) = match *form {
             Form::Heads {
                 heads,
@@ -49,9 +45,8 @@ impl SplitPacker {
                 (2, [rows, cols, 0, count])
             }
             Form::Repeated { rows } => (3, [rows, 1, 0, Lanes::new(params, rows).runs()]),
-            Form::Blocks { .. } => return Err(unsupported("a query by coefficients")),
         };
-        Ok(Described { form, numbers })
+        Described { form, numbers }
     }
 
     /// What an answer says about itself, and its length.

@@ -6,9 +6,9 @@ use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::evaluate::Evaluator;
 use crate::product::query::Wiped;
-use crate::subring::heads::HeadWeights;
-use crate::subring::slots::SlotShape;
-use crate::wire::{self, Told};
+use crate::split::heads::HeadWeights;
+use crate::split::slots::SlotShape;
+use crate::wire;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 
@@ -40,9 +40,9 @@ impl SplitWeights {
             width,
             len,
         } = &self.answer;
-        let mut message = wire::start_answer(&server.params, Told::Half, described, *len);
+        let mut message = wire::start_answer(&server.params, described, *len);
         let out = wire::answer_ciphertexts(&mut message);
-        let (public, work) = (&server.public, &mut server.work.subring);
+        let (public, work) = (&server.public, &mut server.work.split);
         let counted = |wanted| agree("queries of the product", queries.len(), wanted);
         let (share, counters) = match &self.factors {
             Factors::Heads(weights) => {

@@ -8,13 +8,13 @@
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
 //!
-//! Answers are [split](super::split).
+//! Answers are [split](super).
 
 use super::answers::{add_up, open_all};
-use super::finish::Sent;
+use super::lanes::Lanes;
+use super::odds::Split;
+use super::open::Opener;
 use super::query;
-use super::shape::Lanes;
-use super::split::{Split, SplitOpener};
 use super::workspace::{Room, Workspace};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
@@ -100,20 +100,13 @@ impl SlotShape {
         out: &mut [u8],
     ) {
         let params = secret.params();
-        query::encrypt(
-            secret,
-            threads,
-            params.degree(),
-            rng,
-            out,
-            |index, plain, slots| {
-                slots.fill(0);
-                self.each_slot(index, |row, column, slot| {
-                    slots[slot] = matrix.get(row, column)
-                });
-                params.slots().encode(slots, plain);
-            },
-        );
+        query::encrypt(secret, threads, rng, out, |index, plain, slots| {
+            slots.fill(0);
+            self.each_slot(index, |row, column, slot| {
+                slots[slot] = matrix.get(row, column)
+            });
+            params.slots().encode(slots, plain);
+        });
     }
 
     /// Encrypts one value for each row, over all its slots.
@@ -126,21 +119,14 @@ impl SlotShape {
         out: &mut [u8],
     ) {
         let params = secret.params();
-        query::encrypt(
-            secret,
-            threads,
-            params.degree(),
-            rng,
-            out,
-            |run, plain, slots| {
-                slots.fill(0);
-                let rows = slots.chunks_exact_mut(self.lanes.points());
-                for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                    slots.fill(values[row]);
-                }
-                params.slots().encode(slots, plain);
-            },
-        );
+        query::encrypt(secret, threads, rng, out, |run, plain, slots| {
+            slots.fill(0);
+            let rows = slots.chunks_exact_mut(self.lanes.points());
+            for (slots, row) in rows.zip(self.lanes.of_run(run)) {
+                slots.fill(values[row]);
+            }
+            params.slots().encode(slots, plain);
+        });
     }
 
     /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes,
@@ -263,9 +249,7 @@ impl SlotShape {
         terms: impl Iterator<Item = (&'a SeededCiphertext, usize, &'a Matrix<u64>)>,
     ) -> Zeroizing<Vec<u64>> {
         let (params, public) = (&*making.public.params, making.public);
-        let Room {
-            finish, splitter, ..
-        } = &mut *making.room;
+        let finish = &mut making.room.finish;
         let mut sum = zero(params);
         let mut slots = Zeroizing::new(vec![0; params.degree()]);
         for (ciphertext, index, factors) in terms {
@@ -281,12 +265,11 @@ impl SlotShape {
         finish.start(params, 1, all.len(), &mut making.rng);
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
-            finish.limb(public, 0, limb, Sent::Coefficients(&all), halves, None);
+            finish.limb(public, 0, limb, &all, halves);
         }
         sum.iter_mut().for_each(|half| half.wipe());
         let mut plain = Zeroizing::new(vec![0; params.degree()]);
-        let halves = finish.halves(params, 0, all.len());
-        splitter.split(params, making.width, halves, &mut plain, making.out);
+        finish.split(params, 0, making.width, &mut plain, making.out);
         params.slots().decode(&mut plain, &mut slots);
         slots
     }
@@ -317,9 +300,8 @@ impl SlotShape {
         bytes: &[u8],
         width: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let (runs, size) = (self.lanes.runs(), (self.lanes.rows(), 1));
-        let answers = (bytes, width, runs);
-        each_answer(secret, threads, answers, size, |run, slots, out| {
+        let size = (self.lanes.rows(), 1);
+        each_answer(secret, threads, (bytes, width), size, |run, slots, out| {
             self.decode_sums(run, slots, out);
         })
     }
@@ -336,18 +318,23 @@ impl SlotShape {
         width: usize,
     ) -> Result<Matrix<u64>, HeError> {
         let size = (self.lanes.rows(), self.cols);
-        let answers = (bytes, width, self.count());
-        each_answer(secret, threads, answers, size, |index, slots, out| {
-            self.decode(index, slots, out);
-        })
+        each_answer(
+            secret,
+            threads,
+            (bytes, width),
+            size,
+            |index, slots, out| {
+                self.decode(index, slots, out);
+            },
+        )
     }
 }
 
-/// Calls `f` with the slots of each of `count` answers, of `width` bytes a coefficient.
+/// Calls `f` with the slots of each answer, of `width` bytes a coefficient.
 fn each_answer(
     secret: &SecretKey,
     threads: usize,
-    (bytes, width, count): (&[u8], usize, usize),
+    (bytes, width): (&[u8], usize),
     size: (usize, usize),
     f: impl Fn(usize, &[u64], &mut Matrix<u64>) + Sync,
 ) -> Result<Matrix<u64>, HeError> {
@@ -356,10 +343,9 @@ fn each_answer(
     open_all(
         threads,
         bytes,
-        count,
-        |_| width * n,
+        width * n,
         size,
-        || SplitOpener::new(secret, width),
+        || Opener::new(secret, width),
         |opener, answer, out| {
             let mut plain = Zeroizing::new(vec![0; n]);
             let mut slots = Zeroizing::new(vec![0; n]);

@@ -13,15 +13,15 @@
 //!     of an answer's ciphertext β   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
 //! ```
 //!
-//! Answers are [split](super::split): each party adds up the lanes of its own share, and forgets
+//! Answers are [split](super): each party adds up the lanes of its own share, and forgets
 //! slots of no output.
 
 use super::answers::{add_up, open_all};
-use super::cost;
-use super::finish::Sent;
+use super::cost::price;
+use super::lanes::Lanes;
+use super::odds::Split;
+use super::open::Opener;
 use super::query;
-use super::shape::Lanes;
-use super::split::{Split, SplitOpener};
 use super::transform::Transforms;
 use super::workspace::{Room, Workspace, sized};
 use crate::ciphertext::SeededCiphertext;
@@ -78,12 +78,12 @@ impl HeadShape {
                 }
             })
         });
-        let price = |shape: &Self| {
+        let cost = |shape: &Self| {
             let (queries, answers) = (shape.queries(), shape.answers());
             let answer = params.degree() * shape.split().width(params);
-            cost::price(cost::ciphertexts(params, queries, answers, answer))
+            price(params, queries, answers, answer)
         };
-        let best = shapes.min_by(|a, b| price(a).total_cmp(&price(b)));
+        let best = shapes.min_by(|a, b| cost(a).total_cmp(&cost(b)));
         best.expect("one head and one replica always fit")
     }
 
@@ -113,7 +113,7 @@ impl HeadShape {
 
     /// Coefficients of an answer's ciphertext that count.
     fn counted(&self, run: usize) -> Vec<usize> {
-        self.lanes.coefficients(run, 0..self.lanes.points())
+        self.lanes.coefficients(run)
     }
 
     /// Numbers that tell one shape from another.
@@ -154,8 +154,7 @@ impl HeadShape {
     ) {
         let transform = Slots::new(self.lanes.points());
         let points = self.lanes.points();
-        let degree = secret.params().degree();
-        query::encrypt(secret, threads, degree, rng, out, |index, plain, work| {
+        query::encrypt(secret, threads, rng, out, |index, plain, work| {
             let (block, term) = (index / self.terms(), index % self.terms());
             let (run, group) = (block / self.groups(), block % self.groups());
             let (slots, row) = work[..2 * points].split_at_mut(points);
@@ -190,10 +189,9 @@ impl HeadShape {
         open_all(
             threads,
             bytes,
-            self.answers(),
-            |_| width * secret.params().degree(),
+            width * secret.params().degree(),
             self.size(),
-            || SplitOpener::new(secret, width),
+            || Opener::new(secret, width),
             |opener, answer, out| {
                 let counted = self.counted(answer.index / (self.groups() * self.parts()));
                 let mut plain = Zeroizing::new(vec![0; counted.len()]);
@@ -386,25 +384,21 @@ impl HeadWeights {
             terms,
             sums,
             finish,
-            splitter,
-            ..
         } = room;
         let counted = shape.counted(run);
-        terms.fill(params, points, list, 1);
+        terms.fill(params, points, list);
         finish.start(params, shape.parts(), counted.len(), rng);
         for (limb, weights) in self.groups[group].iter().enumerate() {
             let sums = sums.multiply(params, weights, terms.limb(limb));
             for part in 0..shape.parts() {
                 let halves = [sums.values(part, 0), sums.values(part, 1)];
-                let counted = Sent::Coefficients(&counted);
-                finish.limb(public, part, limb, counted, halves, None);
+                finish.limb(public, part, limb, &counted, halves);
             }
         }
         let mut plain = Zeroizing::new(vec![0; counted.len()]);
         let answers = out.chunks_exact_mut(width * params.degree());
         for (part, out) in answers.enumerate() {
-            let halves = finish.halves(params, part, counted.len());
-            splitter.split(params, width, halves, &mut plain, out);
+            finish.split(params, part, width, &mut plain, out);
             shape.decode(&self.slots, index * shape.parts() + part, &plain, share);
         }
     }

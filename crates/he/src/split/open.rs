@@ -13,7 +13,7 @@ pub(super) const LIMBS: usize = 4;
 const WORD: u32 = 60;
 
 /// Opens ciphertexts of which only `c1` was sent, with the memory for it.
-pub(crate) struct SplitOpener<'a> {
+pub(super) struct Opener<'a> {
     secret: &'a SecretKey,
     /// Bytes of a coefficient.
     width: usize,
@@ -28,12 +28,12 @@ pub(crate) struct SplitOpener<'a> {
     fractions: Zeroizing<Vec<u128>>,
 }
 
-impl<'a> SplitOpener<'a> {
+impl<'a> Opener<'a> {
     /// Makes room for ciphertexts of `width` bytes a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
-    pub(crate) fn new(secret: &'a SecretKey, width: usize) -> Result<Self, HeError> {
+    pub(super) fn new(secret: &'a SecretKey, width: usize) -> Result<Self, HeError> {
         let (params, n) = (secret.params(), secret.params().degree());
         agree(
             "primes to open with",
@@ -58,7 +58,7 @@ impl<'a> SplitOpener<'a> {
     ///
     /// # Errors
     /// If there are more or fewer bytes.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         bytes: &[u8],
         counted: &[usize],
@@ -84,7 +84,7 @@ impl<'a> SplitOpener<'a> {
             }
         }
         let fractions = &mut self.fractions[..counted.len()];
-        params.basis().wide_fractions(phase, fractions);
+        params.basis().fractions(phase, fractions);
         for (to, &x) in out.iter_mut().zip(&*fractions) {
             *to = nearest(x);
         }
