@@ -3,14 +3,10 @@
 
 use primer_hint::client::Batch;
 use primer_hint::errors::deviation;
-use primer_hint::params::{
-    DEGREE, DIGIT_BITS, HINT_BITS, LANES, MESSAGE_BYTES, PACKING_BITS, TERMS, hint_bytes,
-};
-use primer_hint::ring::Packing;
-use primer_hint::sample::{BINOMIAL, Wide};
+use primer_hint::params::{LANES, MESSAGE_BYTES, hint_bytes};
 use primer_hint::server::{Hint, HintSecret, Multiplier, Received};
 use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod};
-use primer_ring::modulus::{self, P};
+use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 

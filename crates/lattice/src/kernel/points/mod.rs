@@ -1,4 +1,4 @@
-//! Matrix products at every evaluation point: the sums behind products without rotations.
+//! Matrix products at every evaluation point: the sums behind products of heads without rotations.
 //!
 //! # What is computed
 //! A weight polynomial that has only powers of `Y = X^T` lies in the subring `Z_q[Y]/(Y^F + 1)`,
