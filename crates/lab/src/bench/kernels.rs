@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 32] = [
+pub const FIGURES: [(&str, &str); 31] = [
     (
         "threads",
         "threads of each measurement that does not say so",
