@@ -127,6 +127,7 @@ pub fn recorded<A, B: Send>(
 /// The first message of each party, of a session that goes no further.
 pub struct Greeting {
     pub program: Program,
+    pub hint: Option<Arc<Published>>,
     pub hello: Vec<u8>,
     pub welcome: Vec<u8>,
 }
@@ -164,6 +165,7 @@ impl Greeting {
         assert!(hello.len() > 8 && welcome.len() > hello.len());
         Self {
             program,
+            hint,
             hello,
             welcome,
         }

@@ -29,14 +29,14 @@
 //!   `centred`: products.
 //! * `split`: products of two secrets without rotations, on parameters without a key-switching
 //!   prime; each party ends with a share.
-//! * `answer`: fresh zero, mask and flooding, on every masked answer. `noise`, `budget`: bounds, and how
-//!   much of them is used. `wire`: bytes. `counters`: what a product took.
+//! * `answer`: fresh zero, mask and flooding, on every masked answer. `noise`, `budget`: bounds, and
+//!   how much of them is used. `wire`: bytes. `counters`: what a product took.
 //!
-//! Numbers, derivations and byte counts are in `docs/he.md` and `docs/he-lean.md`. Sources: Fan and Vercauteren 2012;
-//! Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018 (diagonals,
-//! hoisting); Bossuat and others 2021 (sums before division); the paper for the packings. Ours: the
-//! subring layout of weights, rows as halves of the tokens, automorphism last, flooding after a
-//! first modulus switch.
+//! Numbers, derivations and byte counts are in `docs/he.md` and `docs/he-lean.md`. Sources: Fan and
+//! Vercauteren 2012; Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018
+//! (diagonals, hoisting); Bossuat and others 2021 (sums before division); Boyle, Kohl and Scholl
+//! 2019 (shares by rounding); the paper for the packings. Ours: the subring layout of weights, rows
+//! as halves of the tokens, automorphism last, flooding after a first modulus switch.
 
 #![forbid(unsafe_code)]
 

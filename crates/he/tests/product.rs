@@ -41,7 +41,7 @@ fn methods() -> Vec<Entry> {
     ]
 }
 
-/// Every relation with so many rows, with random widths.
+/// Every relation with a number of rows, with random widths.
 fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
     let mut draw = |most: u32| 1 + (rng.next_u32() % most) as usize;
     let mut all = vec![

@@ -79,9 +79,9 @@ impl Basis {
         primes.map(|p| f64::from(p.value()).log2()).sum()
     }
 
-    /// `x/q` modulo 1 in units of `2^-128`, for `x` given by limbs of `fractions.len()` coefficients
-    /// each: which point of the circle a residue is, whatever the modulus. Up to two units for
-    /// each prime too small.
+    /// Computes `x/q` modulo 1 in units of `2^-128`, for `x` given by limbs of `fractions.len()`
+    /// coefficients each: which point of the circle a residue is, whatever the modulus. Up to two
+    /// units for each prime too small.
     ///
     /// By the Chinese remainder theorem `x/q` is the sum of `x_i·((q/q_i)^-1 mod q_i)/q_i`, up to
     /// an integer. The factor of `x_i` is taken to 160 bits after the point, so nothing is reduced

@@ -26,7 +26,7 @@ pub(crate) struct PublicKey {
 }
 
 impl PublicKey {
-    /// The public key of a secret.
+    /// Draws the public key of a secret.
     pub(crate) fn generate(secret: &SecretKey, rng: &mut impl CryptoRng) -> Self {
         let params = &secret.params;
         let limbs = params.flood_limbs();
@@ -57,7 +57,7 @@ impl PublicKey {
         Ok(())
     }
 
-    /// The key of a seed and of the half that is sent.
+    /// Returns the key of a seed and of the half that is sent.
     pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, sent: Poly<Values>) -> Self {
         let a = expand(params, params.flood_limbs(), &mut Prg::new(&seed));
         Self {
@@ -67,12 +67,12 @@ impl PublicKey {
         }
     }
 
-    /// The half that is sent.
+    /// Returns the half that is sent.
     pub(crate) fn sent(&self) -> &Poly<Values> {
         &self.halves[0]
     }
 
-    /// Both halves modulo one prime, by values.
+    /// Returns both halves modulo one prime, by values.
     pub(crate) fn limb(&self, limb: usize) -> [&[u32]; 2] {
         self.halves.each_ref().map(|half| half.limb(limb))
     }

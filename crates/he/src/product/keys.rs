@@ -150,7 +150,7 @@ impl ClientKeys {
         }
     }
 
-    /// Lets one query or answer be worked on by so many threads, each with memory of its own; by
+    /// Lets one query or answer be worked on by some threads, each with memory of its own; by
     /// one, unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
@@ -226,7 +226,7 @@ impl ServerKeys {
         Ok(Self { evaluators })
     }
 
-    /// Lets one product be worked on by so many threads, each with memory of its own; by one,
+    /// Lets one product be worked on by some threads, each with memory of its own; by one,
     /// unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         for evaluator in &mut self.evaluators {

@@ -333,7 +333,7 @@ impl Product {
 }
 
 /// How many inferences of one client are within a statistical distance of `2^-40` of something that
-/// does not depend on the weights: `products` are all products of so many inferences, each as often
+/// does not depend on the weights: `products` are all products of some inferences, each as often
 /// as it is run.
 pub fn lifetime<'a>(products: impl IntoIterator<Item = &'a Product>, inferences: usize) -> f64 {
     let squared: f64 = products.into_iter().map(Product::squared_distance).sum();

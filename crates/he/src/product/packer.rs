@@ -80,7 +80,7 @@ pub(super) trait Packer {
     /// Bytes of an answer.
     fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError>;
 
-    /// Opens the bytes of an answer, with at most so many threads.
+    /// Opens the bytes of an answer, with at most `threads` threads.
     fn decrypt(
         &self,
         secret: &SecretKey,

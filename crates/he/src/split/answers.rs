@@ -41,7 +41,7 @@ pub(super) fn open_all<O>(
     Ok(add_up(parts, (rows, cols)))
 }
 
-/// The sum of matrices of one size, which are wiped.
+/// Returns the sum of matrices of one size, which are wiped.
 pub(super) fn add_up(parts: Vec<Matrix<u64>>, (rows, cols): (usize, usize)) -> Matrix<u64> {
     let mut parts = parts.into_iter();
     let mut all = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));

@@ -54,7 +54,7 @@ pub(crate) struct HeadShape {
 }
 
 impl HeadShape {
-    /// The shape of least cost.
+    /// Returns the shape of least cost.
     pub(crate) fn choose(
         params: &Params,
         rows: usize,
@@ -87,12 +87,12 @@ impl HeadShape {
         best.expect("one head and one replica always fit")
     }
 
-    /// Ciphertexts that the inputs of a group of heads take.
+    /// Counts the ciphertexts that the inputs of a group of heads take.
     fn terms(&self) -> usize {
         self.inputs.div_ceil(self.depth)
     }
 
-    /// Answers that the outputs of a group of heads take.
+    /// Counts the answers that the outputs of a group of heads take.
     fn parts(&self) -> usize {
         self.outputs.div_ceil(self.replicas)
     }
@@ -101,27 +101,27 @@ impl HeadShape {
         self.heads.div_ceil(self.together)
     }
 
-    /// Ciphertexts of a query.
+    /// Counts the ciphertexts of a query.
     pub(crate) fn queries(&self) -> usize {
         self.lanes.runs() * self.groups() * self.terms()
     }
 
-    /// Ciphertexts of an answer.
+    /// Counts the ciphertexts of an answer.
     pub(crate) fn answers(&self) -> usize {
         self.lanes.runs() * self.groups() * self.parts()
     }
 
-    /// Coefficients of an answer's ciphertext that count.
+    /// Returns the coefficients of an answer's ciphertext that count.
     fn counted(&self, run: usize) -> Vec<usize> {
         self.lanes.coefficients(run)
     }
 
-    /// Numbers that tell one shape from another.
+    /// Returns the numbers that tell one shape from another.
     pub(crate) fn numbers(&self) -> [usize; 2] {
         [self.together, self.replicas]
     }
 
-    /// What the odds of its shares depend on. Weights are masks, uniform modulo p.
+    /// Returns what the odds of its shares depend on. Weights are masks, uniform modulo p.
     pub(crate) fn split(&self) -> Split {
         let (points, square) = (self.lanes.points(), (modulus::P as f64).powi(2) / 12.0);
         Split {
@@ -174,7 +174,7 @@ impl HeadShape {
         });
     }
 
-    /// The client: its share, from the bytes of answers, `width` of them a coefficient.
+    /// Returns the client's share, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -202,7 +202,7 @@ impl HeadShape {
         )
     }
 
-    /// Rows and columns of the product.
+    /// Returns the rows and columns of the product.
     fn size(&self) -> (usize, usize) {
         (self.lanes.rows(), self.heads * self.outputs)
     }
@@ -260,7 +260,7 @@ impl HeadWeights {
         }
     }
 
-    /// Signed coefficients of the weight polynomials of a group, `[part][term][power]`.
+    /// Returns the signed coefficients of the weight polynomials of a group, `[part][term][power]`.
     fn plain(
         shape: &HeadShape,
         transform: &Slots,
@@ -316,13 +316,13 @@ impl HeadWeights {
         out
     }
 
-    /// Bytes in memory.
+    /// Counts the bytes in memory.
     pub(crate) fn memory(&self) -> usize {
         self.groups.iter().flatten().map(PointWeights::memory).sum()
     }
 
-    /// The product: `c1` of its answers into their bytes, `width` of them a coefficient, and the
-    /// server's share.
+    /// Multiplies: writes `c1` of the answers into their bytes, `width` of them a coefficient, and
+    /// returns the server's share.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -367,7 +367,7 @@ impl HeadWeights {
         Ok((add_up(shares, shape.size()), counters))
     }
 
-    /// The answers to the ciphertexts of one group and run, and their part of the share.
+    /// Answers the ciphertexts of one group and run, and adds their part of the share.
     fn list(
         &self,
         public: &PublicKey,

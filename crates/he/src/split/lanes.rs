@@ -27,38 +27,38 @@ impl Lanes {
         }
     }
 
-    /// Rows of the matrix.
+    /// Counts the rows of the matrix.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// `T`, rows of one ciphertext.
+    /// Returns `T`, rows of one ciphertext.
     pub(crate) fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// `F`, powers of `Y`.
+    /// Returns `F`, powers of `Y`.
     pub(crate) fn points(&self) -> usize {
         self.points
     }
 
-    /// How often all ciphertexts are repeated because there are more rows than lanes.
+    /// Tells how often all ciphertexts are repeated because there are more rows than lanes.
     pub(crate) fn runs(&self) -> usize {
         self.rows.div_ceil(self.lanes)
     }
 
-    /// The rows of one run.
+    /// Returns the rows of one run.
     pub(crate) fn of_run(&self, run: usize) -> Range<usize> {
         let first = run * self.lanes;
         first..(first + self.lanes).min(self.rows)
     }
 
-    /// The coefficient of `X^t·Y^i`.
+    /// Returns the coefficient of `X^t·Y^i`.
     pub(crate) fn at(&self, t: usize, i: usize) -> usize {
         t + self.lanes * i
     }
 
-    /// The coefficients of the rows of a run, power by power of `Y`.
+    /// Returns the coefficients of the rows of a run, power by power of `Y`.
     pub(crate) fn coefficients(&self, run: usize) -> Vec<usize> {
         let rows = self.of_run(run).len();
         let at = |i| (0..rows).map(move |t| self.at(t, i));

@@ -53,8 +53,8 @@ impl<'a> Opener<'a> {
         })
     }
 
-    /// The client's share of the coefficients that count, from the bytes of `c1`. Any bytes of the
-    /// right length say something.
+    /// Returns the client's share of the coefficients that count, from the bytes of `c1`. Any bytes
+    /// of the right length say something.
     ///
     /// # Errors
     /// If there are more or fewer bytes.
@@ -91,7 +91,7 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    /// Numbers `x` modulo `2^b`, to be taken as the same fractions of the modulus `Q`, rounded
+    /// Takes numbers `x` modulo `2^b`, to be read as the same fractions of the modulus `Q`, rounded
     /// down: `⌊x·Q/2^b⌋ = (x·Q - r)/2^b` with `r` what `x·Q` is modulo `2^b`, and modulo each prime
     /// it is `-r/2^b`. Puts down `r`.
     fn lift(&mut self, bytes: &[u8]) {
@@ -108,7 +108,7 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// What the two words of `r` are multiplied with to give `-r/2^b`, each as
+/// Returns what the two words of `r` are multiplied with to give `-r/2^b`, each as
 /// [`elementwise::scale_wide`] wants it.
 fn factors(prime: Prime, bits: u32) -> [[u32; 2]; 2] {
     let factor = prime.neg(prime.invert(prime.pow(2, bits.into())));

@@ -37,7 +37,7 @@ pub(crate) struct SlotShape {
 }
 
 impl SlotShape {
-    /// For a matrix; one column is repeated over all features.
+    /// Lays out a matrix; one column is repeated over all features.
     pub(crate) fn new(params: &Params, rows: usize, cols: usize) -> Self {
         Self {
             lanes: Lanes::new(params, rows),
@@ -45,18 +45,18 @@ impl SlotShape {
         }
     }
 
-    /// Ciphertexts of one run.
+    /// Counts the ciphertexts of one run.
     pub(crate) fn chunks(&self) -> usize {
         self.cols.div_ceil(self.lanes.points())
     }
 
-    /// Ciphertexts of the matrix.
+    /// Counts the ciphertexts of the matrix.
     pub(crate) fn count(&self) -> usize {
         self.lanes.runs() * self.chunks()
     }
 
-    /// What the odds of shares depend on, where each answer is a sum of products. Weights are
-    /// masks, uniform modulo p.
+    /// Returns what the odds of shares depend on, where each answer is a sum of products. Weights
+    /// are masks, uniform modulo p.
     fn split(&self, params: &Params, answers: usize, products: usize) -> Split {
         let square = (modulus::P as f64).powi(2) / 12.0;
         Split {
@@ -65,12 +65,12 @@ impl SlotShape {
         }
     }
 
-    /// The same for row sums.
+    /// Returns the same for row sums.
     pub(crate) fn split_sums(&self, params: &Params) -> Split {
         self.split(params, self.lanes.runs(), self.chunks())
     }
 
-    /// The same for two products in each answer.
+    /// Returns the same for two products in each answer.
     pub(crate) fn split_products(&self, params: &Params) -> Split {
         self.split(params, self.count(), 2)
     }
@@ -129,8 +129,8 @@ impl SlotShape {
         });
     }
 
-    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes,
-    /// `width` of them a coefficient.
+    /// Returns the server's share of row sums of products with `u`. `c1` of the answers goes into
+    /// their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -161,8 +161,8 @@ impl SlotShape {
         Ok((share, counters))
     }
 
-    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1`
-    /// of the answers goes into their bytes, `width` of them a coefficient.
+    /// Returns the server's share of a second matrix, or a repeated column, times `u` plus a matrix
+    /// times `v`. `c1` of the answers goes into their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -241,8 +241,8 @@ impl SlotShape {
         add_up(made, (rows, cols))
     }
 
-    /// One answer: the sum of ciphertexts times what a matrix has in their slots. Gives the slots
-    /// of the server's share.
+    /// Makes one answer, the sum of ciphertexts times what a matrix has in their slots, and returns
+    /// those of the server's share.
     fn finish<'a>(
         &self,
         making: &mut Making<'_>,
@@ -274,7 +274,7 @@ impl SlotShape {
         slots
     }
 
-    /// The row sums that one answer's slots say.
+    /// Adds the row sums that one answer's slots say.
     fn decode_sums(&self, run: usize, slots: &[u64], out: &mut Matrix<u64>) {
         let rows = slots.chunks_exact(self.lanes.points());
         for (slots, row) in rows.zip(self.lanes.of_run(run)) {
@@ -282,14 +282,15 @@ impl SlotShape {
         }
     }
 
-    /// The elements that one answer's slots say.
+    /// Adds the elements that one answer's slots say.
     fn decode(&self, index: usize, slots: &[u64], out: &mut Matrix<u64>) {
         self.each_slot(index, |row, column, slot| {
             out.row_mut(row)[column] = slots[slot];
         });
     }
 
-    /// The client: its share of row sums, from the bytes of answers, `width` of them a coefficient.
+    /// Returns the client's share of row sums, from the bytes of answers, `width` of them a
+    /// coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -306,7 +307,7 @@ impl SlotShape {
         })
     }
 
-    /// The client: its share of a matrix, as [`Self::open_sums`].
+    /// Returns the client's share of a matrix, as [`Self::open_sums`].
     ///
     /// # Errors
     /// If the secret has too few primes.

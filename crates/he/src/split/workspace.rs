@@ -22,12 +22,12 @@ impl Default for Workspace {
 }
 
 impl Workspace {
-    /// Makes room for so many threads, one at least.
+    /// Makes room for some threads, one at least.
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.rooms.resize_with(threads.max(1), Room::default);
     }
 
-    /// The rooms: at least one.
+    /// Returns the rooms: at least one.
     pub(super) fn rooms(&mut self) -> &mut [Room] {
         &mut self.rooms
     }
@@ -79,7 +79,7 @@ impl Terms {
         }
     }
 
-    /// Those modulo one prime.
+    /// Returns those modulo one prime.
     pub(super) fn limb(&self, limb: usize) -> &PointTerms {
         &self.0[limb]
     }
@@ -90,7 +90,7 @@ impl Terms {
 pub(super) struct Sums(Option<PointSums>);
 
 impl Sums {
-    /// The sums of all rows of some weights.
+    /// Computes the sums of all rows of some weights.
     pub(super) fn multiply(
         &mut self,
         params: &Params,
@@ -105,7 +105,7 @@ impl Sums {
     }
 }
 
-/// The first `len` numbers of a buffer, which grows if it has to.
+/// Returns the first `len` numbers of a buffer, which grows if it has to.
 pub(super) fn sized<T: Copy + Default + Zeroize>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len {
         buffer.zeroize();

@@ -21,17 +21,17 @@ pub(crate) struct Described {
     pub(crate) numbers: [usize; 4],
 }
 
-/// Bytes of one ciphertext of a query.
+/// Counts the bytes of one ciphertext of a query.
 pub(crate) fn ciphertext_len(params: &Params) -> usize {
     SEED_BYTES + params.data_primes() * limb_bytes(params)
 }
 
-/// Bytes of a query of so many ciphertexts.
+/// Counts the bytes of a query of some ciphertexts.
 pub(crate) fn query_len(params: &Params, count: usize) -> usize {
     HEADER + LAYOUT + count * ciphertext_len(params)
 }
 
-/// Bytes of an answer, given those of its ciphertexts.
+/// Counts the bytes of an answer, given those of its ciphertexts.
 pub(crate) fn answer_len(ciphertexts: usize) -> usize {
     HEADER + LAYOUT + ciphertexts
 }
@@ -66,7 +66,7 @@ fn open<'a>(
     Ok(reader)
 }
 
-/// A query as it travels, but for its ciphertexts: their bytes, the last ones, are zero.
+/// Starts a query: it is as it travels, but for its ciphertexts, whose bytes, the last, are zero.
 pub(crate) fn start_query(params: &Params, described: &Described) -> Vec<u8> {
     let [.., count] = described.numbers;
     let len = query_len(params, count);
@@ -75,7 +75,7 @@ pub(crate) fn start_query(params: &Params, described: &Described) -> Vec<u8> {
     out
 }
 
-/// The ciphertexts of a query that was started.
+/// Returns the ciphertexts of a query that was started.
 pub(crate) fn query_ciphertexts(query: &mut [u8]) -> &mut [u8] {
     &mut query[HEADER + LAYOUT..]
 }
@@ -106,7 +106,8 @@ impl<'a> CiphertextWriter<'a> {
     }
 }
 
-/// A query from its bytes; the last number of the description says how many ciphertexts it has.
+/// Reads a query from its bytes; the last number of the description says how many ciphertexts it
+/// has.
 ///
 /// # Errors
 /// If the bytes are not such a query.
@@ -127,19 +128,19 @@ pub(crate) fn read_query(
     ciphertexts.collect()
 }
 
-/// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last, are zero.
+/// Starts an answer of `len` bytes in all, those of its ciphertexts, the last, still zero.
 pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
     let mut out = start(params, Kind::SplitAnswer, described, len).0;
     out.resize(len, 0);
     out
 }
 
-/// The ciphertexts of an answer that was started.
+/// Returns the ciphertexts of an answer that was started.
 pub(crate) fn answer_ciphertexts(answer: &mut [u8]) -> &mut [u8] {
     &mut answer[HEADER + LAYOUT..]
 }
 
-/// The ciphertexts of an answer of so many bytes in all.
+/// Reads the ciphertexts of an answer of `len` bytes in all.
 ///
 /// # Errors
 /// If the bytes are not such an answer.

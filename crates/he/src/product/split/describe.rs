@@ -20,14 +20,14 @@ pub(super) struct SplitAnswer {
     pub(super) len: usize,
 }
 
-/// How heads are cut, as one number.
+/// Tells how heads are cut, as one number.
 fn cut(shape: &HeadShape) -> usize {
     let [together, replicas] = shape.numbers();
     together << 16 | replicas
 }
 
 impl SplitPacker {
-    /// What a query says about itself.
+    /// Returns what a query says about itself.
     pub(super) fn describe_query(&self, params: &Params, form: &Form) -> Described {
         let (form, numbers) = match *form {
             Form::Heads {
@@ -49,7 +49,7 @@ impl SplitPacker {
         Described { form, numbers }
     }
 
-    /// What an answer says about itself, and its length.
+    /// Returns what an answer says about itself, and its length.
     pub(super) fn describe_answer(
         &self,
         params: &Params,

@@ -57,7 +57,7 @@ impl Plan {
         })
     }
 
-    /// What the odds of its shares depend on.
+    /// Returns what the odds of its shares depend on.
     fn split(&self, params: &Params) -> Split {
         match self {
             Self::Heads(shape) => shape.split(),

@@ -27,8 +27,8 @@ pub(in crate::product) struct SplitWeights {
 }
 
 impl SplitWeights {
-    /// The product with the ciphertexts of each query: the half that travels, and the server's
-    /// share.
+    /// Multiplies with the ciphertexts of each query: returns the half that travels, and the
+    /// server's share.
     pub(in crate::product) fn answer(
         &self,
         server: &mut Evaluator,
@@ -62,7 +62,7 @@ impl SplitWeights {
         Ok((message, share, counters))
     }
 
-    /// Bytes in memory.
+    /// Counts the bytes in memory.
     pub(in crate::product) fn memory(&self) -> usize {
         match &self.factors {
             Factors::Heads(weights) => weights.memory(),
