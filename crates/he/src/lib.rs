@@ -29,8 +29,8 @@
 //!   `centred`: products.
 //! * `split`: products of two secrets without rotations, on parameters without a key-switching
 //!   prime; each party ends with a share.
-//! * `answer`: fresh zero, mask and flooding, on every masked answer. `noise`, `budget`: bounds, and
-//!   how much of them is used. `wire`: bytes. `counters`: what a product took.
+//! * `answer`: fresh zero, mask and flooding, on every masked answer. `noise`, `budget`: bounds,
+//!   and how much of them is used. `wire`: bytes. `counters`: what a product took.
 //!
 //! Numbers, derivations and byte counts are in `docs/he.md` and `docs/he-lean.md`. Sources: Fan and
 //! Vercauteren 2012; Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018
