@@ -17,6 +17,7 @@ fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
     let choice = script.byte();
     let Greeting {
         program,
+        hint,
         hello,
         welcome,
     } = &GREETINGS[usize::from(choice >> 6 | choice & 1) % 3];
@@ -33,7 +34,10 @@ fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
     let mut channel = peer_says(told);
     let (scheme, tokens) = (program.scheme(), program.plan().graph().tokens);
     let failed = match choice & 2 {
-        0 => ClientSession::open(&mut channel, scheme, tokens, Prg::new(&[1; 16])).is_err(),
+        0 => {
+            let (hint, coins) = (hint.clone(), Prg::new(&[1; 16]));
+            ClientSession::open(&mut channel, scheme, tokens, hint, coins).is_err()
+        }
         _ => {
             let offer = |asked, length| match (asked, length) == (scheme, tokens) {
                 true => Ok(program.clone()),

@@ -1,9 +1,13 @@
 //! Both parties played once from fixed seeds, what each said written down.
 
+use primer_hint::multipliers::Multipliers;
+use primer_hint::published::Published;
+use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
 use primer_model::text::Input;
 use primer_net::Channel;
 use primer_protocol::client;
+use primer_protocol::hints::Build;
 use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, Result, Reveal, Scheme};
@@ -32,6 +36,24 @@ const CASES: [(Scheme, Reveal, &[u8]); 3] = [
         include_bytes!("../corpus/prepared/tokens"),
     ),
 ];
+
+/// A hint, and what the server multiplies with.
+type Hinted = (Arc<Published>, Arc<Multipliers>);
+
+/// The program of a model, bound to its hint if the scheme needs one.
+fn program(model: &IntModel, scheme: Scheme, reveal: Reveal) -> (Program, Option<Hinted>) {
+    let plan = model.plan(TOKENS).expect("the seed has a plan");
+    let program = Program::received(plan, scheme, reveal).expect("a small plan");
+    let hinted = scheme.needs_hint().then(|| {
+        let secret = HintSecret::new([6; 32]);
+        let build = Build::new(model, &secret).expect("the seed has weights");
+        let (hint, multipliers) = build.in_memory(|_, _| ()).expect("they may have a hint");
+        (Arc::new(hint), Arc::new(multipliers))
+    });
+    let identity = hinted.as_ref().map(|(hint, _)| *hint.identity());
+    let program = program.with_hint(identity.as_ref());
+    (program.expect("the hint is the model's"), hinted)
+}
 
 /// One inference up to the answer, kept from the online phase on.
 pub struct Session {
@@ -105,6 +127,7 @@ pub fn recorded<A, B: Send>(
 /// The first message of each party, of a session that goes no further.
 pub struct Greeting {
     pub program: Program,
+    pub hint: Option<Arc<Published>>,
     pub hello: Vec<u8>,
     pub welcome: Vec<u8>,
 }
@@ -116,8 +139,8 @@ impl Greeting {
     }
 
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
-        let plan = seed(prepared).plan(TOKENS).expect("the seed has a plan");
-        let program = Program::received(plan, scheme, reveal).expect("a small plan");
+        let (program, hinted) = program(&seed(prepared), scheme, reveal);
+        let hint = hinted.map(|(hint, _)| hint);
         let said = |heard: Vec<u8>, play: &dyn Fn(&mut Channel)| {
             let heard_from_us = Arc::new(Mutex::new(Vec::new()));
             let mut channel = Channel::over(Kept(Arc::clone(&heard_from_us)), Cursor::new(heard));
@@ -131,6 +154,7 @@ impl Greeting {
                 channel,
                 scheme,
                 TOKENS,
+                hint.clone(),
                 Prg::new(&[1; 16]),
             ));
         });
@@ -141,6 +165,7 @@ impl Greeting {
         assert!(hello.len() > 8 && welcome.len() > hello.len());
         Self {
             program,
+            hint,
             hello,
             welcome,
         }
@@ -175,8 +200,13 @@ pub fn peer_says(bytes: Vec<u8>) -> Channel {
 
 /// The client until it fails or has its answer; `prepared` is called between the phases, with the
 /// bundle.
-fn client(channel: &mut Channel, scheme: Scheme, prepared: impl FnOnce(&[u8])) -> Result<()> {
-    let mut session = ClientSession::open(channel, scheme, TOKENS, Prg::new(&[1; 16]))?;
+fn client(
+    channel: &mut Channel,
+    scheme: Scheme,
+    hint: Option<Arc<Published>>,
+    prepared: impl FnOnce(&[u8]),
+) -> Result<()> {
+    let mut session = ClientSession::open(channel, scheme, TOKENS, hint, Prg::new(&[1; 16]))?;
     let mut bundle = Vec::new();
     session.prepare(channel, &mut bundle)?;
     channel.flush()?;
@@ -234,9 +264,9 @@ impl Session {
     /// true session fails would find nothing.
     fn record(scheme: Scheme, reveal: Reveal, prepared: &[u8]) -> Self {
         let model = Arc::new(seed(prepared));
-        let plan = model.plan(TOKENS).expect("the seed has a plan");
-        let program = Program::received(plan, scheme, reveal).expect("a small plan");
-        let model = ServerModel::new(model, &program).expect("the plan's own model");
+        let (program, hinted) = program(&model, scheme, reveal);
+        let (hint, multipliers) = hinted.unzip();
+        let model = ServerModel::new(model, &program, multipliers).expect("the plan's own model");
 
         let ((mut near, up), (mut far, down)) = line();
         let length = |log: &Log| log.lock().unwrap().len();
@@ -248,7 +278,7 @@ impl Session {
                 })
                 .expect("an honest session");
             });
-            client(&mut near, scheme, |bundle| {
+            client(&mut near, scheme, hint, |bundle| {
                 client_side = (length(&up), bundle.to_vec());
             })
             .expect("an honest session");

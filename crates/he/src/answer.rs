@@ -21,7 +21,7 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{ANSWER_LIMBS, FLOOD_LIMBS, Params};
 use primer_lattice::poly::{Coefficients, Poly, Values};
-use primer_lattice::sample::{self, Flood};
+use primer_lattice::sample;
 use primer_ring::modulus::P;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -54,7 +54,7 @@ pub(crate) fn finish(
     let primes: Vec<_> = (0..limbs).map(|i| params.prime(i)).collect();
     let count = params.degree();
     let out = c0.data_mut();
-    sample::add_flood(params.simd(), Flood::SLOTS, &primes, rng, count, out);
+    sample::add_flood(params.simd(), &primes, rng, count, out);
     c0.drop_to(params.basis(), ANSWER_LIMBS);
     c1.drop_to(params.basis(), ANSWER_LIMBS);
     Answer { halves: [c0, c1] }

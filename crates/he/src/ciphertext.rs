@@ -158,28 +158,6 @@ impl Rounding {
         }
     }
 
-    /// The product of both primes.
-    pub(crate) fn modulus(&self) -> u64 {
-        self.modulus
-    }
-
-    /// Numbers `x` modulo `2^bits` as the same fractions of `q`, rounded down. Modulo each of the
-    /// primes, `⌊x·q/2^bits⌋ = (x·q - r)/2^bits` is `-r/2^bits`: the numbers become `r`, which is
-    /// `x·q` modulo `2^bits`, and the factors, for [`elementwise::scale_wide`], are returned.
-    ///
-    /// [`elementwise::scale_wide`]: primer_lattice::kernel::elementwise::scale_wide
-    pub(crate) fn lift(&self, bits: u32, numbers: &mut [u64]) -> [[u32; 2]; 2] {
-        debug_assert!(bits < 60);
-        for x in numbers {
-            *x = x.wrapping_mul(self.modulus) & ((1 << bits) - 1);
-        }
-        self.primes.map(|prime| {
-            let factor = prime.neg(prime.invert(prime.pow(2, bits.into())));
-            let both = [factor, prime.mul(factor, prime.reduce(1 << 30))];
-            both.map(|factor| prime.to_montgomery(factor))
-        })
-    }
-
     /// The residue modulo p, and the noise times p with its sign.
     #[inline(always)]
     pub(crate) fn round(&self, x0: u32, x1: u32) -> (u64, i64) {

@@ -46,33 +46,11 @@ pub enum HeError {
         /// Logarithm of what would fit.
         room_bits: f64,
     },
-    /// Weights are larger than the method was made for.
-    #[error(
-        "columns of these weights have a mean length of 2^{column_bits:.2}, \
-         and the method admits 2^{admitted_bits:.2}"
-    )]
-    WeightSize {
-        /// Logarithm of the root mean square of the columns' lengths.
-        column_bits: f64,
-        /// Logarithm of what is admitted.
-        admitted_bits: f64,
-    },
     /// A packing does not compute a relation.
     #[error("{relation} is not computed by this method")]
     Unsupported {
         /// The relation.
         relation: String,
-    },
-    /// Together, a client's answers would tell more about the weights than they may.
-    #[error(
-        "the answers of a client's life are within a statistical distance of 2^{distance_bits:.1} \
-         of saying nothing, and 2^{allowed_bits:.1} is asked for"
-    )]
-    Distance {
-        /// Logarithm of the bound.
-        distance_bits: f64,
-        /// Logarithm of what is allowed.
-        allowed_bits: f64,
     },
     /// Together, products would have a wrong share too often.
     #[error(

@@ -12,6 +12,8 @@ use primer_ring::modulus::P;
 
 /// Statistical security of flooding, in bits.
 pub(crate) const STATISTICAL_BITS: u32 = 40;
+/// The statistical distance that all answers of a client's life may reach, squared.
+pub(crate) const SQUARED_DISTANCE: f64 = 1.0 / (1u128 << (2 * STATISTICAL_BITS)) as f64;
 
 const ERROR: f64 = ERROR_BOUND as f64;
 

@@ -50,11 +50,6 @@ pub const MIN_DATA_PRIMES: usize = ANSWER_LIMBS;
 pub const FLOOD_LIMBS: usize = 4;
 /// Primes of an answer on the wire.
 pub const ANSWER_LIMBS: usize = 2;
-/// Encryptions of zero in the public key of [`SHARING_PRIMES`] data primes without rotations, and
-/// answers that share a fresh secret because of it. Other sets have one.
-const SHARED_ZEROS: usize = 4;
-/// The set that nearly all answers of a model are made with: it is worth a larger key.
-const SHARING_PRIMES: usize = 4;
 /// Coefficients of a plaintext that are scaled at once.
 const SCALED: usize = 256;
 /// Bytes of a fingerprint.
@@ -180,21 +175,13 @@ impl Params {
         self.data + usize::from(self.rotating)
     }
 
-    /// Limbs at which answers are flooded: all of them, unless a product has to be divided first.
+    /// Limbs at which answers get a fresh encryption of zero, and flooding with it: all of them
+    /// where there are no rotations, whose answers are split instead.
     pub fn flood_limbs(&self) -> usize {
         if self.rotating {
             FLOOD_LIMBS.min(self.data)
         } else {
             self.data
-        }
-    }
-
-    /// Encryptions of zero in a public key.
-    pub(crate) fn zeros(&self) -> usize {
-        if self.rotating || self.data != SHARING_PRIMES {
-            1
-        } else {
-            SHARED_ZEROS
         }
     }
 
@@ -333,6 +320,8 @@ mod tests {
         for (degree, data) in [(4096, 2), (8192, 6), (16384, 7)] {
             assert!(Params::new(degree, data).is_ok());
         }
+        let refused = Params::without_rotations(4096, 4).err();
+        assert!(matches!(refused, Some(HeError::Insecure { bits: 120, .. })));
     }
 
     #[test]

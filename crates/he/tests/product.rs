@@ -6,7 +6,7 @@ mod common;
 
 use common::{Session, of_secrets, residues, schoolbook, sum, value_sizes, weight_sizes, weights};
 use primer_he::error::HeError;
-use primer_he::product::{KeyNeeds, Method, Operand, Product, Relation, WeightSize};
+use primer_he::product::{KeyNeeds, Method, Operand, Product, Relation};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -18,8 +18,6 @@ struct Entry {
     /// What it computes.
     computes: fn(&Relation) -> bool,
     rows: [usize; 3],
-    /// Whether a matrix is cut into ciphertexts without regard to the product that reads it.
-    one_cut: bool,
 }
 
 /// All methods there are.
@@ -29,30 +27,21 @@ fn methods() -> Vec<Entry> {
             method: Method::tokens_first(),
             computes: |_| true,
             rows: [1, 50, 257],
-            one_cut: true,
         },
         Entry {
             method: Method::features_first(100),
             computes: |_| true,
             rows: [1, 2, 3],
-            one_cut: true,
-        },
-        Entry {
-            method: Method::subring(WeightSize::Residues),
-            computes: |relation| !of_secrets(relation),
-            rows: [1, 50, 513],
-            one_cut: false,
         },
         Entry {
             method: Method::split(),
             computes: of_secrets,
             rows: [1, 50, 513],
-            one_cut: false,
         },
     ]
 }
 
-/// Every relation with so many rows, with random widths.
+/// Every relation with a number of rows, with random widths.
 fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
     let mut draw = |most: u32| 1 + (rng.next_u32() % most) as usize;
     let mut all = vec![
@@ -195,10 +184,7 @@ fn equal_readings_of_a_value_are_one_query() {
     };
     let (rows, cols) = (30, 64);
     for Entry {
-        method,
-        computes,
-        one_cut,
-        ..
+        method, computes, ..
     } in methods()
     {
         let products = |relations: &[Relation]| -> Vec<Product> {
@@ -215,7 +201,7 @@ fn equal_readings_of_a_value_are_one_query() {
             Relation::ScaledRows { rows, cols },
         ]);
         let whole = same[0].queries()[0].clone();
-        assert!(same.iter().all(|product| product.queries()[0] == whole) || !one_cut);
+        assert!(same.iter().all(|product| product.queries()[0] == whole));
         let others = products(&[
             dense(1, 64),
             heads(Operand::Columns, 30),
@@ -247,7 +233,6 @@ fn one_encryption_serves_several_products() {
         method,
         computes,
         rows,
-        one_cut,
     } in methods()
     {
         let (rows, cols) = (rows[1], 40);
@@ -256,16 +241,10 @@ fn one_encryption_serves_several_products() {
             inputs: cols,
             outputs: 7,
         };
-        let narrower = Relation::Dense {
-            rows,
-            inputs: cols,
-            outputs: 6,
-        };
         let sums = Relation::RowSums { rows, cols };
-        let relations = match (computes(&dense), one_cut) {
-            (true, true) => [dense, sums],
-            (true, false) => [dense, narrower],
-            (false, _) => [sums, Relation::ScaledRows { rows, cols }],
+        let relations = match computes(&dense) {
+            true => [dense, sums],
+            false => [sums, Relation::ScaledRows { rows, cols }],
         };
         let products = relations.map(|relation| Product::new(&method, relation).unwrap());
         let mut session = Session::new(&products.iter().collect(), 2);

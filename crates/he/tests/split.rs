@@ -1,6 +1,6 @@
 //! Products of two secrets, whose answers are split: odds, bytes, threads, and messages that are
 //! damaged. That shares add up for every relation is in `product.rs`; what travels, and how often
-//! shares are wrong, in the unit tests of `subring::split`.
+//! shares are wrong, in the unit tests of `split`.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::{Session, published, receive, residues, value_sizes, weight_sizes, w
 use primer_he::error::HeError;
 use primer_he::params::Params;
 use primer_he::product::{
-    ClientKeys, Method, ODDS, Operand, Product, Relation, WeightSize, Weights, check_odds, lifetime,
+    ClientKeys, Method, ODDS, Operand, Product, Relation, Weights, check_odds, lifetime,
 };
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
@@ -97,6 +97,16 @@ fn four_primes_are_not_enough() {
 
 #[test]
 fn bytes_are_those_of_the_documentation() {
+    let needs = Product::new(&Method::split(), layer(30, 768, 12)[0])
+        .unwrap()
+        .keys();
+    let [set] = needs.sets() else {
+        panic!("one method has one set")
+    };
+    assert_eq!(
+        (set.public_len(), set.rotations_len()),
+        (38 + 5 * 30_720, None)
+    );
     let short = products(&Method::split(), layer(30, 768, 12));
     let long = products(&Method::split(), layer(512, 768, 12));
     for (products, widths) in [(short, &[13][..]), (long, &[13, 14])] {
@@ -147,31 +157,19 @@ fn a_product_ends_in_one_way() {
     let product = Product::new(&Method::split(), sums).unwrap();
     let refused = product.prepare_within(&Matrix::zeros(50, 1), &mut 0).err();
     assert!(matches!(refused, Some(HeError::OtherProduct { .. })));
-    let size = WeightSize::Residues;
-    let refused = Product::new(&Method::subring(size), sums).err();
-    assert!(matches!(refused, Some(HeError::Unsupported { .. })));
 }
 
-/// What goes to the client depends on the seeds of its queries and on nothing that it encrypted;
-/// where both halves are sent, it does.
+/// What goes to the client depends on the seeds of its queries and on nothing that it encrypted.
 #[test]
 fn answers_do_not_depend_on_what_was_encrypted() {
     let (rows, cols) = (30, 50);
-    let sums = Relation::RowSums { rows, cols };
-    let dense = Relation::Dense {
-        rows,
-        inputs: 50,
-        outputs: 4,
-    };
-    let by_coefficients = Method::subring(WeightSize::Residues);
-    for (method, relation) in [
-        (Method::split(), heads(Operand::Columns, 3, (30, 9, 7))),
-        (Method::split(), sums),
-        (Method::split(), Relation::ScaledRows { rows, cols }),
-        (Method::split(), Relation::Elementwise { rows, cols }),
-        (by_coefficients, dense),
+    for relation in [
+        heads(Operand::Columns, 3, (30, 9, 7)),
+        Relation::RowSums { rows, cols },
+        Relation::ScaledRows { rows, cols },
+        Relation::Elementwise { rows, cols },
     ] {
-        let product = Product::new(&method, relation).unwrap();
+        let product = Product::new(&Method::split(), relation).unwrap();
         let mut session = Session::new(&product.keys(), 1);
         let mut rng = Prg::new(&[2; 16]);
         let sizes = weight_sizes(&relation).into_iter();
@@ -200,19 +198,12 @@ fn answers_do_not_depend_on_what_was_encrypted() {
             let received: Vec<_> = received.collect();
             let received: Vec<_> = received.iter().collect();
             let (server, coins) = (&mut session.server, &mut Prg::new(&[3; 16]));
-            match product.is_split() {
-                true => product.split(server, &received, &encoded, coins).unwrap(),
-                false => {
-                    let mask = Matrix::zeros(product.rows(), product.cols());
-                    let answer = product.answer(server, &received, &encoded, &mask, coins);
-                    (answer.unwrap(), mask)
-                }
-            }
+            product.split(server, &received, &encoded, coins).unwrap()
         });
         let [(first, share), changed @ ..] = told;
         for (answer, other) in changed {
-            assert_eq!(answer == first, product.is_split(), "{product:?}");
-            assert_eq!(other == share, !product.is_split(), "{product:?}");
+            assert!(answer == first, "{product:?}");
+            assert!(other != share, "{product:?}");
         }
     }
 }

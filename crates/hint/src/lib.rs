@@ -41,7 +41,8 @@
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
 //! much shares may tell. [`errors`]: how large errors are. [`contents`]: what a whole model's hint
 //! is made of, [`published`] and [`multipliers`] its files, one for clients and one for the server,
-//! [`writing`] how they get there. [`error`]: what is refused.
+//! [`writing`] how they get there. [`measure`]: what the server's part costs. [`error`]: what is
+//! refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -51,6 +52,7 @@ pub mod error;
 pub mod errors;
 mod images;
 pub mod margin;
+pub mod measure;
 pub mod multipliers;
 pub mod params;
 pub mod public;

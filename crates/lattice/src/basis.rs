@@ -79,35 +79,17 @@ impl Basis {
         primes.map(|p| f64::from(p.value()).log2()).sum()
     }
 
-    /// `x/q` modulo 1 in units of `2^-64`, for `x` given by limbs of `fractions.len()` coefficients
-    /// each: which point of the circle a residue is, whatever the modulus. Up to two units for
-    /// each prime too small.
+    /// Computes `x/q` modulo 1 in units of `2^-128`, for `x` given by limbs of `fractions.len()`
+    /// coefficients each: which point of the circle a residue is, whatever the modulus. Up to two
+    /// units for each prime too small.
     ///
     /// By the Chinese remainder theorem `x/q` is the sum of `x_i·((q/q_i)^-1 mod q_i)/q_i`, up to
-    /// an integer. The factor of `x_i` is taken to 96 bits after the point, so nothing is reduced
+    /// an integer. The factor of `x_i` is taken to 160 bits after the point, so nothing is reduced
     /// modulo a prime.
     ///
     /// # Panics
     /// If there are more limbs than primes.
-    pub fn fractions(&self, limbs: &[u32], fractions: &mut [u64]) {
-        const MOST: usize = 8;
-        let count = limbs.len().checked_div(fractions.len()).unwrap_or(0);
-        assert!(count <= self.primes.len().min(MOST) && limbs.len() == count * fractions.len());
-        let mut factors = [[0; 3]; MOST];
-        for (i, (factor, prime)) in factors.iter_mut().zip(&self.primes[..count]).enumerate() {
-            let inverse = u128::from(self.inverse_of_others(i, count));
-            let fraction = (inverse << 96) / u128::from(prime.value());
-            *factor = [0, 32, 64].map(|shift| (fraction >> shift) as u32);
-        }
-        elementwise::fractions(self.simd, fractions, limbs, &factors[..count]);
-    }
-
-    /// The same in units of `2^-128`, for moduli of more bits than a word has. Up to two units for
-    /// each prime too small: the factor of `x_i` is taken to 160 bits after the point.
-    ///
-    /// # Panics
-    /// If there are more limbs than primes.
-    pub fn wide_fractions(&self, limbs: &[u32], fractions: &mut [u128]) {
+    pub fn fractions(&self, limbs: &[u32], fractions: &mut [u128]) {
         let n = fractions.len();
         let count = limbs.len().checked_div(n).unwrap_or(0);
         assert!(count <= self.primes.len() && limbs.len() == count * n);
@@ -152,39 +134,9 @@ impl Basis {
 mod tests {
     use super::*;
 
-    #[test]
-    fn fractions_are_quotients_by_the_modulus() {
-        let n = 64;
-        for simd in Simd::available() {
-            let basis = Basis::new(Prime::largest(4), n, simd);
-            let q: Vec<u128> = basis.primes().iter().map(|p| p.value().into()).collect();
-            let whole: u128 = q.iter().product();
-            let number = |i: usize| match i {
-                0 => 0,
-                1 => whole - 1,
-                _ => (i as u128).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834) % whole,
-            };
-            let limbs = q
-                .iter()
-                .flat_map(|q| (0..n).map(move |i| (number(i) % q) as u32));
-            let limbs: Vec<u32> = limbs.collect();
-            let mut got = vec![7; n];
-            basis.fractions(&limbs, &mut got);
-            for (i, &got) in got.iter().enumerate() {
-                // 56 bits at a time: the modulus has 120.
-                let (high, rest) = ((number(i) << 8) / whole, (number(i) << 8) % whole);
-                let low = (rest as f64 / whole as f64 * 56f64.exp2()) as u128;
-                let want = ((high << 56) + low) as u64;
-                let short = want.wrapping_sub(got) as i64;
-                // The reference is rounded to 53 bits itself.
-                assert!((-16..=28).contains(&short), "{simd:?} {i}: {short}");
-            }
-        }
-    }
-
     /// `x/q·2^128` digit by digit, for `x` given by its digits to the mixed base of the primes.
     #[test]
-    fn wide_fractions_are_quotients_too() {
+    fn fractions_are_quotients_by_the_modulus() {
         let n = 64;
         for limbs in [1, 4, 5, 6] {
             let basis = Basis::new(Prime::largest(limbs), n, Simd::detect());
@@ -204,7 +156,7 @@ mod tests {
                 .flat_map(|&m| (0..n).map(move |i| residue(i, m) as u32));
             let given: Vec<u32> = given.collect();
             let mut got = vec![7; n];
-            basis.wide_fractions(&given, &mut got);
+            basis.fractions(&given, &mut got);
             for (i, &got) in got.iter().enumerate() {
                 // (…((d_0/q_0 + d_1)/q_1 + d_2)/q_2 …)/q_last, 32 bits of a quotient at a time.
                 let mut words = [0u128; 5];

@@ -9,44 +9,17 @@ use crate::prime::Prime;
 use crate::simd::Simd;
 use primer_ring::prg::Prg;
 use rand_core::CryptoRng;
-use std::ops::RangeInclusive;
 use zeroize::Zeroizing;
 
 /// Bound of an error coefficient: a centred binomial of 42 coins, standard deviation 3.24.
 pub const ERROR_BOUND: u32 = 21;
-/// Flooding noise of slot packings lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
+/// Flooding noise lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
 pub const FLOOD_BITS: u32 = 77;
-/// Uniform integers whose sum is one coefficient of it.
+/// Uniform integers whose sum is one coefficient of it. A sum of several has a smooth density, so
+/// that the distances of many coefficients add like lengths and not like numbers.
 pub const FLOOD_TERMS: usize = 8;
 /// Each of them is uniform in `[-2^FLOOD_TERM_BITS, 2^FLOOD_TERM_BITS)`.
 pub const FLOOD_TERM_BITS: u32 = FLOOD_BITS - FLOOD_TERMS.trailing_zeros();
-
-/// A distribution of flooding noise: the sum of some uniform integers. A sum of several has a
-/// smooth density, so that the distances of many coefficients add like lengths and not like
-/// numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flood {
-    /// How many integers.
-    pub terms: usize,
-    /// Each is uniform in `[-2^bits, 2^bits)`.
-    pub bits: u32,
-}
-
-impl Flood {
-    /// What slot packings flood with.
-    pub const SLOTS: Self = Self {
-        terms: FLOOD_TERMS,
-        bits: FLOOD_TERM_BITS,
-    };
-
-    /// Bits that an integer may have, without its sign.
-    pub const BITS: RangeInclusive<u32> = 64..=DIGIT_BITS * DIGITS as u32 - 1;
-
-    /// No coefficient is larger than this.
-    pub fn bound(self) -> f64 {
-        self.terms as f64 * f64::from(self.bits).exp2()
-    }
-}
 
 /// Words drawn at once.
 const WORDS: usize = 512;
@@ -137,55 +110,56 @@ pub fn fill_error(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
 
 /// Bits of a digit of a flooding integer: eight of them fit a sum of 32 bits.
 const DIGIT_BITS: u32 = 29;
-/// Most digits of one.
-const DIGITS: usize = 4;
+/// Digits of one, and the bits of the highest.
+const DIGITS: usize = (FLOOD_TERM_BITS + 1).div_ceil(DIGIT_BITS) as usize;
+const TOP_BITS: u32 = FLOOD_TERM_BITS + 1 - DIGIT_BITS * (DIGITS as u32 - 1);
 /// Coefficients that are flooded at once.
 const FLOODED: usize = 128;
 
 /// Adds flooding noise to limbs of `count` coefficients each.
 ///
 /// # Panics
-/// If the limbs have another length, or if there are more terms or bits than sums have room for.
+/// If the limbs have another length.
 pub fn add_flood(
     simd: Simd,
-    flood: Flood,
     primes: &[Prime],
     rng: &mut impl CryptoRng,
     count: usize,
     limbs: &mut [u32],
 ) {
-    let Flood { terms, bits } = flood;
     assert_eq!(limbs.len(), count * primes.len());
-    assert!(Flood::BITS.contains(&bits) && (1..=8).contains(&terms));
-    let digits = (bits + 1).div_ceil(DIGIT_BITS) as usize;
-    let top = bits + 1 - DIGIT_BITS * (digits as u32 - 1);
     let mut bytes = Zeroizing::new([0; 4 * FLOODED * DIGITS]);
     let mut sums = Zeroizing::new([0; FLOODED * DIGITS]);
     let factors: Vec<_> = primes
         .iter()
         .map(|prime| {
             let digit = |i: u32| prime.to_montgomery(prime.pow(2, (DIGIT_BITS * i).into()));
-            let centre = prime.mul(prime.pow(2, bits.into()), prime.reduce(terms as u64));
-            ([digit(0), digit(1), digit(2), digit(3)], prime.neg(centre))
+            (
+                [0, 1, 2].map(digit),
+                prime.neg(prime.pow(2, FLOOD_BITS.into())),
+            )
         })
         .collect();
     for start in (0..count).step_by(FLOODED) {
         let len = FLOODED.min(count - start);
-        let sums = &mut sums[..FLOODED * digits];
         sums.fill(0);
-        for _ in 0..terms {
-            let bytes = &mut bytes[..4 * FLOODED * digits];
-            rng.fill_bytes(bytes);
+        for _ in 0..FLOOD_TERMS {
+            rng.fill_bytes(&mut bytes[..]);
             let planes = sums.chunks_exact_mut(FLOODED);
             for (i, (sums, bytes)) in planes.zip(bytes.chunks_exact(4 * FLOODED)).enumerate() {
-                let unused = 32 - if i + 1 == digits { top } else { DIGIT_BITS };
+                let unused = 32
+                    - if i + 1 == DIGITS {
+                        TOP_BITS
+                    } else {
+                        DIGIT_BITS
+                    };
                 for (sum, word) in sums.iter_mut().zip(bytes.as_chunks::<4>().0) {
                     *sum += u32::from_le_bytes(*word) >> unused;
                 }
             }
         }
         // What is above a digit goes to the next.
-        for i in 1..digits {
+        for i in 1..DIGITS {
             let (low, high) = sums[(i - 1) * FLOODED..].split_at_mut(FLOODED);
             for (low, high) in low.iter_mut().zip(high) {
                 *high += *low >> DIGIT_BITS;
@@ -195,7 +169,7 @@ pub fn add_flood(
         let all = limbs.chunks_exact_mut(count).zip(primes);
         for ((limb, &prime), (factors, centre)) in all.zip(&factors) {
             let out = &mut limb[start..start + len];
-            elementwise::add_digits(simd, prime, out, sums, &factors[..digits], *centre);
+            elementwise::add_digits(simd, prime, out, &sums[..], *factors, *centre);
         }
     }
 }
@@ -244,7 +218,7 @@ mod tests {
                 fill_ternary(simd, &mut rng, &mut small[..len]);
                 fill_error(simd, &mut rng, &mut small[len..]);
                 let primes = Prime::largest(2);
-                add_flood(simd, Flood::SLOTS, &primes, &mut rng, len, &mut limbs);
+                add_flood(simd, &primes, &mut rng, len, &mut limbs);
                 (small, limbs)
             };
             let plain = draw(Simd::portable());
@@ -284,41 +258,31 @@ mod tests {
         let q: Vec<i128> = primes.iter().map(|p| p.value().into()).collect();
         let total: i128 = q.iter().product();
         let n = 4000;
-        let lean = |bits| Flood { terms: 3, bits };
-        for flood in [
-            Flood::SLOTS,
-            lean(76),
-            lean(86),
-            lean(87),
-            lean(106),
-            lean(115),
-        ] {
-            let mut limbs = vec![0; 4 * n];
-            let mut rng = Prg::new(&[6; 16]);
-            add_flood(Simd::detect(), flood, &primes, &mut rng, n, &mut limbs);
-            let (mut mean, mut square) = (0.0, 0.0);
-            let unit = f64::from(flood.bits).exp2();
-            for j in 0..n {
-                let mut x: i128 = 0;
-                let mut weight: i128 = 1;
-                for i in 0..4 {
-                    let digit = primes[i].from_signed_wide((x.rem_euclid(q[i])) as i64);
-                    let inverse = primes[i].invert(weight.rem_euclid(q[i]) as u32);
-                    let step = primes[i].mul(primes[i].sub(limbs[i * n + j], digit), inverse);
-                    x += weight * i128::from(step);
-                    weight *= q[i];
-                }
-                if x > total / 2 {
-                    x -= total;
-                }
-                assert!((x as f64).abs() <= flood.bound());
-                mean += x as f64 / unit / n as f64;
-                square += (x as f64 / unit).powi(2) / n as f64;
+        let mut limbs = vec![0; 4 * n];
+        let mut rng = Prg::new(&[6; 16]);
+        add_flood(Simd::detect(), &primes, &mut rng, n, &mut limbs);
+        let (mut mean, mut square) = (0.0, 0.0);
+        let unit = f64::from(FLOOD_TERM_BITS).exp2();
+        for j in 0..n {
+            let mut x: i128 = 0;
+            let mut weight: i128 = 1;
+            for i in 0..4 {
+                let digit = primes[i].from_signed_wide((x.rem_euclid(q[i])) as i64);
+                let inverse = primes[i].invert(weight.rem_euclid(q[i]) as u32);
+                let step = primes[i].mul(primes[i].sub(limbs[i * n + j], digit), inverse);
+                x += weight * i128::from(step);
+                weight *= q[i];
             }
-            // A third for each term; five standard errors.
-            let variance = flood.terms as f64 / 3.0;
-            assert!(mean.abs() < 5.0 * (variance / n as f64).sqrt(), "{mean}");
-            assert!((square / variance - 1.0).abs() < 0.12, "{square}");
+            if x > total / 2 {
+                x -= total;
+            }
+            assert!((x as f64).abs() <= f64::from(FLOOD_BITS).exp2());
+            mean += x as f64 / unit / n as f64;
+            square += (x as f64 / unit).powi(2) / n as f64;
         }
+        // A third for each term; five standard errors.
+        let variance = FLOOD_TERMS as f64 / 3.0;
+        assert!(mean.abs() < 5.0 * (variance / n as f64).sqrt(), "{mean}");
+        assert!((square / variance - 1.0).abs() < 0.12, "{square}");
     }
 }

@@ -13,7 +13,7 @@ use crate::flow::Planned;
 use crate::hgs;
 use crate::scheme::{Linear, Recipe};
 use crate::work::Work;
-use primer_he::product::{Product, check_lifetime, check_odds};
+use primer_he::product::{Product, check_odds};
 use primer_plan::plan::Plan;
 use std::ops::Range;
 
@@ -46,7 +46,6 @@ impl Exchanges {
             });
         }
         let this = Self { by_step };
-        check_lifetime(this.products(), bundles)?;
         check_odds(this.products())?;
         Ok(this)
     }

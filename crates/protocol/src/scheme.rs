@@ -39,8 +39,8 @@ pub enum Scheme {
     Fp,
     /// Primer-FPC: HGS, FHGS and CHGS, tokens-first.
     Fpc,
-    /// Past the paper: products without rotations, functions of short indices looked up. The
-    /// default.
+    /// Past the paper: weights by hints, products of two secrets without rotations, functions of
+    /// short indices looked up. The default.
     #[default]
     Lean,
 }

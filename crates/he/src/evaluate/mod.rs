@@ -24,7 +24,7 @@ use crate::packing::encode::{Coefficients, Encoder};
 use crate::packing::matrix::{Ciphertexts, EncryptedAnswer, mask};
 use crate::packing::weights::PreparedWeights;
 use crate::params::Params;
-use crate::subring;
+use crate::split;
 use crate::switch::Digits;
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::poly::{Poly, Values};
@@ -58,8 +58,8 @@ pub(crate) struct Workspace {
     encoder: Option<(Encoder, Coefficients)>,
     /// Their values modulo one prime.
     numbers: Aligned,
-    /// For products without rotations.
-    pub(crate) subring: subring::Workspace,
+    /// For products of two secrets.
+    pub(crate) split: split::Workspace,
 }
 
 impl Evaluator {

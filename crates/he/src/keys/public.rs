@@ -1,15 +1,12 @@
 //! The public key: with it the server makes fresh encryptions of zero, one for every answer.
 //!
-//! The key is one encryption of zero `(b, a)`, or several with uniform halves `a_1, a_2, …` of
-//! their own. From each, a fresh one is `(b_i·u, a_i·u + e_i)`. With several keys the same ternary
-//! `u` serves as many answers: `a_1·u + e_1, a_2·u + e_2, …` are samples of ring LWE with one
-//! secret and different uniform factors, as a client's queries are, so all of them are pseudorandom
-//! together. A `u` never meets the same `a_i` twice.
+//! The key is one encryption of zero `(b, a)`. From it, a fresh one is `(b·u, a·u + e)` with a
+//! ternary `u` of its own, and an error in the first half too where that half is sent.
 //!
-//! A client chooses the seed of the `a_i`, and an `a` that vanishes at a point of the transform
-//! would leave that point without `u`, which is all that [split answers](crate::subring::split) are
-//! hidden by. One seed in 26,000 has such a point. Without rotations a key of such a seed is
-//! refused, and none is made.
+//! A client chooses the seed of `a`, and an `a` that vanishes at a point of the transform would
+//! leave that point without `u`, which is all that [split answers](crate::split) are hidden by. One
+//! seed in 26,000 has such a point. Without rotations a key of such a seed is refused, and none is
+//! made.
 
 use super::{SecretKey, draw_seed, error, expand};
 use crate::error::HeError;
@@ -20,36 +17,27 @@ use primer_ring::prg::{Prg, Seed};
 use rand_core::CryptoRng;
 use std::sync::Arc;
 
-/// Encryptions of zero, for re-randomising answers: as many as the parameters say.
+/// An encryption of zero, for re-randomising answers.
 pub(crate) struct PublicKey {
     pub(crate) params: Arc<Params>,
     pub(crate) seed: Seed,
-    zeros: Vec<Zero>,
-}
-
-/// One encryption of zero.
-struct Zero {
     /// `b` and `a`.
     halves: [Poly<Values>; 2],
 }
 
 impl PublicKey {
-    /// The public key of a secret.
+    /// Draws the public key of a secret.
     pub(crate) fn generate(secret: &SecretKey, rng: &mut impl CryptoRng) -> Self {
         let params = &secret.params;
         let limbs = params.flood_limbs();
         loop {
             let seed = draw_seed(rng);
-            let mut prg = Prg::new(&seed);
-            let zeros = (0..params.zeros()).map(|_| {
-                let a = expand(params, limbs, &mut prg);
-                let b = secret.mask(&a, error(params, limbs, rng));
-                Zero { halves: [b, a] }
-            });
+            let a = expand(params, limbs, &mut Prg::new(&seed));
+            let b = secret.mask(&a, error(params, limbs, rng));
             let key = Self {
                 params: params.clone(),
                 seed,
-                zeros: zeros.collect(),
+                halves: [b, a],
             };
             if key.check().is_ok() {
                 return key;
@@ -57,44 +45,36 @@ impl PublicKey {
         }
     }
 
-    /// Fails if a uniform half is zero at a point of the transform; keys with rotations, whose
+    /// Fails if the uniform half is zero at a point of the transform; keys with rotations, whose
     /// answers are flooded, may be.
     ///
     /// # Errors
     /// [`HeError::VanishingKey`].
     pub(crate) fn check(&self) -> Result<(), HeError> {
-        let mut halves = self.zeros.iter().map(|zero| zero.halves[1].data());
-        if !self.params.rotates() && halves.any(|a| a.contains(&0)) {
+        if !self.params.rotates() && self.halves[1].data().contains(&0) {
             return Err(HeError::VanishingKey);
         }
         Ok(())
     }
 
-    /// The key of a seed and of the halves that are sent, one for each encryption of zero.
-    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, sent: Vec<Poly<Values>>) -> Self {
-        let mut prg = Prg::new(&seed);
-        let zeros = sent.into_iter().map(|b| {
-            let a = expand(params, params.flood_limbs(), &mut prg);
-            Zero { halves: [b, a] }
-        });
+    /// Returns the key of a seed and of the half that is sent.
+    pub(crate) fn from_parts(params: &Arc<Params>, seed: Seed, sent: Poly<Values>) -> Self {
+        let a = expand(params, params.flood_limbs(), &mut Prg::new(&seed));
         Self {
             params: params.clone(),
             seed,
-            zeros: zeros.collect(),
+            halves: [sent, a],
         }
     }
 
-    /// The halves that are sent.
-    pub(crate) fn sent(&self) -> impl Iterator<Item = &Poly<Values>> {
-        self.zeros.iter().map(|zero| &zero.halves[0])
+    /// Returns the half that is sent.
+    pub(crate) fn sent(&self) -> &Poly<Values> {
+        &self.halves[0]
     }
 
-    /// Both halves of one of the encryptions of zero, modulo one prime and by values.
-    pub(crate) fn zero(&self, zero: usize, limb: usize) -> [&[u32]; 2] {
-        self.zeros[zero]
-            .halves
-            .each_ref()
-            .map(|half| half.limb(limb))
+    /// Returns both halves modulo one prime, by values.
+    pub(crate) fn limb(&self, limb: usize) -> [&[u32]; 2] {
+        self.halves.each_ref().map(|half| half.limb(limb))
     }
 
     /// Adds a fresh encryption of zero to a ciphertext given by coefficients.
@@ -112,7 +92,7 @@ impl PublicKey {
             &sample::ternary(rng, params.degree()),
         )
         .into_values(params.basis());
-        for (key, out) in self.zeros[0].halves.iter().zip([c0, c1]) {
+        for (key, out) in self.halves.iter().zip([c0, c1]) {
             let mut z = u.copy();
             z.mul_assign(params.basis(), key);
             let mut z = z.into_coefficients(params.basis());

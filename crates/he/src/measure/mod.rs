@@ -2,8 +2,8 @@
 //! say otherwise.
 //!
 //! [`figures`] is what `primer bench --kernels` prints. [`product`] measures one product of any
-//! size through the face that the protocol uses. [`Primitives`] are single operations, for whoever
-//! compares them with another library's.
+//! size through the face that the protocol uses. [`Primitives`] are single operations, to be
+//! compared with another library's.
 
 mod primitives;
 
@@ -12,9 +12,7 @@ pub use primitives::{Fresh, Primitives, Rotations, Sealed};
 use crate::counters::Counters;
 use crate::error::HeError;
 use crate::params::Params;
-use crate::product::{
-    ClientKeys, Method, Operand, Product, Relation, ServerKeys, WeightSize, Weights,
-};
+use crate::product::{ClientKeys, Method, Operand, Product, Relation, ServerKeys, Weights};
 use crate::wire;
 use primer_lattice::kernel::aligned::Aligned;
 use primer_lattice::kernel::weighted::{Runs, weighted};
@@ -42,16 +40,10 @@ pub struct Figures {
     pub linear_30x768x768_tokens_first_s: f64,
     /// The same, features-first.
     pub linear_30x768x768_features_first_s: f64,
-    /// The same without rotations.
-    pub linear_30x768x768_lean_s: f64,
-    /// The same without rotations for each of eight bundles together.
-    pub linear_30x768x768_lean_eights_s: f64,
-    /// The same without rotations, alone, on two threads of the server.
-    pub linear_30x768x768_lean_two_threads_s: f64,
     /// Both products of heads of a BERT-base layer, 30 tokens, weights prepared and products
     /// answered, in seconds, tokens-first.
     pub heads_tokens_first_s: f64,
-    /// The same without rotations.
+    /// The same without rotations, split.
     pub heads_lean_s: f64,
     /// Rotations of the tokens-first product.
     pub rotations_tokens_first: usize,
@@ -82,24 +74,11 @@ pub fn figures() -> Result<Figures, HeError> {
 
     let dense = (30, 768, 768);
     let clock = || wall(Instant::now());
-    let mut dense_by = |method: &Method, shape, repetitions, threads| {
-        let room = usize::MAX;
-        product(
-            method,
-            shape,
-            (room, threads),
-            repetitions,
-            clock(),
-            &mut rng,
-        )
+    let mut dense_by = |method: &Method, repetitions| {
+        product(method, dense, usize::MAX, repetitions, clock(), &mut rng)
     };
-    let tokens = dense_by(&Method::tokens_first(), dense, 10, 1)?;
-    let method = Method::subring(WeightSize::Columns(12_000));
-    let lean = dense_by(&method, dense, 20, 1)?;
-    let eights = dense_by(&method, (240, 768, 768), 10, 1)?;
-    let threads = dense_by(&method, dense, 20, 2)?;
-    let features = dense_by(&Method::features_first(768), dense, 2, 1)?;
-    let secrets = Method::split();
+    let tokens = dense_by(&Method::tokens_first(), 10)?;
+    let features = dense_by(&Method::features_first(768), 2)?;
     Ok(Figures {
         ntt_8192_us: ntt * 1e6,
         rotation_ms: rotation * 1e3,
@@ -108,11 +87,8 @@ pub fn figures() -> Result<Figures, HeError> {
         decrypt_us: tokens.decrypt_s * 1e6,
         linear_30x768x768_tokens_first_s: tokens.seconds,
         linear_30x768x768_features_first_s: features.seconds,
-        linear_30x768x768_lean_s: lean.seconds,
-        linear_30x768x768_lean_eights_s: eights.seconds / 8.0,
-        linear_30x768x768_lean_two_threads_s: threads.seconds,
         heads_tokens_first_s: heads(&Method::tokens_first(), 3, clock(), &mut rng)?,
-        heads_lean_s: heads(&secrets, 3, clock(), &mut rng)?,
+        heads_lean_s: heads(&Method::split(), 3, clock(), &mut rng)?,
         rotations_tokens_first: tokens.rotations,
         rotations_features_first: features.rotations,
     })
@@ -148,16 +124,15 @@ pub struct Measured {
 }
 
 /// Measures one dense product of a random matrix with random weights (rows, inputs, outputs), by a
-/// clock that counts seconds: of the wall, or of the processor on a busy machine. The server has so
-/// many bytes of room for encoded weights (without room they are encoded when used) and so many
-/// threads.
+/// clock that counts seconds: of the wall, or of the processor on a busy machine. The server has
+/// `room` bytes for encoded weights; without room they are encoded when used.
 ///
 /// # Errors
 /// If the shape does not fit.
 pub fn product(
     method: &Method,
     (rows, inputs, outputs): (usize, usize, usize),
-    (mut room, threads): (usize, usize),
+    mut room: usize,
     repetitions: usize,
     clock: impl Fn() -> f64,
     rng: &mut Prg,
@@ -169,12 +144,7 @@ pub fn product(
     };
     let product = Product::new(method, relation)?;
     let (client, mut server) = pair(&product, rng)?;
-    server.set_threads(threads);
-    // Columns shorter than 12,000, as weights without rotations have to be.
-    let most = (12_000 / inputs.isqrt()).clamp(1, 1 << 14) as i64;
-    let w = Matrix::from_fn(inputs, outputs, |_, _| {
-        (i64::from(rng.next_u32()) % (2 * most + 1) - most) as i16
-    });
+    let w = Matrix::from_fn(inputs, outputs, |_, _| (rng.next_u32() as i16) >> 1);
     let start = clock();
     let weights = product.prepare_within(&w, &mut room)?;
     let prepare_s = clock() - start;

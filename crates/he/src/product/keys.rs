@@ -6,7 +6,7 @@
 //! before it comes:
 //!
 //! ```text
-//! for each set   client -> server   the public key, an encryption of zero or four
+//! for each set   client -> server   the public key, an encryption of zero
 //!                                   the rotation keys, if the set has any rotations
 //! ```
 //!
@@ -150,7 +150,7 @@ impl ClientKeys {
         }
     }
 
-    /// Lets one query or answer be worked on by so many threads, each with memory of its own; by
+    /// Lets one query or answer be worked on by some threads, each with memory of its own; by
     /// one, unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
@@ -226,11 +226,11 @@ impl ServerKeys {
         Ok(Self { evaluators })
     }
 
-    /// Lets one product be worked on by so many threads, each with memory of its own; by one,
+    /// Lets one product be worked on by some threads, each with memory of its own; by one,
     /// unless this is called. Packings that rotate use one.
     pub fn set_threads(&mut self, threads: usize) {
         for evaluator in &mut self.evaluators {
-            evaluator.work.subring.set_threads(threads);
+            evaluator.work.split.set_threads(threads);
         }
     }
 

@@ -25,9 +25,9 @@
 //! Neither learns anything, whatever the client encrypted, and no mask is chosen.
 //!
 //! # Who knows what
-//! Whoever uses this module knows relations and bytes. Layouts, chunks and rotations are known to a
-//! packing (`packer` is the seam, `slotted` the packings of the paper, `subring` and `split` those
-//! without rotations) and to what is below it.
+//! A user of this module knows relations and bytes. Layouts, chunks and rotations are known to a
+//! packing (`packer` is the seam, `slotted` the packings of the paper, `split` the one without
+//! rotations) and to what is below it.
 //! Parameters belong to the product: a session may use several sets ([`KeyNeeds`]).
 //!
 //! ```
@@ -74,22 +74,19 @@ mod query;
 mod relation;
 mod slotted;
 mod split;
-mod subring;
 
 pub use keys::{ClientKeys, KeyKind, KeyNeeds, ServerKeys, SetNeeds};
-pub use method::{Method, Primes, WeightSize};
+pub use method::Method;
 pub use query::{Query, Received};
 pub use relation::{Operand, Relation, Weights};
 
-pub use crate::subring::noise::INFERENCES;
-pub use crate::subring::split::ODDS;
+pub use crate::split::ODDS;
 
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use packer::Prepared;
 use primer_ring::matrix::Matrix;
-use query::Form;
 use rand_core::CryptoRng;
 use std::fmt;
 
@@ -119,7 +116,7 @@ impl Product {
         relation.check()?;
         let (params, packer) = (method.params(), method.packer());
         packer.check(params, &relation)?;
-        let forms = packer.forms(params, &relation).into_iter();
+        let forms = relation.forms().into_iter();
         Ok(Self {
             method: method.clone(),
             relation,
@@ -131,44 +128,9 @@ impl Product {
         })
     }
 
-    /// The same product with a residual's term in its answer: `A·W + g⊙x - ⟨h, x⟩`, for a value `x`
-    /// that `shared` encrypts for another product, if it does. That message serves both.
-    ///
-    /// # Errors
-    /// If the product is not dense, the packing cannot add such a term, or the query does not fit.
-    pub fn with_residual(&self, shared: Option<&Query>) -> Result<Self, HeError> {
-        let unsupported = || HeError::Unsupported {
-            relation: format!("{} with the residual {shared:?}", self.relation),
-        };
-        let cut = shared.or(self.queries.first()).map(Query::form);
-        let (
-            Relation::Dense {
-                rows,
-                inputs,
-                outputs,
-            },
-            Some(&Form::Blocks { block, .. }),
-        ) = (self.relation, cut)
-        else {
-            return Err(unsupported());
-        };
-        let residual = Relation::Residual {
-            rows,
-            inputs,
-            cols: outputs,
-            block,
-        };
-        let product = Self::new(&self.method, residual)?;
-        let found = product.queries.get(1);
-        match shared {
-            Some(_) if found != shared => Err(unsupported()),
-            _ => Ok(product),
-        }
-    }
-
     /// A bound of the squared statistical distance between what a client sees of one run of this
     /// product and something that does not depend on the weights. Squares add up over products and
-    /// inferences ([`check_lifetime`]).
+    /// inferences ([`lifetime`]).
     pub fn squared_distance(&self) -> f64 {
         let packer = self.method.packer();
         packer.squared_distance(self.method.params(), &self.relation)
@@ -261,32 +223,7 @@ impl Product {
         };
         relation::check_size(weights, inputs, outputs)?;
         let (params, packer) = (self.method.params(), self.method.packer());
-        let made = packer.prepare_within(params, &self.relation, weights, None, room)?;
-        Ok(self.encoded(made))
-    }
-
-    /// The same for a product with a residual's term, of the given gains and means.
-    ///
-    /// # Errors
-    /// If the product has no such term or has other sizes.
-    pub fn prepare_residual_within(
-        &self,
-        weights: &Matrix<i16>,
-        (gain, mean): (&[u64], &[u64]),
-        room: &mut usize,
-    ) -> Result<EncodedWeights, HeError> {
-        let Relation::Residual { inputs, cols, .. } = self.relation else {
-            return Err(HeError::OtherProduct {
-                what: "the weights",
-                found: "a product with a residual".into(),
-                wanted: self.relation.to_string(),
-            });
-        };
-        relation::check_size(weights, inputs, cols)?;
-        relation::check_centred(gain, mean, cols)?;
-        let (params, packer) = (self.method.params(), self.method.packer());
-        let residual = Some((gain, mean));
-        let made = packer.prepare_within(params, &self.relation, weights, residual, room)?;
+        let made = packer.prepare_within(params, &self.relation, weights, room)?;
         Ok(self.encoded(made))
     }
 
@@ -396,26 +333,11 @@ impl Product {
 }
 
 /// How many inferences of one client are within a statistical distance of `2^-40` of something that
-/// does not depend on the weights: `products` are all products of so many inferences, each as often
+/// does not depend on the weights: `products` are all products of some inferences, each as often
 /// as it is run.
 pub fn lifetime<'a>(products: impl IntoIterator<Item = &'a Product>, inferences: usize) -> f64 {
     let squared: f64 = products.into_iter().map(Product::squared_distance).sum();
-    crate::subring::noise::SQUARED_DISTANCE / (squared / inferences as f64)
-}
-
-/// Refuses an inference whose [`lifetime`] is shorter than [`INFERENCES`]. Slot packings, whose
-/// parameters are fixed and hide less, are left out: how long theirs is, is for the caller to
-/// judge.
-///
-/// # Errors
-/// [`HeError::Distance`] with the distance reached and allowed.
-pub fn check_lifetime<'a>(
-    products: impl IntoIterator<Item = &'a Product>,
-    inferences: usize,
-) -> Result<(), HeError> {
-    let adaptable = products.into_iter().filter(|p| !p.method.is_slotted());
-    let squares = adaptable.map(Product::squared_distance);
-    crate::subring::noise::check_lifetime(squares.sum::<f64>() / inferences as f64)
+    crate::noise::SQUARED_DISTANCE / (squared / inferences as f64)
 }
 
 /// Refuses products that together give a wrong result with a probability of more than [`ODDS`]:
@@ -424,7 +346,7 @@ pub fn check_lifetime<'a>(
 /// # Errors
 /// [`HeError::Odds`] with the probability reached and allowed.
 pub fn check_odds<'a>(products: impl IntoIterator<Item = &'a Product>) -> Result<(), HeError> {
-    crate::subring::split::check(products.into_iter().map(Product::odds).sum())
+    crate::split::check(products.into_iter().map(Product::odds).sum())
 }
 
 impl fmt::Debug for Product {

@@ -21,11 +21,6 @@ use std::sync::Arc;
 
 /// A way of laying matrices into ciphertexts. Sizes were checked by the caller.
 pub(super) trait Packer {
-    /// The client's matrices, in order, each as it is read.
-    fn forms(&self, _params: &Params, relation: &Relation) -> Vec<Form> {
-        relation.forms()
-    }
-
     /// A bound of the squared statistical distance between the answer to one run of a product and
     /// one that does not depend on the weights; such bounds add up. Of a product that passed
     /// [`Self::check`].
@@ -73,21 +68,19 @@ pub(super) trait Packer {
         weights: &Weights<'_>,
     ) -> Result<Prepared, HeError>;
 
-    /// Encodes small weights of a dense relation, within some memory as long as it lasts; with
-    /// gains and means, if it has a residual's term.
+    /// Encodes small weights of a dense relation, within some memory as long as it lasts.
     fn prepare_within(
         &self,
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Matrix<i16>,
-        residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
     ) -> Result<Prepared, HeError>;
 
     /// Bytes of an answer.
     fn answer_len(&self, params: &Params, relation: &Relation) -> Result<usize, HeError>;
 
-    /// Opens the bytes of an answer, with at most so many threads.
+    /// Opens the bytes of an answer, with at most `threads` threads.
     fn decrypt(
         &self,
         secret: &SecretKey,

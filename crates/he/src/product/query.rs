@@ -22,12 +22,6 @@ use zeroize::Zeroize;
 pub(crate) enum Form {
     /// The first rows.
     Rows { rows: usize, cols: usize },
-    /// The first rows, with so many columns in a ciphertext.
-    Blocks {
-        rows: usize,
-        cols: usize,
-        block: usize,
-    },
     /// Heads as blocks of columns. How columns are cut depends on the width of a head's product,
     /// too.
     Heads {
@@ -49,7 +43,7 @@ impl Form {
             agree("columns of value and query", value.cols(), cols)
         };
         match *self {
-            Self::Rows { rows, cols } | Self::Blocks { rows, cols, .. } => {
+            Self::Rows { rows, cols } => {
                 // More rows than are read are no fault.
                 sized(value.rows().max(rows), cols)?;
                 if value.rows() == rows {
@@ -166,11 +160,6 @@ impl Query {
             form,
             len: method.packer().query_len(method.params(), &form)?,
         })
-    }
-
-    /// How it reads a matrix.
-    pub(super) fn form(&self) -> &Form {
-        &self.form
     }
 
     /// Bytes on the wire.

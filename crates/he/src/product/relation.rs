@@ -35,17 +35,6 @@ pub enum Relation {
         /// Columns of the client's matrix and of the answer.
         cols: usize,
     },
-    /// `A·W` plus the centred term of `x`, in one answer: a layer's product and its residual.
-    Residual {
-        /// Rows of both matrices that are used, and of the answer.
-        rows: usize,
-        /// Columns of `A`.
-        inputs: usize,
-        /// Columns of `x` and of the answer.
-        cols: usize,
-        /// Columns of `x` in a ciphertext of the query that is shared with another product.
-        block: usize,
-    },
     /// `X_h·M_h` for every head, heads of the answer side by side.
     Heads {
         /// Number of heads.
@@ -105,15 +94,6 @@ pub enum Weights<'a> {
         /// `h`.
         mean: &'a [u64],
     },
-    /// `W`, `g` and `h` of [`Relation::Residual`].
-    Residual {
-        /// `W`.
-        weights: &'a Matrix<u64>,
-        /// `g`.
-        gain: &'a [u64],
-        /// `h`.
-        mean: &'a [u64],
-    },
     /// `M_h` of [`Relation::Heads`], one matrix for each head.
     Heads(&'a [Matrix<u64>]),
     /// `u` of [`Relation::RowSums`].
@@ -140,7 +120,6 @@ impl Relation {
         match *self {
             Self::Dense { rows, outputs, .. } => (rows, outputs),
             Self::Centred { rows, cols }
-            | Self::Residual { rows, cols, .. }
             | Self::Elementwise { rows, cols }
             | Self::ScaledRows { rows, cols } => (rows, cols),
             Self::Heads {
@@ -160,9 +139,6 @@ impl Relation {
             Self::Centred { rows, cols } | Self::RowSums { rows, cols } => {
                 vec![Form::Rows { rows, cols }]
             }
-            Self::Residual {
-                rows, inputs, cols, ..
-            } => vec![Form::Rows { rows, cols: inputs }, Form::Rows { rows, cols }],
             Self::Heads {
                 heads,
                 operand,
@@ -194,16 +170,6 @@ impl Relation {
                 in_range("number of inputs", inputs, MAX_COLS)?;
                 in_range("number of outputs", outputs, MAX_COLS)
             }
-            Self::Residual {
-                inputs,
-                cols,
-                block,
-                ..
-            } => {
-                in_range("number of inputs", inputs, MAX_COLS)?;
-                in_range("number of columns", cols, MAX_COLS)?;
-                in_range("columns of a ciphertext", block, MAX_COLS)
-            }
             Self::Heads {
                 heads,
                 inputs,
@@ -230,19 +196,9 @@ impl Relation {
                 },
                 Weights::Dense(w),
             ) => check_size(w, inputs, outputs),
-            (
-                Self::Residual { inputs, cols, .. },
-                Weights::Residual {
-                    weights,
-                    gain,
-                    mean,
-                },
-            ) => {
-                check_size(weights, inputs, cols)?;
-                check_centred(gain, mean, cols)
-            }
             (Self::Centred { cols, .. }, Weights::Centred { gain, mean }) => {
-                check_centred(gain, mean, cols)
+                agree("gains of weights and product", gain.len(), cols)?;
+                agree("means of weights and product", mean.len(), cols)
             }
             (
                 Self::Heads {
@@ -272,12 +228,6 @@ impl Relation {
     }
 }
 
-/// Fails unless there are as many gains and means as columns.
-pub(super) fn check_centred(gain: &[u64], mean: &[u64], cols: usize) -> Result<(), HeError> {
-    agree("gains of weights and product", gain.len(), cols)?;
-    agree("means of weights and product", mean.len(), cols)
-}
-
 /// Fails unless a matrix of weights has a size.
 pub(super) fn check_size<T: Copy + Default>(
     matrix: &Matrix<T>,
@@ -293,7 +243,6 @@ impl Weights<'_> {
         match self {
             Self::Dense(_) => "a dense product",
             Self::Centred { .. } => "a centred product",
-            Self::Residual { .. } => "a product with a residual",
             Self::Heads(_) => "a product of heads",
             Self::RowSums(_) => "row sums",
             Self::ScaledRows { .. } => "scaled rows",
@@ -311,9 +260,6 @@ impl fmt::Display for Relation {
                 outputs,
             } => write!(f, "a dense product {rows}×{inputs}×{outputs}"),
             Self::Centred { rows, cols } => write!(f, "a centred product {rows}×{cols}"),
-            Self::Residual {
-                rows, inputs, cols, ..
-            } => write!(f, "a product {rows}×{inputs}×{cols} with a residual"),
             Self::Heads {
                 heads,
                 operand,

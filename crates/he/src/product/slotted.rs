@@ -42,14 +42,11 @@ impl SlotPacker {
     /// Where the entries of a query lie.
     fn query(&self, params: &Params, form: &Form) -> Result<(Layout, Chunks), HeError> {
         let rows = match *form {
-            Form::Rows { rows, .. }
-            | Form::Blocks { rows, .. }
-            | Form::Heads { rows, .. }
-            | Form::Repeated { rows } => rows,
+            Form::Rows { rows, .. } | Form::Heads { rows, .. } | Form::Repeated { rows } => rows,
         };
         let layout = self.layout(params, rows)?;
         let chunks = match *form {
-            Form::Rows { cols, .. } | Form::Blocks { cols, .. } => Chunks::even(&layout, cols),
+            Form::Rows { cols, .. } => Chunks::even(&layout, cols),
             Form::Heads {
                 heads,
                 inputs,
@@ -103,9 +100,6 @@ impl SlotPacker {
                 check_row_sums(params, &layout, Chunks::even(&layout, cols).len())
             }
             Relation::ScaledRows { .. } | Relation::Elementwise { .. } => check_slotwise(params, 2),
-            Relation::Residual { .. } => Err(HeError::Unsupported {
-                relation: relation.to_string(),
-            }),
         }
     }
 }
@@ -127,10 +121,9 @@ impl Packer for SlotPacker {
     fn rotations(&self, params: &Params, relation: &Relation) -> Result<Vec<i32>, HeError> {
         let layout = self.layout(params, relation.size().0)?;
         Ok(match relation {
-            Relation::Dense { .. }
-            | Relation::Residual { .. }
-            | Relation::Heads { .. }
-            | Relation::Centred { .. } => layout.rotations(),
+            Relation::Dense { .. } | Relation::Heads { .. } | Relation::Centred { .. } => {
+                layout.rotations()
+            }
             Relation::RowSums { .. } => doublings(&layout).collect(),
             Relation::ScaledRows { .. } | Relation::Elementwise { .. } => Vec::new(),
         })
@@ -189,11 +182,6 @@ impl Packer for SlotPacker {
             Weights::Heads(blocks) => {
                 Prepared::masked(PreparedWeights::blocks(params, &layout, blocks)?)
             }
-            Weights::Residual { .. } => {
-                return Err(HeError::Unsupported {
-                    relation: relation.to_string(),
-                });
-            }
             Weights::RowSums(u) => Prepared::masked(RowFactors::new(layout, u)),
             Weights::ScaledRows { u, v } => {
                 let repeated = Chunks::even(&layout, 1);
@@ -210,7 +198,6 @@ impl Packer for SlotPacker {
         params: &Arc<Params>,
         relation: &Relation,
         weights: &Matrix<i16>,
-        _residual: Option<(&[u64], &[u64])>,
         room: &mut usize,
     ) -> Result<Prepared, HeError> {
         let layout = self.layout(params, relation.size().0)?;

@@ -4,7 +4,6 @@
 mod privacy;
 mod products;
 mod slotwise;
-mod subring;
 mod wire;
 
 use crate::evaluate::Evaluator;

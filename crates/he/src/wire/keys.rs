@@ -15,14 +15,14 @@ const MAX_GALOIS_KEYS: usize = 512;
 impl PublicKey {
     /// Bytes of a public key.
     pub(crate) fn wire_len(params: &Params) -> usize {
-        HEADER + SEED_BYTES + params.zeros() * params.flood_limbs() * limb_bytes(params)
+        HEADER + SEED_BYTES + params.flood_limbs() * limb_bytes(params)
     }
 
     /// The key as it travels.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new(&self.params, Kind::PublicKey, Self::wire_len(&self.params));
         out.0.extend(self.seed);
-        self.sent().for_each(|half| out.residues(half.data()));
+        out.residues(self.sent().data());
         out.0
     }
 
@@ -34,11 +34,8 @@ impl PublicKey {
         let mut reader = Reader::new(params, Kind::PublicKey, bytes)?;
         expect_length(bytes, Self::wire_len(params))?;
         let seed = reader.seed();
-        let sent = (0..params.zeros()).map(|_| {
-            let limbs = reader.limbs(params, 0..params.flood_limbs())?;
-            Ok(Poly::from_data(params.basis(), limbs))
-        });
-        let sent = sent.collect::<Result<_, HeError>>()?;
+        let sent = reader.limbs(params, 0..params.flood_limbs())?;
+        let sent = Poly::from_data(params.basis(), sent);
         let key = Self::from_parts(params, seed, sent);
         key.check()?;
         Ok(key)

@@ -8,12 +8,11 @@
 //! | message | bytes after the header |
 //! |---|---|
 //! | public key | `16 + 4·l` with `l = 30·N/8` bytes a limb |
-//! | public key without rotations | `16 + z·L·l`, four encryptions of zero for `L = 4`, else one |
+//! | public key without rotations | `16 + L·l` |
 //! | Galois keys | `4 + k·(4 + 16 + L·(L+1)·l)` for `k` rotations |
 //! | encrypted matrix | `17 + c·(16 + L·l)` for `c` ciphertexts |
 //! | answer | `17 + c·4·l` |
-//! | query without rotations | `17 + c·(16 + L·l)` |
-//! | answer without rotations | 17, and for each ciphertext `⌈52·N/8⌉ + ⌈46·s/8⌉`, `s` results |
+//! | split query | `17 + c·(16 + L·l)` |
 //! | split answer | `17 + c·w·N`, `w` bytes for each coefficient of the half that is sent |
 //!
 //! A receiver knows the length of every message before it allocates anything: matrices from the
@@ -22,11 +21,11 @@
 
 mod keys;
 mod matrices;
-mod subring;
+mod split;
 
-pub(crate) use subring::{
-    CiphertextWriter, Described, Told, answer_ciphertexts, answer_len, ciphertext_len,
-    query_ciphertexts, query_len, read_answer, read_query, start_answer, start_query,
+pub(crate) use split::{
+    CiphertextWriter, Described, answer_ciphertexts, answer_len, ciphertext_len, query_ciphertexts,
+    query_len, read_answer, read_query, start_answer, start_query,
 };
 
 use crate::error::HeError;
@@ -52,8 +51,7 @@ enum Kind {
     GaloisKeys = 2,
     Matrix = 3,
     Answer = 4,
-    BlockQuery = 5,
-    BlockAnswer = 6,
+    SplitQuery = 5,
     SplitAnswer = 7,
 }
 

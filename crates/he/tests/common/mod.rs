@@ -123,10 +123,7 @@ pub(crate) fn sum(a: &Matrix<u64>, b: &Matrix<u64>) -> Matrix<u64> {
 
 /// Whether products of two secrets have such a relation: those that [`Method::split`] computes.
 pub(crate) fn of_secrets(relation: &Relation) -> bool {
-    !matches!(
-        relation,
-        Relation::Dense { .. } | Relation::Centred { .. } | Relation::Residual { .. }
-    )
+    !matches!(relation, Relation::Dense { .. } | Relation::Centred { .. })
 }
 
 /// A dense product, tokens-first.
@@ -161,9 +158,6 @@ pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
         }],
         Relation::ScaledRows { rows, cols } => vec![(rows, cols), (rows, 1)],
         Relation::Elementwise { rows, cols } => vec![(rows, cols); 2],
-        Relation::Residual {
-            rows, inputs, cols, ..
-        } => vec![(rows, inputs), (rows, cols)],
     }
 }
 
@@ -184,7 +178,6 @@ pub(crate) fn weight_sizes(relation: &Relation) -> Vec<(usize, usize)> {
         Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
             vec![(rows, cols); 2]
         }
-        Relation::Residual { inputs, cols, .. } => vec![(inputs, cols), (1, cols), (1, cols)],
     }
 }
 
@@ -196,11 +189,6 @@ pub(crate) fn weights<'a>(relation: &Relation, matrices: &'a [Matrix<u64>]) -> W
             mean: matrices[1].data(),
         },
         Relation::Heads { .. } => Weights::Heads(matrices),
-        Relation::Residual { .. } => Weights::Residual {
-            weights: &matrices[0],
-            gain: matrices[1].data(),
-            mean: matrices[2].data(),
-        },
         Relation::RowSums { .. } => Weights::RowSums(&matrices[0]),
         Relation::ScaledRows { .. } => Weights::ScaledRows {
             u: &matrices[0],
@@ -232,12 +220,6 @@ pub(crate) fn schoolbook(
         Relation::Centred { cols, .. } => {
             let mean = sum(cols, &|i| (w[1].get(0, i), x[0].get(t, i)));
             modulus::sub(modulus::mul(w[0].get(0, j), x[0].get(t, j)), mean)
-        }
-        Relation::Residual { inputs, cols, .. } => {
-            let dense = sum(inputs, &|i| (x[0].get(t, i), w[0].get(i, j)));
-            let mean = sum(cols, &|i| (w[2].get(0, i), x[1].get(t, i)));
-            let gain = modulus::mul(w[1].get(0, j), x[1].get(t, j));
-            modulus::add(dense, modulus::sub(gain, mean))
         }
         Relation::Heads {
             operand,

@@ -1,18 +1,17 @@
 //! The machine's own figures, the ones that costs are made of.
 
 use anyhow::{Context, Result};
-use primer_lattice::measure::PointShape;
 use primer_model::fold::FloatWeights;
 use primer_model::measure::float_speed;
 use primer_model::synthetic;
 use primer_ot::Variant;
-use primer_ring::measure::{clear_gmac_per_s, wall};
+use primer_ring::measure::clear_gmac_per_s;
 use primer_ring::prg::Prg;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a figure is called, and what it is.
-pub const FIGURES: [(&str, &str); 32] = [
+pub const FIGURES: [(&str, &str); 31] = [
     (
         "threads",
         "threads of each measurement that does not say so",
@@ -33,20 +32,19 @@ pub const FIGURES: [(&str, &str); 32] = [
         "linear_30x768x768_features_first_s",
         "the same, features-first, s",
     ),
-    ("linear_30x768x768_lean_s", "the same, without rotations, s"),
     (
-        "linear_30x768x768_lean_eights_s",
-        "the same, for each of eight bundles together, s",
+        "linear_30x768x768_lean_s",
+        "the same by a hint, a batch for one bundle, s",
     ),
     (
-        "linear_30x768x768_lean_two_threads_s",
-        "the same, alone, on two threads, s",
+        "linear_30x768x768_lean_eights_s",
+        "the same, for each of the eight bundles of a full batch, s",
     ),
     (
         "heads_tokens_first_s",
         "products of heads of a BERT-base layer, tokens-first, s",
     ),
-    ("heads_lean_s", "the same, without rotations, s"),
+    ("heads_lean_s", "the same, without rotations and split, s"),
     (
         "rotations_tokens_first",
         "rotations of the tokens-first product",
@@ -57,7 +55,7 @@ pub const FIGURES: [(&str, &str); 32] = [
     ),
     (
         "lean_gmac_per_s",
-        "products at evaluation points, 768x768, 32 tokens, G multiply-adds/s",
+        "a full batch of 256 rows by a hint, 768x768, G multiply-adds/s",
     ),
     (
         "clear_gmac_per_s",
@@ -106,7 +104,9 @@ pub fn measure() -> Result<Value> {
     crate::note!("primer: measuring the homomorphic layer");
     let he = primer_he::measure::figures().context("measuring the homomorphic layer")?;
     let mut rng = Prg::from_os();
-    let lean = PointShape::dense().gmac_per_s(&wall(Instant::now()), 100, &mut rng);
+    crate::note!("primer: measuring hints");
+    let hint = primer_hint::measure::figures((768, 768), 20, &mut rng);
+    let hint = hint.context("measuring hints")?;
     let clear = clear_gmac_per_s((30, 768, 768), 100, &mut rng);
     crate::note!("primer: measuring garbling");
     let garble = primer_garble::measure::measure(Duration::from_secs(4));
@@ -134,14 +134,13 @@ pub fn measure() -> Result<Value> {
         "decrypt_us": he.decrypt_us,
         "linear_30x768x768_tokens_first_s": he.linear_30x768x768_tokens_first_s,
         "linear_30x768x768_features_first_s": he.linear_30x768x768_features_first_s,
-        "linear_30x768x768_lean_s": he.linear_30x768x768_lean_s,
-        "linear_30x768x768_lean_eights_s": he.linear_30x768x768_lean_eights_s,
-        "linear_30x768x768_lean_two_threads_s": he.linear_30x768x768_lean_two_threads_s,
+        "linear_30x768x768_lean_s": hint.batch_s,
+        "linear_30x768x768_lean_eights_s": hint.batch_s / 8.0,
         "heads_tokens_first_s": he.heads_tokens_first_s,
         "heads_lean_s": he.heads_lean_s,
         "rotations_tokens_first": he.rotations_tokens_first,
         "rotations_features_first": he.rotations_features_first,
-        "lean_gmac_per_s": lean,
+        "lean_gmac_per_s": hint.gmac_per_s,
         "clear_gmac_per_s": clear,
         "garble_mand_per_s": garble.garble_mand_per_s,
         "evaluate_mand_per_s": garble.evaluate_mand_per_s,

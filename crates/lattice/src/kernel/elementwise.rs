@@ -70,19 +70,6 @@ versions! {
         }
     }
 
-    /// `out += a · b` for fixed factors `b`, given with their Shoup quotients.
-    pub fn mul_add_shoup(
-        prime: Prime,
-        out: &mut [u32],
-        a: &[u32],
-        b: &[u32],
-        quotients: &[u32]
-    ) {
-        for (((o, &x), &value), &quotient) in out.iter_mut().zip(a).zip(b).zip(quotients) {
-            *o = prime.add(*o, prime.mul_shoup(x, Shoup { value, quotient }));
-        }
-    }
-
     /// `out = from + a · b` for fixed factors `b`, given with their Shoup quotients or those of
     /// [`quotients`].
     pub fn mul_shoup_onto(
@@ -106,16 +93,6 @@ versions! {
         let above = (1 << 62) / u64::from(prime.value()) - (1 << 32);
         for (o, &x) in out.iter_mut().zip(a) {
             *o = (x << 2) + ((u64::from(x) * above) >> 30) as u32;
-        }
-    }
-
-    /// `out += a · b` for factors each of which belongs to `run` consecutive numbers.
-    pub fn mul_add_runs(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32], run: usize) {
-        for ((out, a), &factor) in out.chunks_exact_mut(run).zip(a.chunks_exact(run)).zip(b) {
-            let factor = prime.shoup(factor);
-            for (o, &x) in out.iter_mut().zip(a) {
-                *o = prime.add(*o, prime.mul_shoup(x, factor));
-            }
         }
     }
 
@@ -239,36 +216,6 @@ versions! {
         }
     }
 
-    /// `x/q` modulo 1 in units of `2^-64`, for `x` given by limbs of as many numbers as there are
-    /// fractions: the sum of `limb·factor/2^96` for factors of 96 bits, low words first.
-    pub fn fractions(out: &mut [u64], limbs: &[u32], factors: &[[u32; 3]]) {
-        const BLOCK: usize = 16;
-        #[inline(always)]
-        fn part(x: u32, [low, middle, high]: [u32; 3]) -> u64 {
-            let [low, middle, high] = [low, middle, high].map(|f| u64::from(x) * u64::from(f));
-            (high << 32).wrapping_add(middle).wrapping_add(low >> 32)
-        }
-        let n = out.len();
-        assert_eq!(limbs.len(), n * factors.len());
-        let mut blocks = out.chunks_exact_mut(BLOCK);
-        for (b, out) in blocks.by_ref().enumerate() {
-            let mut sums = [0u64; BLOCK];
-            for (limb, &factor) in limbs.chunks_exact(n).zip(factors) {
-                let block: &[u32; BLOCK] = limb[b * BLOCK..].first_chunk().expect("a block");
-                for (sum, &x) in sums.iter_mut().zip(block) {
-                    *sum = sum.wrapping_add(part(x, factor));
-                }
-            }
-            out.copy_from_slice(&sums);
-        }
-        let rest = blocks.into_remainder();
-        let first = n - rest.len();
-        for (i, out) in rest.iter_mut().enumerate() {
-            let parts = limbs[first + i..].iter().step_by(n).zip(factors);
-            *out = parts.fold(0, |sum, (&x, &f)| sum.wrapping_add(part(x, f)));
-        }
-    }
-
     /// `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the factor,
     /// both in Montgomery form.
     pub fn scale_wide(prime: Prime, out: &mut [u32], x: &[u64], factors: [u32; 2]) {
@@ -286,23 +233,20 @@ versions! {
     }
 
     /// `out += Σ digits·factors + constant`: digits below `2^30`, one plane of as many as there is
-    /// room for after the other, factors in Montgomery form, four at most.
+    /// room for after the other, factors in Montgomery form.
     pub fn add_digits(
         prime: Prime,
         out: &mut [u32],
         digits: &[u32],
-        factors: &[u32],
+        factors: [u32; 3],
         constant: u32
     ) {
-        let plane = digits.len() / factors.len();
-        let len = out.len();
-        // Where there is no digit, any will do: its factor is zero.
-        let planes: [&[u32]; 4] =
-            std::array::from_fn(|i| &digits[i.min(factors.len() - 1) * plane..][..len]);
-        let factors: [u64; 4] = std::array::from_fn(|i| factors.get(i).map_or(0, |&f| f.into()));
+        let (plane, len) = (digits.len() / factors.len(), out.len());
+        let planes: [&[u32]; 3] = std::array::from_fn(|i| &digits[i * plane..][..len]);
+        let factors = factors.map(u64::from);
         for (i, out) in out.iter_mut().enumerate() {
             // Below 2^62.
-            let sum = (0..4).fold(0, |sum, d| sum + u64::from(planes[d][i]) * factors[d]);
+            let sum = (0..3).fold(0, |sum, d| sum + u64::from(planes[d][i]) * factors[d]);
             *out = prime.add(*out, prime.add(prime.redc(sum), constant));
         }
     }
@@ -391,29 +335,6 @@ mod tests {
                         .sum();
                     assert_eq!(u128::from(got), sum % u128::from(prime.value()), "{simd:?}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn runs_are_multiplied_with_their_factor() {
-        let prime = Prime::largest(1)[0];
-        let draw = |i: u32| i.wrapping_mul(0x9e37_79b9) % prime.value();
-        let a: Vec<u32> = (0..64).map(draw).collect();
-        let factors: Vec<u32> = (100..108).map(draw).collect();
-        for simd in Simd::available() {
-            let mut out: Vec<u32> = (200..264).map(draw).collect();
-            let before = out.clone();
-            mul_add_runs(simd, prime, &mut out, &a, &factors, 8);
-            let spread: Vec<_> = (0..64).map(|i| prime.shoup(factors[i / 8])).collect();
-            let values: Vec<u32> = spread.iter().map(|f| f.value).collect();
-            let quotients: Vec<u32> = spread.iter().map(|f| f.quotient).collect();
-            let mut same = before.clone();
-            mul_add_shoup(simd, prime, &mut same, &a, &values, &quotients);
-            assert_eq!(same, out);
-            for (i, &got) in out.iter().enumerate() {
-                let product = prime.mul(a[i], factors[i / 8]);
-                assert_eq!(got, prime.add(before[i], product), "{simd:?}");
             }
         }
     }

@@ -4,7 +4,7 @@
 //! Sums, keys and `u` are read once, from caches that are not the nearest, and the first layers
 //! follow while the numbers are in registers, for both halves with the same factors.
 
-use super::{Ntt, Part};
+use super::Ntt;
 use crate::kernel::elementwise;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Level;
@@ -31,28 +31,17 @@ impl Masked<'_> {
 }
 
 impl Ntt {
-    /// The coefficients of both halves, reduced: the second's with the error in `second`, and the
-    /// first's in `first`, or those of a part as the first numbers of its own buffer, which has
-    /// [`Part::room`]. `first` is then left with other numbers.
+    /// Computes the coefficients of both halves, reduced: the second's with the error.
     ///
     /// # Panics
-    /// If the slices have other lengths or the part is one of another degree.
-    pub fn inverse_masked(
-        &self,
-        masked: &Masked<'_>,
-        part: Option<(&Part, &mut [u32])>,
-        first: &mut [u32],
-        second: &mut [u32],
-    ) {
+    /// If the slices have other lengths.
+    pub fn inverse_masked(&self, masked: &Masked<'_>, first: &mut [u32], second: &mut [u32]) {
         let n = self.degree;
         assert!(masked.values().iter().all(|values| values.len() == n));
         assert!(masked.error.len() == n && first.len() == n && second.len() == n);
-        if let Some((part, out)) = &part {
-            assert!(part.degree == n && out.len() == part.room());
-        }
         match self.simd.level() {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => super::avx2::inverse_masked(self, masked, part, first, second),
+            Level::Avx2 => super::avx2::inverse_masked(self, masked, first, second),
             _ => {
                 let [u, quotients] = masked.u;
                 for (i, out) in [&mut *first, &mut *second].into_iter().enumerate() {
@@ -60,10 +49,7 @@ impl Ntt {
                     let (simd, prime) = (self.simd, self.prime);
                     elementwise::mul_shoup_onto(simd, prime, out, from, key, u, quotients);
                 }
-                match part {
-                    Some((part, out)) => self.inverse_part(part, first, out),
-                    None => self.inverse(first),
-                }
+                self.inverse(first);
                 self.inverse(second);
                 elementwise::add_small(self.simd, self.prime, second, masked.error);
             }
@@ -86,14 +72,11 @@ mod tests {
         #[test]
         fn is_a_product_a_sum_and_an_inverse(
             log in 6u32..=13,
-            run in 3u32..=9,
-            step in 1usize..50,
+            which in 0usize..4,
             seed in any::<[u8; 16]>(),
         ) {
-            let (n, run) = (1usize << log, 1 << run.min(log));
-            let step = step.min(n / run);
-            let part = Part::new(n, run, step, n / run / step);
-            let prime = Prime::largest(4)[step % 4];
+            let n = 1usize << log;
+            let prime = Prime::largest(4)[which];
             let mut rng = Prg::new(&seed);
             let q = prime.value();
             // The largest residue now and then.
@@ -122,19 +105,12 @@ mod tests {
                     error: &error,
                 };
                 let (mut first, mut second) = (vec![7; n], vec![7; n]);
-                let mut some = vec![7; part.room()];
-                for whole in [false, true] {
-                    let part = (!whole).then_some((&part, &mut some[..]));
-                    ntt.inverse_masked(&masked, part, &mut first, &mut second);
-                    for i in 0..n {
-                        let with_error = prime.add(want[1][i], prime.from_signed(error[i].into()));
-                        prop_assert_eq!(second[i], with_error);
-                    }
+                ntt.inverse_masked(&masked, &mut first, &mut second);
+                for i in 0..n {
+                    let with_error = prime.add(want[1][i], prime.from_signed(error[i].into()));
+                    prop_assert_eq!(second[i], with_error);
                 }
                 prop_assert_eq!(&first, &want[0]);
-                for (o, got) in some.chunks_exact(run).take(n / run / step).enumerate() {
-                    prop_assert_eq!(got, &want[0][run * step * o..][..run]);
-                }
             }
         }
     }

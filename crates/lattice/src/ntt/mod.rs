@@ -17,11 +17,9 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod masked;
-mod part;
 mod portable;
 
 pub use masked::Masked;
-pub use part::Part;
 
 use crate::prime::{Prime, Shoup};
 use crate::simd::{Level, Simd};
@@ -217,25 +215,6 @@ impl Ntt {
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => avx2::inverse(self, a),
             _ => portable::inverse(self, a),
-        }
-    }
-}
-
-impl Ntt {
-    /// Some of the coefficients, in order, as the first numbers of `out`, which has [`Part::room`];
-    /// both buffers are left with other numbers. Input must be below `2q`; output is reduced.
-    ///
-    /// # Panics
-    /// If the slices have other lengths or the part is one of another degree.
-    pub fn inverse_part(&self, part: &Part, a: &mut [u32], out: &mut [u32]) {
-        assert!(a.len() == self.degree && part.degree == self.degree && out.len() == part.room());
-        match self.simd.level() {
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 if part.run >= avx2::LEAST_RUN => avx2::inverse_part(self, part, a, out),
-            _ => {
-                self.inverse(a);
-                part.pick(a, out);
-            }
         }
     }
 }

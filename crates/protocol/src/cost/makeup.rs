@@ -22,9 +22,7 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
         for exchange in program.exchanges().of_step(index) {
             let kind = match exchange.product.relation() {
                 Relation::Dense { .. } if graph.steps[index].inputs().is_empty() => "embedding",
-                Relation::Dense { .. } | Relation::Residual { .. } | Relation::Centred { .. } => {
-                    "products with weights"
-                }
+                Relation::Dense { .. } | Relation::Centred { .. } => "products with weights",
                 Relation::Heads { .. } => "products of heads",
                 Relation::RowSums { .. } | Relation::ScaledRows { .. } => "products by rows",
                 Relation::Elementwise { .. } => "products of elements",

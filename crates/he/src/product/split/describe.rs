@@ -1,14 +1,14 @@
 //! What messages say about the matrices in them, and how long they are: both follow from sizes, so
 //! a receiver knows them before a message comes.
 
-use super::{Plan, SplitPacker, unsupported};
+use super::{Plan, SplitPacker};
 use crate::error::HeError;
 use crate::params::Params;
 use crate::product::query::Form;
 use crate::product::relation::Relation;
-use crate::subring::heads::HeadShape;
-use crate::subring::shape::Lanes;
-use crate::subring::slots::SlotShape;
+use crate::split::heads::HeadShape;
+use crate::split::lanes::Lanes;
+use crate::split::slots::SlotShape;
 use crate::wire::{self, Described};
 
 /// An answer as it travels.
@@ -20,19 +20,15 @@ pub(super) struct SplitAnswer {
     pub(super) len: usize,
 }
 
-/// How heads are cut, as one number.
+/// Tells how heads are cut, as one number.
 fn cut(shape: &HeadShape) -> usize {
     let [together, replicas] = shape.numbers();
     together << 16 | replicas
 }
 
 impl SplitPacker {
-    /// What a query says about itself.
-    pub(super) fn describe_query(
-        &self,
-        params: &Params,
-        form: &Form,
-    ) -> Result<Described, HeError> {
+    /// Returns what a query says about itself.
+    pub(super) fn describe_query(&self, params: &Params, form: &Form) -> Described {
         let (form, numbers) = match *form {
             Form::Heads {
                 heads,
@@ -49,12 +45,11 @@ impl SplitPacker {
                 (2, [rows, cols, 0, count])
             }
             Form::Repeated { rows } => (3, [rows, 1, 0, Lanes::new(params, rows).runs()]),
-            Form::Blocks { .. } => return Err(unsupported("a query by coefficients")),
         };
-        Ok(Described { form, numbers })
+        Described { form, numbers }
     }
 
-    /// What an answer says about itself, and its length.
+    /// Returns what an answer says about itself, and its length.
     pub(super) fn describe_answer(
         &self,
         params: &Params,

@@ -1,10 +1,10 @@
 //! The packing of products of two secrets: no rotations, and answers that each party has a half of.
 //!
 //! Heads go by slots of the subring, row sums, scaled rows and products of elements by slots of the
-//! ring ([`crate::subring`]). Answers are split ([`crate::subring::split`]): the server ends with a
-//! share instead of choosing a mask. The weights are masks of one inference, uniform modulo p; that
-//! is what the odds of a wrong share are computed for. Products with a model's weights are not
-//! computed by this packing.
+//! ring. Answers are split: the server ends with a share instead of choosing a mask. How, and why
+//! that tells the client nothing, is in [`crate::split`]; here it takes the face that all packings
+//! have. The weights are masks of one inference, uniform modulo p; that is what the odds of a wrong
+//! share are computed for. Products with a model's weights are not computed by this packing.
 
 mod describe;
 mod weights;
@@ -18,10 +18,10 @@ use crate::ciphertext::SeededCiphertext;
 use crate::error::HeError;
 use crate::keys::SecretKey;
 use crate::params::Params;
-use crate::subring::heads::{HeadShape, HeadWeights};
-use crate::subring::slots::SlotShape;
-use crate::subring::split::{self, Split};
-use crate::wire::{self, Told};
+use crate::split::heads::{HeadShape, HeadWeights};
+use crate::split::slots::SlotShape;
+use crate::split::{self, Split};
+use crate::wire;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 use std::sync::Arc;
@@ -51,13 +51,13 @@ impl Plan {
             Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
                 Self::Products(SlotShape::new(params, rows, cols))
             }
-            Relation::Dense { .. } | Relation::Centred { .. } | Relation::Residual { .. } => {
+            Relation::Dense { .. } | Relation::Centred { .. } => {
                 return Err(unsupported(relation));
             }
         })
     }
 
-    /// What the odds of its shares depend on.
+    /// Returns what the odds of its shares depend on.
     fn split(&self, params: &Params) -> Split {
         match self {
             Self::Heads(shape) => shape.split(),
@@ -92,7 +92,7 @@ impl Packer for SplitPacker {
     }
 
     fn query_len(&self, params: &Params, form: &Form) -> Result<usize, HeError> {
-        let [.., count] = self.describe_query(params, form)?.numbers;
+        let [.., count] = self.describe_query(params, form).numbers;
         Ok(wire::query_len(params, count))
     }
 
@@ -105,7 +105,7 @@ impl Packer for SplitPacker {
         mut rng: &mut dyn CryptoRng,
     ) -> Result<Vec<u8>, HeError> {
         let (params, rng) = (secret.params(), &mut rng);
-        let mut message = wire::start_query(params, &self.describe_query(params, form)?);
+        let mut message = wire::start_query(params, &self.describe_query(params, form));
         let out = wire::query_ciphertexts(&mut message);
         match *form {
             Form::Heads {
@@ -126,7 +126,6 @@ impl Packer for SplitPacker {
                 rng,
                 out,
             ),
-            Form::Blocks { .. } => unreachable!("it has a description"),
         }
         Ok(message)
     }
@@ -137,7 +136,7 @@ impl Packer for SplitPacker {
         form: &Form,
         bytes: &[u8],
     ) -> Result<Vec<SeededCiphertext>, HeError> {
-        wire::read_query(params, &self.describe_query(params, form)?, bytes)
+        wire::read_query(params, &self.describe_query(params, form), bytes)
     }
 
     fn prepare(
@@ -167,7 +166,6 @@ impl Packer for SplitPacker {
         _: &Arc<Params>,
         relation: &Relation,
         _: &Matrix<i16>,
-        _: Option<(&[u64], &[u64])>,
         _: &mut usize,
     ) -> Result<Prepared, HeError> {
         Err(unsupported(relation))
@@ -186,7 +184,7 @@ impl Packer for SplitPacker {
     ) -> Result<Matrix<u64>, HeError> {
         let params = secret.params();
         let answer = self.describe_answer(params, relation)?;
-        let bytes = wire::read_answer(params, Told::Half, &answer.described, bytes, answer.len)?;
+        let bytes = wire::read_answer(params, &answer.described, bytes, answer.len)?;
         match Plan::of(params, relation)? {
             Plan::Heads(shape) => shape.open(secret, threads, bytes, answer.width),
             Plan::Sums(shape) => shape.open_sums(secret, threads, bytes, answer.width),

@@ -6,9 +6,9 @@ use crate::counters::Counters;
 use crate::error::{HeError, agree};
 use crate::evaluate::Evaluator;
 use crate::product::query::Wiped;
-use crate::subring::heads::HeadWeights;
-use crate::subring::slots::SlotShape;
-use crate::wire::{self, Told};
+use crate::split::heads::HeadWeights;
+use crate::split::slots::SlotShape;
+use crate::wire;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
 
@@ -27,8 +27,8 @@ pub(in crate::product) struct SplitWeights {
 }
 
 impl SplitWeights {
-    /// The product with the ciphertexts of each query: the half that travels, and the server's
-    /// share.
+    /// Multiplies with the ciphertexts of each query: returns the half that travels, and the
+    /// server's share.
     pub(in crate::product) fn answer(
         &self,
         server: &mut Evaluator,
@@ -40,9 +40,9 @@ impl SplitWeights {
             width,
             len,
         } = &self.answer;
-        let mut message = wire::start_answer(&server.params, Told::Half, described, *len);
+        let mut message = wire::start_answer(&server.params, described, *len);
         let out = wire::answer_ciphertexts(&mut message);
-        let (public, work) = (&server.public, &mut server.work.subring);
+        let (public, work) = (&server.public, &mut server.work.split);
         let counted = |wanted| agree("queries of the product", queries.len(), wanted);
         let (share, counters) = match &self.factors {
             Factors::Heads(weights) => {
@@ -62,7 +62,7 @@ impl SplitWeights {
         Ok((message, share, counters))
     }
 
-    /// Bytes in memory.
+    /// Counts the bytes in memory.
     pub(in crate::product) fn memory(&self) -> usize {
         match &self.factors {
             Factors::Heads(weights) => weights.memory(),

@@ -38,7 +38,7 @@ fn rows<const ROWS: usize>(
     column: usize,
     block: &Block,
 ) {
-    let (terms, places, add) = (task.terms, task.places(column), task.add);
+    let (terms, places) = (task.terms, task.places(column));
     let (weights, first) = (task.weights(block).as_ptr(), block.rows.start);
     assert!(terms > 0 && block.rows.len() == ROWS);
     let Panels { data, stride } = task.panels;
@@ -61,7 +61,6 @@ fn rows<const ROWS: usize>(
                 stride,
                 out.as_mut_ptr().add(place),
                 step,
-                add,
             );
         }
     }
@@ -119,7 +118,6 @@ unsafe fn tile<const ROWS: usize>(
     eights: usize,
     out: *mut u32,
     stride: usize,
-    add: bool,
 ) {
     // Even columns, odd columns.
     let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
@@ -150,12 +148,7 @@ unsafe fn tile<const ROWS: usize>(
         // SAFETY: there is room for eight numbers.
         unsafe {
             let at = out.add(r * stride).cast();
-            let mut v = reduced(constants, even, odd);
-            if add {
-                v = _mm256_add_epi32(v, _mm256_loadu_si256(at));
-                v = _mm256_min_epu32(v, _mm256_sub_epi32(v, constants.q));
-            }
-            _mm256_storeu_si256(at, v);
+            _mm256_storeu_si256(at, reduced(constants, even, odd));
         }
     }
 }

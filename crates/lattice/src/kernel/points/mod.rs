@@ -1,4 +1,4 @@
-//! Matrix products at every evaluation point: the sums behind products without rotations.
+//! Matrix products at every evaluation point: the sums behind products of heads without rotations.
 //!
 //! # What is computed
 //! A weight polynomial that has only powers of `Y = X^T` lies in the subring `Z_q[Y]/(Y^F + 1)`,
@@ -162,17 +162,11 @@ struct Block {
     share: Range<usize>,
 }
 
-/// `sums = weights · terms` at every point, or `sums += weights · terms` with `add`.
+/// `sums = weights · terms` at every point.
 ///
 /// # Panics
 /// If points, primes, terms or rows do not belong together.
-pub fn multiply(
-    simd: Simd,
-    weights: &PointWeights,
-    terms: &PointTerms,
-    sums: &mut PointSums,
-    add: bool,
-) {
+pub fn multiply(simd: Simd, weights: &PointWeights, terms: &PointTerms, sums: &mut PointSums) {
     assert_eq!(weights.points(), terms.points());
     assert_eq!(weights.points(), sums.points());
     assert_eq!(weights.prime(), terms.prime(), "limbs of one prime");
@@ -189,7 +183,6 @@ pub fn multiply(
             blocks: &blocks,
             panels: terms.panels(point),
             sums: sums.all(),
-            add,
         };
         match simd.level() {
             #[cfg(target_arch = "x86_64")]
@@ -211,7 +204,6 @@ struct Task<'a> {
     blocks: &'a [Block],
     panels: Panels<'a>,
     sums: Rows<'a>,
-    add: bool,
 }
 
 impl Task<'_> {

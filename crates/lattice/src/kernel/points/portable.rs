@@ -14,12 +14,7 @@ pub(super) fn run(task: Task<'_>) {
                 for (sums, place) in sums.chunks_exact(TILE).zip(places) {
                     let out = &mut task.sums.data[first + place..][..TILE];
                     for (out, &sum) in out.iter_mut().zip(sums) {
-                        let residue = reduced(task.prime, sum);
-                        *out = if task.add {
-                            task.prime.add(*out, residue)
-                        } else {
-                            residue
-                        };
+                        *out = reduced(task.prime, sum);
                     }
                 }
             }

@@ -1,16 +1,15 @@
 //! The first inverse layers of a ciphertext to which an encryption of zero is added: see
 //! [`super::super::Masked`].
 
-use super::super::{Masked, Ntt, Part};
+use super::super::{Masked, Ntt};
 use super::up::{Abreast, block_up};
-use super::{BLOCK, Factor, LEAST_RUN, Lanes, lanes, load, mul_lazy, part, reduce, up};
+use super::{BLOCK, Factor, Lanes, lanes, load, mul_lazy, reduce, up};
 use std::arch::x86_64::*;
 
 /// All layers: see [`Ntt::inverse_masked`].
 pub(in super::super) fn inverse_masked(
     ntt: &Ntt,
     masked: &Masked<'_>,
-    wanted: Option<(&Part, &mut [u32])>,
     first: &mut [u32],
     second: &mut [u32],
 ) {
@@ -26,15 +25,7 @@ pub(in super::super) fn inverse_masked(
     unsafe {
         blocks(ntt, masked, first, second);
         up::rest::<true>(ntt, second, masked.error);
-        match wanted {
-            Some((wanted, out)) if wanted.run >= LEAST_RUN => part::rest(ntt, wanted, first, out),
-            other => {
-                up::rest::<false>(ntt, first, &[]);
-                if let Some((wanted, out)) = other {
-                    wanted.pick(first, out);
-                }
-            }
-        }
+        up::rest::<false>(ntt, first, &[]);
     }
 }
 

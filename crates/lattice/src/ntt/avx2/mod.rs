@@ -7,11 +7,9 @@
 
 mod down;
 mod masked;
-mod part;
 mod up;
 
 pub(super) use masked::inverse_masked;
-pub(super) use part::inverse_part;
 
 use super::{Ntt, Roots};
 use crate::prime::Shoup;
@@ -19,8 +17,6 @@ use std::arch::x86_64::*;
 
 /// Coefficients of a block that the innermost layers keep in registers.
 const BLOCK: usize = 32;
-/// Runs as long as this are computed without the coefficients between them.
-pub(super) const LEAST_RUN: usize = BLOCK;
 
 /// Eight copies of a factor and of its quotient.
 #[derive(Clone, Copy)]

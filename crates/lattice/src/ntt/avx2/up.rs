@@ -67,7 +67,7 @@ unsafe fn tail_up<const P: usize>(
 
 /// The first five inverse layers, in blocks of 32 values.
 #[target_feature(enable = "avx2")]
-pub(super) fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
+fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
     for (g, chunk) in a.chunks_exact_mut(BLOCK).enumerate() {
         let p = chunk.as_ptr();
         // SAFETY: a block has 32 values.
@@ -116,7 +116,7 @@ pub(super) fn block_up<const P: usize>(
 /// Two inverse layers, of strides `stride` and `2·stride`; `first` is the place of the second's
 /// first factor.
 #[target_feature(enable = "avx2")]
-pub(super) fn two_layers_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
+fn two_layers_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
     assert!(stride.is_multiple_of(8));
     for (g, chunk) in a.chunks_exact_mut(4 * stride).enumerate() {
         let w1 = broadcast(roots.get(first + g));
@@ -142,24 +142,6 @@ pub(super) fn two_layers_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32]
                 store(p[1], x1);
                 store(p[2], x2);
                 store(p[3], x3);
-            }
-        }
-    }
-}
-
-/// One inverse layer; `first` is the place of its first factor.
-#[target_feature(enable = "avx2")]
-pub(super) fn layer_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
-    for (g, chunk) in a.chunks_exact_mut(2 * stride).enumerate() {
-        let w = broadcast(roots.get(first + g));
-        let (xs, ys) = chunk.split_at_mut(stride);
-        for (x, y) in xs.chunks_exact_mut(8).zip(ys.chunks_exact_mut(8)) {
-            // SAFETY: both chunks have eight numbers.
-            unsafe {
-                let (mut u, mut v) = (load(x.as_ptr()), load(y.as_ptr()));
-                up(l, &mut u, &mut v, w, w.quotient);
-                store(x.as_mut_ptr(), u);
-                store(y.as_mut_ptr(), v);
             }
         }
     }

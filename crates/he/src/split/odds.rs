@@ -45,20 +45,20 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    /// Bytes of a coefficient of `c1`: the fewest with which rounding makes little of the product
-    /// wrong.
+    /// Counts the bytes of a coefficient of `c1`: the fewest with which rounding makes little of
+    /// the product wrong.
     pub(crate) fn width(&self, params: &Params) -> usize {
         let odds = |width: usize| self.coefficients as f64 * rounding(params, width);
         let found = WIDTHS.into_iter().find(|&width| odds(width) <= ROUNDING);
         found.unwrap_or(WIDTHS[WIDTHS.len() - 1])
     }
 
-    /// A bound of the probability that one run of the product has a wrong share.
+    /// Returns a bound of the probability that one run of the product has a wrong share.
     pub(crate) fn odds(&self, params: &Params) -> f64 {
         self.odds_at(params, self.width(params))
     }
 
-    /// The same with another number of bytes.
+    /// Returns the same with another number of bytes.
     pub(super) fn odds_at(&self, params: &Params, width: usize) -> f64 {
         let n = params.degree() as f64;
         let unit = unit(params, params.data_primes());
@@ -70,12 +70,12 @@ impl Split {
     }
 }
 
-/// `p/q` for the modulus of the first `limbs` primes.
+/// Returns `p/q` for the modulus of the first `limbs` primes.
 fn unit(params: &Params, limbs: usize) -> f64 {
     P as f64 / params.modulus_bits(limbs).exp2()
 }
 
-/// The root mean square of what rounding `c1` moves a coefficient by.
+/// Returns the root mean square of what rounding `c1` moves a coefficient by.
 fn rounding(params: &Params, width: usize) -> f64 {
     let secret = (FILLED * params.degree() as f64 / 12.0).sqrt();
     secret * P as f64 * (-8.0 * width as f64).exp2()

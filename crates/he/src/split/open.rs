@@ -13,7 +13,7 @@ pub(super) const LIMBS: usize = 4;
 const WORD: u32 = 60;
 
 /// Opens ciphertexts of which only `c1` was sent, with the memory for it.
-pub(crate) struct SplitOpener<'a> {
+pub(super) struct Opener<'a> {
     secret: &'a SecretKey,
     /// Bytes of a coefficient.
     width: usize,
@@ -28,12 +28,12 @@ pub(crate) struct SplitOpener<'a> {
     fractions: Zeroizing<Vec<u128>>,
 }
 
-impl<'a> SplitOpener<'a> {
+impl<'a> Opener<'a> {
     /// Makes room for ciphertexts of `width` bytes a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
-    pub(crate) fn new(secret: &'a SecretKey, width: usize) -> Result<Self, HeError> {
+    pub(super) fn new(secret: &'a SecretKey, width: usize) -> Result<Self, HeError> {
         let (params, n) = (secret.params(), secret.params().degree());
         agree(
             "primes to open with",
@@ -53,12 +53,12 @@ impl<'a> SplitOpener<'a> {
         })
     }
 
-    /// The client's share of the coefficients that count, from the bytes of `c1`. Any bytes of the
-    /// right length say something.
+    /// Returns the client's share of the coefficients that count, from the bytes of `c1`. Any bytes
+    /// of the right length say something.
     ///
     /// # Errors
     /// If there are more or fewer bytes.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         bytes: &[u8],
         counted: &[usize],
@@ -84,14 +84,14 @@ impl<'a> SplitOpener<'a> {
             }
         }
         let fractions = &mut self.fractions[..counted.len()];
-        params.basis().wide_fractions(phase, fractions);
+        params.basis().fractions(phase, fractions);
         for (to, &x) in out.iter_mut().zip(&*fractions) {
             *to = nearest(x);
         }
         Ok(())
     }
 
-    /// Numbers `x` modulo `2^b`, to be taken as the same fractions of the modulus `Q`, rounded
+    /// Takes numbers `x` modulo `2^b`, to be read as the same fractions of the modulus `Q`, rounded
     /// down: `⌊x·Q/2^b⌋ = (x·Q - r)/2^b` with `r` what `x·Q` is modulo `2^b`, and modulo each prime
     /// it is `-r/2^b`. Puts down `r`.
     fn lift(&mut self, bytes: &[u8]) {
@@ -108,7 +108,7 @@ impl<'a> SplitOpener<'a> {
     }
 }
 
-/// What the two words of `r` are multiplied with to give `-r/2^b`, each as
+/// Returns what the two words of `r` are multiplied with to give `-r/2^b`, each as
 /// [`elementwise::scale_wide`] wants it.
 fn factors(prime: Prime, bits: u32) -> [[u32; 2]; 2] {
     let factor = prime.neg(prime.invert(prime.pow(2, bits.into())));

@@ -1,14 +1,16 @@
 //! What travels is uniform whatever the client says, and shares are wrong as often as the formulas
 //! have it: one product in slots of the ring, below the face of [`crate::product`].
 
+use super::finish::{Finish, round};
 use super::odds::Split;
-use super::{SplitOpener, Splitter, nearest};
+use super::open::Opener;
+use super::{nearest, query};
 use crate::ciphertext::SeededCiphertext;
 use crate::error::HeError;
 use crate::keys::{PublicKey, SecretKey};
 use crate::params::Params;
 use crate::slotwise::{add_product, encode, zero};
-use crate::subring::finish::{Finish, Sent};
+use crate::wire;
 use primer_lattice::poly::{Poly, Values};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
@@ -74,15 +76,10 @@ impl Setting {
         finish.start(params, 1, n, coins);
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
-            finish.limb(public, 0, limb, Sent::Coefficients(&all), halves, None);
+            finish.limb(public, 0, limb, &all, halves);
         }
-        self.parted(finish.halves(params, 0, n), width)
-    }
-
-    fn parted(&self, halves: [&[u32]; 2], width: usize) -> Told {
-        let n = self.params.degree();
         let (mut bytes, mut share) = (vec![0; n * width], vec![0; n]);
-        Splitter::default().split(&self.params, width, halves, &mut share, &mut bytes);
+        finish.split(params, 0, width, &mut share, &mut bytes);
         Told { bytes, share }
     }
 
@@ -93,9 +90,20 @@ impl Setting {
 
     /// An answer to which no encryption of zero was added: what the client could read weights from.
     fn bare(&self, query: &SeededCiphertext, weights: &Weights) -> Told {
+        let (params, n) = (&*self.params, self.params.degree());
         let halves = self.product(query, weights);
-        let [c0, c1] = halves.map(|half| half.into_coefficients(self.params.basis()));
-        self.parted([c0.data(), c1.data()], WIDTH)
+        let [c0, c1] = halves.map(|half| half.into_coefficients(params.basis()));
+        let (mut bytes, mut share) = (vec![0; n * WIDTH], vec![0; n]);
+        let halves = [c0.data(), c1.data()];
+        round(
+            params,
+            WIDTH,
+            halves,
+            &mut vec![0; n],
+            &mut share,
+            &mut bytes,
+        );
+        Told { bytes, share }
     }
 
     /// The client's coefficients.
@@ -103,7 +111,7 @@ impl Setting {
         let n = self.params.degree();
         let all: Vec<usize> = (0..n).collect();
         let mut out = vec![0; n];
-        let mut opener = SplitOpener::new(&self.secret, width).unwrap();
+        let mut opener = Opener::new(&self.secret, width).unwrap();
         opener.open(&told.bytes, &all, &mut out).unwrap();
         out
     }
@@ -174,7 +182,7 @@ fn noise_is_what_the_weights_make_of_errors() {
     c0.add_assign(params.basis(), &c1);
     let mut fractions = vec![0; n];
     let phase = c0.into_coefficients(params.basis());
-    params.basis().wide_fractions(phase.data(), &mut fractions);
+    params.basis().fractions(phase.data(), &mut fractions);
     // What p times a fraction is beyond an integer.
     let noise = fractions.iter().map(|x| {
         let beyond = x.wrapping_mul(P.into()) as i128;
@@ -187,6 +195,42 @@ fn noise_is_what_the_weights_make_of_errors() {
     // The bounds of what is not measured here make up for the rest.
     assert!((0.85..1.0).contains(&ratio), "{ratio}");
     assert!((wide.log2() + 61.6).abs() < 0.2, "{}", wide.log2());
+}
+
+/// Errors of a query, and the rounding of its plaintext, have the variance that odds are made of.
+#[test]
+fn fresh_noise_has_the_variance_of_the_formulas() {
+    let mut setting = Setting::new(9);
+    let (params, n) = (setting.params.clone(), setting.params.degree());
+    let plain = setting.slots();
+    let described = wire::Described {
+        form: 2,
+        numbers: [8, 1024, 0, 1],
+    };
+    let mut message = wire::start_query(&params, &described);
+    let out = wire::query_ciphertexts(&mut message);
+    query::encrypt(&setting.secret, 1, &mut setting.rng, out, |_, to, _| {
+        to.copy_from_slice(&plain);
+    });
+    let sent = wire::read_query(&params, &described, &message).unwrap();
+    let [mut c0, mut c1] = sent[0].expand(&params).halves;
+    c1.mul_assign(params.basis(), setting.secret.values());
+    c0.add_assign(params.basis(), &c1);
+    let mut phase = c0.into_coefficients(params.basis());
+    // Without the plaintext, rounded to the nearest, errors are left: of a few units.
+    let negated: Vec<u64> = plain.iter().map(|&m| modulus::sub(0, m)).collect();
+    params.add_plaintext(params.data_primes(), &negated, phase.data_mut());
+    let q = params.prime(0).value();
+    let errors = phase.limb(0).iter().map(|&x| {
+        let above = if x > q / 2 { f64::from(q) } else { 0.0 };
+        f64::from(x) - above
+    });
+    let errors: Vec<f64> = errors.collect();
+    let mean = errors.iter().sum::<f64>() / n as f64;
+    let square = errors.iter().map(|e| e * e).sum::<f64>() / n as f64;
+    assert!(mean.abs() < 0.2, "{mean}");
+    assert!((10.0..11.5).contains(&square), "{square}");
+    assert!(errors.iter().all(|e| e.abs() <= 22.0));
 }
 
 /// Client behaviours: a plaintext, none, and one with half a unit in it.
@@ -218,7 +262,7 @@ fn nothing_that_a_client_says_reaches_what_it_is_told() {
     let w = setting.slots();
     let weights = encode(&setting.params, &w);
     let none = Poly::zero(setting.params.basis(), setting.params.data_primes());
-    let other = PublicKey::from_parts(&setting.params, setting.public.seed, vec![none]);
+    let other = PublicKey::from_parts(&setting.params, setting.public.seed, none);
     let clients = clients(&mut setting);
     let tell = |public: &PublicKey, query: &SeededCiphertext| {
         let mut coins = Prg::new(&[7; 16]);

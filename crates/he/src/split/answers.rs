@@ -7,33 +7,28 @@ use primer_ring::modulus;
 use zeroize::Zeroize;
 
 /// One of the answers of a product.
-pub(crate) struct Answer<'a> {
-    pub(crate) index: usize,
-    pub(crate) bytes: &'a [u8],
+pub(super) struct Answer<'a> {
+    pub(super) index: usize,
+    pub(super) bytes: &'a [u8],
 }
 
-/// Opens all answers of a product, of lengths that depend on their number, divided between threads,
-/// each with an opener of its own: `open` adds what an answer says to a matrix of some rows and
-/// columns.
+/// Opens all answers of a product, of `len` bytes each, divided between threads, each with an
+/// opener of its own: `open` adds what an answer says to a matrix of some rows and columns.
 ///
 /// # Errors
 /// Those of `opener` and `open`.
-pub(crate) fn open_all<O>(
+pub(super) fn open_all<O>(
     threads: usize,
-    mut bytes: &[u8],
-    count: usize,
-    len: impl Fn(usize) -> usize,
+    bytes: &[u8],
+    len: usize,
     (rows, cols): (usize, usize),
     opener: impl Fn() -> Result<O, HeError> + Sync,
     open: impl Fn(&mut O, Answer<'_>, &mut Matrix<u64>) -> Result<(), HeError> + Sync,
 ) -> Result<Matrix<u64>, HeError> {
-    let mut answers = Vec::with_capacity(count);
-    for index in 0..count {
-        let (now, later) = bytes.split_at(len(index));
-        bytes = later;
-        answers.push((index, now));
-    }
-    let parts = answers.chunks(threads::share(count, threads)).collect();
+    let answers: Vec<_> = bytes.chunks_exact(len).enumerate().collect();
+    let parts = answers
+        .chunks(threads::share(answers.len(), threads))
+        .collect();
     let opened = threads::each(parts, |answers: &[(usize, &[u8])]| {
         let mut opener = opener()?;
         let mut out = Matrix::zeros(rows, cols);
@@ -46,7 +41,7 @@ pub(crate) fn open_all<O>(
     Ok(add_up(parts, (rows, cols)))
 }
 
-/// The sum of matrices of one size, which are wiped.
+/// Returns the sum of matrices of one size, which are wiped.
 pub(super) fn add_up(parts: Vec<Matrix<u64>>, (rows, cols): (usize, usize)) -> Matrix<u64> {
     let mut parts = parts.into_iter();
     let mut all = parts.next().unwrap_or_else(|| Matrix::zeros(rows, cols));

@@ -5,9 +5,7 @@
 //! and each limb of `c0 = e + round(q·m/p) - a·s` goes straight into the message.
 
 use super::workspace::sized;
-use crate::ciphertext::SeededCiphertext;
 use crate::keys::{self, SecretKey};
-use crate::params::Params;
 use crate::threads;
 use crate::wire;
 use primer_lattice::kernel::elementwise;
@@ -40,13 +38,11 @@ impl Drop for Buffers {
     }
 }
 
-/// Encrypts polynomials into their bytes. `plain` is told which, and is given a buffer of zeros for
-/// the first `used` coefficients, beyond which there are none, and a buffer of a whole polynomial
-/// to work with.
-pub(crate) fn encrypt(
+/// Encrypts polynomials into their bytes. `plain` is told which, and is given a polynomial of zeros
+/// to write, and another one to work with.
+pub(super) fn encrypt(
     secret: &SecretKey,
     threads: usize,
-    used: usize,
     rng: &mut impl CryptoRng,
     out: &mut [u8],
     plain: impl Fn(usize, &mut [u64], &mut [u64]) + Sync,
@@ -58,7 +54,7 @@ pub(crate) fn encrypt(
     threads::each_random(parts, rng, |(part, out): (_, &mut [u8]), mut rng| {
         let mut buffers = Buffers::default();
         for (i, out) in out.chunks_exact_mut(len).enumerate() {
-            let polynomial = sized(&mut buffers.plain, used);
+            let polynomial = sized(&mut buffers.plain, params.degree());
             polynomial.fill(0);
             let work = sized(&mut buffers.work, params.degree());
             plain(part * each + i, polynomial, work);
@@ -93,19 +89,5 @@ fn encrypt_one(
         sample::expand(prime, &mut prg, uniform);
         elementwise::mul_sub(simd, prime, message, uniform, secret.values().limb(limb));
         writer.limb(message);
-    }
-}
-
-/// Calls `f` with both halves of one limb after the other, by values. `second` is a buffer.
-pub(super) fn each_limb(
-    params: &Params,
-    ciphertext: &SeededCiphertext,
-    second: &mut [u32],
-    mut f: impl FnMut(usize, [&[u32]; 2]),
-) {
-    let mut prg = Prg::new(&ciphertext.seed);
-    for limb in 0..params.data_primes() {
-        sample::expand(params.prime(limb), &mut prg, second);
-        f(limb, [ciphertext.c0.limb(limb), second]);
     }
 }

@@ -1,6 +1,6 @@
-//! Messages of products without rotations: true ones with changes, or any bytes. A query that is
-//! accepted is answered, and an answer is decrypted or refused, the same by one thread as by two.
-//! Products of two secrets are split, and any answer of theirs that has the right form is opened.
+//! Messages of products of two secrets: true ones with changes, or any bytes. A query that is
+//! accepted is answered, and an answer of the right form is opened, the same by one thread as by
+//! two.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use primer_fuzz::{Script, edited};
 use primer_he::error::HeError;
 use primer_he::product::{
     ClientKeys, EncodedWeights, KeyNeeds, Method, Operand, Product, Received, Relation, ServerKeys,
-    WeightSize, Weights,
+    Weights,
 };
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
@@ -39,15 +39,11 @@ fn answer(
 ) -> Result<Vec<u8>, HeError> {
     let (product, weights) = case;
     let (queries, mut rng): (Vec<_>, _) = (queries.iter().collect(), Prg::new(&[2; 16]));
-    if product.is_split() {
-        return Ok(product.split(server, &queries, weights, &mut rng)?.0);
-    }
-    let mask = Matrix::zeros(product.rows(), product.cols());
-    product.answer(server, &queries, weights, &mask, &mut rng)
+    Ok(product.split(server, &queries, weights, &mut rng)?.0)
 }
 
 static TRUE: LazyLock<True> = LazyLock::new(|| {
-    let (rows, inputs, outputs) = (10, 600, 4);
+    let (rows, cols, outputs) = (10, 600, 4);
     let heads = Relation::Heads {
         heads: 2,
         operand: Operand::Columns,
@@ -56,22 +52,12 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
         outputs,
     };
     let relations = [
-        Relation::Dense {
-            rows,
-            inputs,
-            outputs,
-        },
         heads,
-        Relation::RowSums { rows, cols: inputs },
-        Relation::ScaledRows { rows, cols: inputs },
+        Relation::RowSums { rows, cols },
+        Relation::ScaledRows { rows, cols },
+        Relation::Elementwise { rows, cols },
     ];
-    let products = relations.map(|relation| {
-        let method = match relation {
-            Relation::Dense { .. } => Method::subring(WeightSize::Residues),
-            _ => Method::split(),
-        };
-        Product::new(&method, relation).unwrap()
-    });
+    let products = relations.map(|r| Product::new(&Method::split(), r).unwrap());
     let needs: KeyNeeds = products.iter().collect();
     // The same secret twice.
     let mut clients = [(); 2].map(|()| ClientKeys::generate(&needs, &mut Prg::new(&[1; 16])));
@@ -89,12 +75,8 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
     server.set_threads(2);
 
     let cases = products.into_iter().map(|product| {
-        let wide = numbers(rows, inputs);
+        let wide = numbers(rows, cols);
         let (values, weights) = match product.relation() {
-            Relation::Dense { .. } => {
-                let w = numbers(inputs, outputs);
-                (vec![wide], product.prepare(Weights::Dense(&w)))
-            }
             Relation::Heads { .. } => {
                 let w = [numbers(3, outputs), numbers(3, outputs)];
                 (vec![numbers(rows, 6)], product.prepare(Weights::Heads(&w)))
@@ -103,10 +85,15 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
                 let weights = product.prepare(Weights::RowSums(&wide));
                 (vec![wide], weights)
             }
-            _ => {
+            Relation::ScaledRows { .. } => {
                 let (u, v) = (&wide, &wide);
                 let weights = product.prepare(Weights::ScaledRows { u, v });
                 (vec![wide, numbers(rows, 1)], weights)
+            }
+            _ => {
+                let (u, v) = (&wide, &wide);
+                let weights = product.prepare(Weights::Elementwise { u, v });
+                (vec![wide.clone(), wide], weights)
             }
         };
         let weights = weights.unwrap();

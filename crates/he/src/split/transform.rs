@@ -23,7 +23,7 @@ impl Transforms {
         }
     }
 
-    /// Residues of coefficients in place to values, modulo one prime.
+    /// Turns residues of coefficients into values, in place, modulo one prime.
     pub(super) fn forward(&self, limb: usize, values: &mut [u32]) {
         debug_assert_eq!(values.len(), self.points);
         let ntt = &self.ntts[limb];

@@ -13,15 +13,15 @@
 //!     of an answer's ciphertext β   Σ_q x_h[q·c + l]·M_h[q·c + l][β·r + ρ]
 //! ```
 //!
-//! Answers are [split](super::split): each party adds up the lanes of its own share, and forgets
+//! Answers are [split](super): each party adds up the lanes of its own share, and forgets
 //! slots of no output.
 
 use super::answers::{add_up, open_all};
-use super::cost;
-use super::finish::Sent;
+use super::cost::price;
+use super::lanes::Lanes;
+use super::odds::Split;
+use super::open::Opener;
 use super::query;
-use super::shape::Lanes;
-use super::split::{Split, SplitOpener};
 use super::transform::Transforms;
 use super::workspace::{Room, Workspace, sized};
 use crate::ciphertext::SeededCiphertext;
@@ -54,7 +54,7 @@ pub(crate) struct HeadShape {
 }
 
 impl HeadShape {
-    /// The shape of least cost.
+    /// Returns the shape of least cost.
     pub(crate) fn choose(
         params: &Params,
         rows: usize,
@@ -78,21 +78,21 @@ impl HeadShape {
                 }
             })
         });
-        let price = |shape: &Self| {
+        let cost = |shape: &Self| {
             let (queries, answers) = (shape.queries(), shape.answers());
             let answer = params.degree() * shape.split().width(params);
-            cost::price(cost::ciphertexts(params, queries, answers, answer))
+            price(params, queries, answers, answer)
         };
-        let best = shapes.min_by(|a, b| price(a).total_cmp(&price(b)));
+        let best = shapes.min_by(|a, b| cost(a).total_cmp(&cost(b)));
         best.expect("one head and one replica always fit")
     }
 
-    /// Ciphertexts that the inputs of a group of heads take.
+    /// Counts the ciphertexts that the inputs of a group of heads take.
     fn terms(&self) -> usize {
         self.inputs.div_ceil(self.depth)
     }
 
-    /// Answers that the outputs of a group of heads take.
+    /// Counts the answers that the outputs of a group of heads take.
     fn parts(&self) -> usize {
         self.outputs.div_ceil(self.replicas)
     }
@@ -101,27 +101,27 @@ impl HeadShape {
         self.heads.div_ceil(self.together)
     }
 
-    /// Ciphertexts of a query.
+    /// Counts the ciphertexts of a query.
     pub(crate) fn queries(&self) -> usize {
         self.lanes.runs() * self.groups() * self.terms()
     }
 
-    /// Ciphertexts of an answer.
+    /// Counts the ciphertexts of an answer.
     pub(crate) fn answers(&self) -> usize {
         self.lanes.runs() * self.groups() * self.parts()
     }
 
-    /// Coefficients of an answer's ciphertext that count.
+    /// Returns the coefficients of an answer's ciphertext that count.
     fn counted(&self, run: usize) -> Vec<usize> {
-        self.lanes.coefficients(run, 0..self.lanes.points())
+        self.lanes.coefficients(run)
     }
 
-    /// Numbers that tell one shape from another.
+    /// Returns the numbers that tell one shape from another.
     pub(crate) fn numbers(&self) -> [usize; 2] {
         [self.together, self.replicas]
     }
 
-    /// What the odds of its shares depend on. Weights are masks, uniform modulo p.
+    /// Returns what the odds of its shares depend on. Weights are masks, uniform modulo p.
     pub(crate) fn split(&self) -> Split {
         let (points, square) = (self.lanes.points(), (modulus::P as f64).powi(2) / 12.0);
         Split {
@@ -154,8 +154,7 @@ impl HeadShape {
     ) {
         let transform = Slots::new(self.lanes.points());
         let points = self.lanes.points();
-        let degree = secret.params().degree();
-        query::encrypt(secret, threads, degree, rng, out, |index, plain, work| {
+        query::encrypt(secret, threads, rng, out, |index, plain, work| {
             let (block, term) = (index / self.terms(), index % self.terms());
             let (run, group) = (block / self.groups(), block % self.groups());
             let (slots, row) = work[..2 * points].split_at_mut(points);
@@ -175,7 +174,7 @@ impl HeadShape {
         });
     }
 
-    /// The client: its share, from the bytes of answers, `width` of them a coefficient.
+    /// Returns the client's share, from the bytes of answers, `width` of them a coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -190,10 +189,9 @@ impl HeadShape {
         open_all(
             threads,
             bytes,
-            self.answers(),
-            |_| width * secret.params().degree(),
+            width * secret.params().degree(),
             self.size(),
-            || SplitOpener::new(secret, width),
+            || Opener::new(secret, width),
             |opener, answer, out| {
                 let counted = self.counted(answer.index / (self.groups() * self.parts()));
                 let mut plain = Zeroizing::new(vec![0; counted.len()]);
@@ -204,7 +202,7 @@ impl HeadShape {
         )
     }
 
-    /// Rows and columns of the product.
+    /// Returns the rows and columns of the product.
     fn size(&self) -> (usize, usize) {
         (self.lanes.rows(), self.heads * self.outputs)
     }
@@ -262,7 +260,7 @@ impl HeadWeights {
         }
     }
 
-    /// Signed coefficients of the weight polynomials of a group, `[part][term][power]`.
+    /// Returns the signed coefficients of the weight polynomials of a group, `[part][term][power]`.
     fn plain(
         shape: &HeadShape,
         transform: &Slots,
@@ -318,13 +316,13 @@ impl HeadWeights {
         out
     }
 
-    /// Bytes in memory.
+    /// Counts the bytes in memory.
     pub(crate) fn memory(&self) -> usize {
         self.groups.iter().flatten().map(PointWeights::memory).sum()
     }
 
-    /// The product: `c1` of its answers into their bytes, `width` of them a coefficient, and the
-    /// server's share.
+    /// Multiplies: writes `c1` of the answers into their bytes, `width` of them a coefficient, and
+    /// returns the server's share.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -369,7 +367,7 @@ impl HeadWeights {
         Ok((add_up(shares, shape.size()), counters))
     }
 
-    /// The answers to the ciphertexts of one group and run, and their part of the share.
+    /// Answers the ciphertexts of one group and run, and adds their part of the share.
     fn list(
         &self,
         public: &PublicKey,
@@ -386,25 +384,21 @@ impl HeadWeights {
             terms,
             sums,
             finish,
-            splitter,
-            ..
         } = room;
         let counted = shape.counted(run);
-        terms.fill(params, points, list, 1);
+        terms.fill(params, points, list);
         finish.start(params, shape.parts(), counted.len(), rng);
         for (limb, weights) in self.groups[group].iter().enumerate() {
             let sums = sums.multiply(params, weights, terms.limb(limb));
             for part in 0..shape.parts() {
                 let halves = [sums.values(part, 0), sums.values(part, 1)];
-                let counted = Sent::Coefficients(&counted);
-                finish.limb(public, part, limb, counted, halves, None);
+                finish.limb(public, part, limb, &counted, halves);
             }
         }
         let mut plain = Zeroizing::new(vec![0; counted.len()]);
         let answers = out.chunks_exact_mut(width * params.degree());
         for (part, out) in answers.enumerate() {
-            let halves = finish.halves(params, part, counted.len());
-            splitter.split(params, width, halves, &mut plain, out);
+            finish.split(params, part, width, &mut plain, out);
             shape.decode(&self.slots, index * shape.parts() + part, &plain, share);
         }
     }

@@ -8,13 +8,13 @@
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
 //! * Products of elements: two matrices.
 //!
-//! Answers are [split](super::split).
+//! Answers are [split](super).
 
 use super::answers::{add_up, open_all};
-use super::finish::Sent;
+use super::lanes::Lanes;
+use super::odds::Split;
+use super::open::Opener;
 use super::query;
-use super::shape::Lanes;
-use super::split::{Split, SplitOpener};
 use super::workspace::{Room, Workspace};
 use crate::ciphertext::SeededCiphertext;
 use crate::counters::Counters;
@@ -37,7 +37,7 @@ pub(crate) struct SlotShape {
 }
 
 impl SlotShape {
-    /// For a matrix; one column is repeated over all features.
+    /// Lays out a matrix; one column is repeated over all features.
     pub(crate) fn new(params: &Params, rows: usize, cols: usize) -> Self {
         Self {
             lanes: Lanes::new(params, rows),
@@ -45,18 +45,18 @@ impl SlotShape {
         }
     }
 
-    /// Ciphertexts of one run.
+    /// Counts the ciphertexts of one run.
     pub(crate) fn chunks(&self) -> usize {
         self.cols.div_ceil(self.lanes.points())
     }
 
-    /// Ciphertexts of the matrix.
+    /// Counts the ciphertexts of the matrix.
     pub(crate) fn count(&self) -> usize {
         self.lanes.runs() * self.chunks()
     }
 
-    /// What the odds of shares depend on, where each answer is a sum of products. Weights are
-    /// masks, uniform modulo p.
+    /// Returns what the odds of shares depend on, where each answer is a sum of products. Weights
+    /// are masks, uniform modulo p.
     fn split(&self, params: &Params, answers: usize, products: usize) -> Split {
         let square = (modulus::P as f64).powi(2) / 12.0;
         Split {
@@ -65,12 +65,12 @@ impl SlotShape {
         }
     }
 
-    /// The same for row sums.
+    /// Returns the same for row sums.
     pub(crate) fn split_sums(&self, params: &Params) -> Split {
         self.split(params, self.lanes.runs(), self.chunks())
     }
 
-    /// The same for two products in each answer.
+    /// Returns the same for two products in each answer.
     pub(crate) fn split_products(&self, params: &Params) -> Split {
         self.split(params, self.count(), 2)
     }
@@ -100,20 +100,13 @@ impl SlotShape {
         out: &mut [u8],
     ) {
         let params = secret.params();
-        query::encrypt(
-            secret,
-            threads,
-            params.degree(),
-            rng,
-            out,
-            |index, plain, slots| {
-                slots.fill(0);
-                self.each_slot(index, |row, column, slot| {
-                    slots[slot] = matrix.get(row, column)
-                });
-                params.slots().encode(slots, plain);
-            },
-        );
+        query::encrypt(secret, threads, rng, out, |index, plain, slots| {
+            slots.fill(0);
+            self.each_slot(index, |row, column, slot| {
+                slots[slot] = matrix.get(row, column)
+            });
+            params.slots().encode(slots, plain);
+        });
     }
 
     /// Encrypts one value for each row, over all its slots.
@@ -126,25 +119,18 @@ impl SlotShape {
         out: &mut [u8],
     ) {
         let params = secret.params();
-        query::encrypt(
-            secret,
-            threads,
-            params.degree(),
-            rng,
-            out,
-            |run, plain, slots| {
-                slots.fill(0);
-                let rows = slots.chunks_exact_mut(self.lanes.points());
-                for (slots, row) in rows.zip(self.lanes.of_run(run)) {
-                    slots.fill(values[row]);
-                }
-                params.slots().encode(slots, plain);
-            },
-        );
+        query::encrypt(secret, threads, rng, out, |run, plain, slots| {
+            slots.fill(0);
+            let rows = slots.chunks_exact_mut(self.lanes.points());
+            for (slots, row) in rows.zip(self.lanes.of_run(run)) {
+                slots.fill(values[row]);
+            }
+            params.slots().encode(slots, plain);
+        });
     }
 
-    /// The server: row sums of products with `u`. `c1` of the answers goes into their bytes,
-    /// `width` of them a coefficient.
+    /// Returns the server's share of row sums of products with `u`. `c1` of the answers goes into
+    /// their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -175,8 +161,8 @@ impl SlotShape {
         Ok((share, counters))
     }
 
-    /// The server: a second matrix, or a repeated column, times `u` plus a matrix times `v`. `c1`
-    /// of the answers goes into their bytes, `width` of them a coefficient.
+    /// Returns the server's share of a second matrix, or a repeated column, times `u` plus a matrix
+    /// times `v`. `c1` of the answers goes into their bytes, `width` of them a coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -255,17 +241,15 @@ impl SlotShape {
         add_up(made, (rows, cols))
     }
 
-    /// One answer: the sum of ciphertexts times what a matrix has in their slots. Gives the slots
-    /// of the server's share.
+    /// Makes one answer, the sum of ciphertexts times what a matrix has in their slots, and returns
+    /// those of the server's share.
     fn finish<'a>(
         &self,
         making: &mut Making<'_>,
         terms: impl Iterator<Item = (&'a SeededCiphertext, usize, &'a Matrix<u64>)>,
     ) -> Zeroizing<Vec<u64>> {
         let (params, public) = (&*making.public.params, making.public);
-        let Room {
-            finish, splitter, ..
-        } = &mut *making.room;
+        let finish = &mut making.room.finish;
         let mut sum = zero(params);
         let mut slots = Zeroizing::new(vec![0; params.degree()]);
         for (ciphertext, index, factors) in terms {
@@ -281,17 +265,16 @@ impl SlotShape {
         finish.start(params, 1, all.len(), &mut making.rng);
         for limb in 0..params.data_primes() {
             let halves = [sum[0].limb(limb), sum[1].limb(limb)];
-            finish.limb(public, 0, limb, Sent::Coefficients(&all), halves, None);
+            finish.limb(public, 0, limb, &all, halves);
         }
         sum.iter_mut().for_each(|half| half.wipe());
         let mut plain = Zeroizing::new(vec![0; params.degree()]);
-        let halves = finish.halves(params, 0, all.len());
-        splitter.split(params, making.width, halves, &mut plain, making.out);
+        finish.split(params, 0, making.width, &mut plain, making.out);
         params.slots().decode(&mut plain, &mut slots);
         slots
     }
 
-    /// The row sums that one answer's slots say.
+    /// Adds the row sums that one answer's slots say.
     fn decode_sums(&self, run: usize, slots: &[u64], out: &mut Matrix<u64>) {
         let rows = slots.chunks_exact(self.lanes.points());
         for (slots, row) in rows.zip(self.lanes.of_run(run)) {
@@ -299,14 +282,15 @@ impl SlotShape {
         }
     }
 
-    /// The elements that one answer's slots say.
+    /// Adds the elements that one answer's slots say.
     fn decode(&self, index: usize, slots: &[u64], out: &mut Matrix<u64>) {
         self.each_slot(index, |row, column, slot| {
             out.row_mut(row)[column] = slots[slot];
         });
     }
 
-    /// The client: its share of row sums, from the bytes of answers, `width` of them a coefficient.
+    /// Returns the client's share of row sums, from the bytes of answers, `width` of them a
+    /// coefficient.
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -317,14 +301,13 @@ impl SlotShape {
         bytes: &[u8],
         width: usize,
     ) -> Result<Matrix<u64>, HeError> {
-        let (runs, size) = (self.lanes.runs(), (self.lanes.rows(), 1));
-        let answers = (bytes, width, runs);
-        each_answer(secret, threads, answers, size, |run, slots, out| {
+        let size = (self.lanes.rows(), 1);
+        each_answer(secret, threads, (bytes, width), size, |run, slots, out| {
             self.decode_sums(run, slots, out);
         })
     }
 
-    /// The client: its share of a matrix, as [`Self::open_sums`].
+    /// Returns the client's share of a matrix, as [`Self::open_sums`].
     ///
     /// # Errors
     /// If the secret has too few primes.
@@ -336,18 +319,23 @@ impl SlotShape {
         width: usize,
     ) -> Result<Matrix<u64>, HeError> {
         let size = (self.lanes.rows(), self.cols);
-        let answers = (bytes, width, self.count());
-        each_answer(secret, threads, answers, size, |index, slots, out| {
-            self.decode(index, slots, out);
-        })
+        each_answer(
+            secret,
+            threads,
+            (bytes, width),
+            size,
+            |index, slots, out| {
+                self.decode(index, slots, out);
+            },
+        )
     }
 }
 
-/// Calls `f` with the slots of each of `count` answers, of `width` bytes a coefficient.
+/// Calls `f` with the slots of each answer, of `width` bytes a coefficient.
 fn each_answer(
     secret: &SecretKey,
     threads: usize,
-    (bytes, width, count): (&[u8], usize, usize),
+    (bytes, width): (&[u8], usize),
     size: (usize, usize),
     f: impl Fn(usize, &[u64], &mut Matrix<u64>) + Sync,
 ) -> Result<Matrix<u64>, HeError> {
@@ -356,10 +344,9 @@ fn each_answer(
     open_all(
         threads,
         bytes,
-        count,
-        |_| width * n,
+        width * n,
         size,
-        || SplitOpener::new(secret, width),
+        || Opener::new(secret, width),
         |opener, answer, out| {
             let mut plain = Zeroizing::new(vec![0; n]);
             let mut slots = Zeroizing::new(vec![0; n]);

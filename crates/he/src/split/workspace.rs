@@ -1,10 +1,8 @@
 //! Memory that is kept from one product to the next.
 
 use super::finish::Finish;
-use super::split::Splitter;
 use crate::ciphertext::SeededCiphertext;
 use crate::params::Params;
-use crate::threads;
 use primer_lattice::kernel::points::{PointSums, PointTerms, PointWeights, Points, multiply};
 use primer_lattice::sample;
 use primer_ring::prg::Prg;
@@ -24,12 +22,12 @@ impl Default for Workspace {
 }
 
 impl Workspace {
-    /// Makes room for so many threads, one at least.
+    /// Makes room for some threads, one at least.
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.rooms.resize_with(threads.max(1), Room::default);
     }
 
-    /// The rooms: at least one.
+    /// Returns the rooms: at least one.
     pub(super) fn rooms(&mut self) -> &mut [Room] {
         &mut self.rooms
     }
@@ -41,19 +39,6 @@ pub(super) struct Room {
     pub(super) terms: Terms,
     pub(super) sums: Sums,
     pub(super) finish: Finish,
-    pub(super) splitter: Splitter,
-    /// The mask of one answer.
-    pub(super) mask: Mask,
-}
-
-/// A mask that is wiped when dropped.
-#[derive(Default)]
-pub(super) struct Mask(pub(super) Vec<u64>);
-
-impl Drop for Mask {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
 }
 
 /// Ciphertexts of a query that lie together in the kernel's order.
@@ -65,15 +50,10 @@ pub(super) struct Terms(Vec<PointTerms>);
 
 impl Terms {
     /// Expands the seeds of a list and puts it in order.
-    pub(super) fn fill(
-        &mut self,
-        params: &Params,
-        points: Points,
-        list: &[SeededCiphertext],
-        threads: usize,
-    ) {
-        let primes = (0..params.data_primes()).map(|i| params.prime(i));
-        if self.0.len() == params.data_primes() {
+    pub(super) fn fill(&mut self, params: &Params, points: Points, list: &[SeededCiphertext]) {
+        let (n, primes) = (params.degree(), params.data_primes());
+        let primes = (0..primes).map(|i| params.prime(i));
+        if self.0.len() == primes.len() {
             let buffers = self.0.iter_mut().zip(primes);
             buffers.for_each(|(buffer, prime)| buffer.reuse(prime, points, list.len()));
         } else {
@@ -81,33 +61,25 @@ impl Terms {
             self.0 = primes.map(make).collect();
         }
         let mut limbs: Vec<_> = self.0.iter_mut().map(PointTerms::places).collect();
-        let eights = list.chunks(TOGETHER).map(|list| {
-            let next = |places: &mut _| Iterator::next(places).expect("a place for each eight");
-            (list, limbs.iter_mut().map(next).collect::<Vec<_>>())
-        });
-        let mut eights: Vec<_> = eights.collect();
-        let each = threads::share(eights.len(), threads);
-        threads::each(eights.chunks_mut(each).collect(), |eights| {
-            let n = params.degree();
-            let mut second = vec![0; TOGETHER * n];
-            for (list, places) in eights {
-                let mut seeds: Vec<_> = list.iter().map(|ct| Prg::new(&ct.seed)).collect();
-                for (limb, place) in places.iter_mut().enumerate() {
-                    for (prg, second) in seeds.iter_mut().zip(second.chunks_exact_mut(n)) {
-                        sample::expand(params.prime(limb), prg, second);
-                    }
-                    let mut halves = [[&[][..]; 2]; TOGETHER];
-                    let all = list.iter().zip(second.chunks_exact(n));
-                    for (halves, (ct, second)) in halves.iter_mut().zip(all) {
-                        *halves = [ct.c0.limb(limb), second];
-                    }
-                    place.put(params.simd(), &halves[..list.len()]);
+        let mut second = vec![0; TOGETHER * n];
+        for list in list.chunks(TOGETHER) {
+            let mut seeds: Vec<_> = list.iter().map(|ct| Prg::new(&ct.seed)).collect();
+            for (limb, places) in limbs.iter_mut().enumerate() {
+                for (prg, second) in seeds.iter_mut().zip(second.chunks_exact_mut(n)) {
+                    sample::expand(params.prime(limb), prg, second);
                 }
+                let mut halves = [[&[][..]; 2]; TOGETHER];
+                let all = list.iter().zip(second.chunks_exact(n));
+                for (halves, (ct, second)) in halves.iter_mut().zip(all) {
+                    *halves = [ct.c0.limb(limb), second];
+                }
+                let mut place = places.next().expect("a place for each eight");
+                place.put(params.simd(), &halves[..list.len()]);
             }
-        });
+        }
     }
 
-    /// Those modulo one prime.
+    /// Returns those modulo one prime.
     pub(super) fn limb(&self, limb: usize) -> &PointTerms {
         &self.0[limb]
     }
@@ -118,7 +90,7 @@ impl Terms {
 pub(super) struct Sums(Option<PointSums>);
 
 impl Sums {
-    /// The sums of all rows of some weights.
+    /// Computes the sums of all rows of some weights.
     pub(super) fn multiply(
         &mut self,
         params: &Params,
@@ -128,12 +100,12 @@ impl Sums {
         let (points, rows) = (weights.points(), weights.rows());
         let sums = self.0.get_or_insert_with(|| PointSums::zeros(points, rows));
         sums.reuse(points, rows);
-        multiply(params.simd(), weights, terms, sums, false);
+        multiply(params.simd(), weights, terms, sums);
         sums
     }
 }
 
-/// The first `len` numbers of a buffer, which grows if it has to.
+/// Returns the first `len` numbers of a buffer, which grows if it has to.
 pub(super) fn sized<T: Copy + Default + Zeroize>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len {
         buffer.zeroize();

@@ -1,9 +1,8 @@
-//! Messages of products without rotations: ciphertexts of queries, headers of answers.
+//! Messages of products of two secrets: ciphertexts of queries, headers of answers.
 //!
 //! After the common header come a byte for the form of the matrix and four numbers: rows, columns,
-//! how it is cut, and ciphertexts. A query goes on with its ciphertexts. An answer goes on with
-//! ciphertexts that are rounded and of which only the useful part is sent; these are written and
-//! read where they are made and opened.
+//! how it is cut, and ciphertexts. A query goes on with its ciphertexts. An answer goes on with the
+//! halves of ciphertexts that are sent; these are written and read where they are made and opened.
 
 use super::{HEADER, Kind, LAYOUT, Reader, WIDTH, Writer, expect_length, limb_bytes};
 use crate::ciphertext::SeededCiphertext;
@@ -12,24 +11,6 @@ use crate::params::Params;
 use primer_lattice::poly::Poly;
 use primer_ring::pack;
 use primer_ring::prg::{SEED_BYTES, Seed};
-
-/// What an answer has of its ciphertexts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Both halves, one of them in part.
-    Both,
-    /// One half.
-    Half,
-}
-
-impl Told {
-    fn kind(self) -> Kind {
-        match self {
-            Self::Both => Kind::BlockAnswer,
-            Self::Half => Kind::SplitAnswer,
-        }
-    }
-}
 
 /// What a message says about the matrix in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,17 +21,17 @@ pub(crate) struct Described {
     pub(crate) numbers: [usize; 4],
 }
 
-/// Bytes of one ciphertext of a query.
+/// Counts the bytes of one ciphertext of a query.
 pub(crate) fn ciphertext_len(params: &Params) -> usize {
     SEED_BYTES + params.data_primes() * limb_bytes(params)
 }
 
-/// Bytes of a query of so many ciphertexts.
+/// Counts the bytes of a query of some ciphertexts.
 pub(crate) fn query_len(params: &Params, count: usize) -> usize {
     HEADER + LAYOUT + count * ciphertext_len(params)
 }
 
-/// Bytes of an answer, given those of its ciphertexts.
+/// Counts the bytes of an answer, given those of its ciphertexts.
 pub(crate) fn answer_len(ciphertexts: usize) -> usize {
     HEADER + LAYOUT + ciphertexts
 }
@@ -85,16 +66,16 @@ fn open<'a>(
     Ok(reader)
 }
 
-/// A query as it travels, but for its ciphertexts: their bytes, the last ones, are zero.
+/// Starts a query: it is as it travels, but for its ciphertexts, whose bytes, the last, are zero.
 pub(crate) fn start_query(params: &Params, described: &Described) -> Vec<u8> {
     let [.., count] = described.numbers;
     let len = query_len(params, count);
-    let mut out = start(params, Kind::BlockQuery, described, len).0;
+    let mut out = start(params, Kind::SplitQuery, described, len).0;
     out.resize(len, 0);
     out
 }
 
-/// The ciphertexts of a query that was started.
+/// Returns the ciphertexts of a query that was started.
 pub(crate) fn query_ciphertexts(query: &mut [u8]) -> &mut [u8] {
     &mut query[HEADER + LAYOUT..]
 }
@@ -125,7 +106,8 @@ impl<'a> CiphertextWriter<'a> {
     }
 }
 
-/// A query from its bytes; the last number of the description says how many ciphertexts it has.
+/// Reads a query from its bytes; the last number of the description says how many ciphertexts it
+/// has.
 ///
 /// # Errors
 /// If the bytes are not such a query.
@@ -136,7 +118,7 @@ pub(crate) fn read_query(
 ) -> Result<Vec<SeededCiphertext>, HeError> {
     let [.., count] = described.numbers;
     let len = query_len(params, count);
-    let mut reader = open(params, Kind::BlockQuery, described, bytes, len)?;
+    let mut reader = open(params, Kind::SplitQuery, described, bytes, len)?;
     let ciphertexts = (0..count).map(|_| {
         let seed = reader.seed();
         let c0 = reader.limbs(params, 0..params.data_primes())?;
@@ -146,33 +128,27 @@ pub(crate) fn read_query(
     ciphertexts.collect()
 }
 
-/// An answer of so many bytes in all, but for its ciphertexts: their bytes, the last, are zero.
-pub(crate) fn start_answer(
-    params: &Params,
-    told: Told,
-    described: &Described,
-    len: usize,
-) -> Vec<u8> {
-    let mut out = start(params, told.kind(), described, len).0;
+/// Starts an answer of `len` bytes in all, those of its ciphertexts, the last, still zero.
+pub(crate) fn start_answer(params: &Params, described: &Described, len: usize) -> Vec<u8> {
+    let mut out = start(params, Kind::SplitAnswer, described, len).0;
     out.resize(len, 0);
     out
 }
 
-/// The ciphertexts of an answer that was started.
+/// Returns the ciphertexts of an answer that was started.
 pub(crate) fn answer_ciphertexts(answer: &mut [u8]) -> &mut [u8] {
     &mut answer[HEADER + LAYOUT..]
 }
 
-/// The ciphertexts of an answer of so many bytes in all.
+/// Reads the ciphertexts of an answer of `len` bytes in all.
 ///
 /// # Errors
 /// If the bytes are not such an answer.
 pub(crate) fn read_answer<'a>(
     params: &Params,
-    told: Told,
     described: &Described,
     bytes: &'a [u8],
     len: usize,
 ) -> Result<&'a [u8], HeError> {
-    Ok(open(params, told.kind(), described, bytes, len)?.0)
+    Ok(open(params, Kind::SplitAnswer, described, bytes, len)?.0)
 }
