@@ -113,7 +113,7 @@ impl Work {
             self.stock.rest(None);
             return Ok(false);
         };
-        let batch = client.card().scheme.recipe().batch(tokens, lacking);
+        let batch = client.card().batch(tokens, lacking);
         self.stock.begin(tokens, batch);
         client.prepare(tokens, batch)?;
         self.count(client)?;

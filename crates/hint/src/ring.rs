@@ -28,10 +28,8 @@ pub type Limbs = [Vec<u32>; 2];
 /// The ring modulo two 30-bit primes, in which a product of an element modulo q and a ternary one
 /// is what it is over the integers.
 ///
-/// Its coefficients have 48 bits before, 59 at most after, and the two primes 60, less a part in
-/// three thousand:
-/// for a product to leave their range, nearly all coefficients of a uniform element would have to
-/// be extreme with the signs of the other's.
+/// Centred coefficients are below `q/2`, and a ternary element whose coefficients are not all of
+/// them nonzero adds up less than 2,048 of them: below half of the two primes' product.
 pub struct Masks {
     simd: Simd,
     ntts: [Ntt; 2],

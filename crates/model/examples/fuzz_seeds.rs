@@ -93,6 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             max_abs: 0.5,
             mean_max_abs: 0.1,
             column: 2.0,
+            norm: 0.0,
         };
         let scales = assign(
             &graph,

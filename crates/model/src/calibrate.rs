@@ -11,7 +11,7 @@ use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::{Input, TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, WeightRange};
-use primer_plan::graph::{Graph, ValueId};
+use primer_plan::graph::{Graph, Op, ValueId};
 use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
@@ -124,8 +124,43 @@ pub fn calibrate(
         float::run(&graph, weights, input, &mut ranges);
     }
     progress(inputs.len(), inputs.len());
-    let extremes: Vec<WeightRange> = weights.all().iter().map(|w| weight_range(w)).collect();
-    Ok(assign::assign(&weights.graph(1), &ranges.seen, &extremes)?)
+    let graph = weights.graph(1);
+    let mut extremes: Vec<WeightRange> = weights.all().iter().map(|w| weight_range(w)).collect();
+    for step in &graph.steps {
+        if let Op::Embed { table, .. } = step.op
+            && let FloatWeight::Dense(matrix) = &*weights.all()[table.index()]
+        {
+            extremes[table.index()].norm = largest_singular_value(matrix);
+        }
+    }
+    Ok(assign::assign(&graph, &ranges.seen, &extremes)?)
+}
+
+/// Estimates the largest singular value of a matrix by power iteration.
+fn largest_singular_value(matrix: &Matrix<f32>) -> f64 {
+    const STEPS: usize = 20;
+    let mut right: Vec<f32> = (0..matrix.cols())
+        .map(|j| 1.0 + (j % 7) as f32 / 7.0)
+        .collect();
+    let mut norm = 0.0;
+    for _ in 0..STEPS {
+        let length = right.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if length == 0.0 {
+            return 0.0;
+        }
+        right.iter_mut().for_each(|x| *x /= length);
+        let mut next = vec![0.0; matrix.cols()];
+        norm = 0.0;
+        for r in 0..matrix.rows() {
+            let row = matrix.row(r);
+            let left: f32 = row.iter().zip(&right).map(|(w, x)| w * x).sum();
+            norm += f64::from(left).powi(2);
+            let pairs = next.iter_mut().zip(row);
+            pairs.for_each(|(next, w)| *next += left * w);
+        }
+        right = next;
+    }
+    norm.sqrt()
 }
 
 fn weight_range(weight: &FloatWeight) -> WeightRange {
@@ -136,6 +171,7 @@ fn weight_range(weight: &FloatWeight) -> WeightRange {
             max_abs: largest(m.data()),
             mean_max_abs: 0.0,
             column: (squares(m.data()) / m.cols() as f64).sqrt(),
+            norm: 0.0,
         },
         FloatWeight::Diagonal { gain, mean } => {
             // Column j has the mean of every row, and on the diagonal the gain besides.
@@ -148,6 +184,7 @@ fn weight_range(weight: &FloatWeight) -> WeightRange {
                 max_abs: largest(gain),
                 mean_max_abs: largest(mean),
                 column: (squares(mean) + diagonal).sqrt(),
+                norm: 0.0,
             }
         }
     }

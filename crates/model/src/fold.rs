@@ -273,6 +273,20 @@ impl Folder<'_> {
         let mut positions = Matrix::from_vec(self.shape.positions, width, get("position").to_vec());
         centre_rows(&mut table);
         centre_rows(&mut positions);
+        // A row has one word: what all words have in common may come with its position.
+        let (vocab, mut common) = (self.shape.vocab, vec![0.0f64; width]);
+        for r in 0..vocab {
+            let row = common.iter_mut().zip(table.row(r));
+            row.for_each(|(sum, w)| *sum += f64::from(*w) / vocab as f64);
+        }
+        let add = |matrix: &mut Matrix<f32>, rows: usize, sign: f64| {
+            for r in 0..rows {
+                let row = matrix.row_mut(r).iter_mut().zip(&common);
+                row.for_each(|(w, c)| *w = (f64::from(*w) + sign * c) as f32);
+            }
+        };
+        add(&mut table, vocab, -1.0);
+        add(&mut positions, self.shape.positions, 1.0);
         self.insert(LinearMap::Embedding, FloatWeight::Dense(table));
         self.insert(LinearMap::Embedding, FloatWeight::Bias(positions));
     }

@@ -3,7 +3,8 @@
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{
-    KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, Scale, Scales, WEIGHT_BITS, WeightScale,
+    KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, OUTPUT_GUARD_BITS, PRODUCT_ERROR_BITS,
+    Scale, Scales, WEIGHT_BITS, WeightScale,
 };
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
@@ -471,6 +472,24 @@ impl Plan {
         Ok(())
     }
 
+    /// In the looked-up form an output is no finer than what its products err by.
+    fn validate_output(&self, sum: ValueId, output: ValueId) -> Result<(), PlanError> {
+        let Op::Linear { terms, .. } = &self.graph.maker(sum).op else {
+            return Ok(());
+        };
+        if self.graph.form != Form::LookedUp || !self.graph.outputs.contains(&output) {
+            return Ok(());
+        }
+        let products = terms.iter().map(|term| self.term_fractions(term).0);
+        let coarsest = products.min().expect("a linear step has a term");
+        let finest = coarsest - PRODUCT_ERROR_BITS - OUTPUT_GUARD_BITS;
+        if self.scale(output).fraction() > finest {
+            let reason = format!("it has more than the {finest} fractional bits of its products");
+            return Err(self.conflict(output, reason));
+        }
+        Ok(())
+    }
+
     /// Integer products run in double precision, which is exact for sums below `2^53`.
     fn validate_exact(&self, term: &Term, output: ValueId) -> Result<(), PlanError> {
         let Some(format) = self.scale(term.input).format() else {
@@ -543,7 +562,11 @@ impl Plan {
         if (bits_out, fraction_out) != (format.bits, format.fraction) {
             return Err(self.conflict(output, "the scale is not the function's"));
         }
-        Ok(())
+        match kind {
+            StopFunction::Requantise => self.validate_output(input, output),
+            // A function has a ring of its own, and hides as much of what it is given.
+            _ => Ok(()),
+        }
     }
 }
 

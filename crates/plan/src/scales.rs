@@ -104,6 +104,14 @@ pub const COLUMN_LENGTH: u64 = 1 << 13;
 /// The same for the embedding table, which has as many rows as there are words: about what integers
 /// of [`WEIGHT_BITS`] bits have.
 pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
+/// How large the largest singular value of the embedding table may be, in its integers: what the
+/// shares of its products tell about a client's dither grows with it.
+pub const TABLE_NORM: f64 = (3 << 18) as f64;
+/// Bits of what a product by hints errs by, in units of the product: more than its deviation has.
+pub const PRODUCT_ERROR_BITS: i32 = 14;
+/// A unit of an output is at least two to this many such errors: what is revealed is no finer than
+/// what products leave.
+pub const OUTPUT_GUARD_BITS: i32 = 3;
 /// Bits of the scale that a one-hot input carries in the looked-up form, at most.
 pub const ONE_HOT_BITS: u32 = 23;
 /// Fewer of them would let what a product errs by reach the values.

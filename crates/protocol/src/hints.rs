@@ -154,6 +154,27 @@ pub fn contents_of(model: &IntModel) -> Result<Contents> {
     Ok(Hints::of(plan.graph()).contents)
 }
 
+/// Hashes the integers that hints multiply with: another way of rounding is another hint.
+fn digest(model: &IntModel) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("primer weights of a hint v1");
+    let mut absorb = |values: &[i16]| {
+        hasher.update(&(values.len() as u64).to_le_bytes());
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        hasher.update(&bytes);
+    };
+    for weight in model.weights() {
+        match weight {
+            IntWeight::Dense(matrix) => absorb(matrix.data()),
+            IntWeight::Diagonal { gain, mean } => {
+                absorb(gain);
+                absorb(mean);
+            }
+            IntWeight::Bias(_) => {}
+        }
+    }
+    *hasher.finalize().as_bytes()
+}
+
 /// Makes a model's hint.
 pub struct Build<'a> {
     model: &'a IntModel,
@@ -173,7 +194,7 @@ impl<'a> Build<'a> {
         Ok(Self {
             model,
             secret,
-            name: secret.name(&[model.source(), &plan.encode()]),
+            name: secret.name(&[&digest(model), &plan.encode()]),
             hints: Hints::of(plan.graph()),
         })
     }

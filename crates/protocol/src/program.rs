@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub const VERSION: u16 = 8;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
-const MAX_MATRIX: u64 = 1 << 26;
+pub(crate) const MAX_MATRIX: u64 = 1 << 26;
 /// Elements of all values together: room for BERT-large with 512 tokens, three times over.
 const MAX_VALUES: u64 = 1 << 31;
 
@@ -267,10 +267,21 @@ impl Program {
     /// Fails unless so many bundles can be prepared together.
     pub(crate) fn check_bundles(&self, bundles: usize) -> Result<()> {
         let most = self.inner.recipe.most_bundles();
-        if (1..=most).contains(&bundles) {
-            return Ok(());
+        if !(1..=most).contains(&bundles) {
+            return Err(ProtocolError::Bundles { bundles, most });
         }
-        Err(ProtocolError::Bundles { bundles, most })
+        // The masks of all their inputs are computed together.
+        let graph = self.plan().graph();
+        let rows = (bundles * graph.tokens) as u64;
+        let elements = rows.saturating_mul(graph.shape.one_hot() as u64);
+        if bundles > 1 && elements > MAX_MATRIX {
+            return Err(ProtocolError::TooLarge {
+                what: format!("the masked input of {bundles} bundles"),
+                elements,
+                limit: MAX_MATRIX,
+            });
+        }
+        Ok(())
     }
 
     /// Those that prepare some bundles together.

@@ -16,6 +16,7 @@
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
 
+use crate::program::MAX_MATRIX;
 use primer_he::params::FINGERPRINT_BYTES;
 use primer_he::product::Method;
 use primer_ot::Variant;
@@ -225,9 +226,12 @@ impl Recipe {
     }
 
     /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are:
-    /// as many as fill [`TOKENS_TOGETHER`], which is what one message about a value serves.
-    pub fn batch(&self, tokens: usize, wanted: usize) -> usize {
-        let together = (TOKENS_TOGETHER / tokens.max(1)).min(self.most_bundles());
+    /// as many as fill [`TOKENS_TOGETHER`], which is what one message about a value serves. Of a
+    /// very large vocabulary fewer: the masks of all their one-hot rows, of `one_hot` columns, are
+    /// computed together.
+    pub fn batch(&self, (tokens, one_hot): (usize, usize), wanted: usize) -> usize {
+        let rows = TOKENS_TOGETHER.min(MAX_MATRIX as usize / one_hot.max(1));
+        let together = (rows / tokens.max(1)).min(self.most_bundles());
         wanted.min(together).max(1)
     }
 

@@ -142,9 +142,13 @@ fn batches_fill_what_one_message_serves() {
         (512, 8, 1),
         (1, 100, 32),
     ] {
-        assert_eq!(lean.batch(tokens, wanted), batch, "{tokens} {wanted}");
-        assert_eq!(fp.batch(tokens, wanted), 1);
+        let size = (tokens, 30_524);
+        assert_eq!(lean.batch(size, wanted), batch, "{tokens} {wanted}");
+        assert_eq!(fp.batch(size, wanted), 1);
     }
+    // The masks of all one-hot rows are computed together: not of a million words for 256 rows.
+    assert_eq!(lean.batch((32, 250_004), 8), 8);
+    assert_eq!(lean.batch((32, 1 << 20), 8), 2);
 }
 
 #[test]

@@ -47,6 +47,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
             max_abs: 1.0,
             mean_max_abs: 0.01,
             column: 1.5,
+            norm: 0.0,
         })
         .collect();
     let scales = assign(&graph, &seen, &weights).unwrap();

@@ -18,9 +18,9 @@ pub use observation::{Observation, WeightRange};
 pub use room::ROOM;
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
-use crate::graph::{Graph, Op, Step, StopFunction, ValueId};
+use crate::graph::{Form, Graph, Op, Step, StopFunction, ValueId};
 use crate::role::ValueRole;
-use crate::scales::{KEPT, Scale, Scales};
+use crate::scales::{KEPT, OUTPUT_GUARD_BITS, PRODUCT_ERROR_BITS, Scale, Scales};
 use crate::shape::Head;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
@@ -245,7 +245,8 @@ impl Assigner<'_> {
         } else if self.graph.value(output).role == ValueRole::Probabilities {
             lookups::PROBABILITY
         } else if self.graph.outputs.contains(&output) {
-            self.roomy(input, Format::fitting(OUTPUT_BITS, range))
+            let format = self.roomy(input, Format::fitting(OUTPUT_BITS, range));
+            self.no_finer_than_products(input, format)
         } else {
             self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
@@ -254,6 +255,30 @@ impl Assigner<'_> {
             self.accumulator(id, bits + 1, fraction);
         }
         Scale::Fixed { bits, fraction }
+    }
+
+    /// Takes the bits off an output that are finer than what its products err by. They would tell
+    /// about the errors, of which the client knows a part, and so about the weights.
+    fn no_finer_than_products(&self, sum: ValueId, format: Format) -> Format {
+        let Op::Linear { terms, .. } = &self.graph.maker(sum).op else {
+            return format;
+        };
+        if self.graph.form != Form::LookedUp {
+            return format;
+        }
+        let accumulator = format.fraction + (K - format.bits - 1) as i32;
+        let products = terms.iter().map(|term| {
+            let input = self.fraction(term.input);
+            let range = &self.weights[term.weight.index()];
+            input + weights::hinted_fraction(range, accumulator - input)
+        });
+        let coarsest = products.min().expect("a linear step has a term");
+        let finest = coarsest - PRODUCT_ERROR_BITS - OUTPUT_GUARD_BITS;
+        let excess = (format.fraction - finest).clamp(0, format.bits as i32 - 4);
+        Format {
+            bits: format.bits - excess as u32,
+            fraction: format.fraction - excess,
+        }
     }
 
     /// The sum of the squares of a centred value.

@@ -57,4 +57,6 @@ pub struct WeightRange {
     pub mean_max_abs: f64,
     /// The root of the mean squared length of the columns of the matrix that it stands for.
     pub column: f64,
+    /// The largest singular value of a table of embeddings; zero for other weights.
+    pub norm: f64,
 }

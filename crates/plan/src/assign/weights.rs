@@ -6,7 +6,8 @@
 use super::WeightRange;
 use crate::graph::{Form, Graph, Op, Term, ValueId, WeightKind};
 use crate::scales::{
-    COLUMN_LENGTH, LEAST_ONE_HOT_BITS, Scale, TABLE_COLUMN_LENGTH, WEIGHT_BITS, WeightScale,
+    COLUMN_LENGTH, LEAST_ONE_HOT_BITS, Scale, TABLE_COLUMN_LENGTH, TABLE_NORM, WEIGHT_BITS,
+    WeightScale,
 };
 use primer_ring::fixed::Format;
 
@@ -27,7 +28,8 @@ pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) ->
                 let mut fraction = assigner.finest(range.max_abs, 0, *output);
                 if graph.form == Form::LookedUp {
                     let one_hot = values[output.index()].fraction() - LEAST_ONE_HOT_BITS as i32;
-                    fraction = fraction.min(within(TABLE_COLUMN_LENGTH, range.column));
+                    fraction = fraction.min(within(TABLE_COLUMN_LENGTH as f64, range.column));
+                    fraction = fraction.min(within(TABLE_NORM, range.norm));
                     fraction = fraction.min(one_hot);
                 }
                 scales[table.index()] = WeightScale::Dense { fraction };
@@ -54,12 +56,20 @@ pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) ->
     scales
 }
 
+/// Fractional bits of a weight that a hint multiplies, if its accumulator has room for some.
+pub(super) fn hinted_fraction(range: &WeightRange, room: i32) -> i32 {
+    let finest = Format::fitting(WEIGHT_BITS, range.max_abs)
+        .fraction
+        .min(room);
+    finest.min(within(COLUMN_LENGTH as f64, range.column))
+}
+
 /// Fractional bits with which columns of some length, in real numbers, have at most another in
 /// integers.
-fn within(limit: u64, column: f64) -> i32 {
+fn within(limit: f64, column: f64) -> i32 {
     let column = (ROUNDING * column).max(f64::MIN_POSITIVE);
     // Zero columns may be as fine as they like.
-    (limit as f64 / column).log2().floor().min(64.0) as i32
+    (limit / column).log2().floor().min(64.0) as i32
 }
 
 struct Assigner<'a> {
@@ -84,10 +94,11 @@ impl Assigner<'_> {
         let range = self.ranges[term.weight.index()];
         let input = self.values[term.input.index()].fraction();
         let looked_up = self.graph.form == Form::LookedUp;
-        let mut fraction = self.finest(range.max_abs, input, output);
-        if looked_up {
-            fraction = fraction.min(within(COLUMN_LENGTH, range.column));
-        }
+        let room = self.values[output.index()].fraction() - input;
+        let fraction = match looked_up {
+            true => hinted_fraction(&range, room),
+            false => self.finest(range.max_abs, input, output),
+        };
         match (self.is_diagonal(term), looked_up) {
             (false, _) => WeightScale::Dense { fraction },
             (true, true) => WeightScale::Diagonal {

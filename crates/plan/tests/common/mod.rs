@@ -53,6 +53,7 @@ impl Seen {
             max_abs: 0.8,
             mean_max_abs: 0.02,
             column: 2.0,
+            norm: 0.0,
         });
         Self {
             values,

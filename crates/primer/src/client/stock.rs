@@ -36,7 +36,7 @@ impl Client {
         };
         while made.ids.len() < count {
             let wanted = most.min(count - made.ids.len());
-            let bundles = self.card.scheme.recipe().batch(bucket, wanted);
+            let bundles = self.card.batch(bucket, wanted);
             let prepared = self.patiently(|client| client.prepare_some(bucket, bundles));
             if self.peer() != account {
                 // It came back with another model, to which those are of no use.

@@ -34,12 +34,11 @@ impl<'a> Connection<'a> {
             }
             .into());
         }
-        let recipe = card.scheme.recipe();
-        if bundles == 0 || recipe.batch(tokens, bundles) != bundles {
+        if bundles == 0 || card.batch(tokens, bundles) != bundles {
             return Err(Refusal::Bundles {
                 asked: bundles as u32,
                 tokens: tokens as u32,
-                limit: recipe.batch(tokens, usize::MAX / 2) as u32,
+                limit: card.batch(tokens, usize::MAX) as u32,
             }
             .into());
         }

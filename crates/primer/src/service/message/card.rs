@@ -47,6 +47,12 @@ impl Card {
         self.buckets.last().map_or(0, |b| *b as usize)
     }
 
+    /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are.
+    pub fn batch(&self, tokens: usize, wanted: usize) -> usize {
+        let one_hot = (self.vocab + self.types) as usize;
+        self.scheme.recipe().batch((tokens, one_hot), wanted)
+    }
+
     /// The smallest padded length on offer for a number of tokens.
     pub fn bucket(&self, tokens: usize) -> Option<usize> {
         let fits = |b: &&u32| **b as usize >= tokens;
