@@ -182,6 +182,19 @@ impl Graph {
         }
     }
 
+    /// Tells whether a sum is revealed once it is requantised.
+    pub fn is_revealed(&self, sum: ValueId) -> bool {
+        let revealed = |step: &Step| match step.op {
+            Op::Stop {
+                function: StopFunction::Requantise,
+                output,
+                ..
+            } => self.outputs.contains(&output),
+            _ => false,
+        };
+        self.readers(sum).any(revealed)
+    }
+
     /// Features whose squares a value adds up.
     ///
     /// # Panics

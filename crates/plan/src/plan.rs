@@ -3,8 +3,8 @@
 use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
 use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{
-    KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, OUTPUT_GUARD_BITS, PRODUCT_ERROR_BITS,
-    Scale, Scales, WEIGHT_BITS, WeightScale,
+    KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, OUTPUT_ERROR_BITS, Scale, Scales,
+    WEIGHT_BITS, WeightScale,
 };
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
@@ -482,7 +482,7 @@ impl Plan {
         }
         let products = terms.iter().map(|term| self.term_fractions(term).0);
         let coarsest = products.min().expect("a linear step has a term");
-        let finest = coarsest - PRODUCT_ERROR_BITS - OUTPUT_GUARD_BITS;
+        let finest = coarsest - OUTPUT_ERROR_BITS;
         if self.scale(output).fraction() > finest {
             let reason = format!("it has more than the {finest} fractional bits of its products");
             return Err(self.conflict(output, reason));

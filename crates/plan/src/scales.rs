@@ -107,11 +107,12 @@ pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
 /// How large the largest singular value of the embedding table may be, in its integers: what the
 /// shares of its products tell about a client's dither grows with it.
 pub const TABLE_NORM: f64 = (3 << 18) as f64;
-/// Bits of what a product by hints errs by, in units of the product: more than its deviation has.
-pub const PRODUCT_ERROR_BITS: i32 = 14;
-/// A unit of an output is at least two to this many such errors: what is revealed is no finer than
-/// what products leave.
-pub const OUTPUT_GUARD_BITS: i32 = 3;
+/// How long the columns of a matrix may be whose results are revealed: it has few of them, and
+/// should err little.
+pub const OUTPUT_COLUMN_LENGTH: u64 = 1 << 16;
+/// Bits of what a product with such a matrix errs by, in units of the product: more than its
+/// deviation has. What is revealed is no finer.
+pub const OUTPUT_ERROR_BITS: i32 = 15;
 /// Bits of the scale that a one-hot input carries in the looked-up form, at most.
 pub const ONE_HOT_BITS: u32 = 23;
 /// Fewer of them would let what a product errs by reach the values.

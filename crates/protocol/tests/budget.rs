@@ -189,7 +189,10 @@ fn wrong_shares_are_as_rare_as_documented() {
     // Eight bundles fill the tokens that are prepared together; far more than that is refused.
     let base = program(&synthetic::bert_shape(12, 768, 12), 32, Scheme::Lean);
     assert!(cost::parts_together(&base, 8).is_ok());
-    let large = program(&synthetic::bert_shape(24, 1024, 16), 512, Scheme::Lean);
+    let mut shape = synthetic::bert_shape(24, 1024, 16);
+    // With all words their one-hot rows would be refused before.
+    shape.vocab = 1000;
+    let large = program(&shape, 512, Scheme::Lean);
     let refused = cost::parts_together(&large, 8).err();
     assert!(
         matches!(refused, Some(ProtocolError::He(HeError::Odds { .. }))),

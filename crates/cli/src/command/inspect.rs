@@ -9,6 +9,7 @@ use primer::source::Model;
 use primer::{Reveal, Scheme};
 use primer_he::params::{Params, SECURITY_TABLE};
 use primer_hint::multipliers::file_bytes;
+use primer_hint::params::PACKING_BITS;
 use primer_lab::note;
 use primer_model::quantise::IntModel;
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
@@ -73,8 +74,11 @@ struct Expected {
     encryption: String,
     /// Bytes of the hint, and of what the server multiplies it with; none by schemes without one.
     hint: Option<(u64, u64)>,
-    /// Of one client, that together stay within the statistical distance.
+    /// Of one client, that together stay within the statistical distance; any number by schemes
+    /// whose client is sent nothing that depends on the weights.
     inferences: f64,
+    /// A bound of the probability that an inference has a wrong share.
+    odds: f64,
 }
 
 impl Expected {
@@ -88,7 +92,13 @@ impl Expected {
         };
         let program = Program::received(plan.clone(), scheme, Reveal::Outputs)?;
         let sets = program.key_needs().sets().iter();
-        let sets: Vec<String> = sets.map(|set| encryption(set.params())).collect();
+        let mut sets: Vec<String> = sets.map(|set| encryption(set.params())).collect();
+        if scheme.needs_hint() {
+            let (limit, degree) = (SECURITY_TABLE[0].1, SECURITY_TABLE[0].0);
+            sets.push(format!(
+                "hints, degree {degree}, moduli 49 and {PACKING_BITS} bits of at most {limit}"
+            ));
+        }
         Ok(Self {
             scheme,
             total: cost::parts(&program).total(),
@@ -96,7 +106,22 @@ impl Expected {
             encryption: sets.join("; "),
             hint,
             inferences: program.inferences(),
+            odds: program.odds(),
         })
+    }
+}
+
+/// What a client's answers tell about the weights, in a sentence.
+fn privacy(expected: &Expected) -> String {
+    match expected.inferences.is_finite() {
+        true => format!(
+            "2^-40 of statistical distance for {:.2e} inferences of one client",
+            expected.inferences
+        ),
+        false => format!(
+            "offline nothing depends on the weights; a share is wrong in 2^{:.0} inferences",
+            expected.odds.log2()
+        ),
     }
 }
 
@@ -220,7 +245,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
          modulus      p = 2^{K} - 2^{C_BITS} + 1 = {P}\n\
          weights      {WEIGHT_BITS} bits with sign\n\
          encryption   {}\n\
-         privacy      2^-40 of statistical distance for {:.2e} inferences of one client\n\
+         privacy      {}\n\
          fingerprint  {}\n\n",
         shape.family.name(),
         shape.architecture(),
@@ -233,7 +258,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         head_name(shape),
         graph.tokens,
         expected.encryption,
-        expected.inferences,
+        privacy(expected),
         hex(&plan.fingerprint()),
     );
     out += &format!(
@@ -364,7 +389,8 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
         "family": shape.family.name(), "architecture": shape.architecture(),
         "tokens": graph.tokens, "modulus": P, "modulus_bits": K, "weight_bits": WEIGHT_BITS,
         "encryption": expected.encryption, "security_bits": 123,
-        "inferences_within_40_bits": expected.inferences.floor(), "scheme": expected.scheme.name(),
+        "inferences_within_40_bits": expected.inferences.floor(),
+        "wrong_share_odds": expected.odds, "scheme": expected.scheme.name(),
         "fingerprint": hex(&plan.fingerprint()),
         "and_gates": expected.total.and_gates,
         "bytes": {

@@ -20,7 +20,7 @@ pub use room::ROOM;
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use crate::graph::{Form, Graph, Op, Step, StopFunction, ValueId};
 use crate::role::ValueRole;
-use crate::scales::{KEPT, OUTPUT_GUARD_BITS, PRODUCT_ERROR_BITS, Scale, Scales};
+use crate::scales::{KEPT, OUTPUT_ERROR_BITS, Scale, Scales};
 use crate::shape::Head;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
@@ -270,10 +270,10 @@ impl Assigner<'_> {
         let products = terms.iter().map(|term| {
             let input = self.fraction(term.input);
             let range = &self.weights[term.weight.index()];
-            input + weights::hinted_fraction(range, accumulator - input)
+            input + weights::hinted_fraction(range, accumulator - input, true)
         });
         let coarsest = products.min().expect("a linear step has a term");
-        let finest = coarsest - PRODUCT_ERROR_BITS - OUTPUT_GUARD_BITS;
+        let finest = coarsest - OUTPUT_ERROR_BITS;
         let excess = (format.fraction - finest).clamp(0, format.bits as i32 - 4);
         Format {
             bits: format.bits - excess as u32,

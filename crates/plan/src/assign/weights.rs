@@ -6,8 +6,8 @@
 use super::WeightRange;
 use crate::graph::{Form, Graph, Op, Term, ValueId, WeightKind};
 use crate::scales::{
-    COLUMN_LENGTH, LEAST_ONE_HOT_BITS, Scale, TABLE_COLUMN_LENGTH, TABLE_NORM, WEIGHT_BITS,
-    WeightScale,
+    COLUMN_LENGTH, LEAST_ONE_HOT_BITS, OUTPUT_COLUMN_LENGTH, Scale, TABLE_COLUMN_LENGTH,
+    TABLE_NORM, WEIGHT_BITS, WeightScale,
 };
 use primer_ring::fixed::Format;
 
@@ -57,11 +57,15 @@ pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) ->
 }
 
 /// Fractional bits of a weight that a hint multiplies, if its accumulator has room for some.
-pub(super) fn hinted_fraction(range: &WeightRange, room: i32) -> i32 {
+pub(super) fn hinted_fraction(range: &WeightRange, room: i32, revealed: bool) -> i32 {
+    let columns = match revealed {
+        true => OUTPUT_COLUMN_LENGTH,
+        false => COLUMN_LENGTH,
+    };
     let finest = Format::fitting(WEIGHT_BITS, range.max_abs)
         .fraction
         .min(room);
-    finest.min(within(COLUMN_LENGTH as f64, range.column))
+    finest.min(within(columns as f64, range.column))
 }
 
 /// Fractional bits with which columns of some length, in real numbers, have at most another in
@@ -96,7 +100,7 @@ impl Assigner<'_> {
         let looked_up = self.graph.form == Form::LookedUp;
         let room = self.values[output.index()].fraction() - input;
         let fraction = match looked_up {
-            true => hinted_fraction(&range, room),
+            true => hinted_fraction(&range, room, self.graph.is_revealed(output)),
             false => self.finest(range.max_abs, input, output),
         };
         match (self.is_diagonal(term), looked_up) {
