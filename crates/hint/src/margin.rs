@@ -230,8 +230,8 @@ pub struct Margin {
 const MODULUS_BITS: f64 = 55.0;
 /// The share of noise that is set aside for what may be known of `s`.
 const SECRET: f64 = 1.0;
-/// The same for the dither: of its deviation of 74 at least 1.65 is left then, by which masks modulo
-/// 49 bits are harder than messages modulo 53 are with 3.24.
+/// The same for the dither: of its deviation of 74 at least 1.65 is left then, by which masks
+/// modulo 49 bits are harder than messages modulo 53 are with 3.24.
 const DITHER: f64 = 1000.0;
 
 impl Margin {

@@ -67,7 +67,8 @@ impl Multipliers {
         each.sum()
     }
 
-    /// Reads what a [`MultiplierWriter`](crate::writing::MultiplierWriter) wrote for a hint. At most `memory` bytes are kept in memory.
+    /// Reads what a [`MultiplierWriter`](crate::writing::MultiplierWriter) wrote for a hint. At
+    /// most `memory` bytes are kept in memory.
     ///
     /// # Errors
     /// [`HintError::Other`] if it was written for another hint or is damaged.

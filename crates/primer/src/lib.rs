@@ -37,8 +37,9 @@
 //!
 //! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around
 //! the private protocol, [`hints`] a file of the model's that both need before they prepare,
-//! [`state`] where they keep what they must remember, [`source`] finds the model that is served. Every type that their options are made of is named here, so that a program
-//! needs this crate alone.
+//! [`state`] where they keep what they must remember, [`source`] finds the model that is served.
+//! Every type that their options are made of is named here, so that a program needs this crate
+//! alone.
 #![forbid(unsafe_code)]
 
 pub mod client;

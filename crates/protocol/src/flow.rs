@@ -1,13 +1,13 @@
 //! The order in which bundles are prepared, the same on both sides.
 //!
 //! What has to be done is a list of exchanges and a list of stops, segment by segment; and, where
-//! linear steps are silent, a list of messages, each of which is sent with the first exchanges of the
-//! segment that reads its value, and is not answered. The client's
-//! masks depend on no answer, answers depend on masks alone, and the stops of a segment need the
-//! answers of their own segment, at the client. So exchanges run ahead of stops by one *group*: the
-//! masks of the next group are with the server before the answers of this one leave it, and the
-//! server multiplies the next group, in a thread of its own, while both parties prepare the stops
-//! of this segment, encrypt and decrypt.
+//! linear steps are silent, a list of messages, each of which is sent with the first exchanges of
+//! the segment that reads its value, and is not answered. The client's masks depend on no answer,
+//! answers depend on masks alone, and the stops of a segment need the answers of their own segment,
+//! at the client. So exchanges run ahead of stops by one *group*: the masks of the next group are
+//! with the server before the answers of this one leave it, and the server multiplies the next
+//! group, in a thread of its own, while both parties prepare the stops of this segment, encrypt and
+//! decrypt.
 //!
 //! ```text
 //! client    masks 1, 2 │             masks 3 │ decrypts 2 │ stops 1 │ masks 4 │ decrypts 3 │ …

@@ -9,9 +9,9 @@
 //!           server             holds -S
 //! ```
 //!
-//! **Bytes:** those of a query and an answer of `he::product`, offline; none online. **Rounds:** one
-//! offline for each term, none online. **Learned:** nothing: the server sees ciphertexts under the
-//! client's key; the client decrypts a uniform matrix, noise flooded.
+//! **Bytes:** those of a query and an answer of `he::product`, offline; none online. **Rounds:**
+//! one offline for each term, none online. **Learned:** nothing: the server sees ciphertexts under
+//! the client's key; the client decrypts a uniform matrix, noise flooded.
 //!
 //! A diagonal weight `g⊙x - ⟨h, x⟩` (a LayerNorm's gain on the residual path) has its two scales
 //! put into the weights; those of a dense one are applied to both shares as a shift, which is

@@ -4,9 +4,9 @@
 //! The invariant that lets nearly everything happen before there is a text: **the client's share is
 //! known offline.** Each kind of step keeps it in its own way.
 //!
-//! * Linear steps (`linear`): offline the parties get shares of `r·W`, by *HGS*, where `Enc(r)` goes
-//!   up and `Enc(r·W + S)` comes back, or silently, by a *hint* that the client has for all of its
-//!   inferences; online the server adds `x̂·W` to its share in the clear and nothing is said.
+//! * Linear steps (`linear`): offline the parties get shares of `r·W`, by *HGS*, where `Enc(r)`
+//!   goes up and `Enc(r·W + S)` comes back, or silently, by a *hint* that the client has for all of
+//!   its inferences; online the server adds `x̂·W` to its share in the clear and nothing is said.
 //! * Products of two secrets are *FHGS*: offline both parties get shares of the mixed terms; online
 //!   the server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client returns its
 //!   share minus a new mask. No homomorphic operation is left online.
@@ -15,10 +15,11 @@
 //! * Stops (`primer_stops`) make a value of an accumulator, by the means that the scheme names.
 //!
 //! A [`Scheme`] is a recipe, a [`Program`] a plan compiled by it: every step becomes linear
-//! (`linear`, by `hgs` or `silent`), a product of two secrets (`secrets`, by `fhgs` or `chgs`) or a stop (`stop`), with the
-//! homomorphic exchanges (`exchange`) that prepare it. [`session`] is the handshake with its keys.
-//! [`client`] and [`server`] drive a program, each the whole stack of its side: `prepare` writes a
-//! bundle of offline material (`stored`, `seeds`), `infer` reads and consumes it.
+//! (`linear`, by `hgs` or `silent`), a product of two secrets (`secrets`, by `fhgs` or `chgs`) or a
+//! stop (`stop`), with the homomorphic exchanges (`exchange`) that prepare it. [`session`] is the
+//! handshake with its keys. [`client`] and [`server`] drive a program, each the whole stack of its
+//! side: `prepare` writes a bundle of offline material (`stored`, `seeds`), `infer` reads and
+//! consumes it.
 #![forbid(unsafe_code)]
 
 mod batch;

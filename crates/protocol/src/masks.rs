@@ -1,7 +1,7 @@
 //! The client's own randomness: its share of every value.
 //!
-//! The client's share of a product and of a stop's result is a mask that it draws. It comes from the
-//! bundle's seed or, where a linear step reads the value by a hint, out of a lattice function
+//! The client's share of a product and of a stop's result is a mask that it draws. It comes from
+//! the bundle's seed or, where a linear step reads the value by a hint, out of a lattice function
 //! ([`crate::silent`]): then it is given, and kept in the bundle. Its share of a linear step is a
 //! linear image of masks. All of it is known before there is a text.
 

@@ -249,7 +249,8 @@ impl Program {
     }
 
     /// Stands for the version, the parameters, the recipe, what is revealed, the plan, every stop
-    /// with its counts, and the hint that it is bound to: two parties with the same one will understand each other.
+    /// with its counts, and the hint that it is bound to: two parties with the same one will
+    /// understand each other.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.fingerprint
     }

@@ -11,7 +11,7 @@
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
 //! | `fp` | tokens-first | offline | opened | separate |
 //! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | hints; slots, no rotations | offline | opened, prepared in shares, requantised at once | looked up |
+//! | `lean` | hints; slots | offline | opened, split, requantised at once | looked up |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.

@@ -23,9 +23,9 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 On the first start the server makes a certificate, keeps it in the state directory, and prints its
-fingerprint; it also builds the model's hint, which takes up to a minute for a BERT-base and is kept
-(`primer hint`); clients name it once with --trust-fingerprint. --cert and --key use a certificate of
-yours instead.
+fingerprint, which clients name once with --trust-fingerprint; --cert and --key use a certificate of
+yours instead. It also builds the model's hint, which takes up to a minute for a BERT-base and is
+kept (`primer hint`).
 
 Everyone who can reach the port may use the server, unless --token-file, --client-ca or
 --client-fingerprint say otherwise. `primer token new` makes tokens.

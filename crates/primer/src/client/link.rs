@@ -1,5 +1,5 @@
-//! One connection of a client: the greeting, the tokenizer, the hint, prepare and infer, each in the
-//! service's order.
+//! One connection of a client: the greeting, the tokenizer, the hint, prepare and infer, each in
+//! the service's order.
 
 mod hint;
 

@@ -1,6 +1,7 @@
 //! One connection, from its handshake to its last request.
 //!
-//! `hint` sends the model's hint, `phases` prepares and infers, `sink` keeps what is prepared, `refusals` says what went wrong.
+//! `hint` sends the model's hint, `phases` prepares and infers, `sink` keeps what is prepared,
+//! `refusals` says what went wrong.
 
 mod hint;
 mod phases;

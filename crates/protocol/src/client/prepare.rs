@@ -1,8 +1,9 @@
 //! The client's part in preparing bundles, in the order of [`crate::flow`].
 //!
-//! Within a segment, first the messages and answers of its products, then the stops whose material is small,
-//! then those whose material streams to the bundle as it comes: in that order a segment can be read
-//! back. What is held in memory is the shares of one segment, and the masks of the next.
+//! Within a segment, first the messages and answers of its products, then the stops whose material
+//! is small, then those whose material streams to the bundle as it comes: in that order a segment
+//! can be read back. What is held in memory is the shares of one segment, and the masks of the
+//! next.
 
 use crate::batch::Exchanges;
 use crate::clock::Clock;

@@ -1,9 +1,9 @@
 //! The server's hint: kept, or fetched before the first bundle is prepared.
 //!
 //! The card names it, a list of hashes names its chunks, and nothing is kept that does not have its
-//! hash; so the bytes may come from the server or from a copy anywhere (`copy`, and `http` for those
-//! of the web). They are fetched in order into a part (`crate::hints`). What is there when a fetch
-//! is cut, or the program ends, is checked and kept, and the next fetch goes on behind it.
+//! hash; so the bytes may come from the server or from a copy anywhere (`copy`, and `http` for
+//! those of the web). They are fetched in order into a part (`crate::hints`). What is there when a
+//! fetch is cut, or the program ends, is checked and kept, and the next fetch goes on behind it.
 //!
 //! Several processes may need it at once: one fetches, the others wait and see how far it is.
 
