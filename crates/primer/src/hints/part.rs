@@ -95,7 +95,7 @@ mod tests {
         first.finish(&whole).unwrap();
         assert!(whole.exists() && !path.exists());
         let second = Part::take(&path).unwrap().unwrap();
-        // What was deleted meanwhile is nobody's.
+        // What was deleted meanwhile belongs to no one.
         remove(&path).unwrap();
         let third = Part::take(&path).unwrap().unwrap();
         drop(second);
