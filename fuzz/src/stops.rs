@@ -26,6 +26,7 @@ pub fn all() -> Vec<Arc<dyn TwoPartyStop>> {
     let tasks = [
         (Means::Garbling, Wanted::Function(&relu)),
         (Means::Garbling, Wanted::Position),
+        (Means::ClientGarbling, Wanted::Function(&relu)),
         (Means::Transfers, Wanted::Same),
         (Means::LateTransfers, Wanted::Same),
         (Means::Lookups, Wanted::Function(&lookup)),

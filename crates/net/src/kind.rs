@@ -137,6 +137,13 @@ kinds! {
         RESULTS = 0x39 "late results",
     }
 
+    /// Stops by circuits that the client garbles.
+    client_garbled, "crates/stops" {
+        MASKS = 0x3c "masks of client-garbled outputs",
+        CHOICES = 0x3d "masked choices of labels",
+        LABELS = 0x3e "labels of both parties",
+    }
+
     /// Sessions of the private protocol: handshake, keys, products, input and output.
     protocol, "crates/protocol" {
         HELLO = 0x40 "hello",

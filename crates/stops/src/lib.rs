@@ -16,6 +16,8 @@
 //! * [`garbled`]: any circuit of [`primer_garble::stop`]. Offline the server garbles and the client
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
+//! * [`client_garbled`]: the same circuits where the client's share too is known online only: the
+//!   client garbles, the server evaluates and has its share at once.
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
 //! * [`late`]: the identity where the client's share too is known online only, right after a
 //!   product of two secrets.
@@ -31,6 +33,8 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod circuits;
+pub mod client_garbled;
 mod error;
 pub mod flags;
 pub mod garbled;
@@ -44,6 +48,7 @@ pub mod stop;
 mod transfers;
 
 pub use bytes::StoredBytes;
+pub use client_garbled::ClientGarbled;
 pub use error::{Result, StopsError};
 pub use flags::FlagShares;
 pub use garbled::Garbled;

@@ -3,6 +3,7 @@
 //! A scheme names a [`Means`] for each function; a [`StopBuilder`] makes the stop. Nothing else in
 //! the program tells one kind of stop from another.
 
+use crate::client_garbled::ClientGarbled;
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
 use crate::late::LateRequantise;
@@ -19,6 +20,9 @@ use std::sync::Arc;
 pub enum Means {
     /// A garbled circuit for each row or element.
     Garbling,
+    /// A circuit for each element that the client garbles; functions of single elements that both
+    /// parties learn online.
+    ClientGarbling,
     /// One oblivious transfer for each element; requantisation only.
     Transfers,
     /// A product of two late bits for each element; requantisation of what both parties learn
@@ -30,8 +34,9 @@ pub enum Means {
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Garbling,
+        Self::ClientGarbling,
         Self::Transfers,
         Self::LateTransfers,
         Self::Lookups,
@@ -41,6 +46,7 @@ impl Means {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Garbling => "garbling",
+            Self::ClientGarbling => "client garbling",
             Self::Transfers => "transfers",
             Self::LateTransfers => "late transfers",
             Self::Lookups => "look-ups",
@@ -118,6 +124,10 @@ impl StopBuilder {
                 let stop = Garbled::new(circuit, instances as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
+            (Means::ClientGarbling, Wanted::Function(function)) if !function.takes_rows() => {
+                let stop = ClientGarbled::new(self.circuit(function, 1)?, elements as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
             (Means::Garbling, Wanted::Position) => {
                 let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
                 let stop = Garbled::new(Arc::new(circuit), task.rows as u64)?;
@@ -155,6 +165,7 @@ impl Wanted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use primer_plan::function::Softmax;
 
     #[test]
     fn equal_circuits_are_built_once_and_impossible_tasks_are_refused() {
@@ -162,6 +173,7 @@ mod tests {
             ring_bits: 8,
             fraction: 0,
         };
+        let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
         let mut builder = StopBuilder::default();
         let task = |result| Task {
             result,
@@ -170,8 +182,10 @@ mod tests {
             cols: 4,
         };
         for _ in 0..2 {
-            let stop = builder.stop(Means::Garbling, &task(Wanted::Function(&relu)));
-            assert_eq!(stop.unwrap().elements(), 12);
+            for means in [Means::Garbling, Means::ClientGarbling] {
+                let stop = builder.stop(means, &task(Wanted::Function(&relu)));
+                assert_eq!(stop.unwrap().elements(), 12);
+            }
         }
         assert_eq!(builder.built.len(), 1);
         let refused = [
@@ -179,6 +193,9 @@ mod tests {
             (Means::Transfers, Wanted::Position),
             (Means::LateTransfers, Wanted::Position),
             (Means::Garbling, Wanted::Same),
+            (Means::ClientGarbling, Wanted::Same),
+            (Means::ClientGarbling, Wanted::Position),
+            (Means::ClientGarbling, Wanted::Function(&softmax)),
             (Means::Lookups, Wanted::Function(&relu)),
             (Means::Lookups, Wanted::Position),
         ];

@@ -8,16 +8,15 @@
 //! Online it sends the labels of its bits, receives `f(x) + A - r`, and takes off `A`.
 
 use super::Garbled;
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::circuits::Secret;
+use crate::error::{Result, expect_count};
 use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_garble::circuit::{LANES, Modulus, Party};
-use primer_garble::garbler::Garbler;
-use primer_garble::{LABEL_BYTES, Label, Offset};
-use primer_net::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
-use primer_net::{Channel, NetError};
-use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
-use std::io::{self, Read, Write};
+use primer_garble::LABEL_BYTES;
+use primer_garble::circuit::Modulus;
+use primer_net::Channel;
+use primer_net::kind::garbled::{LABELS, RESULTS};
+use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 /// Labels made and sent at a time: 256 KiB.
@@ -33,36 +32,13 @@ impl ServerStop for Garbled {
             rng,
             ..
         } = tools;
-        let offset = Offset::from_label(cot.delta().label());
-        let offset = offset.expect("the offset of transfers has its lowest bit set");
-        let seed = Zeroizing::new(rng.secret_seed());
-        let nonce = rng.seed();
-        channel.send(NONCE, &nonce)?;
-        let circuit = self.circuit.circuit();
-        let mut garbler = Garbler::new(circuit, &offset, Label::from_le_bytes(nonce));
-        let mut own = Prg::secret(&seed);
-        let (ours, theirs) = (self.inputs(Party::Garbler), self.inputs(Party::Evaluator));
-        let outputs = circuit.cost().outputs;
-        let mut masks = Zeroizing::new(vec![0; self.outputs()]);
-        let mut labels = Zeroizing::new(vec![0; LANES * ours]);
-        let mut done = 0;
-        for instances in self.chunks() {
-            let client = cot.extend_vec(channel, instances * theirs)?;
-            let mut stream = channel.send_stream(GARBLED, self.garbled_len(instances))?;
-            for first in (0..instances).step_by(LANES) {
-                let lanes = LANES.min(instances - first);
-                let labels = &mut labels[..lanes * ours];
-                draw(&mut own, labels);
-                let client = &client[first * theirs..(first + lanes) * theirs];
-                let masks = &mut masks[(done + first) * outputs..(done + first + lanes) * outputs];
-                (garbler.batch(labels, client, masks, &mut stream))
-                    .map_err(|error| sink_error(error, self.name()))?;
-            }
-            stream.finish()?;
-            done += instances;
-        }
+        let garbled = (self.circuits).garble(channel, cot, rng, |own, rows, [server, client]| {
+            own.draw(server);
+            client.copy_from_slice(rows);
+        });
+        let (secret, masks) = garbled?;
         channel.flush()?;
-        self.write(&seed, &offset, &masks, sink)
+        self.write(&secret, &masks, sink)
     }
 
     fn request(
@@ -72,10 +48,10 @@ impl ServerStop for Garbled {
         shares: &[u64],
     ) -> Result<Box<dyn Waiting>> {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
-        let (seed, offset, masks) = self.read(stored)?;
-        self.send_labels(channel, &seed, &offset, shares)?;
+        let (secret, masks) = self.read(stored)?;
+        self.send_labels(channel, &secret, shares)?;
         Ok(Box::new(Requested {
-            modulus: self.circuit.circuit().modulus(),
+            modulus: self.circuits.modulus(),
             masks,
         }))
     }
@@ -104,42 +80,25 @@ impl Waiting for Requested {
 }
 
 impl Garbled {
-    fn send_labels(
-        &self,
-        channel: &mut Channel,
-        seed: &SecretSeed,
-        offset: &Offset,
-        shares: &[u64],
-    ) -> Result<()> {
-        let bits = self.circuit.ring_bits() as usize;
+    fn send_labels(&self, channel: &mut Channel, secret: &Secret, shares: &[u64]) -> Result<()> {
+        let bits = self.circuit().ring_bits() as usize;
         let length = (shares.len() * bits * LABEL_BYTES) as u64;
         let mut stream = channel.send_stream(LABELS, length)?;
-        let mut own = Prg::secret(seed);
+        let mut own = secret.labels();
         let mut labels = Zeroizing::new(vec![0; LABEL_BLOCK / bits * bits]);
         for block in shares.chunks(LABEL_BLOCK / bits) {
             let labels = &mut labels[..block.len() * bits];
-            draw(&mut own, labels);
-            for (labels, share) in labels.chunks_exact_mut(bits).zip(block) {
-                for (i, label) in labels.iter_mut().enumerate() {
-                    *label = offset.choose(*label, share >> i & 1 == 1).to_le();
-                }
-            }
+            own.draw(labels);
+            secret.activate(labels, bits, block);
             stream.put(bytemuck::cast_slice(labels))?;
         }
         Ok(stream.finish()?)
     }
 
-    fn write(
-        &self,
-        seed: &SecretSeed,
-        offset: &Offset,
-        masks: &[u64],
-        sink: &mut dyn Write,
-    ) -> Result<()> {
+    fn write(&self, secret: &Secret, masks: &[u64], sink: &mut dyn Write) -> Result<()> {
         // Reserved at once: a buffer that grows would leave copies behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(self.stored().server as usize));
-        bytes.extend_from_slice(seed);
-        bytes.extend_from_slice(&*offset.to_bytes());
+        bytes.extend_from_slice(&*secret.to_bytes());
         for mask in masks {
             bytes.extend_from_slice(&mask.to_le_bytes());
         }
@@ -147,39 +106,15 @@ impl Garbled {
     }
 
     /// What [`Self::write`] wrote. Masks are reduced: a damaged one is a wrong mask, not a fault.
-    fn read(
-        &self,
-        stored: &mut dyn Read,
-    ) -> Result<(Zeroizing<SecretSeed>, Offset, Zeroizing<Vec<u64>>)> {
+    fn read(&self, stored: &mut dyn Read) -> Result<(Secret, Zeroizing<Vec<u64>>)> {
         let bytes = material::take(self.name(), stored, self.stored().server)?;
-        let (head, masks) = bytes.split_at(SECRET_SEED_BYTES + LABEL_BYTES);
-        let mut seed = Zeroizing::new(SecretSeed::default());
-        seed.copy_from_slice(&head[..SECRET_SEED_BYTES]);
-        let mut label = Zeroizing::new([0; LABEL_BYTES]);
-        label.copy_from_slice(&head[SECRET_SEED_BYTES..]);
-        let offset = Offset::from_label(Label::from_le_bytes(*label))
-            .ok_or_else(|| unusable(self.name(), "the offset's lowest bit is not set"))?;
-        let modulus = self.circuit.circuit().modulus();
+        let (head, masks) = bytes.split_at(Secret::BYTES);
+        let secret = Secret::from_bytes(self.name(), head)?;
+        let modulus = self.circuits.modulus();
         let masks = masks.chunks_exact(8).map(|m| {
             let mask = u64::from_le_bytes(m.try_into().expect("eight bytes"));
             modulus.reduce(mask)
         });
-        Ok((seed, offset, Zeroizing::new(masks.collect())))
-    }
-}
-
-/// The next labels of a seed's stream.
-fn draw(prg: &mut Prg, labels: &mut [Label]) {
-    prg.fill(bytemuck::cast_slice_mut(labels));
-    for label in labels {
-        *label = Label::from_le(*label);
-    }
-}
-
-/// The error that a streaming sink reported.
-fn sink_error(error: io::Error, stop: &'static str) -> StopsError {
-    match error.downcast::<NetError>() {
-        Ok(net) => StopsError::Net(net),
-        Err(source) => StopsError::Store { stop, source },
+        Ok((secret, Zeroizing::new(masks.collect())))
     }
 }

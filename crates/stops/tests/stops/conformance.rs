@@ -101,8 +101,8 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     }
 }
 
-/// Every kind of stop: by garbling all functions, by transfers the identity, also of late shares,
-/// by look-ups any function of a short index.
+/// Every kind of stop: by garbling all functions, by the client's garbling those of late elements,
+/// by transfers the identity, also of late shares, by look-ups any function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -185,6 +185,24 @@ fn cases() -> Vec<Case> {
         lookup(8, [0; 2], 2),
         lookup(10, [3, 0], 3),
     ]);
+    let root = InverseRoot::new(22, 1.0);
+    let reciprocal = Reciprocal::new(20, 1.0);
+    let late = [
+        Case::function(
+            Function::InverseRoot(root.clone()),
+            1,
+            Box::new(move |x| vec![root.apply(x[0])]),
+        ),
+        Case::function(
+            Function::Reciprocal(reciprocal.clone()),
+            3,
+            Box::new(move |x| x.iter().map(|x| reciprocal.apply(*x)).collect()),
+        ),
+    ];
+    cases.extend(late.map(|case| Case {
+        means: Means::ClientGarbling,
+        ..case
+    }));
     for means in [Means::Transfers, Means::LateTransfers] {
         cases.extend([3, 16, 40].map(|ring_bits| Case {
             means,

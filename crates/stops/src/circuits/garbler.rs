@@ -1,0 +1,152 @@
+//! The garbler of circuits: what it makes offline, and what it must remember to say online.
+
+use super::Circuits;
+use crate::error::{Result, StopsError, unusable};
+use primer_garble::circuit::LANES;
+use primer_garble::garbler::Garbler;
+use primer_garble::{LABEL_BYTES, Label, Offset};
+use primer_net::kind::garbled::{GARBLED, NONCE};
+use primer_net::{Channel, NetError};
+use primer_ot::CotSender;
+use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
+use std::io;
+use zeroize::Zeroizing;
+
+/// What makes a garbler's labels again: the seed of the zero labels that it drew, and the offset.
+pub(crate) struct Secret {
+    seed: Zeroizing<SecretSeed>,
+    offset: Offset,
+}
+
+impl Secret {
+    /// Its bytes in a store.
+    pub(crate) const BYTES: usize = SECRET_SEED_BYTES + LABEL_BYTES;
+
+    /// Draws a seed, to be used with the offset of these transfers.
+    ///
+    /// # Panics
+    /// If the offset does not have its lowest bit set; that of transfers always does.
+    fn draw(cot: &CotSender, rng: &mut Prg) -> Self {
+        let offset = Offset::from_label(cot.delta().label());
+        Self {
+            seed: Zeroizing::new(rng.secret_seed()),
+            offset: offset.expect("the offset of transfers has its lowest bit set"),
+        }
+    }
+
+    /// Returns the zero labels from the first on.
+    pub(crate) fn labels(&self) -> ZeroLabels {
+        ZeroLabels(Prg::secret(&self.seed))
+    }
+
+    /// Turns zero labels of ring elements, `bits` each, into those of the bits of their shares, as
+    /// bytes of the wire. No branch depends on a share.
+    pub(crate) fn activate(&self, labels: &mut [Label], bits: usize, shares: &[u64]) {
+        debug_assert_eq!(labels.len(), bits * shares.len());
+        for (labels, share) in labels.chunks_exact_mut(bits).zip(shares) {
+            for (i, label) in labels.iter_mut().enumerate() {
+                *label = self.offset.choose(*label, share >> i & 1 == 1).to_le();
+            }
+        }
+    }
+
+    /// Returns the bytes for a store.
+    pub(crate) fn to_bytes(&self) -> Zeroizing<[u8; Self::BYTES]> {
+        let mut bytes = Zeroizing::new([0; Self::BYTES]);
+        bytes[..SECRET_SEED_BYTES].copy_from_slice(&*self.seed);
+        bytes[SECRET_SEED_BYTES..].copy_from_slice(&*self.offset.to_bytes());
+        bytes
+    }
+
+    /// Takes it back from a store's bytes, [`Self::BYTES`] of them.
+    ///
+    /// # Errors
+    /// [`StopsError::Material`] if the offset cannot be one.
+    pub(crate) fn from_bytes(stop: &'static str, bytes: &[u8]) -> Result<Self> {
+        let mut seed = Zeroizing::new(SecretSeed::default());
+        seed.copy_from_slice(&bytes[..SECRET_SEED_BYTES]);
+        let mut label = Zeroizing::new([0; LABEL_BYTES]);
+        label.copy_from_slice(&bytes[SECRET_SEED_BYTES..]);
+        let offset = Offset::from_label(Label::from_le_bytes(*label))
+            .ok_or_else(|| unusable(stop, "the offset's lowest bit is not set"))?;
+        Ok(Self { seed, offset })
+    }
+}
+
+/// Zero labels of a seed, one after the other.
+pub(crate) struct ZeroLabels(Prg);
+
+impl ZeroLabels {
+    /// Draws the next ones.
+    pub(crate) fn draw(&mut self, labels: &mut [Label]) {
+        self.0.fill(bytemuck::cast_slice_mut(labels));
+        for label in labels {
+            *label = Label::from_le(*label);
+        }
+    }
+}
+
+impl Circuits {
+    /// Garbles all instances and streams them to the evaluator. `place` is called for each batch,
+    /// with the labels still to be drawn and the rows of its transfers, and sets the zero labels of
+    /// the server's share and of the client's.
+    ///
+    /// Gives what makes the labels again, and the mask of every output. The nonce is fresh, so that
+    /// no key of a hash serves twice under one offset.
+    ///
+    /// # Errors
+    /// [`StopsError`] of the channel and the transfers.
+    ///
+    /// # Panics
+    /// If the transfers' offset does not have its lowest bit set; theirs always does.
+    pub(crate) fn garble(
+        &self,
+        channel: &mut Channel,
+        cot: &mut CotSender,
+        rng: &mut Prg,
+        mut place: impl FnMut(&mut ZeroLabels, &[Label], [&mut [Label]; 2]),
+    ) -> Result<(Secret, Zeroizing<Vec<u64>>)> {
+        let secret = Secret::draw(cot, rng);
+        let nonce = rng.seed();
+        let mut own = secret.labels();
+        let circuit = self.circuit();
+        let mut garbler = Garbler::new(circuit, &secret.offset, Label::from_le_bytes(nonce));
+        let (bits, outputs) = (self.bits(), circuit.cost().outputs);
+        let mut masks = Zeroizing::new(vec![0; self.outputs()]);
+        let mut server = Zeroizing::new(vec![0; LANES * bits]);
+        let mut client = Zeroizing::new(vec![0; LANES * bits]);
+        let (mut told, mut done) = (false, 0);
+        for instances in self.chunks() {
+            let rows = cot.extend_vec(channel, instances * bits)?;
+            if !std::mem::replace(&mut told, true) {
+                channel.send(NONCE, &nonce)?;
+            }
+            let mut stream = channel.send_stream(GARBLED, self.garbled_len(instances))?;
+            for first in (0..instances).step_by(LANES) {
+                let lanes = LANES.min(instances - first);
+                let (server, client) = (&mut server[..lanes * bits], &mut client[..lanes * bits]);
+                let rows = &rows[first * bits..(first + lanes) * bits];
+                place(&mut own, rows, [server, client]);
+                let masks = &mut masks[(done + first) * outputs..(done + first + lanes) * outputs];
+                (garbler.batch(server, client, masks, &mut stream))
+                    .map_err(|error| sink_error(error, self.name()))?;
+            }
+            stream.finish()?;
+            done += instances;
+        }
+        if !told {
+            channel.send(NONCE, &nonce)?;
+        }
+        // It borrows the offset.
+        drop(garbler);
+        Ok((secret, masks))
+    }
+}
+
+/// The error that a streaming sink reported.
+fn sink_error(error: io::Error, stop: &'static str) -> StopsError {
+    match error.downcast::<NetError>() {
+        Ok(net) => StopsError::Net(net),
+        Err(source) => StopsError::Store { stop, source },
+    }
+}

@@ -1,0 +1,183 @@
+//! Stops by circuits that the *client* garbles and the server evaluates, for a client's share that
+//! comes late.
+//!
+//! After a product of two secrets the server knows its share `a` before it speaks, the client its
+//! share `b` only when it has heard what the server opened. A circuit that the server garbles
+//! ([`crate::garbled`]) wants `b` offline, or a trip in which the client shares it anew. Here the
+//! roles are swapped, and the function of a product is computed in the product's own trip:
+//!
+//! ```text
+//! offline    for each chunk of instances
+//!            server -> client   columns: transfers with random choices c'
+//!            client -> server   a nonce (once), the garbled circuits
+//!            client -> server   A + r for every output                       41 bits each
+//! online     server -> client   d = c ⊕ c', with c the bits of a             m bits
+//!            client -> server   D_j ⊕ d_j·Δ for each bit of a,               16 bytes each
+//!                               the labels of the bits of b                  16 bytes each
+//!            server             evaluates: f(x) + A - (A + r) = f(x) - r
+//! ```
+//!
+//! The circuits are those of [`StopCircuit`], with the same inputs: the sum of the shares does not
+//! ask who garbles (`circuits`). Only those that show nothing will do, as what they show would be
+//! shown to the server.
+//!
+//! **Labels of the server's bits.** The transfers give the client rows `q_j` and the server
+//! `t_j = q_j ⊕ c'_j·Δ`. The client draws `D_j` from a seed, and the zero label of the wire is
+//! `Z_j = q_j ⊕ D_j`. Online it sends `x_j = D_j ⊕ d_j·Δ`, for which it needs nothing but the seed
+//! and Δ: no row is stored. The server has
+//!
+//! ```text
+//! t_j ⊕ x_j  =  q_j ⊕ c'_j·Δ ⊕ D_j ⊕ d_j·Δ  =  Z_j ⊕ c_j·Δ
+//! ```
+//!
+//! the active label `L_j` of its bit and nothing else: `x_j = t_j ⊕ L_j` is a function of what the
+//! server had and of a label that an evaluator is meant to have. That `Z_j` is not `q_j` itself is
+//! essential. The server holds `q_j ⊕ c'_j·Δ`, the label of a *random* bit, and to move it to the
+//! bit `c_j` the client would have to send `d_j·Δ`: Δ in the clear, wherever a choice was wrong.
+//!
+//! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension hides
+//! `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client and used
+//! for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this share `s`
+//! (which it may draw itself) makes all of it up: active labels and tables at random, evaluated to
+//! `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page `docs/protocol/stops.md` has
+//! the argument, why one Δ may serve garbling and the pads of transfers, and what a client that
+//! deviates can do, which is *more* than it can do at a circuit of the server's.
+//!
+//! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances. The server
+//! stores rows and circuits and reads them whole: this is for functions of rows, thousands of
+//! instances, not for those of every element.
+//!
+//! **Flags.** Not raised yet. A circuit may keep a bit as a label ([`primer_garble`]); the colour of
+//! the server's label and that of the client's zero label are then shares of it, without a byte
+//! more on the wire.
+
+mod client;
+mod server;
+
+use crate::bytes::StoredBytes;
+use crate::circuits::{Circuits, Secret};
+use crate::error::{Result, StopsError};
+use crate::means::Means;
+use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
+use primer_garble::LABEL_BYTES;
+use primer_garble::stop::StopCircuit;
+use primer_net::PhaseBytes;
+use primer_net::frame::HEADER_BYTES;
+use primer_ot::cost::extension_as;
+use primer_ring::pack::packed_len;
+use primer_ring::prg::SECRET_SEED_BYTES;
+use std::sync::Arc;
+
+/// Some instances of one circuit, garbled by the client.
+#[derive(Debug, Clone)]
+pub struct ClientGarbled {
+    circuits: Circuits,
+    transfers: Transfers,
+}
+
+impl ClientGarbled {
+    /// Makes a stop of `instances` instances of a circuit.
+    ///
+    /// # Errors
+    /// [`StopsError::Means`] if the circuit shows bits to its evaluator or has no outputs,
+    /// [`StopsError::Limit`] if there are more instances than any model needs. Nothing is allocated
+    /// before these checks.
+    pub fn new(circuit: Arc<StopCircuit>, instances: u64) -> Result<Self> {
+        let cost = circuit.circuit().cost();
+        if cost.reveals > 0 || cost.outputs == 0 {
+            return Err(StopsError::Means {
+                means: Means::ClientGarbling.name(),
+                what: circuit.name(),
+            });
+        }
+        Ok(Self {
+            circuits: Circuits::new(circuit, instances)?,
+            transfers: Transfers::default(),
+        })
+    }
+
+    /// Returns the same on transfers of other variants.
+    #[must_use]
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
+        Self { transfers, ..self }
+    }
+
+    /// Returns the circuit of one instance.
+    pub fn circuit(&self) -> &StopCircuit {
+        self.circuits.stop()
+    }
+
+    fn ring_bits(&self) -> u32 {
+        self.circuit().ring_bits()
+    }
+
+    /// Returns the bytes of all labels that the client sends.
+    fn labels_len(&self) -> u64 {
+        (2 * self.circuits.instances() * self.circuits.bits() * LABEL_BYTES) as u64
+    }
+}
+
+impl Stop for ClientGarbled {
+    fn name(&self) -> &'static str {
+        self.circuits.name()
+    }
+
+    /// All rows, one after the other.
+    fn elements(&self) -> usize {
+        self.circuits.elements()
+    }
+
+    fn outputs(&self) -> usize {
+        self.circuits.outputs()
+    }
+
+    fn is_late(&self) -> bool {
+        true
+    }
+
+    fn bytes(&self) -> PhaseBytes {
+        let circuits = &self.circuits;
+        let bits = circuits.bits();
+        // The client is the sender of the transfers.
+        let transfers = |n: usize| extension_as(self.transfers.to_server, n * bits).from_receiver;
+        let garbled = |n: usize| HEADER_BYTES + circuits.garbled_len(n);
+        let choices = packed_len(self.elements(), self.ring_bits());
+        let choices = choices.expect("the limits keep instances countable");
+        PhaseBytes {
+            offline_up: HEADER_BYTES
+                + LABEL_BYTES as u64
+                + circuits.chunks().map(garbled).sum::<u64>()
+                + HEADER_BYTES
+                + circuits.outputs_len(),
+            offline_down: circuits.chunks().map(transfers).sum(),
+            online_up: HEADER_BYTES + self.labels_len(),
+            online_down: HEADER_BYTES + choices as u64,
+        }
+    }
+
+    /// The client keeps a seed and the offset; the server the seed of its choices, rows, nonce and
+    /// circuits, and the masks of the outputs under the client's.
+    fn stored(&self) -> StoredBytes {
+        let circuits = &self.circuits;
+        StoredBytes {
+            client: Secret::BYTES as u64,
+            server: SECRET_SEED_BYTES as u64 + circuits.received_len() + circuits.outputs_len(),
+        }
+    }
+
+    fn and_gates(&self) -> u64 {
+        self.circuits.and_gates()
+    }
+
+    fn streams(&self) -> bool {
+        false
+    }
+
+    /// The server extends, the client garbles.
+    fn turns(&self) -> Vec<Turn> {
+        let chunks = self.circuits.chunks();
+        chunks.flat_map(|_| [Turn::Down, Turn::Up]).collect()
+    }
+}
