@@ -6,7 +6,7 @@
 //! then XOR of labels; an AND gate takes two ciphertexts (half-gates), by which the evaluator gets
 //! from the labels of two inputs to the label of their product.
 //!
-//! Here the server garbles and the client evaluates, thousands of instances of small circuits. So
+//! Here one party, the server as a rule, garbles thousands of instances of small circuits. So
 //! everything is arranged around *eight instances side by side*: a wire is eight labels, and an
 //! operation works on all of them.
 //!

@@ -3,7 +3,9 @@
 //! A stop takes every element as two shares of a ring `Z_2^m`, `x = server + client mod 2^m`, and
 //! gives the evaluator `f(x) + A mod p`, where only the garbler knows `A`. The circuit adds the
 //! shares, computes the function exactly as [`primer_plan::function`] defines it, and lets the
-//! result's bits leave through projection gates.
+//! result's bits leave through projection gates. The server's shares are the inputs of
+//! [`Party::Garbler`] and the client's those of [`Party::Evaluator`], also where the client
+//! garbles: no gate depends on which of the two knows its inputs.
 //!
 //! Where everything stays in one garbled circuit there are no shares: [`in_bits`] builds the same
 //! functions from bits to bits.

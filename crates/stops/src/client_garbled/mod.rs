@@ -35,20 +35,21 @@
 //! essential. The server holds `q_j ⊕ c'_j·Δ`, the label of a *random* bit, and to move it to the
 //! bit `c_j` the client would have to send `d_j·Δ`: Δ in the clear, wherever a choice was wrong.
 //!
-//! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension hides
-//! `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client and used
-//! for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this share `s`
-//! (which it may draw itself) makes all of it up: active labels and tables at random, evaluated to
-//! `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page `docs/protocol/stops.md` has
-//! the argument, why one Δ may serve garbling and the pads of transfers, and what a client that
-//! deviates can do, which is *more* than it can do at a circuit of the server's.
+//! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension
+//! hides `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client
+//! and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this
+//! share `s` (which it may draw itself) makes all of it up: active labels and tables at random,
+//! evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
+//! `docs/protocol/stops.md` has the argument, why one Δ may serve garbling and the pads of
+//! transfers, and what a client that deviates can do, which is *more* than it can do at a circuit
+//! of the server's.
 //!
 //! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances. The server
 //! stores rows and circuits and reads them whole: this is for functions of rows, thousands of
 //! instances, not for those of every element.
 //!
-//! **Flags.** Not raised yet. A circuit may keep a bit as a label ([`primer_garble`]); the colour of
-//! the server's label and that of the client's zero label are then shares of it, without a byte
+//! **Flags.** Not raised yet. A circuit may keep a bit as a label ([`primer_garble`]); the colour
+//! of the server's label and that of the client's zero label are then shares of it, without a byte
 //! more on the wire.
 
 mod client;

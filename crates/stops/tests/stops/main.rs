@@ -1,5 +1,7 @@
 //! Stops between two parties.
 
+mod client_garbled;
+mod client_garbled_faults;
 mod conformance;
 mod faults;
 mod garbled;

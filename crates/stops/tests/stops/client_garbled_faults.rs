@@ -1,0 +1,203 @@
+//! A peer that misbehaves at a circuit that the client garbles, and damaged material: an error or a
+//! wrong masked value, nothing else.
+
+use crate::parties::{Damage, Party, run, run_stop, share, sound};
+use primer_garble::stop::StopCircuit;
+use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
+use primer_net::kind::garbled::{GARBLED, NONCE};
+use primer_net::{NetError, Transport};
+use primer_plan::function::{Function, InverseRoot};
+use primer_ring::prg::Prg;
+use primer_stops::{ClientGarbled, ClientStop, Result, ServerStop, Stop, StopsError};
+use std::sync::Arc;
+
+/// With `m` bits each the choices do not fill their last byte.
+const COUNT: usize = 21;
+const RING: usize = 22;
+/// Labels of all wires.
+const LABEL_BYTES: usize = 2 * COUNT * RING * 16;
+
+fn root() -> (InverseRoot, ClientGarbled) {
+    let root = InverseRoot::new(RING as u32, 1.0);
+    let circuit = StopCircuit::new(&Function::InverseRoot(root.clone()), 1).unwrap();
+    let stop = ClientGarbled::new(Arc::new(circuit), COUNT as u64).unwrap();
+    (root, stop)
+}
+
+/// Bytes of the garbled circuits.
+fn garbled_len(stop: &ClientGarbled) -> usize {
+    let circuit = stop.circuit().circuit();
+    circuit.garbled_len(COUNT as u64).unwrap() as usize
+}
+
+/// Runs a stop with stored bytes changed; how many results are wrong.
+fn with_damage(damage: [Damage<'_>; 2]) -> Result<usize> {
+    let (root, stop) = root();
+    let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * i * i + 7).collect();
+    let (server, client) = share(&values, RING as u32, &mut Prg::from_os());
+    let got = run_stop(Transport::Memory, &stop, (&server, &client), damage)?;
+    let wrong = |(found, x): &(&i64, &i64)| **found != root.apply(**x);
+    Ok(got.results.iter().zip(&values).filter(wrong).count())
+}
+
+#[test]
+fn damaged_material_spoils_its_own_values_or_is_an_error() {
+    assert_eq!(with_damage([&sound; 2]).unwrap(), 0);
+    let (_, stop) = root();
+    // The server keeps a seed, rows, the nonce, circuits and masks.
+    let row = |stored: &mut Vec<u8>| stored[32 + 16 * 30] ^= 4;
+    assert_eq!(with_damage([&sound, &row]).unwrap(), 1);
+    // Where the masks begin.
+    let end = stop.stored().server as usize - (COUNT * 41).div_ceil(8);
+    let one = |stored: &mut Vec<u8>| stored[end] ^= 1;
+    assert_eq!(with_damage([&sound, &one]).unwrap(), 1);
+    let masks = |stored: &mut Vec<u8>| stored[end..].fill(0xff);
+    // The client's offset follows its seed; its lowest bit is always set.
+    let even = |stored: &mut Vec<u8>| stored[32] &= 0xfe;
+    let faults: [([Damage<'_>; 2], &str); 2] = [
+        ([&sound, &masks], "not a residue"),
+        ([&even, &sound], "lowest bit"),
+    ];
+    for (damage, told) in faults {
+        let text = with_damage(damage).unwrap_err().to_string();
+        assert!(
+            text.contains(told) && text.contains("the reciprocal square root is not usable"),
+            "{text}"
+        );
+    }
+}
+
+/// A server against a client of its own making.
+fn server_against(
+    client: impl FnOnce(&mut Party<'_>, &ClientGarbled) -> Result<()> + Send,
+) -> Result<Vec<u64>> {
+    let (_, stop) = root();
+    let (_, results) = run(
+        Transport::Memory,
+        |p| client(p, &stop),
+        |p| {
+            let mut stored = Vec::new();
+            ServerStop::prepare(&stop, &mut p.server(), &mut stored)?;
+            let waiting = stop.request(p.channel, &mut &stored[..], &[5; COUNT])?;
+            p.channel.flush()?;
+            waiting.receive(p.channel)
+        },
+    )?;
+    Ok(results)
+}
+
+/// A client that sends circuits and masks full of a byte, then so many bytes as labels.
+fn nonsense(byte: u8, masks: u8, labels: usize) -> Result<Vec<u64>> {
+    server_against(|p, stop| {
+        p.sender.extend_vec(p.channel, COUNT * RING)?;
+        p.channel.send(NONCE, &[0; 16])?;
+        p.channel.send(GARBLED, &vec![byte; garbled_len(stop)])?;
+        p.channel
+            .send(MASKS, &vec![masks; (COUNT * 41).div_ceil(8)])?;
+        p.channel
+            .recv_exact(CHOICES, &mut [0; (COUNT * RING).div_ceil(8)])?;
+        p.channel.send(LABELS, &vec![byte; labels])?;
+        Ok(p.channel.flush()?)
+    })
+}
+
+#[test]
+fn nonsense_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
+    // All zeros are residues, and the server ends without noticing; all ones are not.
+    assert_eq!(nonsense(0, 0, LABEL_BYTES).unwrap().len(), COUNT);
+    let error = nonsense(0xff, 0, LABEL_BYTES).unwrap_err();
+    assert!(matches!(error, StopsError::Material { .. }), "{error}");
+    let error = nonsense(0, 0xff, LABEL_BYTES).unwrap_err();
+    let told = matches!(
+        &error,
+        StopsError::Net(NetError::Residues { kind, .. }) if *kind == MASKS
+    );
+    assert!(told, "{error}");
+}
+
+#[test]
+fn a_wrong_count_of_labels_is_an_error() {
+    for labels in [0, LABEL_BYTES / 2, LABEL_BYTES + 16] {
+        let error = nonsense(0, 0, labels).unwrap_err();
+        let told = matches!(
+            &error,
+            StopsError::Net(NetError::WrongLength { announced, .. }) if *announced == labels as u64
+        );
+        assert!(told, "{error}");
+    }
+}
+
+#[test]
+fn a_client_that_announces_too_much_is_refused_by_its_header() {
+    for announced in [1 << 55, 1 << 40, 0] {
+        let error = server_against(|p, _| {
+            p.sender.extend_vec(p.channel, COUNT * RING)?;
+            p.channel.send(NONCE, &[0; 16])?;
+            // Only the header leaves; the stream is abandoned.
+            let _ = p.channel.send_stream(GARBLED, announced)?;
+            Ok(p.channel.flush()?)
+        });
+        let error = error.unwrap_err();
+        let told = matches!(
+            error,
+            StopsError::Net(NetError::WrongLength { announced: a, .. }) if a == announced
+        );
+        assert!(told, "{error}");
+    }
+}
+
+#[test]
+fn a_client_that_ends_early_or_sends_another_kind_is_an_error() {
+    let error = server_against(|p, stop| {
+        p.sender.extend_vec(p.channel, COUNT * RING)?;
+        p.channel.send(NONCE, &[0; 16])?;
+        let mut stream = p.channel.send_stream(GARBLED, garbled_len(stop) as u64)?;
+        stream.put(&[7; 1000])?;
+        Ok(p.channel.flush()?)
+    });
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, StopsError::Net(NetError::PeerGone { .. })),
+        "{error}"
+    );
+    let error = server_against(|p, _| {
+        p.sender.extend_vec(p.channel, COUNT * RING)?;
+        p.channel.send(LABELS, &[0; 16])?;
+        Ok(p.channel.flush()?)
+    });
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, StopsError::Net(NetError::WrongKind { .. })),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_server_that_asks_wrongly_is_an_error() {
+    let (_, stop) = root();
+    // Too few, too many, and bits after the last choice.
+    let right = (COUNT * RING).div_ceil(8);
+    for (length, name) in [
+        (right - 1, "WrongLength"),
+        (right + 1, "WrongLength"),
+        (right, "Residues"),
+    ] {
+        let error = run(
+            Transport::Memory,
+            |p| {
+                let masks = [0; COUNT];
+                let mut stored = Vec::new();
+                ClientStop::prepare(&stop, &mut p.client(), &[], &masks, &mut stored)?;
+                let owing = stop.listen(p.channel, &mut &stored[..], &[1; COUNT], &masks)?;
+                owing.answer(p.channel).map(drop)
+            },
+            |p| {
+                ServerStop::prepare(&stop, &mut p.server(), &mut Vec::new())?;
+                p.channel.send(CHOICES, &vec![0xff; length])?;
+                Ok(p.channel.flush()?)
+            },
+        );
+        let error = error.unwrap_err();
+        assert!(format!("{error:?}").contains(name), "{error:?}");
+    }
+}
