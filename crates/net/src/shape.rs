@@ -72,11 +72,13 @@ pub enum Link {
     Paper,
     /// A wide-area network: 40 ms round trip, 25 MB/s.
     Wan,
+    /// A household far away: 40 ms round trip, 100 Mbit/s.
+    Far,
 }
 
 impl Link {
     /// All links, from the fastest to the slowest.
-    pub const ALL: [Self; 3] = [Self::Loopback, Self::Paper, Self::Wan];
+    pub const ALL: [Self; 4] = [Self::Loopback, Self::Paper, Self::Wan, Self::Far];
 
     /// The shape of each direction.
     pub const fn shape(self) -> LinkShape {
@@ -84,6 +86,7 @@ impl Link {
             Self::Loopback => LinkShape::NONE,
             Self::Paper => LinkShape::new(Duration::from_micros(2300), 100_000_000),
             Self::Wan => LinkShape::new(Duration::from_millis(40), 25_000_000),
+            Self::Far => LinkShape::new(Duration::from_millis(40), 12_500_000),
         }
     }
 
@@ -93,6 +96,7 @@ impl Link {
             Self::Loopback => "loopback",
             Self::Paper => "paper",
             Self::Wan => "wan",
+            Self::Far => "far",
         }
     }
 }
@@ -108,7 +112,8 @@ impl FromStr for Link {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|link| link.name() == text);
-        found.ok_or_else(|| format!("unknown link `{text}`, known: loopback, paper, wan"))
+        let known = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| format!("unknown link `{text}`, known: {}", known()))
     }
 }
 
@@ -184,7 +189,17 @@ mod tests {
     #[test]
     fn profiles() {
         assert_eq!("wan".parse::<Link>().unwrap(), Link::Wan);
-        assert!("moon".parse::<Link>().unwrap_err().contains("moon"));
+        for link in Link::ALL {
+            assert_eq!(link.name().parse::<Link>().unwrap(), link);
+        }
+        let unknown = "moon".parse::<Link>().unwrap_err();
+        assert!(
+            unknown.contains("moon") && unknown.contains("wan, far"),
+            "{unknown}"
+        );
+        let far = Link::Far.shape();
+        assert_eq!(far.delay, Duration::from_millis(20));
+        assert_eq!(far.time_to_send(12_500_000), Duration::from_secs(1));
         let paper = Link::Paper.shape();
         assert_eq!(paper.delay, Duration::from_micros(1150));
         assert_eq!(paper.time_to_send(100_000), Duration::from_millis(1));

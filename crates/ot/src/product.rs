@@ -23,6 +23,10 @@
 //! no more than its output: `y_j` is uniform (`b_j` or `a_j` masks it), and `v_j` is the output
 //! minus a value that it already has. The sender sees `d_j`, a one-time pad of the choice.
 //!
+//! **Before the answer.** `v_j` and `(d_j ? -y_j : y_j)` are shares of the output, and each party
+//! has its own as soon as `d_j` is on its way ([`ProductWaiting::provisional`],
+//! [`ProductAnswering::answers`]). What is linear in the output can begin with them.
+//!
 //! Derandomisation as in Beaver (CRYPTO 1995) applied to the additively correlated transfer of
 //! Asharov et al. (CCS 2013); the online form is ours, a line of algebra.
 
@@ -146,12 +150,16 @@ impl ProductAnswering {
     /// # Errors
     /// Those of the channel.
     pub fn answer(self, channel: &mut Channel) -> Result<()> {
-        let PairMaterial { pairs, modulus, .. } = &self.material;
-        // The correction is public, so it may choose.
-        let answers = pairs.iter().enumerate();
-        let answers = answers.map(|(j, pair)| pair[usize::from(self.corrections.get(j))]);
-        channel.send_residues(PRODUCTS, check_modulus(*modulus)?, answers)?;
+        let width = check_modulus(self.material.modulus)?;
+        channel.send_residues(PRODUCTS, width, self.answers())?;
         Ok(channel.flush()?)
+    }
+
+    /// Returns what will be answered: the sender's shares of the outputs.
+    pub fn answers(&self) -> impl ExactSizeIterator<Item = u64> {
+        // The correction is public, so it may choose.
+        let pairs = self.material.pairs.iter().enumerate();
+        pairs.map(|(j, pair)| pair[usize::from(self.corrections.get(j))])
     }
 }
 
@@ -227,12 +235,18 @@ impl ProductWaiting {
         let m = self.modulus;
         let mut values = Zeroizing::new(vec![0; self.shares.len()]);
         channel.recv_residues(PRODUCTS, check_modulus(m)?, m, &mut values)?;
-        for (j, (value, &share)) in values.iter_mut().zip(self.shares.iter()).enumerate() {
-            *value = match self.corrections.get(j) {
-                true => sub(*value, share, m),
-                false => add(*value, share, m),
-            };
+        for (value, share) in values.iter_mut().zip(self.provisional()) {
+            *value = add(*value, share, m);
         }
         Ok(values)
+    }
+
+    /// Returns the receiver's shares of the outputs: what is answered is to be added.
+    pub fn provisional(&self) -> impl ExactSizeIterator<Item = u64> {
+        let shares = self.shares.iter().enumerate();
+        shares.map(|(j, &share)| match self.corrections.get(j) {
+            true => sub(0, share, self.modulus),
+            false => share,
+        })
     }
 }

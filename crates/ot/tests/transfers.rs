@@ -172,7 +172,7 @@ fn run_product(n: usize, modulus: u64) {
     let differences: Vec<u64> = (0..n).map(|_| rng.next_u64() % modulus).collect();
     let offsets: Vec<u64> = (0..n).map(|_| rng.next_u64() % modulus).collect();
     let bits: Vec<bool> = (0..n).map(|_| rng.next_u32() & 1 == 1).collect();
-    let (sent, (received, got)) = run_pair(
+    let ((sent, answers), (received, provisional, got)) = run_pair(
         |channel| {
             let mut cot = sender(channel)?;
             let material = {
@@ -182,8 +182,11 @@ fn run_product(n: usize, modulus: u64) {
             let stored = material.into_bytes();
             let material = ProductSender::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
-            material.answer(channel)?;
-            Ok::<_, OtError>(["offline", "online"].map(|name| phase(channel, name)))
+            let answering = material.listen(channel)?;
+            let answers: Vec<u64> = answering.answers().collect();
+            answering.answer(channel)?;
+            let phases = ["offline", "online"].map(|name| phase(channel, name));
+            Ok::<_, OtError>((phases, answers))
         },
         |channel| {
             let mut cot = receiver(channel)?;
@@ -195,14 +198,21 @@ fn run_product(n: usize, modulus: u64) {
             let material = ProductReceiver::from_bytes(&stored, n, modulus)?;
             let _phase = channel.phase("online");
             let waiting = material.request(channel, &Bits::from_fn(n, |j| bits[j]))?;
+            let provisional: Vec<u64> = waiting.provisional().collect();
             let got = waiting.receive(channel)?;
-            Ok((["offline", "online"].map(|name| phase(channel, name)), got))
+            let phases = ["offline", "online"].map(|name| phase(channel, name));
+            Ok((phases, provisional, got))
         },
     )
     .unwrap();
     for j in 0..n {
         let expected = (offsets[j] + u64::from(bits[j]) * differences[j]) % modulus;
         assert_eq!(got[j], expected, "transfer {j}");
+        assert_eq!(
+            (provisional[j] + answers[j]) % modulus,
+            expected,
+            "shares of transfer {j}"
+        );
     }
     check_cost(cost::product_offline(n, modulus), sent[0], received[0], 1);
     check_cost(cost::product_online(n, modulus), sent[1], received[1], 1);

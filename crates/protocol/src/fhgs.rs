@@ -34,6 +34,13 @@
 //! because of the client's half of the answers, whatever `x∘y` is, so truncation rounds by the same
 //! coin.
 //!
+//! **Before its factors are answered.** A stop may give the server `x̂ = x̂' + a`, with `x̂'` known
+//! when it asks and `a` the client's answer (`primer_stops::Stop::is_provisional`). The server then
+//! opens `D' = x̂' - U` beside its request, and the client adds the `a` that it is about to send:
+//! `D = D' + a`. The product takes no round trip of its own. The server computes `x̂∘ŷ` when `a` is
+//! there, so the product must be one that is shared anew: a stop would want that part sooner. To
+//! the client `D'` is as uniform as `D`, and the server gets the same `a` and `z - t` as without.
+//!
 //! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
 //! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.
 //! Opening against `U` and `V` moves that work offline and leaves kilobytes of plain residues.

@@ -10,7 +10,7 @@ use crate::batch::Exchanges;
 use crate::error::{ProtocolError, Result};
 use crate::exchange::Owner;
 use crate::hints::Hints;
-use crate::scheme::{Recipe, Reveal, Scheme, When};
+use crate::scheme::{Beginning, Recipe, Reveal, Scheme, When};
 use crate::work::{Compiler, Kept, Work};
 use primer_he::product::{KeyNeeds, Product, lifetime};
 use primer_hint::error::HintError;
@@ -18,14 +18,15 @@ use primer_hint::published::Identity;
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
-use primer_plan::graph::{Graph, Op, Step};
+use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::{FlagShares, TwoPartyStop};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The version of everything that travels or is stored.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 pub(crate) const MAX_MATRIX: u64 = 1 << 26;
@@ -121,7 +122,12 @@ impl Program {
         let segments = segments(&plan.graph().steps, scheme.recipe().when);
         let fingerprint = fingerprint(&plan, &recipe, reveal, &needs, &works);
         let inner = Inner {
-            settled: settled(&plan.graph().steps, &works, &segments),
+            settled: settled(
+                &plan.graph().steps,
+                &works,
+                &segments,
+                recipe.products_begin,
+            ),
             last_uses: plan.graph().last_uses(),
             hints: scheme.needs_hint().then(|| Hints::of(plan.graph())),
             plan,
@@ -330,18 +336,28 @@ impl Program {
     }
 }
 
-/// After which steps nothing may be under way: the next one reads what is, or is another segment's.
-fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
-    let mut under_way = Vec::new();
+/// Returns after which steps nothing may be under way: the next one reads what is, or is another
+/// segment's. A product may read what is [provisional](primer_stops::Stop::is_provisional).
+fn settled(
+    steps: &[Step],
+    works: &[Work],
+    segments: &[Range<usize>],
+    begin: Beginning,
+) -> Vec<bool> {
+    // Of each value whether it is provisional.
+    let mut under_way: HashMap<ValueId, bool> = HashMap::new();
     let mut settled = Vec::with_capacity(steps.len());
     for (index, (step, work)) in steps.iter().zip(works).enumerate() {
-        let reads = step.inputs().iter().any(|id| under_way.contains(id));
+        let early = begin == Beginning::Awaited && work.takes_provisional();
+        let inputs = step.inputs();
+        let mut read = inputs.iter().filter_map(|id| under_way.get(id));
         let first = segments.iter().any(|segment| segment.start == index);
-        let settle = reads || first;
+        let settle = first || read.any(|provisional| !(early && *provisional));
         if settle {
             under_way.clear();
         }
-        under_way.extend(work.asks_for(step));
+        let asked = work.asks_for(step);
+        under_way.extend(asked.map(|id| (id, work.is_provisional())));
         if index > 0 {
             settled.push(settle);
         }

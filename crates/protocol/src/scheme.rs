@@ -75,7 +75,8 @@ impl Scheme {
             secrets: Packing::TokensFirst,
             products: Products::Opened,
             requantise: Means::Transfers,
-            after_products: None,
+            products_begin: Beginning::Settled,
+            products_end: Ending::Shared,
             functions: Means::Garbling,
             transfers: Transfers {
                 to_client: Variant::IKNP,
@@ -103,7 +104,8 @@ impl Scheme {
                 form: Form::LookedUp,
                 linear: Linear::Hints,
                 secrets: Packing::Split,
-                after_products: Some(Means::LateTransfers),
+                products_begin: Beginning::Awaited,
+                products_end: Ending::InStops,
                 transfers: Transfers {
                     to_client: Variant::SOFT_4.checked(),
                     to_server: Variant::SOFT_4,
@@ -141,9 +143,10 @@ pub struct Recipe {
     pub products: Products,
     /// By which means values are requantised.
     pub requantise: Means,
-    /// By which means a product of two secrets is requantised in its own round trip; if by none,
-    /// the client shares it anew, and it is requantised like any other value.
-    pub after_products: Option<Means>,
+    /// When products of two secrets begin.
+    pub products_begin: Beginning,
+    /// How products of two secrets end.
+    pub products_end: Ending,
     /// By which means functions are computed that are more than a look-up.
     pub functions: Means,
     /// Which transfers stops stand on.
@@ -166,6 +169,17 @@ impl Recipe {
         }
     }
 
+    /// Returns the means by which a stop takes the parties' shares of a product of two secrets as
+    /// they are, in the product's own round trip; none if the client shares the product anew, and
+    /// the stop reads it like any other value.
+    pub const fn after_products(&self, function: StopFunction) -> Option<Means> {
+        match (self.products_end, function) {
+            (Ending::InStops, StopFunction::Requantise) => Some(Means::LateTransfers),
+            (Ending::InStops, StopFunction::InverseRoot) => Some(Means::ClientGarbling),
+            _ => None,
+        }
+    }
+
     /// Says everything in which this recipe differs from others, one word for each choice: the
     /// fingerprint of a program stands for it.
     pub(crate) fn describe(&self) -> String {
@@ -177,7 +191,8 @@ impl Recipe {
             secrets,
             products,
             requantise,
-            after_products,
+            products_begin,
+            products_end,
             functions,
             transfers:
                 Transfers {
@@ -193,6 +208,14 @@ impl Recipe {
             Products::Encrypted => "encrypted",
             Products::Opened => "opened",
         };
+        let beginning = match products_begin {
+            Beginning::Settled => "settled",
+            Beginning::Awaited => "awaited",
+        };
+        let ending = match products_end {
+            Ending::Shared => "shared",
+            Ending::InStops => "in stops",
+        };
         let choices = [
             ("scores", form.name().to_owned()),
             ("prepared", when.to_owned()),
@@ -200,17 +223,16 @@ impl Recipe {
             ("secrets", secrets.describe()),
             ("products", products.to_owned()),
             ("requantise", requantise.name().to_owned()),
-            (
-                "after products",
-                after_products.map_or("-", Means::name).to_owned(),
-            ),
+            ("products begin", beginning.to_owned()),
+            ("products end", ending.to_owned()),
             ("functions", functions.name().to_owned()),
             ("to client", to_client.to_string()),
             ("to server", to_server.to_string()),
         ];
         let functions = StopFunction::ALL.map(|function| {
-            let means = self.means(function);
-            (function.name(), means.name().to_owned())
+            let (means, late) = (self.means(function), self.after_products(function));
+            let late = late.map_or("-", Means::name);
+            (function.name(), format!("{}, {late}", means.name()))
         });
         let words = choices.into_iter().chain(functions);
         let words = words.map(|(what, how)| format!("{what}: {how}\n"));
@@ -323,6 +345,24 @@ pub enum Products {
     Opened,
 }
 
+/// When a product of two secrets begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// When the server has its shares of both factors.
+    Settled,
+    /// If the product is shared anew: when it has them but for what the client will answer.
+    Awaited,
+}
+
+/// How a product of two secrets ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The client shares it anew.
+    Shared,
+    /// If a stop that can take late shares is all that reads it, both parties give it theirs.
+    InStops,
+}
+
 /// What the client learns at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reveal {
@@ -368,7 +408,11 @@ mod tests {
                 ..lean
             },
             Recipe {
-                after_products: None,
+                products_begin: Beginning::Settled,
+                ..lean
+            },
+            Recipe {
+                products_end: Ending::Shared,
                 ..lean
             },
             Recipe {

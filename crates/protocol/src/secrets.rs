@@ -42,6 +42,14 @@ impl SecretProduct {
         Factors::of(step, recipe).map(Self::Factors).or_else(merged)
     }
 
+    /// Returns its factors, if both are values of the plan.
+    pub(crate) fn factors(&self) -> Option<Factors> {
+        match self {
+            Self::Factors(factors) => Some(*factors),
+            Self::Merged(_) => None,
+        }
+    }
+
     /// The homomorphic exchanges that prepare it, for some bundles together.
     pub(crate) fn exchanges(
         &self,

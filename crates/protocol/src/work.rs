@@ -7,7 +7,7 @@ use crate::linear::{self, Linear};
 use crate::local::Local;
 use crate::scheme::{self, Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
-use primer_plan::graph::{Op, Step, StopFunction, ValueId};
+use primer_plan::graph::{Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::means::Wanted;
 use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
@@ -98,6 +98,23 @@ impl Work {
             }) => Some(work.output),
         }
     }
+
+    /// Tells whether what it asks for is known to the server up to what the client will add.
+    pub(crate) fn is_provisional(&self) -> bool {
+        matches!(self, Self::Stop(work) if work.stop.is_provisional())
+    }
+
+    /// Tells whether it can begin with factors that are provisional: the server's part of its
+    /// result is then known at the end, so no stop may want it sooner.
+    pub(crate) fn takes_provisional(&self) -> bool {
+        let Self::Product(ProductWork { product, stop }) = self else {
+            return false;
+        };
+        stop.is_none()
+            && product
+                .factors()
+                .is_some_and(|factors| !factors.opens().is_empty())
+    }
 }
 
 /// Turns the steps of a plan into works by a scheme's recipe.
@@ -149,21 +166,22 @@ impl<'a> Compiler<'a> {
         Ok(Work::Stop(self.stop(index, None)?))
     }
 
-    /// By which means the product of step `index` is requantised in its own round trip: if the
-    /// recipe has some, and the next step does that and is the only one that reads the product.
+    /// Returns the means by which a stop takes the product of step `index` in its own round trip:
+    /// if the recipe has some for the next step, and that is the only one that reads the product.
     fn ends_in(&self, index: usize) -> Option<Means> {
-        let (means, plan) = (self.recipe.after_products?, self.plan);
+        let plan = self.plan;
         let steps = &plan.graph().steps;
         let (step, next) = (&steps[index], steps.get(index + 1)?);
         Factors::of(step, &self.recipe)?;
         let Op::Stop {
-            function: StopFunction::Requantise,
+            function,
             input,
             output,
         } = next.op
         else {
             return None;
         };
+        let means = self.recipe.after_products(function)?;
         let alone = |step: &&Step| step.inputs().contains(&input);
         let joined = input == step.output()
             && step.layer == next.layer

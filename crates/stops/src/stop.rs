@@ -29,6 +29,7 @@ use primer_net::{Channel, PhaseBytes};
 use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
 use std::io::{Read, Write};
+use zeroize::Zeroizing;
 
 /// What both parties know about a stop from the plan alone.
 pub trait Stop: Send + Sync {
@@ -44,6 +45,12 @@ pub trait Stop: Send + Sync {
     /// Range flags that it raises or not: one for each element, or none at all.
     fn flags(&self) -> usize {
         0
+    }
+
+    /// Tells whether the server's results are what it has when it asks
+    /// ([`Waiting::provisional`]), plus what the client answers ([`Owing::answers`]).
+    fn is_provisional(&self) -> bool {
+        false
     }
 
     /// What it sends, frame headers included.
@@ -142,6 +149,11 @@ pub trait Owing {
         FlagShares::default()
     }
 
+    /// Returns what it will answer, if the stop [is provisional](Stop::is_provisional).
+    fn answers(&self) -> Option<Zeroizing<Vec<u64>>> {
+        None
+    }
+
     /// Online, second half: answers the server. Gives what the stop shows to the client: a position
     /// for each row, or nothing.
     ///
@@ -179,6 +191,12 @@ pub trait Waiting {
     /// asks.
     fn flags(&mut self) -> FlagShares {
         FlagShares::default()
+    }
+
+    /// Returns the server's shares but for what the client will answer, if the stop
+    /// [is provisional](Stop::is_provisional).
+    fn provisional(&self) -> Option<Zeroizing<Vec<u64>>> {
+        None
     }
 
     /// Online, second half: the server's shares modulo p, none if the stop shows its result to the

@@ -38,8 +38,8 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "A,B", value_delimiter = ',',
           default_value = Scheme::default().name())]
     schemes: Vec<Entrant>,
-    /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s) or wan (40 ms, 25 MB/s);
-    /// comparators take loopback only
+    /// The link between the parties: loopback, paper (2.3 ms, 100 MB/s), wan (40 ms, 25 MB/s) or
+    /// far (40 ms, 12.5 MB/s); comparators take loopback only
     #[arg(long, default_value = "loopback")]
     link: Link,
     /// Inferences of each scheme; the middle one counts

@@ -45,7 +45,7 @@ pub(crate) struct OnlineClient<'a> {
     /// What the server opened.
     opened: HashMap<ValueId, Share>,
     /// What the server has asked for and that is not answered yet.
-    owed: Vec<Owed>,
+    owed: Vec<(ValueId, Owed)>,
     label: Option<usize>,
     /// Its shares of range flags, until it has asked about all of them.
     flags: Option<FlagShares>,
@@ -137,7 +137,7 @@ impl<'a> OnlineClient<'a> {
 
     /// Answers what the server has asked for.
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
-        for owed in self.owed.drain(..) {
+        for (_, owed) in self.owed.drain(..) {
             match owed {
                 Owed::Stop(mut stop) => {
                     if let Some(flags) = &mut self.flags {
@@ -178,7 +178,7 @@ impl<'a> OnlineClient<'a> {
                 let how = (output, stop.is_none());
                 let share = product.client_listen(channel, self, how, known)?;
                 match stop {
-                    None => Owed::Share(share),
+                    None => (output, Owed::Share(share)),
                     Some(work) => {
                         let plan = self.program.plan();
                         let late = stop::truncated(plan, work.input, &share, &mut *self.see);
@@ -204,19 +204,29 @@ impl<'a> OnlineClient<'a> {
         StopWork { output, stop, .. }: &StopWork,
         late: &[u64],
         stored: &mut dyn Read,
-    ) -> Result<Owed> {
+    ) -> Result<(ValueId, Owed)> {
         let mask = self.masks.of_stop(&**stop, *output);
         let owing = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
-        Ok(Owed::Stop(owing))
+        Ok((*output, Owed::Stop(owing)))
     }
 
-    /// Takes what the server opens of some values, each once.
+    /// Takes what the server opens of some values, each once. Of a value that the client still owes
+    /// an answer of, the server opens what it has without it.
     pub(crate) fn hear_opened(&mut self, channel: &mut Channel, values: &[ValueId]) -> Result<()> {
         for &id in values {
             if let Entry::Vacant(place) = self.opened.entry(id) {
                 let value = self.program.plan().graph().value(id);
                 let mut difference = Share::zeros(value.rows, value.cols);
                 channel.recv_residues(OPENED, K, P, difference.data_mut())?;
+                let owed = self.owed.iter().find(|(owed, _)| *owed == id);
+                if let Some((_, Owed::Stop(stop))) = owed
+                    && let Some(answers) = stop.answers()
+                {
+                    let both = difference.data_mut().iter_mut().zip(answers.iter());
+                    both.for_each(|(difference, answer)| {
+                        *difference = modulus::add(*difference, *answer);
+                    });
+                }
                 place.insert(difference);
             }
         }

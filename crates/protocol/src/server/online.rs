@@ -5,11 +5,13 @@
 
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::fhgs::{self, Factors};
 use crate::hgs;
 use crate::linear;
 use crate::local::Party;
 use crate::program::Program;
 use crate::scheme::{self, Reveal};
+use crate::secrets::SecretProduct;
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::session::See;
@@ -34,6 +36,13 @@ enum Awaited {
     Stop(Box<dyn Waiting>),
     /// The client's part of a product, which is added to the server's.
     Share(Share),
+    /// The same of a product that was asked for before its factors were answered: the server's
+    /// part is computed when they are.
+    Factors {
+        factors: Factors,
+        index: usize,
+        kept: Vec<Share>,
+    },
 }
 
 /// One inference under way.
@@ -159,12 +168,12 @@ impl<'a> OnlineServer<'a> {
                     let value = self.program.plan().graph().value(id);
                     Matrix::from_vec(value.rows, value.cols, results).into()
                 }
-                Awaited::Share(mut part) => {
-                    let mut reshared = Share::zeros(part.rows(), part.cols());
-                    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
-                    part.add(&reshared);
-                    part
-                }
+                Awaited::Share(part) => add_reshared(channel, part)?,
+                Awaited::Factors {
+                    factors,
+                    index,
+                    kept,
+                } => add_reshared(channel, fhgs::server_part(self, (factors, index), kept))?,
             };
             self.values.insert(id, share);
         }
@@ -200,6 +209,16 @@ impl<'a> OnlineServer<'a> {
             Work::Joined => return Ok(()),
             Work::Product(ProductWork { product, stop }) => {
                 let kept = material.take_shares(index);
+                if let Some(factors) = self.awaits_factors(product) {
+                    self.open(channel, &factors.opens())?;
+                    let awaited = Awaited::Factors {
+                        factors,
+                        index,
+                        kept,
+                    };
+                    self.awaited.push((output, awaited));
+                    return Ok(());
+                }
                 let part = product.server_request(channel, self, index, kept)?;
                 match stop {
                     None => (output, Awaited::Share(part)),
@@ -237,12 +256,35 @@ impl<'a> OnlineServer<'a> {
         Ok((*output, Awaited::Stop(waiting)))
     }
 
+    /// Returns the factors of a product if one of them is not answered yet.
+    fn awaits_factors(&self, product: &SecretProduct) -> Option<Factors> {
+        let opens = product.opens();
+        let awaited = self.awaited.iter().any(|(id, _)| opens.contains(id));
+        product.factors().filter(|_| awaited)
+    }
+
+    /// Returns the server's share of a value, or, if the client has not answered yet, what it has
+    /// without the answer.
+    fn provisional(&self, id: ValueId) -> Share {
+        match self.awaited.iter().find(|(awaited, _)| *awaited == id) {
+            Some((_, Awaited::Stop(waiting))) => {
+                let value = self.program.plan().graph().value(id);
+                let mut shares = waiting.provisional().expect("products wait for others");
+                let shares = std::mem::take(&mut *shares);
+                Matrix::from_vec(value.rows, value.cols, shares).into()
+            }
+            _ => {
+                let share = self.get(id);
+                share.first_rows(share.rows())
+            }
+        }
+    }
+
     /// Opens the server's shares of some values against their masks, each once.
     pub(crate) fn open(&mut self, channel: &mut Channel, values: &[ValueId]) -> Result<()> {
         for &id in values {
             if self.opened.insert(id) {
-                let share = self.get(id);
-                let mut difference = share.first_rows(share.rows());
+                let mut difference = self.provisional(id);
                 let (rows, cols) = (difference.rows(), difference.cols());
                 difference.sub(&self.seeds.share(Use::Value(id), rows, cols));
                 channel.send_residues(OPENED, K, difference.data().iter().copied())?;
@@ -265,4 +307,12 @@ impl<'a> OnlineServer<'a> {
         self.clock.lap(&graph.steps[graph.steps.len() - 1]);
         Ok(self.clock.times())
     }
+}
+
+/// Adds the client's part of a product to the server's.
+fn add_reshared(channel: &mut Channel, mut part: Share) -> Result<Share> {
+    let mut reshared = Share::zeros(part.rows(), part.cols());
+    channel.recv_residues(RESHARED, K, P, reshared.data_mut())?;
+    part.add(&reshared);
+    Ok(part)
 }

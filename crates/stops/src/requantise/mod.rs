@@ -104,6 +104,10 @@ impl Stop for Requantise {
         self.elements
     }
 
+    fn is_provisional(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> PhaseBytes {
         let offline = product_offline_as(self.transfers.to_server, self.elements, P);
         let online = product_online(self.elements, P);

@@ -53,6 +53,12 @@ struct Requested {
 }
 
 impl Waiting for Requested {
+    fn provisional(&self) -> Option<Zeroizing<Vec<u64>>> {
+        let shares = self.own.iter().zip(self.products.provisional());
+        let shares = shares.map(|(&a, share)| modulus::add(a, share));
+        Some(Zeroizing::new(shares.collect()))
+    }
+
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
         let products = self.products.receive(channel)?;
         let results = self.own.iter().zip(products.iter());

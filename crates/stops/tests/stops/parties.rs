@@ -153,7 +153,7 @@ pub(crate) fn run_stop_over(
 ) -> Result<Outcome> {
     let draw = |_| modulus::random(&mut Prg::from_os());
     let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
-    let ((bytes, rounds, shown, ours), (results, theirs)) = run_over(
+    let ((bytes, rounds, (shown, answers), ours), ((results, provisional), theirs)) = run_over(
         variant,
         transport,
         |p| {
@@ -167,6 +167,8 @@ pub(crate) fn run_stop_over(
             let mut source = &stored[..];
             let owing = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
             assert!(source.is_empty(), "material that was not read");
+            let answers = owing.answers();
+            assert_eq!(answers.is_some(), stop.is_provisional(), "{}", stop.name());
             let shown = owing.answer(p.channel)?;
             let (online_up, online_down, running) = p.passed(&mut seen);
             let bytes = PhaseBytes {
@@ -175,7 +177,7 @@ pub(crate) fn run_stop_over(
                 online_up,
                 online_down,
             };
-            Ok((bytes, (preparing, running), shown, stored))
+            Ok((bytes, (preparing, running), (shown, answers), stored))
         },
         |p| {
             let mut stored = Vec::new();
@@ -185,9 +187,26 @@ pub(crate) fn run_stop_over(
             let waiting = stop_server(stop).request(p.channel, &mut source, server)?;
             assert!(source.is_empty(), "material that was not read");
             p.channel.flush()?;
-            Ok((waiting.receive(p.channel)?, stored))
+            let provisional = waiting.provisional();
+            assert_eq!(
+                provisional.is_some(),
+                stop.is_provisional(),
+                "{}",
+                stop.name()
+            );
+            Ok(((waiting.receive(p.channel)?, provisional), stored))
         },
     )?;
+    if let (Some(provisional), Some(answers)) = (provisional, answers) {
+        let sums = provisional
+            .iter()
+            .zip(answers.iter())
+            .map(|(&a, &b)| modulus::add(a, b));
+        assert!(
+            sums.eq(results.iter().copied()),
+            "provisional shares and answers"
+        );
+    }
     let open = |(&a, &r): (&u64, &u64)| modulus::to_signed(modulus::add(a, r));
     Ok(Outcome {
         results: results.iter().zip(&masks).map(open).collect(),
