@@ -5,7 +5,7 @@
 //! ```
 
 use primer_model::quantise::IntModel;
-use primer_plan::assign::{Observation, WeightRange, assign};
+use primer_plan::assign::{Observation, Seen, WeightRange, assign};
 use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph};
 use primer_plan::plan::Plan;
@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let scales = assign(
             &graph,
-            &vec![seen; graph.values.len()],
+            &Seen::of(vec![seen; graph.values.len()]),
             &vec![range; graph.weights.len()],
         )?;
         let plan = Plan::new(&shape, 2, scales.clone())?;

@@ -10,7 +10,7 @@
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::{Input, TextEncoder, TextError, Truncate};
-use primer_plan::assign::{self, AssignError, Observation, WeightRange};
+use primer_plan::assign::{self, AssignError, Observation, Seen, WeightRange};
 use primer_plan::graph::{Graph, Op, ValueId};
 use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
@@ -37,9 +37,8 @@ pub enum CalibrateError {
 }
 
 struct Ranges {
-    seen: Vec<Observation>,
-    /// Whether a value holds scores, whose columns are keys.
-    scores: Vec<bool>,
+    /// Values that hold scores, whose columns are keys, have an entry for each head.
+    seen: Seen,
     /// Tokens of the current input, and how many of them are not padding.
     tokens: usize,
     length: usize,
@@ -47,10 +46,14 @@ struct Ranges {
 
 impl Ranges {
     fn new(graph: &Graph) -> Self {
-        let scores = graph.values.iter().map(|v| v.role == ValueRole::Scores);
+        let mut seen = Seen::of(vec![Observation::EMPTY; graph.values.len()]);
+        for (value, by_head) in graph.values.iter().zip(&mut seen.by_head) {
+            if value.role == ValueRole::Scores {
+                *by_head = vec![Observation::EMPTY; graph.shape.heads];
+            }
+        }
         Self {
-            seen: vec![Observation::EMPTY; graph.values.len()],
-            scores: scores.collect(),
+            seen,
             tokens: 0,
             length: 0,
         }
@@ -59,17 +62,22 @@ impl Ranges {
 
 impl Observer for Ranges {
     fn value(&mut self, id: ValueId, value: &Matrix<f32>) {
-        let seen = &mut self.seen[id.index()];
+        let seen = &mut self.seen.values[id.index()];
+        let by_head = &mut self.seen.by_head[id.index()];
         for r in 0..value.rows() {
             let row = value.row(r).iter().map(|v| f64::from(*v));
-            if !self.scores[id.index()] {
+            if by_head.is_empty() {
                 seen.record(row);
                 continue;
             }
+            let kept = row.clone().take(self.length);
             if r % self.tokens < self.length {
-                seen.record(row.clone().take(self.length));
+                seen.record(kept.clone());
             }
-            seen.widen(row);
+            seen.widen(row.clone());
+            let head = &mut by_head[r / self.tokens];
+            head.record(kept);
+            head.widen(row);
         }
     }
 }

@@ -20,9 +20,9 @@ pub use truncate::Truncate;
 
 use crate::quantise::{IntModel, IntWeight};
 use crate::text::Input;
-use primer_plan::function::{Function, SoftmaxScratch};
+use primer_plan::function::{Function, Powers, SoftmaxScratch};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
-use primer_plan::plan::Plan;
+use primer_plan::plan::{Plan, Rest};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
 use std::collections::HashMap;
@@ -242,15 +242,7 @@ impl FixedWalk<'_> {
                 scores,
                 reference,
                 output,
-            } => {
-                let rest = self.plan.rest(*scores, *reference, *output);
-                let (s, reference) = (self.get(*scores), self.get(*reference));
-                Matrix::from_fn(s.rows(), s.cols(), |r, c| {
-                    let padded = if c >= self.input.length { rest.mask } else { 0 };
-                    let below = padded + (reference.get(r, c) << rest.unit_bits);
-                    (s.get(r, c) + rest.constant - below) << rest.shift
-                })
-            }
+            } => self.rest(*scores, *reference, *output),
             Op::RowSum { input, output } => {
                 let shift = self.plan.shift(self.fraction(*input), *output);
                 let x = self.get(*input);
@@ -399,6 +391,48 @@ impl FixedWalk<'_> {
         scores
     }
 
+    /// The exponents of softmax, head by head.
+    fn rest(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Matrix<i64> {
+        let (s, reference) = (self.get(scores), self.get(reference));
+        let n = self.graph().tokens;
+        let mut exponents = Matrix::zeros(s.rows(), s.cols());
+        for r in 0..s.rows() {
+            let rest = self.plan.rest(r / n, scores, output);
+            for (c, out) in exponents.row_mut(r).iter_mut().enumerate() {
+                let score = s.get(r, c);
+                *out = match rest {
+                    Rest::Placed { shift, constant } => (score << shift) + constant,
+                    Rest::Measured {
+                        unit_bits,
+                        mask,
+                        constant,
+                        shift,
+                    } => {
+                        let padded = if c >= self.input.length { mask } else { 0 };
+                        let below = padded + (reference.get(r, c) << unit_bits);
+                        (score + constant - below) << shift
+                    }
+                };
+            }
+        }
+        exponents
+    }
+
+    /// Powers of two, padded keys of placed heads being zero.
+    fn powers(&self, powers: &Powers, x: &mut Matrix<i64>) {
+        let (n, length) = (self.graph().tokens, self.input.length);
+        for r in 0..x.rows() {
+            let (class, _) = powers.class(r / n);
+            let table = &class.lookup.tables[0];
+            for (key, v) in x.row_mut(r).iter_mut().enumerate() {
+                *v = match class.measured || key < length {
+                    true => table.at(*v),
+                    false => 0,
+                };
+            }
+        }
+    }
+
     fn mix(&mut self, probabilities: ValueId, value: ValueId, output: ValueId) -> Matrix<i64> {
         let shift = self
             .plan
@@ -467,7 +501,9 @@ impl FixedWalk<'_> {
                 let table = &lookup.tables[0];
                 x.data_mut().iter_mut().for_each(|v| *v = table.at(*v));
             }
+            Some(Function::Powers(powers)) => self.powers(powers, &mut x),
             Some(Function::Reciprocal(reciprocal)) => {
+                self.check_dry(input, reciprocal, &x);
                 (x.data_mut().iter_mut()).for_each(|v| *v = reciprocal.apply(*v));
             }
             Some(Function::Softmax(softmax)) => each_row(&mut x, |row, out| {

@@ -1,7 +1,7 @@
 //! The plan: a graph with its scales, checked, fingerprinted, the same on both sides.
 
-use crate::function::{CoarseMaximum, Function, FunctionError, in_reach};
-use crate::graph::{Form, Graph, Op, StopFunction, Term, ValueId, WeightId, WeightKind};
+use crate::function::{CoarseMaximum, Function, FunctionError, Powers, in_reach};
+use crate::graph::{Form, Graph, Op, Step, StopFunction, Term, ValueId, WeightId, WeightKind};
 use crate::scales::{
     KEPT, LEAST_ONE_HOT_BITS, MAX_VALUE_BITS, ONE_HOT_BITS, OUTPUT_ERROR_BITS, Scale, Scales,
     WEIGHT_BITS, WeightScale,
@@ -10,13 +10,13 @@ use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
 use primer_ring::stretch::Stretch;
-use primer_ring::truncate::{MIN_SHIFT, Truncation};
+use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The largest encoded plan that is read.
 pub const MAX_ENCODED: usize = 16 << 20;
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 
 /// Why a plan was refused.
 #[derive(Debug, Error)]
@@ -72,18 +72,27 @@ pub enum PlanError {
     },
 }
 
-/// `2^shift · (scores + constant - mask·padding - 2^unit_bits·reference)`, at the scale of the
-/// scores but for the shift: see [`Op::Rest`].
+/// How the exponents of a head follow from its scores: see [`Op::Rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rest {
-    /// A unit of the reference, in bits.
-    pub unit_bits: u32,
-    /// Subtracted from the scores of padded keys.
-    pub mask: i64,
-    /// Added to every score: what centres the scores in their ring, and then the exponents.
-    pub constant: i64,
-    /// Bits to the left, to the scale of the exponents.
-    pub shift: u32,
+pub enum Rest {
+    /// `2^shift · scores + constant`.
+    Placed {
+        /// Bits to the left, to the head's own cells.
+        shift: u32,
+        /// Where its scores lie in the table.
+        constant: i64,
+    },
+    /// `2^shift · (scores + constant - mask·padding - 2^unit_bits·reference)`.
+    Measured {
+        /// A unit of the reference, in bits.
+        unit_bits: u32,
+        /// Subtracted from the scores of padded keys.
+        mask: i64,
+        /// Added to every score: what centres the scores in their ring, and then the exponents.
+        constant: i64,
+        /// Bits to the left, to the scale of the exponents.
+        shift: u32,
+    },
 }
 
 /// A model compiled for a number of tokens.
@@ -186,20 +195,56 @@ impl Plan {
         self.scale(input).fraction() + self.weight_scale(weight).fraction()
     }
 
-    /// How exponents are what is left of scores.
+    /// Returns how exponents follow from the scores of a head.
     ///
     /// # Panics
     /// If the values are not those of an [`Op::Rest`].
-    pub fn rest(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Rest {
-        let coarse = self.coarse(reference);
-        let coarse = coarse.expect("a checked plan has a coarse maximum before what is left");
-        let unit_bits = self.truncation(scores).shift();
-        Rest {
-            unit_bits,
-            mask: coarse.mask << unit_bits,
-            constant: (coarse.offset << unit_bits) + (coarse.middle() << (unit_bits - 1)),
-            shift: self.shift(self.scale(scores).fraction(), output),
+    pub fn rest(&self, head: usize, scores: ValueId, output: ValueId) -> Rest {
+        let powers = self.powers(output);
+        let powers = powers.expect("a checked plan has powers behind what is left");
+        let (class, placed) = powers.class(head);
+        let shift = self.shift(self.scale(scores).fraction(), output);
+        if class.measured {
+            let coarse = self.coarse(scores);
+            let coarse = coarse.expect("a checked plan has a coarse maximum for measured heads");
+            let unit_bits = self.truncation(scores).shift();
+            return Rest::Measured {
+                unit_bits,
+                mask: coarse.mask << unit_bits,
+                constant: (coarse.offset << unit_bits) + (coarse.middle() << (unit_bits - 1)),
+                shift,
+            };
         }
+        let by = self.truncation(output);
+        let finest = self.scale(output).ring_fraction();
+        let finest = finest.expect("a checked plan has an accumulator here");
+        Rest::Placed {
+            shift: shift - (finest - class.lookup.fraction) as u32,
+            constant: placed.offset << by.shift(),
+        }
+    }
+
+    /// Returns the powers of some exponents.
+    pub fn powers(&self, exponents: ValueId) -> Option<&Powers> {
+        let reads = |step: &Step| matches!(step.op, Op::Stop { input, .. } if input == exponents);
+        let index = self.graph.steps.iter().position(reads)?;
+        match self.function(index) {
+            Some(Function::Powers(powers)) => Some(powers),
+            _ => None,
+        }
+    }
+
+    /// Returns the heads whose scores are measured against a coarse maximum, in rising order.
+    pub fn measured_heads(&self, scores: ValueId) -> Vec<usize> {
+        let left = |step: &Step| match step.op {
+            Op::Rest {
+                scores: of, output, ..
+            } if of == scores => Some(output),
+            _ => None,
+        };
+        let exponents = self.graph.steps.iter().find_map(left);
+        let powers = exponents.and_then(|id| self.powers(id));
+        powers.map_or(Vec::new(), Powers::measured)
     }
 
     /// How an accumulator is stretched away from its index.
@@ -221,9 +266,13 @@ impl Plan {
         )
     }
 
-    fn coarse(&self, reference: ValueId) -> Option<&CoarseMaximum> {
-        let mut steps = self.graph.steps.iter();
-        let index = steps.position(|step| step.output() == reference)?;
+    /// The coarse maximum of some scores.
+    fn coarse(&self, scores: ValueId) -> Option<&CoarseMaximum> {
+        let reads = |step: &Step| {
+            matches!(step.op, Op::Stop { function: StopFunction::CoarseMaximum, input, .. }
+                if input == scores)
+        };
+        let index = self.graph.steps.iter().position(reads)?;
         match self.function(index) {
             Some(Function::CoarseMaximum(coarse)) => Some(coarse),
             _ => None,
@@ -311,8 +360,8 @@ impl Plan {
             if !in_reach(scale.fraction()) {
                 return Err(self.conflict(id, format!("{} fractional bits", scale.fraction())));
             }
-            if let Scale::Accumulator { ring_bits, .. } = scale
-                && !(2..=K - MIN_SHIFT).contains(&ring_bits)
+            if let Scale::Accumulator { ring_bits, .. } | Scale::Small { ring_bits, .. } = scale
+                && scale.truncation().is_none()
             {
                 return Err(self.conflict(id, format!("a ring of {ring_bits} bits")));
             }
@@ -410,11 +459,9 @@ impl Plan {
             } => shift(read(*probabilities)? + read(*value)?)?,
             Op::SquareSum { input, .. } => shift(2 * read(*input)?)?,
             Op::ScaleRows { input, factor, .. } => shift(read(*input)? + read(*factor)?)?,
-            Op::Rest {
-                scores, reference, ..
-            } => {
+            Op::Rest { scores, .. } => {
                 shift(self.scale(*scores).fraction())?;
-                self.validate_rest(*reference, output)?;
+                self.validate_rest(*scores, output)?;
             }
             Op::RowSum { input, .. } => shift(read(*input)?)?,
             Op::Again { input, .. } => shift(self.scale(*input).fraction())?,
@@ -443,20 +490,41 @@ impl Plan {
         Ok(())
     }
 
-    /// What is left of scores must fit the ring of the exponents, whatever the scores are.
-    fn validate_rest(&self, reference: ValueId, output: ValueId) -> Result<(), PlanError> {
-        let (Some(coarse), Some(ring_fraction), Some(by)) = (
-            self.coarse(reference),
+    /// Scores must reach the cells of their heads, and what is left of measured ones must fit the
+    /// ring of the exponents, whatever the scores are.
+    fn validate_rest(&self, scores: ValueId, output: ValueId) -> Result<(), PlanError> {
+        let refuse = |reason: &str| Err(self.conflict(output, reason));
+        let (Some(powers), Some(finest), Some(by)) = (
+            self.powers(output),
             self.scale(output).ring_fraction(),
             self.scale(output).truncation(),
         ) else {
-            return Err(self.conflict(output, "it is not what is left of scores"));
+            return refuse("it is not what is left of scores");
         };
-        let range = f64::from(coarse.far + 3) * exp2(-coarse.fraction);
-        if range > exp2(by.ring_bits() as i32 - ring_fraction) {
-            return Err(self.conflict(output, "its ring is too short for what is left of scores"));
+        powers.validate()?;
+        powers.check_heads(self.graph.shape.heads)?;
+        let shift = self.scale(output).fraction() - self.scale(scores).fraction();
+        for class in &powers.classes {
+            let coarser = finest - class.lookup.fraction;
+            let reached = match class.measured {
+                true => coarser == 0,
+                false => (0..=shift).contains(&coarser),
+            };
+            if !reached {
+                return refuse("its scores do not reach the cells of a head");
+            }
         }
-        Ok(())
+        match (powers.measured().is_empty(), self.coarse(scores)) {
+            (true, None) => Ok(()),
+            (false, Some(coarse)) => {
+                let range = f64::from(coarse.far + 3) * exp2(-coarse.fraction);
+                match range > exp2(by.ring_bits() as i32 - finest) {
+                    true => refuse("its ring is too short for what is left of scores"),
+                    false => Ok(()),
+                }
+            }
+            _ => refuse("a coarse maximum is there for measured heads only"),
+        }
     }
 
     /// In the looked-up form a diagonal term is multiplied as a matrix of integers, so its gains
@@ -536,10 +604,20 @@ impl Plan {
                 }),
             ) => (*ring_bits, *fraction, *fraction),
             // A stop leaves one value: one table.
-            (StopFunction::Power | StopFunction::Gate, Some(Function::Lookup(f)))
-                if f.tables.len() == 1 =>
-            {
+            (StopFunction::Gate, Some(Function::Lookup(f))) if f.tables.len() == 1 => {
                 (f.index_bits, f.fraction, f.tables[0].output_fraction())
+            }
+            (StopFunction::Power, Some(Function::Powers(f))) => {
+                let ring_bits = function.map_or(0, Function::ring_bits);
+                let results = f.classes[0].lookup.tables[0].output_fraction();
+                (ring_bits, ring_fraction, results)
+            }
+            // No head is measured, so nothing is computed.
+            (StopFunction::CoarseMaximum, None) => {
+                return match self.scale(output) {
+                    KEPT => Ok(()),
+                    _ => Err(self.conflict(output, "there is nothing to measure")),
+                };
             }
             (StopFunction::CoarseMaximum, Some(Function::CoarseMaximum(f))) => {
                 (f.ring_bits, f.fraction, f.fraction)

@@ -21,6 +21,13 @@ pub enum Scale {
         /// Bits of the ring that its stop truncates it to.
         ring_bits: u32,
     },
+    /// Exact modulo p, never negative, and on its way into a ring that holds all of it.
+    Small {
+        /// Fractional bits.
+        fraction: i32,
+        /// Bits of the ring.
+        ring_bits: u32,
+    },
     /// After a stop.
     Fixed {
         /// Bits with the sign.
@@ -34,7 +41,9 @@ impl Scale {
     /// Fractional bits.
     pub const fn fraction(self) -> i32 {
         match self {
-            Self::Accumulator { fraction, .. } | Self::Fixed { fraction, .. } => fraction,
+            Self::Accumulator { fraction, .. }
+            | Self::Small { fraction, .. }
+            | Self::Fixed { fraction, .. } => fraction,
         }
     }
 
@@ -45,6 +54,7 @@ impl Scale {
                 fraction,
                 ring_bits,
             } => Some(fraction - (K - ring_bits) as i32),
+            Self::Small { fraction, .. } => Some(fraction),
             Self::Fixed { .. } => None,
         }
     }
@@ -53,6 +63,7 @@ impl Scale {
     pub const fn truncation(self) -> Option<Truncation> {
         match self {
             Self::Accumulator { ring_bits, .. } => Truncation::to_ring(ring_bits),
+            Self::Small { ring_bits, .. } => Truncation::of_small(ring_bits),
             Self::Fixed { .. } => None,
         }
     }
@@ -61,7 +72,7 @@ impl Scale {
     pub const fn format(self) -> Option<Format> {
         match self {
             Self::Fixed { bits, fraction } => Some(Format { bits, fraction }),
-            Self::Accumulator { .. } => None,
+            Self::Accumulator { .. } | Self::Small { .. } => None,
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use primer_he::error::HeError;
 use primer_model::synthetic;
-use primer_plan::assign::{Observation, WeightRange, assign};
+use primer_plan::assign::{Observation, Seen, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
@@ -50,7 +50,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let scales = assign(&graph, &seen, &weights).unwrap();
+    let scales = assign(&graph, &Seen::of(seen), &weights).unwrap();
     Plan::new(shape, tokens, scales).unwrap()
 }
 

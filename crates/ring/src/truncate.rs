@@ -16,16 +16,36 @@
 //!
 //! To use the whole ring, a product is first scaled by a power of two so that its range fills
 //! `Z_p`; that is a local multiplication too.
+//!
+//! **Small numbers** that are never negative lose nothing at all ([`Truncation::of_small`]). For
+//! `0 <= x < p` there is `w = 0` if the client's share is at most `x`, and otherwise `w = 1`: for
+//! uniform shares `w = 1` but with probability `x/p`. So one party adds `C`, and with all low bits
+//! kept
+//!
+//! ```text
+//! a + C + b  =  x + (1 - w)·C       modulo 2^m
+//! ```
+//!
+//! is `x` itself, or `x + C` with probability `x/p`: a relative error of `C/p < 2^-24` on average,
+//! whatever `x` is. That is what a sum needs whose size is not known beforehand.
 
 use crate::modulus::{self, C, K};
 
 /// The smallest shift whose error bound holds: `2·C <= 2^MIN_SHIFT`.
 pub const MIN_SHIFT: u32 = (2 * C).next_power_of_two().trailing_zeros();
 
-/// Truncation of a residue to its top `m` bits.
+/// Truncation of a residue to its top `m` bits, or, of a small number, to its low ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
     ring_bits: u32,
+    kept: Kept,
+}
+
+/// Which bits of a residue are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Top,
+    Low,
 }
 
 impl Truncation {
@@ -33,11 +53,25 @@ impl Truncation {
     pub const MIN_RING_BITS: u32 = 2;
     /// Bits of the widest ring.
     pub const MAX_RING_BITS: u32 = K - MIN_SHIFT;
+    /// Bits of the longest small number: at most a quarter of p.
+    pub const MAX_SMALL_BITS: u32 = K - 2;
 
     /// Truncation to `Z_2^m`, for `m` from [`Self::MIN_RING_BITS`] to [`Self::MAX_RING_BITS`].
     pub const fn to_ring(ring_bits: u32) -> Option<Self> {
         if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_RING_BITS {
-            Some(Self { ring_bits })
+            let kept = Kept::Top;
+            Some(Self { ring_bits, kept })
+        } else {
+            None
+        }
+    }
+
+    /// Returns how a number from 0 to `2^m - 1` becomes shares modulo `2^m`, for `m` from
+    /// [`Self::MIN_RING_BITS`] to [`Self::MAX_SMALL_BITS`].
+    pub const fn of_small(ring_bits: u32) -> Option<Self> {
+        if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_SMALL_BITS {
+            let kept = Kept::Low;
+            Some(Self { ring_bits, kept })
         } else {
             None
         }
@@ -48,9 +82,12 @@ impl Truncation {
         self.ring_bits
     }
 
-    /// Bits dropped, `s`.
+    /// Low bits dropped, `s`.
     pub const fn shift(self) -> u32 {
-        K - self.ring_bits
+        match self.kept {
+            Kept::Top => K - self.ring_bits,
+            Kept::Low => 0,
+        }
     }
 
     const fn mask(self) -> u64 {
@@ -60,20 +97,27 @@ impl Truncation {
     /// What the client does to its share.
     #[inline(always)]
     pub const fn client(self, share: u64) -> u64 {
-        share >> self.shift()
+        (share >> self.shift()) & self.mask()
     }
 
     /// What the server does to its share.
     #[inline(always)]
     pub const fn server(self, share: u64) -> u64 {
-        ((share >> self.shift()) + 1) & self.mask()
+        let more = match self.kept {
+            Kept::Top => 1,
+            Kept::Low => C,
+        };
+        ((share >> self.shift()) + more) & self.mask()
     }
 
-    /// The signed value of a ring element.
+    /// The signed value of a ring element; a small number has no sign.
     #[inline(always)]
     pub const fn to_signed(self, x: u64) -> i64 {
         let unused = 64 - self.ring_bits;
-        ((x << unused) as i64) >> unused
+        match self.kept {
+            Kept::Top => ((x << unused) as i64) >> unused,
+            Kept::Low => (x & self.mask()) as i64,
+        }
     }
 
     /// The value that the two parties hold after truncation, when the client's share is known.
@@ -86,13 +130,19 @@ impl Truncation {
     /// Division by `2^s` rounded to nearest, halves upwards: the truncation without shares.
     #[inline(always)]
     pub const fn exact(self, x: i64) -> i64 {
-        (x + (1 << (self.shift() - 1))) >> self.shift()
+        match self.kept {
+            Kept::Top => (x + (1 << (self.shift() - 1))) >> self.shift(),
+            Kept::Low => x,
+        }
     }
 
     /// Whether both forms of truncation keep a value's sign bit: its range minus two units on each
-    /// side.
+    /// side. A small number must not be negative.
     #[inline(always)]
     pub const fn holds(self, x: i64) -> bool {
+        if matches!(self.kept, Kept::Low) {
+            return 0 <= x && x >> self.ring_bits == 0;
+        }
         let limit = ((1i64 << (self.ring_bits - 1)) - 2) << self.shift();
         -limit <= x && x <= limit
     }
@@ -111,6 +161,25 @@ mod tests {
         assert!(Truncation::to_ring(25).is_none());
         assert!(Truncation::to_ring(1).is_none());
         assert!(Truncation::to_ring(u32::MAX).is_none());
+    }
+
+    /// Small numbers come back whole, or with `C` on top where the client's share is not above
+    /// them.
+    #[test]
+    fn small_numbers_are_exact() {
+        assert!(Truncation::of_small(1).is_none());
+        assert!(Truncation::of_small(Truncation::MAX_SMALL_BITS + 1).is_none());
+        let by = Truncation::of_small(37).unwrap();
+        assert_eq!((by.shift(), by.exact(12345)), (0, 12345));
+        assert!(by.holds((1 << 37) - 1) && !by.holds(1 << 37) && !by.holds(-1));
+        for x in [0, 1, 127, 1 << 20, (1 << 37) - 1 - C as i64] {
+            for share in [x as u64 + 1, P / 2, P - 1] {
+                assert_eq!(by.shared(x, share), x, "{x} and {share}");
+            }
+            for share in [0, x as u64] {
+                assert_eq!(by.shared(x, share), x + C as i64, "{x} and {share}");
+            }
+        }
     }
 
     fn any_case() -> impl Strategy<Value = (Truncation, i64)> {

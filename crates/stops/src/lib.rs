@@ -22,6 +22,7 @@
 //! * [`late`]: the identity where the client's share too is known online only, right after a
 //!   product of two secrets.
 //! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
+//! * [`classes`]: look-ups in several tables side by side, for elements of several classes.
 //! * [`flags`]: whether any looked-up value came near the end of its range.
 //!
 //! What moves between offline and online is *material*: bytes that a party keeps secret, reads back
@@ -34,6 +35,7 @@
 
 mod bytes;
 mod circuits;
+pub mod classes;
 pub mod client_garbled;
 mod error;
 pub mod flags;
@@ -48,6 +50,7 @@ pub mod stop;
 mod transfers;
 
 pub use bytes::StoredBytes;
+pub use classes::ClassedLookups;
 pub use client_garbled::ClientGarbled;
 pub use error::{Result, StopsError};
 pub use flags::FlagShares;

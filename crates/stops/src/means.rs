@@ -3,6 +3,7 @@
 //! A scheme names a [`Means`] for each function; a [`StopBuilder`] makes the stop. Nothing else in
 //! the program tells one kind of stop from another.
 
+use crate::classes::ClassedLookups;
 use crate::client_garbled::ClientGarbled;
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
@@ -115,6 +116,10 @@ impl StopBuilder {
                 let stop = Lookups::new(lookup, elements as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
+            (Means::Lookups, Wanted::Function(Function::Powers(powers))) => {
+                let stop = ClassedLookups::of_heads(powers, (task.rows, task.cols))?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
             (Means::Garbling, Wanted::Function(function)) => {
                 let (row, instances) = match function.takes_rows() {
                     true => (task.cols, task.rows),
@@ -124,7 +129,9 @@ impl StopBuilder {
                 let stop = Garbled::new(circuit, instances as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::ClientGarbling, Wanted::Function(function)) if !function.takes_rows() => {
+            (Means::ClientGarbling, Wanted::Function(function))
+                if !function.takes_rows() && !self.circuit(function, 1)?.is_flagged() =>
+            {
                 let stop = ClientGarbled::new(self.circuit(function, 1)?, elements as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }

@@ -65,6 +65,7 @@ pub struct StopCircuit {
     circuit: Circuit,
     ring_bits: u32,
     row: usize,
+    flagged: bool,
 }
 
 impl StopCircuit {
@@ -83,13 +84,14 @@ impl StopCircuit {
             Function::Softmax(f) => softmax::circuit(f, row),
             Function::CoarseMaximum(f) => coarse::circuit(f, row),
             Function::Reciprocal(f) => reciprocal::circuit(f),
-            Function::Lookup(_) => return Err(StopError::NoCircuit(name)),
+            Function::Lookup(_) | Function::Powers(_) => return Err(StopError::NoCircuit(name)),
         };
         Ok(Self {
             name,
             circuit,
             ring_bits: function.ring_bits(),
             row,
+            flagged: matches!(function, Function::Reciprocal(_)),
         })
     }
 
@@ -110,6 +112,7 @@ impl StopCircuit {
             circuit: argmax::circuit(ring_bits, row),
             ring_bits,
             row,
+            flagged: false,
         })
     }
 
@@ -126,6 +129,13 @@ impl StopCircuit {
     /// Bits of the input ring.
     pub const fn ring_bits(&self) -> u32 {
         self.ring_bits
+    }
+
+    /// Tells whether the last output of an instance is a range flag: one or zero, plus the
+    /// garbler's mask. The lowest bits of both are shares of it, as long as adding one does not
+    /// wrap around, which one mask in p does.
+    pub const fn is_flagged(&self) -> bool {
+        self.flagged
     }
 
     /// Elements that one instance takes.
@@ -175,7 +185,7 @@ pub fn in_bits(
             all
         }
         Function::Reciprocal(f) => vec![reciprocal::bits(builder, f, &row[0])],
-        Function::CoarseMaximum(_) | Function::Lookup(_) => {
+        Function::CoarseMaximum(_) | Function::Lookup(_) | Function::Powers(_) => {
             return Err(StopError::NoCircuit(name));
         }
     })
@@ -190,6 +200,7 @@ fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError>
         Function::InverseRoot(_) => "the reciprocal square root",
         Function::Tanh(_) => "tanh",
         Function::Lookup(_) => "look-up",
+        Function::Powers(_) => "powers of scores",
         Function::Reciprocal(_) => "the reciprocal",
         Function::Softmax(_) => "softmax",
         Function::CoarseMaximum(_) => "the coarse maximum",

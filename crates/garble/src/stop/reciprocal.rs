@@ -1,7 +1,8 @@
 //! The reciprocal: normalise bit by bit, look up, shift back.
 //!
 //! As for the reciprocal root ([`super::inverse_root`]) the leading one is found by halving, but
-//! numbers move by single bits, not by pairs, and the ring has no sign.
+//! numbers move by single bits, not by pairs, and the ring has no sign. A second output says
+//! whether the number was too small to have a reciprocal worth the name.
 
 use super::{SHARES, shared_element};
 use crate::circuit::{Bit, Builder, Circuit};
@@ -13,6 +14,9 @@ pub(super) fn circuit(reciprocal: &Reciprocal) -> Circuit {
     let value = bits(&mut b, reciprocal, &v);
     let out = b.output();
     b.project_number(out, &value, 1);
+    let dry = !b.any(&v[reciprocal.dry_bits as usize..]);
+    let flag = b.output();
+    b.project_number(flag, &[dry], 1);
     b.finish()
 }
 
@@ -34,10 +38,14 @@ pub(super) fn bits(b: &mut Builder, reciprocal: &Reciprocal, v: &[Bit]) -> Vec<B
     let mut index = vec![Bit::ZERO; fine.saturating_sub(width - 1)];
     index.extend(&u[(width - 1).saturating_sub(fine)..width - 1]);
     let mut value = b.table(&index, table.entries(), table.output_bits());
-    value.resize(reciprocal.output_bits() as usize, Bit::ZERO);
+    let (dropped, kept) = (
+        reciprocal.dropped as usize,
+        reciprocal.output_bits() as usize,
+    );
+    value.resize(dropped + kept, Bit::ZERO);
     // Small moves first: the number is still short then.
     for (empty, distance) in moves.into_iter().rev() {
         value = b.shift_left_if(empty, &value, distance);
     }
-    value
+    value.split_off(dropped)
 }

@@ -63,6 +63,7 @@ impl Assigner<'_> {
                     fraction: fraction - bits,
                     ring_bits,
                 },
+                small @ Scale::Small { .. } => small,
                 Scale::Fixed {
                     bits: width,
                     fraction,

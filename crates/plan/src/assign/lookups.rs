@@ -1,33 +1,37 @@
 //! Scales of the looked-up form: short indices, and numbers that are bounded by construction.
 //!
-//! Only two things depend on what calibration saw: the span of the scores, which says how many
-//! coarse steps there are, and the range of the activation's input, which says how wide a cell of
-//! its index is. Powers, their sums, reciprocals and probabilities have bounds of their own.
+//! What depends on what calibration saw: the ranges of the scores, head by head, which say where
+//! they lie in their tables (`heads.rs`), and the range of the activation's input, which says how
+//! wide a cell of its index is. Powers, their sums, reciprocals and probabilities have bounds of
+//! their own.
 //!
-//! Of the looked-up functions only the activation has range flags. The index of a power cannot
-//! leave its table: it is what is left of a score after its own coarse part was taken off.
+//! The index of a measured head's power cannot leave its table: it is what is left of a score after
+//! its own coarse part was taken off. All other indices have range flags.
 
+use super::heads::{self, DRY_BITS, RESULT};
 use super::{AssignError, Assigner, MASK_DISTANCE, ScoreSpan};
-use crate::function::{CoarseMaximum, Function, Lookup, LookupTable, Reciprocal};
+use crate::function::powers::TOP;
+use crate::function::{
+    CoarseMaximum, Function, HeadClass, Lookup, LookupTable, PlacedHead, Powers, Reciprocal,
+};
 use crate::graph::{Op, ValueId};
-use crate::scales::Scale;
+use crate::scales::{KEPT, Scale};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use primer_ring::truncate::Truncation;
 
-/// Fractional bits of an exponent, in units of log 2.
-const EXPONENT_FRACTION: i32 = 4;
-/// Fractional bits of a power and of a probability: entries and requantised values of any width
-/// cost the same. A power and a reciprocal have as many together as their product can hold.
-const POWER_FRACTION: i32 = 15;
+/// Fractional bits of a probability. Requantised values of any width cost the same.
+const PROBABILITY_FRACTION: i32 = 15;
 /// Bits of a probability with its sign: it may exceed one by the error of the reciprocal.
 pub(super) const PROBABILITY: Format = Format {
     bits: 17,
-    fraction: POWER_FRACTION,
+    fraction: PROBABILITY_FRACTION,
 };
-/// Ring of a sum of powers, the widest that there is. At its maximum a row has a power of `2^-step`
-/// or more: 64 units with steps of 4 in a model of 512 tokens, 1,024 with steps of 2.
-const TOTAL_RING: u32 = Truncation::MAX_RING_BITS;
+/// Fractional bits of a power times a reciprocal: as many as an accumulator of probabilities has.
+const PRODUCT_FRACTION: i32 = PROBABILITY_FRACTION + (K - PROBABILITY.bits) as i32 - 1;
+/// Bits by which the powers of measured heads stay below the others: at its maximum a row has a
+/// power of `2^-step` to `2^step`, and sums should be of one size.
+const MEASURED_BELOW: f64 = 12.0;
 /// Bits of the activation's index: at least this many, for cells of at most this width.
 const GATE_INDEX_BITS: u32 = 8;
 const GATE_FRACTION: i32 = 3;
@@ -89,37 +93,71 @@ impl Assigner<'_> {
         Err(self.too_wide(scores, widest, 10))
     }
 
-    /// Powers of the exponents that a coarse maximum leaves.
+    /// The coarse maximum in front of some heads, and the powers of all.
+    pub(super) fn references(
+        &mut self,
+        index: usize,
+        scores: ValueId,
+    ) -> Result<Scale, AssignError> {
+        let (_, measured) = self.place_heads(scores);
+        if measured.is_empty() {
+            // Nothing reads it. The scores are as fine as the exponents of the coarsest cells.
+            self.accumulator(scores, heads::INDEX_BITS, heads::COARSEST);
+            self.fit_factors(scores);
+            return Ok(KEPT);
+        }
+        let coarse = self.coarse_maximum(scores)?;
+        self.accumulator(scores, coarse.ring_bits, coarse.fraction);
+        self.fit_factors(scores);
+        Ok(self.leave(index, Function::CoarseMaximum(coarse)))
+    }
+
+    /// Powers of the exponents: of scores as they are, and of what a coarse maximum leaves.
     pub(super) fn power(&mut self, index: usize, exponents: ValueId) -> Scale {
-        let coarse = self.coarse_of(exponents);
+        let Op::Rest {
+            scores, reference, ..
+        } = self.graph.maker(exponents).op
+        else {
+            unreachable!("exponents are what is left of scores");
+        };
+        let (mut classes, measured) = self.place_heads(scores);
+        if !measured.is_empty() {
+            classes.push(self.measured(reference, measured));
+        }
+        self.accumulator(exponents, heads::INDEX_BITS, heads::FINEST);
+        self.leave(index, Function::Powers(Powers { classes }))
+    }
+
+    /// The class of heads that are measured.
+    fn measured(&self, reference: ValueId, heads: Vec<PlacedHead>) -> HeadClass {
+        let coarse = self.coarse_of(reference);
         let step = f64::from(-coarse.fraction).exp2();
         let range = f64::from(coarse.far + 3) * step;
         let middle = coarse.middle() as f64 * step / 2.0;
-        let index_bits = range.log2().ceil() as u32 + EXPONENT_FRACTION as u32;
-        self.accumulator(exponents, index_bits, EXPONENT_FRACTION);
-        let output_bits = POWER_FRACTION as u32 + step as u32 + 2;
-        let table = LookupTable::tabulate(
-            (index_bits, EXPONENT_FRACTION),
-            (output_bits, POWER_FRACTION),
-            |x| {
-                let exponent = x - middle;
-                // Beyond a step above the reference is one element in 2^17.
-                match exponent > 1.0 - MASK_DISTANCE {
-                    true => exponent.min(step).exp2(),
-                    false => 0.0,
-                }
-            },
+        let index = (heads::INDEX_BITS, heads::FINEST);
+        assert!(
+            range.log2() + f64::from(index.1) <= f64::from(index.0),
+            "an index has room for all steps"
         );
-        let lookup = Lookup::new((index_bits, EXPONENT_FRACTION), [0; 2], vec![table]);
-        let lookup = lookup.expect("a table of powers is built from usable parameters");
-        self.leave(index, Function::Lookup(lookup))
+        let unit = f64::from(TOP) - MEASURED_BELOW - f64::from(RESULT.1);
+        let table = LookupTable::tabulate(index, RESULT, |x| {
+            let exponent = x - middle;
+            // Beyond a step above the reference is one element in 2^17.
+            match exponent > 1.0 - MASK_DISTANCE {
+                true => (exponent.min(step) + unit).exp2(),
+                false => 0.0,
+            }
+        });
+        let lookup = Lookup::new(index, [0; 2], vec![table]);
+        HeadClass {
+            heads,
+            lookup: lookup.expect("a table of powers is built from usable parameters"),
+            measured: true,
+        }
     }
 
-    /// The coarse maximum whose rests some exponents are.
-    fn coarse_of(&self, exponents: ValueId) -> &CoarseMaximum {
-        let Op::Rest { reference, .. } = self.graph.maker(exponents).op else {
-            unreachable!("exponents are what is left of scores");
-        };
+    /// The function of a coarse maximum.
+    fn coarse_of(&self, reference: ValueId) -> &CoarseMaximum {
         let steps = &self.graph.steps;
         let maker = steps.iter().position(|step| step.output() == reference);
         match maker.and_then(|index| self.functions[index].as_ref()) {
@@ -130,18 +168,18 @@ impl Assigner<'_> {
 
     /// The reciprocal of the sum of as many powers as a row can have.
     pub(super) fn reciprocal(&mut self, index: usize, total: ValueId) -> Scale {
-        let Op::RowSum { input: powers, .. } = self.graph.maker(total).op else {
-            unreachable!("a total is the sum of a row");
-        };
-        let Some(Scale::Fixed { bits, fraction }) = self.values[powers.index()] else {
-            unreachable!("steps come in order");
-        };
         let longest = self.graph.shape.max_tokens().next_power_of_two().ilog2();
-        // A power is at most 2^(bits - 2): the largest sum stays below 2^(K - 1).
-        let shift = K - 1 - (bits - 2) - longest;
-        let ring_fraction = fraction + shift as i32 - (K - TOTAL_RING) as i32;
-        self.accumulator(total, TOTAL_RING, ring_fraction);
-        let reciprocal = Reciprocal::new(TOTAL_RING, f64::from(ring_fraction).exp2());
+        // The largest powers raise flags; a sum of others stays within this.
+        let ring_bits = (TOP - 1 + longest).min(Truncation::MAX_SMALL_BITS);
+        let fraction = RESULT.1;
+        self.values[total.index()] = Some(Scale::Small {
+            fraction,
+            ring_bits,
+        });
+        let scale = f64::from(fraction).exp2();
+        let whole = Reciprocal::new(ring_bits, scale, 0, DRY_BITS).output_fraction;
+        let dropped = (whole + fraction - PRODUCT_FRACTION).max(0) as u32;
+        let reciprocal = Reciprocal::new(ring_bits, scale, dropped, DRY_BITS);
         self.leave(index, Function::Reciprocal(reciprocal))
     }
 

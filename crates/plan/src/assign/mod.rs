@@ -9,12 +9,13 @@
 //! leave this shift at zero or more.
 
 mod fit;
+mod heads;
 mod lookups;
 mod observation;
 mod room;
 mod weights;
 
-pub use observation::{Observation, WeightRange};
+pub use observation::{Observation, Seen, WeightRange};
 pub use room::ROOM;
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
@@ -69,23 +70,20 @@ pub enum AssignError {
 
 /// Chooses the scales of a graph.
 ///
-/// `observations` has one entry per value, `weights` one per weight.
+/// `seen` has one entry per value, `weights` one per weight.
 ///
 /// # Errors
 /// [`AssignError`] if the model's ranges do not fit fixed point.
 ///
 /// # Panics
 /// If the slices do not belong to the graph.
-pub fn assign(
-    graph: &Graph,
-    observations: &[Observation],
-    weights: &[WeightRange],
-) -> Result<Scales, AssignError> {
+pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Scales, AssignError> {
+    let values = graph.values.len();
     assert_eq!(
-        (observations.len(), weights.len()),
-        (graph.values.len(), graph.weights.len())
+        (seen.values.len(), seen.by_head.len(), weights.len()),
+        (values, values, graph.weights.len())
     );
-    for (value, seen) in graph.values.iter().zip(observations) {
+    for (value, seen) in graph.values.iter().zip(&seen.values) {
         if !(seen.min.is_finite() && seen.max.is_finite()) {
             return Err(AssignError::NotFinite {
                 value: value.name.clone(),
@@ -94,7 +92,8 @@ pub fn assign(
     }
     let mut assigner = Assigner {
         graph,
-        observations,
+        observations: &seen.values,
+        by_head: &seen.by_head,
         weights,
         values: vec![None; graph.values.len()],
         functions: vec![None; graph.steps.len()],
@@ -126,6 +125,8 @@ struct ScoreSpan {
 struct Assigner<'a> {
     graph: &'a Graph,
     observations: &'a [Observation],
+    /// Of scores, what was seen of each head.
+    by_head: &'a [Vec<Observation>],
     weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,
     functions: Vec<Option<Function>>,
@@ -185,12 +186,7 @@ impl Assigner<'_> {
             }
             StopFunction::Summary => self.activation(index, input, self.summary())?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
-            StopFunction::CoarseMaximum => {
-                let coarse = self.coarse_maximum(input)?;
-                self.accumulator(input, coarse.ring_bits, coarse.fraction);
-                self.fit_factors(input);
-                self.leave(index, Function::CoarseMaximum(coarse))
-            }
+            StopFunction::CoarseMaximum => self.references(index, input)?,
             StopFunction::Power => self.power(index, input),
             StopFunction::Reciprocal => self.reciprocal(index, input),
             StopFunction::Gate => self.gate(index, input)?,

@@ -48,6 +48,24 @@ impl Observation {
     }
 }
 
+/// What a calibration saw of all values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// One for each value of the graph.
+    pub values: Vec<Observation>,
+    /// Of scores, one for each head besides; of other values, or if heads were not told apart,
+    /// none. Maxima are those of all rows, of padded queries too, over keys that are not padding.
+    pub by_head: Vec<Vec<Observation>>,
+}
+
+impl Seen {
+    /// Returns what was seen of values whose heads were not told apart.
+    pub fn of(values: Vec<Observation>) -> Self {
+        let by_head = values.iter().map(|_| Vec::new()).collect();
+        Self { values, by_head }
+    }
+}
+
 /// How large one weight is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WeightRange {

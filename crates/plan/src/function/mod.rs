@@ -23,6 +23,7 @@ mod gate;
 mod gelu;
 mod inverse_root;
 mod lookup;
+pub mod powers;
 mod reciprocal;
 mod softmax;
 mod table;
@@ -32,6 +33,7 @@ pub use coarse::CoarseMaximum;
 pub use gelu::{Activation, Gelu};
 pub use inverse_root::InverseRoot;
 pub use lookup::{Lookup, LookupTable};
+pub use powers::{HeadClass, PlacedHead, Powers};
 pub use reciprocal::Reciprocal;
 pub use softmax::{Softmax, SoftmaxScratch};
 pub use table::Table;
@@ -104,6 +106,8 @@ pub enum Function {
     Tanh(Tanh),
     /// Tables on a short index, element by element.
     Lookup(Lookup),
+    /// Powers of two of scores, element by element, by tables of their heads.
+    Powers(Powers),
     /// The coarse maximum of whole rows.
     CoarseMaximum(CoarseMaximum),
     /// Reciprocal, element by element.
@@ -120,6 +124,7 @@ impl Function {
             Self::InverseRoot(f) => f.ring_bits,
             Self::Tanh(f) => f.ring_bits,
             Self::Lookup(f) => f.index_bits,
+            Self::Powers(f) => f.first().map_or(0, |lookup| lookup.index_bits),
             Self::CoarseMaximum(f) => f.ring_bits,
             Self::Reciprocal(f) => f.ring_bits,
         }
@@ -149,6 +154,7 @@ impl Function {
             Self::InverseRoot(f) => f.output_fraction,
             Self::Tanh(f) => f.output_fraction(),
             Self::Lookup(f) => f.tables[0].output_fraction(),
+            Self::Powers(f) => f.first().map_or(0, |l| l.tables[0].output_fraction()),
             Self::CoarseMaximum(f) => f.fraction,
             Self::Reciprocal(f) => f.output_fraction,
         }
@@ -163,6 +169,7 @@ impl Function {
             Self::InverseRoot(f) => f.output_bits() + 1,
             Self::Tanh(f) => f.table.output_bits() + 1,
             Self::Lookup(f) => f.tables[0].output_bits(),
+            Self::Powers(f) => f.first().map_or(0, |l| l.tables[0].output_bits()),
             Self::CoarseMaximum(f) => f.output_bits(),
             Self::Reciprocal(f) => f.output_bits() + 1,
         }
@@ -184,6 +191,7 @@ impl Function {
             Self::InverseRoot(f) => f.validate(),
             Self::Tanh(f) => f.validate(),
             Self::Lookup(f) => f.validate(),
+            Self::Powers(f) => f.validate(),
             Self::CoarseMaximum(f) => f.validate(),
             Self::Reciprocal(f) => f.validate(),
         }

@@ -6,17 +6,21 @@
 //! ```text
 //! h     = position of the leading one of v
 //! index = the TABLE_BITS bits after it
-//! out   = table[index] << (H - h)          H = the largest h of the ring
+//! out   = table[index] << (H - h) >> dropped     H = the largest h of the ring
 //! ```
 //!
 //! The sum of powers is never negative, so all of the ring is used: `v` is the unsigned ring
-//! element. A value has 32 bits at most, so the output is cut to 31: in rings of more than 22 bits
-//! the smallest sums, below `2^(ring_bits - 22)`, have no reciprocal. A sum of powers is far above:
-//! at its maximum a row has a power of `2^-step` or more (`assign/lookups.rs`).
+//! element. A wide ring has numbers of very different sizes: the reciprocals of the largest lose
+//! their last bits (`dropped`), and as a value has 32 bits at most, the output is cut to 31, so the
+//! smallest have no reciprocal ([`Reciprocal::smallest`]).
 //!
 //! Zero has no reciprocal either, and a circuit that finds the leading one by halving moves it by
 //! all its distances. That is what it gives here too, cut to the output's bits. It does not matter:
 //! every power of such a row is zero, and so are the products.
+//!
+//! A row whose sum is that small has *run dry*: all its scores lie below the window of its head
+//! ([`super::powers`]), and what is left of them says too little. [`Reciprocal::is_dry`] is the
+//! second result of the function, one bit, a range flag.
 //!
 //! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
 //! 2^-9.
@@ -41,23 +45,29 @@ pub struct Reciprocal {
     pub output_fraction: i32,
     /// `1/u` with the constants folded in.
     pub table: Table,
+    /// Low bits that the output does not have.
+    pub dropped: u32,
+    /// Numbers below `2^dry_bits` raise the range flag.
+    pub dry_bits: u32,
 }
 
 impl Reciprocal {
     /// The function `v ↦ scale / v` on unsigned integers `v` of the ring.
     ///
-    /// The output's fractional bits are chosen so that the table uses all its output bits.
+    /// The output's fractional bits are chosen so that the table uses all its output bits, `dropped`
+    /// of which are lost for the largest numbers. Numbers below `2^dry_bits` are flagged.
     ///
     /// # Panics
     /// If the ring is not usable or the scale is not positive and finite.
-    pub fn new(ring_bits: u32, scale: f64) -> Self {
+    pub fn new(ring_bits: u32, scale: f64, dropped: u32, dry_bits: u32) -> Self {
         assert!(
             scale > 0.0 && scale.is_finite(),
             "the scale of a reciprocal is positive"
         );
         let steps = ring_bits as i32 - 1;
-        let output_fraction = OUTPUT_BITS as i32 + steps - scale.log2().ceil() as i32;
-        let top = scale * 2f64.powi(output_fraction - steps);
+        let whole = OUTPUT_BITS as i32 + steps - scale.log2().ceil() as i32;
+        let output_fraction = whole - dropped as i32;
+        let top = scale * 2f64.powi(whole - steps);
         let cells = f64::from(1 << TABLE_BITS);
         let table = Table::tabulate(TABLE_BITS, OUTPUT_BITS, |i| {
             top / (1.0 + (f64::from(i) + 0.5) / cells)
@@ -66,6 +76,8 @@ impl Reciprocal {
             ring_bits,
             output_fraction,
             table,
+            dropped,
+            dry_bits,
         };
         reciprocal
             .validate()
@@ -84,15 +96,26 @@ impl Reciprocal {
         1 << self.steps().ilog2()
     }
 
-    /// Bits of the output: the table's shifted by up to `H`, as far as a value has bits.
+    /// Bits of the table's entries, shifted by up to `H`.
+    const fn all_bits(&self) -> u32 {
+        self.table.output_bits() + self.steps()
+    }
+
+    /// Bits of the output: those of the shifted table, as far as a value has bits.
     pub const fn output_bits(&self) -> u32 {
-        let all = self.table.output_bits() + self.steps();
-        if all < LONGEST { all } else { LONGEST }
+        let kept = self.all_bits() - self.dropped;
+        if kept < LONGEST { kept } else { LONGEST }
     }
 
     /// The smallest number that has a reciprocal: those of smaller ones are cut.
     pub const fn smallest(&self) -> i64 {
-        1 << (self.table.output_bits() + self.steps() - self.output_bits())
+        1 << (self.all_bits() - self.dropped - self.output_bits())
+    }
+
+    /// Tells whether a ring value, signed or not, is too small.
+    #[inline]
+    pub const fn is_dry(&self, v: i64) -> bool {
+        (v as u64 & ((1 << self.ring_bits) - 1)) >> self.dry_bits == 0
     }
 
     /// The function on a ring value, signed or not.
@@ -101,7 +124,8 @@ impl Reciprocal {
         let v = v as u64 & ((1 << self.ring_bits) - 1);
         let kept = (1 << self.output_bits()) - 1;
         if v == 0 {
-            return (self.table.at(0) << (2 * self.first_distance() - 1)) & kept;
+            let moved = self.table.at(0) << (2 * self.first_distance() - 1);
+            return (moved as u64 >> self.dropped) as i64 & kept;
         }
         let h = v.ilog2();
         let fine = self.table.input_bits();
@@ -110,19 +134,23 @@ impl Reciprocal {
         } else {
             v >> (h - fine)
         };
-        (self.table.at(index & ((1 << fine) - 1)) << (self.steps() - h)) & kept
+        let entry = self.table.at(index & ((1 << fine) - 1)) << (self.steps() - h);
+        (entry >> self.dropped) & kept
     }
 
     pub(super) fn validate(&self) -> Result<(), FunctionError> {
         self.table.validate(NAME)?;
         let m = self.ring_bits;
         FunctionError::unless(
-            (4..=Truncation::MAX_RING_BITS).contains(&m)
+            (4..=Truncation::MAX_SMALL_BITS).contains(&m)
+                && self.dry_bits < m
+                && self.dropped < m
                 && self.table.input_bits() == TABLE_BITS
                 && self.table.output_bits() == OUTPUT_BITS,
             NAME,
             format!(
-                "ring of {m} bits with a table of {} to {}",
+                "ring of {m} bits, dry below {}, with a table of {} to {}",
+                self.dry_bits,
                 self.table.input_bits(),
                 self.table.output_bits()
             ),
@@ -142,7 +170,7 @@ mod tests {
     #[test]
     fn relative_error_is_small() {
         for scale in [0.7, 1.0, 27.7, 12_345.0] {
-            let reciprocal = Reciprocal::new(20, scale);
+            let reciprocal = Reciprocal::new(20, scale, 0, 0);
             let bound = 2f64.powi(-8) + 2f64.powi(-9);
             for v in 1..1i64 << 20 {
                 let want = scale / v as f64;
@@ -156,7 +184,7 @@ mod tests {
     /// A ring of 24 bits has no bits for the reciprocals of 1 to 3, and all others are as good.
     #[test]
     fn wide_rings_cut_the_smallest_sums() {
-        let reciprocal = Reciprocal::new(24, 27.7);
+        let reciprocal = Reciprocal::new(24, 27.7, 0, 0);
         assert_eq!((reciprocal.output_bits(), reciprocal.smallest()), (31, 4));
         let error = |v: i64| {
             let got = reciprocal.apply(v) as f64 * 2f64.powi(-reciprocal.output_fraction);
@@ -169,17 +197,44 @@ mod tests {
         assert!((0..4).all(|v| reciprocal.apply(v) >> 31 == 0));
     }
 
+    /// The reciprocal of softmax: 37 bits, of which the last 8 of a product with a power are not
+    /// wanted.
+    #[test]
+    fn large_numbers_have_fewer_bits() {
+        let reciprocal = Reciprocal::new(37, 2f64.powi(18), 8, 7);
+        assert_eq!(
+            (reciprocal.output_bits(), reciprocal.output_fraction),
+            (31, 20)
+        );
+        assert_eq!(reciprocal.smallest(), 128);
+        for bits in 7..37 {
+            let bound = 2f64.powi(-8) + 2f64.powi(-9) + 2f64.powi(bits - 37);
+            for part in 0..100 {
+                let v = (1i64 << bits) + (part << bits) / 100;
+                let got = reciprocal.apply(v) as f64 * v as f64 * 2f64.powi(-38);
+                assert!((got - 1.0).abs() < bound, "{v}: {got}");
+            }
+        }
+        assert!(reciprocal.apply(0) >> 31 == 0);
+    }
+
     #[test]
     fn ring_elements_are_unsigned_and_zero_is_no_fault() {
-        let reciprocal = Reciprocal::new(20, 3.0);
+        let reciprocal = Reciprocal::new(20, 3.0, 0, 3);
         assert_eq!(reciprocal.apply(0), 0);
         assert_eq!(reciprocal.apply(-1), reciprocal.apply((1 << 20) - 1));
+        assert!((0..8).all(|v| reciprocal.is_dry(v)));
+        assert!(
+            [8, 9, (1 << 20) - 1, -1]
+                .iter()
+                .all(|&v| !reciprocal.is_dry(v))
+        );
     }
 
     #[test]
     fn impossible_parameters_are_refused() {
-        let mut reciprocal = Reciprocal::new(20, 3.0);
-        for bits in [0, 3, 25, u32::MAX] {
+        let mut reciprocal = Reciprocal::new(20, 3.0, 0, 3);
+        for bits in [0, 3, 40, u32::MAX] {
             reciprocal.ring_bits = bits;
             assert!(reciprocal.validate().is_err());
         }
@@ -187,6 +242,12 @@ mod tests {
         reciprocal.output_fraction = 65;
         assert!(reciprocal.validate().is_err());
         reciprocal.output_fraction = 10;
+        reciprocal.dry_bits = 20;
+        assert!(reciprocal.validate().is_err());
+        reciprocal.dry_bits = 3;
+        reciprocal.dropped = 20;
+        assert!(reciprocal.validate().is_err());
+        reciprocal.dropped = 0;
         reciprocal.table = Table::tabulate(6, OUTPUT_BITS, |_| 1.0);
         assert!(reciprocal.validate().is_err());
     }

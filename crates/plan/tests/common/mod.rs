@@ -1,7 +1,7 @@
 //! A small BERT with plausible ranges.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
-use primer_plan::assign::{AssignError, Observation, WeightRange, assign};
+use primer_plan::assign::{self, AssignError, Observation, WeightRange, assign};
 use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph, ValueId};
 use primer_plan::plan::Plan;
@@ -75,7 +75,8 @@ impl Seen {
     }
 
     pub fn assign(&self) -> Result<Scales, AssignError> {
-        assign(&self.graph, &self.values, &self.weights)
+        let seen = assign::Seen::of(self.values.clone());
+        assign(&self.graph, &seen, &self.weights)
     }
 
     pub fn plan(&self) -> Plan {

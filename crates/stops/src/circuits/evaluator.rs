@@ -85,7 +85,7 @@ impl Circuits {
     ) -> Result<Evaluated> {
         let material = |error: EvaluateError| unusable(self.name(), error);
         let (bits, cost) = (self.bits(), self.circuit().cost());
-        let mut outputs = Zeroizing::new(vec![0; self.outputs()]);
+        let mut outputs = Zeroizing::new(vec![0; self.all_outputs()]);
         let mut revealed = vec![false; self.instances * cost.reveals];
         let mut evaluator = None;
         let mut server = Zeroizing::new(vec![0; LANES * bits]);

@@ -112,7 +112,7 @@ impl Circuits {
         let circuit = self.circuit();
         let mut garbler = Garbler::new(circuit, &secret.offset, Label::from_le_bytes(nonce));
         let (bits, outputs) = (self.bits(), circuit.cost().outputs);
-        let mut masks = Zeroizing::new(vec![0; self.outputs()]);
+        let mut masks = Zeroizing::new(vec![0; self.all_outputs()]);
         let mut server = Zeroizing::new(vec![0; LANES * bits]);
         let mut client = Zeroizing::new(vec![0; LANES * bits]);
         let (mut told, mut done) = (false, 0);

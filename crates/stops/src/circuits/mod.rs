@@ -28,10 +28,12 @@ pub(crate) use evaluator::from_wire;
 pub(crate) use garbler::Secret;
 
 use crate::error::{Result, StopsError};
+use crate::flags::FlagShares;
 use primer_garble::circuit::{Circuit, LANES, Modulus, Party};
 use primer_garble::stop::StopCircuit;
 use primer_ring::pack::packed_len;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// AND gates of a stop, at most: 256 GiB of tables, a thousand times a layer of BERT-base.
 const MAX_GATES: u64 = 1 << 33;
@@ -100,9 +102,34 @@ impl Circuits {
         self.instances * self.stop.row()
     }
 
-    /// Returns the number of residues that come out.
+    /// Returns the number of residues that come out, range flags not counted.
     pub(crate) fn outputs(&self) -> usize {
-        self.instances * self.circuit().cost().outputs
+        self.instances * (self.circuit().cost().outputs - usize::from(self.stop.is_flagged()))
+    }
+
+    /// Returns the number of range flags.
+    pub(crate) fn flags(&self) -> usize {
+        self.instances * usize::from(self.stop.is_flagged())
+    }
+
+    /// Takes the range flags out of all outputs of the circuits, a party's share of each.
+    pub(crate) fn split_flags(&self, outputs: &mut Zeroizing<Vec<u64>>) -> FlagShares {
+        let mut flags = FlagShares::with_capacity(self.flags());
+        if self.flags() > 0 {
+            let each = self.circuit().cost().outputs;
+            for instance in 0..self.instances {
+                flags.push(outputs[(instance + 1) * each - 1] & 1 == 1);
+                let (from, to) = (instance * each, instance * (each - 1));
+                outputs.copy_within(from..from + each - 1, to);
+            }
+            outputs.truncate(self.outputs());
+        }
+        flags
+    }
+
+    /// Returns the number of residues that circuits give, range flags included.
+    pub(crate) fn all_outputs(&self) -> usize {
+        self.outputs() + self.flags()
     }
 
     /// Returns the number of AND gates of all instances.

@@ -10,6 +10,7 @@
 use super::Garbled;
 use crate::circuits::from_wire;
 use crate::error::{Result, StopsError, expect_count};
+use crate::flags::FlagShares;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_garble::LABEL_BYTES;
 use primer_garble::stop::StopCircuit;
@@ -52,6 +53,7 @@ impl ClientStop for Garbled {
         })?;
         stream.finish()?;
         let mut results = evaluated.outputs;
+        let flags = circuits.split_flags(&mut results);
         let modulus = circuits.modulus();
         for (result, mask) in results.iter_mut().zip(masks) {
             *result = modulus.sub(*result, *mask);
@@ -59,6 +61,7 @@ impl ClientStop for Garbled {
         Ok(Box::new(Listened {
             width: modulus.width(),
             results,
+            flags,
             shown: self.positions(&evaluated.revealed)?,
         }))
     }
@@ -69,10 +72,15 @@ struct Listened {
     width: u32,
     /// Minus the client's masks.
     results: Zeroizing<Vec<u64>>,
+    flags: FlagShares,
     shown: Vec<usize>,
 }
 
 impl Owing for Listened {
+    fn flags(&mut self) -> FlagShares {
+        std::mem::take(&mut self.flags)
+    }
+
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
         if !self.results.is_empty() {
             channel.send_residues(RESULTS, self.width, self.results.iter().copied())?;

@@ -73,6 +73,10 @@ impl Stop for Garbled {
         self.circuits.outputs()
     }
 
+    fn flags(&self) -> usize {
+        self.circuits.flags()
+    }
+
     fn bytes(&self) -> PhaseBytes {
         let circuits = &self.circuits;
         let bits = circuits.bits();
@@ -98,7 +102,7 @@ impl Stop for Garbled {
     fn stored(&self) -> StoredBytes {
         StoredBytes {
             client: self.circuits.received_len(),
-            server: (Secret::BYTES + 8 * self.outputs()) as u64,
+            server: (Secret::BYTES + 8 * self.circuits.all_outputs()) as u64,
         }
     }
 

@@ -10,6 +10,7 @@
 use super::Garbled;
 use crate::circuits::Secret;
 use crate::error::{Result, expect_count};
+use crate::flags::FlagShares;
 use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_garble::LABEL_BYTES;
@@ -48,11 +49,13 @@ impl ServerStop for Garbled {
         shares: &[u64],
     ) -> Result<Box<dyn Waiting>> {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
-        let (secret, masks) = self.read(stored)?;
+        let (secret, mut masks) = self.read(stored)?;
         self.send_labels(channel, &secret, shares)?;
+        let flags = self.circuits.split_flags(&mut masks);
         Ok(Box::new(Requested {
             modulus: self.circuits.modulus(),
             masks,
+            flags,
         }))
     }
 }
@@ -62,9 +65,14 @@ struct Requested {
     modulus: Modulus,
     /// The mask of every output, `A`.
     masks: Zeroizing<Vec<u64>>,
+    flags: FlagShares,
 }
 
 impl Waiting for Requested {
+    fn flags(&mut self) -> FlagShares {
+        std::mem::take(&mut self.flags)
+    }
+
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
         let mut results = vec![0; self.masks.len()];
         if results.is_empty() {

@@ -42,8 +42,12 @@ impl ClientStop for Lookups {
             counts.extend(strings_of.map(ones));
             sink.write_all(strings).map_err(store)
         })?;
-        // Second bit of the number of ones, plus one.
-        let signs = Bits::from_fn(self.elements, |i| (counts[i] + 1) >> 1 & 1 == 1);
+        // Second bit of the number of ones, plus one; then the same where elements may not count.
+        let n = self.elements;
+        let signs = Bits::from_fn(self.to_client() * n, |i| {
+            let sign = (counts[i % n] + 1) >> 1 & 1 == 1;
+            sign ^ (i >= n && self.top_bit(shares[i % n]))
+        });
         let chooses = PadReceiver::prepare(labels, channel, signs, self.each(), P)?;
         let sends = PadSender::prepare(transfers, channel, self.elements, self.each(), P)?;
         sink.write_all(&chooses.into_bytes()).map_err(store)?;
@@ -61,19 +65,29 @@ impl ClientStop for Lookups {
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (n, results) = (self.elements, self.outputs());
         let damaged = |error| unusable(self.name(), error);
-        let mut deltas = vec![0; n];
-        channel.recv_residues(DELTAS, self.index_bits, 1 << self.index_bits, &mut deltas)?;
-        let deltas: Vec<u16> = deltas.iter().map(|&delta| delta as u16).collect();
+        let (each, down) = (self.each(), self.to_client());
+        let mut sent = vec![0; n];
+        channel.recv_residues(DELTAS, self.share_bits(), 1 << self.share_bits(), &mut sent)?;
+        let mask = self.shape.entries() as u64 - 1;
+        let deltas: Vec<u16> = sent.iter().map(|&delta| (delta & mask) as u16).collect();
         let (sums, flags) = self.selected(stored, &deltas)?;
-        let chooses = self.read(stored, packed(n, 1) + packed(results, modulus::K))?;
-        let chooses = PadReceiver::from_bytes(&chooses, n, self.each(), P).map_err(damaged)?;
+        let chooses = packed(down * n, 1) + packed(down * results, modulus::K);
+        let chooses = self.read(stored, chooses)?;
+        let chooses = PadReceiver::from_bytes(&chooses, down * n, each, P).map_err(damaged)?;
         let sends = self.read(stored, packed(2 * results, modulus::K))?;
-        let sends = PadSender::from_bytes(&sends, n, self.each(), P).map_err(damaged)?;
-        let mut products = vec![0; results];
+        let sends = PadSender::from_bytes(&sends, n, each, P).map_err(damaged)?;
+        let mut products = vec![0; down * results];
         channel.recv_residues(PRODUCTS, modulus::K, P, &mut products)?;
         let answers = (0..results).flat_map(|i| {
-            let own = negated_if(chooses.mask(i), sums[i]);
-            let g = modulus::sub(chooses.product(i, products[i]), masks[i]);
+            let mut own = negated_if(chooses.mask(i), sums[i]);
+            let mut g = modulus::sub(chooses.product(i, products[i]), masks[i]);
+            if self.counted {
+                let second = results + i;
+                g = modulus::add(g, chooses.product(second, products[second]));
+                // The two choices differ by π, and what the server sent is κ.
+                let kappa = u64::from(self.top_bit(sent[i / each])).wrapping_neg();
+                own &= chooses.mask(i) ^ chooses.mask(second) ^ kappa;
+            }
             sends.choice(i, [modulus::sub(g, own), modulus::add(g, own)])
         });
         Ok(Box::new(Listened {

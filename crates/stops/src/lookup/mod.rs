@@ -39,6 +39,21 @@
 //!
 //! One round trip; 16.4 bytes for an index of 8 bits.
 //!
+//! **Elements that may not count** ([`Lookups::counted`]). The powers of padded keys are zero, and
+//! which keys are padding is the client's secret, known when the text is. With the text it sends
+//! `κ = counts ⊕ π`, one bit a key, `π` being random and known offline, so that `κ` says nothing.
+//! It wants `counts·f(x)`, in which its own number `B` is no trouble: it takes zero instead. For
+//! the server's, with `t' = t_c ⊕ π` and `σ' = 1 - 2t'`,
+//!
+//! ```text
+//! counts·σ_c  =  (σ_c - σ')/2  if κ = 0,      (σ_c + σ')/2  if κ = 1
+//! counts·σ_c·A  =  κ·A - t_c·A + (1 - 2κ)·t'·A
+//! ```
+//!
+//! so a second transfer to the client, whose choice is `t'`, takes its place beside the first:
+//! `τ = -A + …` and `τ' = (1 - 2κ)·A + …`, 41 bits more. An element's share has one bit more than
+//! its index then, on top: `π` at the client, and at the server `κ`, which it sends along with δ.
+//!
 //! **Several tables on one index** share the strings, δ and the choices. Each has pads of its own.
 //!
 //! **Online, as bits.** The parity of what a string selects needs no sign: the XOR of both parties'
@@ -83,6 +98,8 @@ pub struct Lookups {
     tables: Vec<Numbers>,
     /// The range flag as a table of one bit.
     flag: Option<Columns>,
+    /// Whether elements may not count.
+    counted: bool,
     transfers: Transfers,
 }
 
@@ -118,8 +135,19 @@ impl Lookups {
                 .map(|table| Numbers::new(table.entries()))
                 .collect(),
             flag,
+            counted: false,
             transfers: Transfers::default(),
         })
+    }
+
+    /// Makes the results zero of elements that do not count: shares have one bit more, on top,
+    /// whose XOR says whether they do.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self {
+            counted: true,
+            ..self
+        }
     }
 
     /// The same on transfers of other variants.
@@ -132,6 +160,21 @@ impl Lookups {
     /// Results of an element.
     fn each(&self) -> usize {
         self.tables.len()
+    }
+
+    /// Transfers to the client of an element.
+    fn to_client(&self) -> usize {
+        1 + usize::from(self.counted)
+    }
+
+    /// Bits of an element's share: of its index, and whether it counts.
+    fn share_bits(&self) -> u32 {
+        self.index_bits + u32::from(self.counted)
+    }
+
+    /// Whether an element of these shares is one whose top bit is set.
+    fn top_bit(&self, share: u64) -> bool {
+        self.counted && share >> self.index_bits & 1 == 1
     }
 
     /// Bytes of all strings.
@@ -190,7 +233,7 @@ impl Lookups {
     }
 }
 
-const NAME: &str = "look-up";
+pub(crate) const NAME: &str = "look-up";
 
 /// Bytes of strings that are in memory at once, online.
 const STRINGS_AT_ONCE: usize = 256 << 10;
@@ -240,27 +283,34 @@ impl Stop for Lookups {
         } = self.transfers;
         let strings = onehot(to_server, &self.shape, n);
         // Pads are an extension in each direction.
-        let pads = |variant| extension_as(variant, n).from_receiver;
+        let pads = |variant, n| extension_as(variant, n).from_receiver;
+        let down = self.to_client();
         PhaseBytes {
-            offline_up: strings.from_sender + pads(to_client),
-            offline_down: strings.from_receiver + pads(to_server),
+            offline_up: strings.from_sender + pads(to_client, down * n),
+            offline_down: strings.from_receiver + pads(to_server, n),
             online_up: HEADER_BYTES + packed(2 * results, modulus::K),
             online_down: HEADER_BYTES
-                + packed(n, self.index_bits)
+                + packed(n, self.share_bits())
                 + HEADER_BYTES
-                + packed(results, modulus::K),
+                + packed(down * results, modulus::K),
         }
     }
 
     /// Each party keeps its strings, the pads of both directions and the bits that chose among
     /// them; the server also its offsets.
     fn stored(&self) -> StoredBytes {
-        let (n, results) = (self.elements, self.outputs());
-        let pads = packed(results, modulus::K) + packed(2 * results, modulus::K);
-        let client = self.strings() + pads + packed(n, 1);
+        let (n, results, down) = (self.elements, self.outputs(), self.to_client());
+        let residues = |count| packed(count, modulus::K);
         StoredBytes {
-            client,
-            server: client + packed(n, self.index_bits),
+            client: self.strings()
+                + packed(down * n, 1)
+                + residues(down * results)
+                + residues(2 * results),
+            server: self.strings()
+                + packed(n, self.index_bits)
+                + residues(2 * down * results)
+                + packed(n, 1)
+                + residues(results),
         }
     }
 

@@ -35,7 +35,7 @@ impl ServerStop for Lookups {
         })?;
         // Second bit of the number of ones.
         let signs = Bits::from_fn(n, |i| counts[i] >> 1 & 1 == 1);
-        let sends = PadSender::prepare(labels, channel, n, self.each(), P)?;
+        let sends = PadSender::prepare(labels, channel, self.to_client() * n, self.each(), P)?;
         let chooses = PadReceiver::prepare(transfers, channel, signs, self.each(), P)?;
         channel.flush()?;
         // Reserved at once: a buffer that grows would leave copies behind.
@@ -65,26 +65,43 @@ impl ServerStop for Lookups {
         let mut offsets = Zeroizing::new(vec![0; n]);
         unpack(&self.read(stored, packed(n, m))?, m, 1 << m, &mut offsets)
             .map_err(|error| unusable(self.name(), error))?;
-        let sends = self.read(stored, packed(2 * results, modulus::K))?;
-        let sends = PadSender::from_bytes(&sends, n, self.each(), P).map_err(damaged)?;
+        let (each, down) = (self.each(), self.to_client());
+        let sends = self.read(stored, packed(2 * down * results, modulus::K))?;
+        let sends = PadSender::from_bytes(&sends, down * n, each, P).map_err(damaged)?;
         let chooses = self.read(stored, packed(n, 1) + packed(results, modulus::K))?;
-        let chooses = PadReceiver::from_bytes(&chooses, n, self.each(), P).map_err(damaged)?;
+        let chooses = PadReceiver::from_bytes(&chooses, n, each, P).map_err(damaged)?;
 
-        // Masked by the offsets, so they are nobody's secret.
+        // Masked by the offsets, so both parties may know them, as both know whether an element's
+        // top bit is set.
         let deltas = shares.iter().zip(offsets.iter());
         let deltas = deltas.map(|(a, u)| (a.wrapping_sub(*u) & ((1 << m) - 1)) as u16);
         let deltas: Vec<u16> = deltas.collect();
-        channel.send_residues(DELTAS, m, deltas.iter().map(|&delta| delta.into()))?;
+        let sent = deltas.iter().zip(shares);
+        let sent = sent.map(|(&delta, &a)| u64::from(delta) | u64::from(self.top_bit(a)) << m);
+        channel.send_residues(DELTAS, self.share_bits(), sent)?;
         // At once: then both parties add up at the same time.
         channel.flush()?;
         let (mut own, flags) = self.selected(&mut &strings[..], &deltas)?;
-        let products = own.iter_mut().enumerate().map(|(i, own)| {
+        let mut products = vec![0; down * results];
+        for (i, own) in own.iter_mut().enumerate() {
             let a = negated_if(chooses.mask(i), *own);
-            let (sent, share) = sends.product(i, modulus::neg(modulus::add(a, a)));
-            *own = modulus::add(a, share);
-            sent
-        });
-        channel.send_residues(PRODUCTS, modulus::K, products)?;
+            if !self.counted {
+                let (sent, share) = sends.product(i, modulus::neg(modulus::add(a, a)));
+                (products[i], *own) = (sent, modulus::add(a, share));
+                continue;
+            }
+            // Public: what the client said under a pad.
+            let kappa = self.top_bit(shares[i / each]);
+            let (second, part) = match kappa {
+                false => (a, 0),
+                true => (modulus::neg(a), a),
+            };
+            let (sent, share) = sends.product(i, modulus::neg(a));
+            let (sent_too, share_too) = sends.product(results + i, second);
+            (products[i], products[results + i]) = (sent, sent_too);
+            *own = modulus::add(part, modulus::add(share, share_too));
+        }
+        channel.send_residues(PRODUCTS, modulus::K, products.into_iter())?;
         Ok(Box::new(Requested {
             chooses,
             own,

@@ -1,0 +1,143 @@
+//! Look-ups in several tables side by side.
+//!
+//! The elements of a matrix belong to classes: the columns of an activation are sorted by their
+//! ranges, the rows of scores belong to heads. The elements of a class share a table, and a class
+//! is a [`Lookups`] of its own, with its own strings and messages. Nothing of one class depends on
+//! another, so all are asked before the first is answered, and the whole takes the one round trip
+//! that each would take alone.
+//!
+//! What goes in are the elements of the matrix, row by row, each in the ring of its class; what
+//! comes out is in the same order. What is stored, sent and flagged is what the classes store, send
+//! and flag, one after the other.
+//!
+//! Who learns what is what [`crate::lookup`] says of each class. How many elements a class has is
+//! public, and so is which they are.
+
+mod client;
+mod server;
+
+use crate::bytes::StoredBytes;
+use crate::error::{Result, StopsError};
+use crate::lookup::{self, Lookups};
+use crate::stop::{Stop, Turn};
+use crate::transfers::Transfers;
+use primer_garble::stop::StopError as CircuitError;
+use primer_net::PhaseBytes;
+use primer_plan::function::{Function, Powers};
+use std::ops::Range;
+use zeroize::Zeroizing;
+
+/// Look-ups whose elements belong to classes.
+pub struct ClassedLookups {
+    elements: usize,
+    classes: Vec<Class>,
+}
+
+/// The look-ups of a class, and where its elements lie among all, in order.
+struct Class {
+    places: Vec<Range<usize>>,
+    lookups: Lookups,
+}
+
+impl ClassedLookups {
+    /// Returns the powers of scores of some tokens, the rows of a head after those of the one
+    /// before.
+    ///
+    /// # Errors
+    /// [`StopsError::Circuit`] if the function is not usable or has classes for other heads than
+    /// there are rows, [`StopsError::Limit`] if there is more of it than any model needs. Nothing
+    /// is allocated for the elements before this check.
+    pub fn of_heads(powers: &Powers, (rows, tokens): (usize, usize)) -> Result<Self> {
+        let valid = Function::Powers(powers.clone()).validate();
+        let heads = rows / tokens.max(1);
+        let valid = valid.and_then(|()| powers.check_heads(heads));
+        valid.map_err(CircuitError::from)?;
+        if rows != heads * tokens {
+            return Err(StopsError::Means {
+                means: lookup::NAME,
+                what: "rows that are not those of whole heads",
+            });
+        }
+        let head = tokens * tokens;
+        let mut classes = Vec::with_capacity(powers.classes.len());
+        for class in &powers.classes {
+            let lookups = Lookups::new(&class.lookup, (class.heads.len() * head) as u64)?;
+            let places = class.heads.iter().map(|placed| {
+                let first = usize::from(placed.head) * head;
+                first..first + head
+            });
+            classes.push(Class {
+                places: places.collect(),
+                lookups: match class.measured {
+                    true => lookups,
+                    false => lookups.counted(),
+                },
+            });
+        }
+        Ok(Self {
+            elements: heads * head,
+            classes,
+        })
+    }
+
+    /// The same on transfers of other variants.
+    #[must_use]
+    pub fn over(self, transfers: impl Into<Transfers>) -> Self {
+        let transfers = transfers.into();
+        let classes = self.classes.into_iter().map(|class| Class {
+            lookups: class.lookups.over(transfers),
+            ..class
+        });
+        Self {
+            classes: classes.collect(),
+            ..self
+        }
+    }
+}
+
+impl Class {
+    /// Returns its elements among all.
+    fn of(&self, all: &[u64]) -> Zeroizing<Vec<u64>> {
+        let mut some = Zeroizing::new(Vec::with_capacity(self.lookups.elements()));
+        for place in &self.places {
+            some.extend_from_slice(&all[place.clone()]);
+        }
+        some
+    }
+}
+
+impl Stop for ClassedLookups {
+    fn name(&self) -> &'static str {
+        lookup::NAME
+    }
+
+    fn elements(&self) -> usize {
+        self.elements
+    }
+
+    fn outputs(&self) -> usize {
+        self.elements
+    }
+
+    fn flags(&self) -> usize {
+        self.classes.iter().map(|class| class.lookups.flags()).sum()
+    }
+
+    fn bytes(&self) -> PhaseBytes {
+        self.classes.iter().map(|class| class.lookups.bytes()).sum()
+    }
+
+    fn stored(&self) -> StoredBytes {
+        let stored = self.classes.iter().map(|class| class.lookups.stored());
+        stored.sum()
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        let turns = self.classes.iter().map(|class| class.lookups.turns());
+        turns.flatten().collect()
+    }
+}

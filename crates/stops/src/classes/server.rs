@@ -1,0 +1,66 @@
+//! The server's side: that of every class in turn.
+
+use super::ClassedLookups;
+use crate::error::{Result, expect_count};
+use crate::flags::FlagShares;
+use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use primer_net::Channel;
+use std::io::{Read, Write};
+use std::ops::Range;
+
+impl ServerStop for ClassedLookups {
+    fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
+        let mut classes = self.classes.iter();
+        classes.try_for_each(|class| ServerStop::prepare(&class.lookups, tools, sink))
+    }
+
+    fn request(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        shares: &[u64],
+    ) -> Result<Box<dyn Waiting>> {
+        expect_count(self.name(), "shares", self.elements(), shares.len())?;
+        let waiting = self.classes.iter().map(|class| {
+            let waiting = class.lookups.request(channel, stored, &class.of(shares))?;
+            Ok((class.places.clone(), waiting))
+        });
+        Ok(Box::new(Requested {
+            elements: self.elements,
+            flags: self.flags(),
+            waiting: waiting.collect::<Result<_>>()?,
+        }))
+    }
+}
+
+/// A server that has asked for all classes.
+struct Requested {
+    elements: usize,
+    flags: usize,
+    /// Of each class, with the places of its elements.
+    waiting: Vec<(Vec<Range<usize>>, Box<dyn Waiting>)>,
+}
+
+impl Waiting for Requested {
+    fn flags(&mut self) -> FlagShares {
+        let mut flags = FlagShares::with_capacity(self.flags);
+        for (_, waiting) in &mut self.waiting {
+            flags.append(&waiting.flags());
+        }
+        flags
+    }
+
+    fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
+        let mut results = vec![0; self.elements];
+        for (places, waiting) in self.waiting {
+            let part = waiting.receive(channel)?;
+            let mut part = &part[..];
+            for place in places {
+                let (now, later) = part.split_at(place.len());
+                results[place].copy_from_slice(now);
+                part = later;
+            }
+        }
+        Ok(results)
+    }
+}
