@@ -294,3 +294,192 @@ pub(crate) fn correct(
         share.add(&product);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::masks::tests::program;
+    use crate::program::Program;
+    use crate::scheme::Scheme;
+    use crate::share::tests::looks_uniform;
+    use primer_net::pair::{run_parties, test_options};
+    use primer_ring::prg::Prg;
+    use rand_core::Rng;
+
+    /// The second token is padding, of another word and type.
+    fn input() -> Input {
+        Input {
+            ids: vec![3, 0],
+            types: vec![1, 0],
+            length: 1,
+            removed: 0,
+            second: vec![None; 2],
+        }
+    }
+
+    fn lean() -> (Program, Sizes) {
+        let program = program(Scheme::Lean);
+        let sizes = program.bits().unwrap();
+        (program, sizes)
+    }
+
+    /// The relation in the module's text: shares of `m·T` and what the server computes add up to
+    /// embeddings with their signs, and `f` and `π` tell these.
+    #[test]
+    fn rows_are_selected_with_a_sign() {
+        let (program, sizes) = lean();
+        let (one, input) = (program.one(), input());
+        let mut rng = Prg::new(&[8; 16]);
+        let table = Matrix::from_fn(sizes.columns, 5, |_, _| rng.next_u32() as i16 >> 1);
+        let mut met = [0; 2];
+        for _ in 0..40 {
+            let pad = Pad::draw(&Seeds::new(rng.secret_seed()), sizes);
+            let mask = Share::random(sizes.tokens, sizes.columns, &mut rng);
+            let kept = mask.first_rows(sizes.tokens);
+            let (_, corrections) = run_parties(
+                primer_net::Channel::memory_pair(&test_options()),
+                |channel| {
+                    pad.correct(channel, one, mask).unwrap();
+                    channel.flush().unwrap();
+                },
+                |channel| receive_corrections(channel, sizes, 1).unwrap(),
+            );
+            let said = pad.apply(one, &input);
+            let mut sum = said.product(sizes, one, &table);
+            let mut both = corrections[0].first_rows(sizes.tokens);
+            both.add(&kept);
+            for t in 0..sizes.tokens {
+                let (word, kind) = (input.ids[t] as usize, sizes.vocab + input.types[t] as usize);
+                let minus = said.turned[t] != pad.signs()[t];
+                met[usize::from(minus)] += 1;
+                for j in 0..5 {
+                    let products = (0..sizes.columns).map(|i| {
+                        let w = modulus::from_signed(i64::from(table.get(i, j)));
+                        modulus::mul(both.get(t, i), w)
+                    });
+                    let offline = products.fold(0, modulus::add);
+                    let cell = &mut sum.row_mut(t)[j];
+                    *cell = modulus::add(*cell, offline);
+                    let rows = [word, kind, sizes.position(t)];
+                    let want: i64 = rows.iter().map(|i| i64::from(table.get(*i, j))).sum();
+                    let want = modulus::mul(modulus::from_signed(want), one);
+                    let want = if minus { modulus::neg(want) } else { want };
+                    assert_eq!(*cell, want);
+                }
+            }
+        }
+        assert!(met.iter().all(|met| *met > 20), "both signs: {met:?}");
+    }
+
+    /// What the server gets of a fixed text over many runs: how often each bit is set, of how many,
+    /// and all residues.
+    fn views(seed: impl Fn(&mut Prg) -> Seeds) -> (Vec<f64>, Vec<u64>) {
+        const RUNS: usize = 4000;
+        let (program, sizes) = lean();
+        let mut rng = Prg::new(&[5; 16]);
+        let (mut set, mut residues) = (vec![0.0; 8 * sizes.bits_len()], Vec::new());
+        for _ in 0..RUNS {
+            let said = Pad::draw(&seed(&mut rng), sizes).apply(program.one(), &input());
+            for (i, set) in set.iter_mut().enumerate() {
+                *set += f64::from(said.bits[i / 8] >> (i % 8) & 1) / RUNS as f64;
+            }
+            residues.extend(said.residues.data());
+        }
+        // Without those that no word has.
+        let row = 8 * sizes.row();
+        let bits = set.chunks(row).flat_map(|row| &row[..=sizes.vocab]);
+        (bits.copied().collect(), residues)
+    }
+
+    /// A bit that is set half of the time is seen between 0.46 and 0.54 in 4,000 runs, but for once
+    /// in a million times.
+    fn look_fair(bits: &[f64]) -> bool {
+        bits.iter().all(|often| (0.46..0.54).contains(often))
+    }
+
+    #[test]
+    fn the_server_sees_uniform_bits_and_residues() {
+        let (bits, residues) = views(|rng| Seeds::new(rng.secret_seed()));
+        assert!(look_fair(&bits), "{bits:?}");
+        assert!(looks_uniform(&residues));
+    }
+
+    /// The power of the test above.
+    #[test]
+    fn an_input_under_one_pad_is_not_uniform() {
+        let (bits, residues) = views(|_| Seeds::new([9; 32]));
+        assert!(!look_fair(&bits));
+        assert!(!looks_uniform(&residues));
+    }
+
+    /// Two inputs under one pad differ where their words do: what using a bundle twice would tell.
+    #[test]
+    fn a_pad_hides_one_text() {
+        let (program, sizes) = lean();
+        let pad = Pad::draw(&Seeds::new([9; 32]), sizes);
+        let (one, mut other) = (input(), input());
+        other.ids[0] = 4;
+        let [one, other] = [one, other].map(|input| pad.apply(program.one(), &input).bits);
+        let words = (one[0] ^ other[0]) & 0b0011_1111;
+        assert_eq!(words, 1 << 3 | 1 << 4);
+        assert_eq!(one[sizes.row()..], other[sizes.row()..]);
+    }
+
+    /// Lengths are exact, and no bit behind the last one is let through.
+    #[test]
+    fn what_is_no_input_is_refused() {
+        let (program, sizes) = lean();
+        let said = Pad::draw(&Seeds::new([9; 32]), sizes).apply(program.one(), &input());
+        let take = |bits: &[u8]| {
+            let (_, taken) = run_parties(
+                primer_net::Channel::memory_pair(&test_options()),
+                |channel| {
+                    channel.send(INPUT_BITS, bits).unwrap();
+                    let residues = said.residues.data().iter().copied();
+                    // The other end may have refused already.
+                    let _ = channel.send_residues(INPUT, K, residues);
+                    let _ = channel.flush();
+                },
+                |channel| Said::receive(channel, sizes),
+            );
+            taken
+        };
+        assert!(take(&said.bits).is_ok());
+        assert_ne!(sizes.beyond(), 0, "seven bits of eight");
+        for row in 1..=sizes.tokens {
+            let mut more = said.bits.clone();
+            more[row * sizes.row() - 1] |= 0x80;
+            let error = take(&more).err().unwrap();
+            assert!(matches!(error, ProtocolError::InputBits), "{error}");
+        }
+        for other in [&said.bits[1..], &[&said.bits[..], &[0]].concat()] {
+            let error = take(other).err().unwrap();
+            assert!(matches!(error, ProtocolError::Net(_)), "{error}");
+        }
+    }
+
+    /// Words that end with a byte leave the sign a byte of its own.
+    #[test]
+    fn rows_of_all_lengths() {
+        for (vocab, row, beyond, sign) in [
+            (6, 1, 0x80, (0, 6)),
+            (7, 1, 0, (0, 7)),
+            (8, 2, 0xfe, (1, 0)),
+            (30_522, 3816, 0xf8, (3815, 2)),
+        ] {
+            let sizes = Sizes {
+                tokens: 3,
+                vocab,
+                types: 0,
+                columns: vocab + 3,
+            };
+            assert_eq!(
+                (sizes.row(), sizes.beyond(), sizes.sign()),
+                (row, beyond, sign)
+            );
+            let pad = Pad::draw(&Seeds::new([3; 32]), sizes);
+            let last = pad.strings.chunks(row).all(|r| r[row - 1] & beyond == 0);
+            assert!(last && pad.strings.len() == sizes.bits_len());
+        }
+    }
+}
