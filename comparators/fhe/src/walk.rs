@@ -165,7 +165,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
         match op {
             Op::Embed {
                 table,
-                positions,
+                positions: Some(positions),
                 output,
             } => {
                 let into = &self.into[output.index()];
@@ -186,7 +186,12 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
                 output,
             } => Held::Matrix(self.linear(terms, *bias, *output)),
             Op::Scores { query, key, .. } => Held::Scores(self.scores(*query, *key)),
-            Op::MergedScores { .. } => unreachable!("the comparator projects queries and keys"),
+            Op::Embed {
+                positions: None, ..
+            }
+            | Op::MergedScores { .. } => {
+                unreachable!("the comparator projects queries and keys, and adds positions")
+            }
             Op::Rest { .. }
             | Op::RowSum { .. }
             | Op::Again { .. }

@@ -56,7 +56,7 @@ impl Compiler<'_> {
         match &graph.steps[index].op {
             Op::Embed {
                 table,
-                positions,
+                positions: Some(positions),
                 output,
             } => self.embed(*table, *positions, *output),
             Op::Linear {
@@ -64,7 +64,10 @@ impl Compiler<'_> {
                 bias,
                 output,
             } => self.linear(terms, *bias, *output),
-            Op::MergedScores { .. }
+            Op::Embed {
+                positions: None, ..
+            }
+            | Op::MergedScores { .. }
             | Op::Rest { .. }
             | Op::RowSum { .. }
             | Op::Again { .. }

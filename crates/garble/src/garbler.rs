@@ -11,6 +11,7 @@ use crate::label::Offset;
 use crate::workspace::Workspace;
 use primer_ring::pack::pack;
 use std::io::{self, Write};
+use zeroize::Zeroizing;
 
 /// Bytes of one AND gate of a full batch.
 const TABLE: usize = 32 * LANES;
@@ -66,7 +67,45 @@ impl<'c> Garbler<'c> {
         masks: &mut [u64],
         sink: &mut impl Write,
     ) -> io::Result<()> {
-        self.batch_keeping(garbler_labels, evaluator_labels, masks, &mut [], sink)
+        let inputs = [garbler_labels, evaluator_labels];
+        self.garble(inputs, [0; LANES], masks, &mut [], sink)
+    }
+
+    /// As [`Self::batch`], with the outputs of some instances negated: `negated` has one for each
+    /// instance. Nothing that the evaluator sees depends on it, and no branch does.
+    ///
+    /// # Errors
+    /// Those of the sink.
+    ///
+    /// # Panics
+    /// As [`Self::batch`], and if there are more or fewer than instances.
+    pub fn batch_negated(
+        &mut self,
+        garbler_labels: &[Label],
+        evaluator_labels: &[Label],
+        negated: &[bool],
+        masks: &mut [u64],
+        sink: &mut impl Write,
+    ) -> io::Result<()> {
+        let lanes = (self.work).instances(garbler_labels, evaluator_labels);
+        assert_eq!(negated.len(), lanes, "one for each instance");
+        let mut all = Zeroizing::new([0; LANES]);
+        for (all, negated) in all.iter_mut().zip(negated) {
+            *all = u64::from(*negated).wrapping_neg();
+        }
+        let inputs = [garbler_labels, evaluator_labels];
+        self.garble(inputs, *all, masks, &mut [], sink)?;
+        // The evaluator adds constants as they are: it holds c where it should hold -c.
+        let circuit = self.work.circuit;
+        let modulus = circuit.modulus();
+        let instances = masks.chunks_exact_mut(circuit.cost().outputs.max(1));
+        for (instance, negated) in instances.zip(all.iter()) {
+            for (mask, constant) in instance.iter_mut().zip(&circuit.constants) {
+                let twice = modulus.add(*constant, *constant);
+                *mask = modulus.add(*mask, twice & negated);
+            }
+        }
+        Ok(())
     }
 
     /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives their zero
@@ -85,8 +124,20 @@ impl<'c> Garbler<'c> {
         kept: &mut [Label],
         sink: &mut impl Write,
     ) -> io::Result<()> {
+        let inputs = [garbler_labels, evaluator_labels];
+        self.garble(inputs, [0; LANES], masks, kept, sink)
+    }
+
+    fn garble(
+        &mut self,
+        inputs: [&[Label]; 2],
+        negated: [u64; LANES],
+        masks: &mut [u64],
+        kept: &mut [Label],
+        sink: &mut impl Write,
+    ) -> io::Result<()> {
         let circuit = self.work.circuit;
-        let lanes = self.work.instances(garbler_labels, evaluator_labels);
+        let lanes = self.work.instances(inputs[0], inputs[1]);
         let outputs = circuit.cost().outputs;
         assert_eq!(masks.len(), lanes * outputs, "one mask for each output");
         let places = lanes * circuit.cost().kept;
@@ -97,8 +148,9 @@ impl<'c> Garbler<'c> {
             self.rows.resize(LANES * segment.projections, 0);
             let mut decoding = vec![0; segment.reveals];
             self.work.backend.garble(&mut GarbleSegment {
-                batch: (self.work).segment(segment, [garbler_labels, evaluator_labels]),
+                batch: (self.work).segment(segment, inputs),
                 delta: self.offset.label(),
+                negated,
                 tables: &mut self.tables,
                 rows: &mut self.rows,
                 decoding: &mut decoding,

@@ -33,6 +33,17 @@ fn label(prg: &mut Prg) -> Label {
 
 /// Garbles instances whose input bits are given, batch by batch.
 fn garble(circuit: &Circuit, inputs: [&[bool]; 2], backend: Backend, seed: u8) -> Run {
+    garble_negated(circuit, inputs, &[], backend, seed)
+}
+
+/// The same with the outputs of some instances negated; with none told, by the usual way.
+fn garble_negated(
+    circuit: &Circuit,
+    inputs: [&[bool]; 2],
+    negated: &[bool],
+    backend: Backend,
+    seed: u8,
+) -> Run {
     let mut prg = Prg::new(&[seed; 16]);
     let offset = Offset::random(&mut prg);
     let nonce = label(&mut prg);
@@ -53,9 +64,11 @@ fn garble(circuit: &Circuit, inputs: [&[bool]; 2], backend: Backend, seed: u8) -
         let end = instances.min(first + LANES);
         let part = |p: usize| &zero[p][first * per[p]..end * per[p]];
         let masks = &mut masks[first * outputs..end * outputs];
-        garbler
-            .batch(part(0), part(1), masks, &mut material)
-            .unwrap();
+        let garbled = match negated.get(first..end) {
+            None => garbler.batch(part(0), part(1), masks, &mut material),
+            Some(negated) => garbler.batch_negated(part(0), part(1), negated, masks, &mut material),
+        };
+        garbled.unwrap();
     }
     assert_eq!(
         circuit.garbled_len(instances as u64),
@@ -129,6 +142,43 @@ fn check(stop: &StopCircuit, instances: usize, seed: u8) {
                 for (r, word) in want.revealed.iter().enumerate() {
                     assert_eq!(revealed[l * cost.reveals + r], word >> l & 1 == 1);
                 }
+            }
+        }
+    }
+}
+
+/// The outputs of some instances are negated, whatever constants the circuit has; nothing else
+/// changes but what projections open, and with nothing negated all bytes are the usual ones.
+#[test]
+fn outputs_are_negated_where_the_garbler_says_so() {
+    let tanh = StopCircuit::new(&Function::Tanh(Tanh::new(16, 10)), 1).unwrap();
+    let root = Function::InverseRoot(InverseRoot::new(20, 1.5));
+    let root = StopCircuit::new(&root, 1).unwrap();
+    for stop in [gelu(), tanh, root] {
+        let (circuit, modulus) = (stop.circuit(), stop.circuit().modulus());
+        let mut prg = Prg::new(&[77; 16]);
+        let instances = 19;
+        let rows = (0..instances).map(|_| {
+            let value = i64::from(prg.next_u32() as i16) >> (prg.next_u32() % 12);
+            share(&stop, &[value], &mut prg)
+        });
+        let (server, client): (Vec<_>, Vec<_>) = rows.unzip();
+        let want = clear_shares(&stop, &server, &client);
+        let inputs = [bits(&stop, &server), bits(&stop, &client)];
+        let inputs = [&inputs[0][..], &inputs[1]];
+        let negated: Vec<bool> = (0..instances).map(|l| l % 3 == 1).collect();
+        for backend in Backend::available() {
+            let usual = garble(circuit, inputs, backend, 5);
+            let none = garble_negated(circuit, inputs, &vec![false; instances], backend, 5);
+            assert!(usual.material == none.material && usual.masks == none.masks);
+            let run = garble_negated(circuit, inputs, &negated, backend, 5);
+            assert!(usual.material != run.material);
+            let (outputs, _) = evaluate(circuit, &run, backend).unwrap();
+            for (l, negated) in negated.iter().enumerate() {
+                let got = modulus.sub(outputs[l], run.masks[l]);
+                let want = want.outputs[0][l];
+                let want = if *negated { modulus.neg(want) } else { want };
+                assert_eq!(got, want, "{} {l}", backend.name());
             }
         }
     }

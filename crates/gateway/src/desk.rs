@@ -66,10 +66,10 @@ impl Found {
     }
 }
 
-/// An answer, and the first residues of what the server saw of the question.
+/// An answer, and the first bytes of what the server saw of the question.
 pub(crate) struct Answered {
     pub(crate) found: Found,
-    pub(crate) shown: Vec<u64>,
+    pub(crate) shown: Vec<u8>,
 }
 
 struct Job {

@@ -160,12 +160,10 @@ pub(crate) fn meta(answered: &Answered) -> Value {
     };
     meta.insert("in_range".into(), json!(answered.found.in_range()));
     meta.insert("truncated_tokens".into(), json!(answered.found.removed()));
-    // Eleven hexadecimal digits hold a residue of 41 bits.
-    let shown = answered
-        .shown
-        .iter()
-        .map(|residue| format!("{residue:011x}"));
-    meta.insert("server_saw".into(), shown.collect());
+    // In words of ten hexadecimal digits.
+    let word = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let shown = answered.shown.chunks(5).map(word);
+    meta.insert("server_saw".into(), shown.collect::<Vec<String>>().into());
     Value::Object(meta)
 }
 

@@ -3,8 +3,8 @@
 //! Linear steps are exact integer products, shifted to the scale of their accumulator. At every
 //! stop the accumulator is truncated to the stop's ring and the function of the plan is applied.
 //! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get when each
-//! drops the low bits of a random share. Products may err as silent linear steps do ([`Errors`]).
-//! With the shares and errors of a real run injected, this reference gives that run's result
+//! drops the low bits of a random share. Products may err as silent linear steps do, and embedded
+//! rows may have signs as they have there until LayerNorm takes them off ([`Errors`]). With the shares and errors of a real run injected, this reference gives that run's result
 //! exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
@@ -14,7 +14,7 @@ mod errors;
 mod range;
 mod truncate;
 
-pub use errors::Errors;
+pub use errors::{Errors, Sign};
 pub use range::OutOfRange;
 pub use truncate::Truncate;
 
@@ -74,6 +74,7 @@ pub fn run(
         workspace,
         values: graph.values.iter().map(|_| None).collect(),
         out_of_range: Vec::new(),
+        signs: Vec::new(),
         drawn: HashMap::new(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
@@ -110,6 +111,8 @@ struct FixedWalk<'a> {
     workspace: &'a mut Workspace,
     values: Vec<Option<Matrix<i64>>>,
     out_of_range: Vec<OutOfRange>,
+    /// The signs of embedded rows.
+    signs: Vec<Sign>,
     /// The client's shares of indices whose truncation is known before their stop.
     drawn: HashMap<ValueId, Vec<u64>>,
 }
@@ -118,6 +121,15 @@ fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
     for r in 0..matrix.rows() {
         let row = matrix.row_mut(r).iter_mut();
         row.zip(bias.row(0)).for_each(|(s, b)| *s += b);
+    }
+}
+
+/// Turns the sign of some rows.
+fn turn_rows(matrix: &mut Matrix<i64>, signs: &[Sign]) {
+    for (r, sign) in signs.iter().enumerate() {
+        if *sign == Sign::Minus {
+            matrix.row_mut(r).iter_mut().for_each(|v| *v = -*v);
+        }
     }
 }
 
@@ -172,7 +184,7 @@ impl FixedWalk<'_> {
                 let IntWeight::Dense(words) = &self.weights[table.index()] else {
                     unreachable!("a checked model has a table here");
                 };
-                let positions = self.bias(*positions);
+                let positions = positions.map(|positions| self.bias(positions));
                 let fraction = self.plan.weight_scale(*table).fraction();
                 let shift = self.plan.shift(fraction, *output);
                 let shape = &self.graph().shape;
@@ -183,8 +195,16 @@ impl FixedWalk<'_> {
                         0 => 0,
                         _ => words.get(shape.vocab + self.input.types[t] as usize, j),
                     };
-                    ((i64::from(word) + i64::from(kind)) << shift) + positions.get(t, j)
+                    let row = i64::from(word) + i64::from(kind);
+                    match positions {
+                        Some(positions) => (row << shift) + positions.get(t, j),
+                        None => (row + i64::from(words.get(shape.one_hot() + t, j))) << shift,
+                    }
                 });
+                if self.graph().signed().is_some() {
+                    self.signs = errors.signs(*output, &sum);
+                    turn_rows(&mut sum, &self.signs);
+                }
                 let carried = self.plan.one_hot_bits(*table, *output);
                 let scratch = &mut self.workspace.product;
                 errors.of_term(words, shift - carried, scratch, &mut sum);
@@ -234,9 +254,14 @@ impl FixedWalk<'_> {
                 let fractions = self.fraction(*input) + self.fraction(*factor);
                 let shift = self.plan.shift(fractions, *output);
                 let (x, factor) = (self.get(*input), self.get(*factor));
-                Matrix::from_fn(x.rows(), x.cols(), |r, c| {
+                let mut scaled = Matrix::from_fn(x.rows(), x.cols(), |r, c| {
                     (x.get(r, c) * factor.get(r, 0)) << shift
-                })
+                });
+                let signed = self.graph().signed();
+                if signed.is_some_and(|signed| signed.output == *output) {
+                    turn_rows(&mut scaled, &self.signs);
+                }
+                scaled
             }
             Op::Rest {
                 scores,

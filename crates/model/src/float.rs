@@ -217,16 +217,20 @@ impl FloatWalk<'_> {
                 positions,
                 output,
             } => {
-                let (table, positions) = (self.dense(*table), self.bias(*positions));
+                let table = self.dense(*table);
+                let shape = &self.graph.shape;
                 let mut out = self.zeros(*output);
                 for t in 0..out.rows() {
                     let word = table.row(self.input.ids[t] as usize);
-                    let place = positions.row(t);
+                    let place = match positions {
+                        Some(positions) => self.bias(*positions).row(t),
+                        None => table.row(shape.one_hot() + t),
+                    };
                     for (j, o) in out.row_mut(t).iter_mut().enumerate() {
                         *o = word[j] + place[j];
                     }
-                    if self.graph.shape.types > 0 {
-                        let kind = self.graph.shape.vocab + self.input.types[t] as usize;
+                    if shape.types > 0 {
+                        let kind = shape.vocab + self.input.types[t] as usize;
                         let kind = table.row(kind).iter();
                         out.row_mut(t)
                             .iter_mut()

@@ -1,7 +1,7 @@
 //! The weights of the graphs that compute the same ([`Form`]).
 //!
 //! **Looked up.** The activation's centre is taken off the bias in front of it, and what the
-//! activation is there joins the bias behind it.
+//! activation is there joins the bias behind it. Positions become rows of the embedding table.
 //!
 //! **Queries and keys merged.** `primer_plan::encoder` derives the relation. On the folded weights
 //! of a head, `A` and `a` of the queries, `B` and `b` of the keys:
@@ -36,8 +36,14 @@ impl FloatWeights {
         let mut made: HashMap<WeightKey, Arc<FloatWeight>> =
             keys.zip(self.all().iter().map(Arc::clone)).collect();
         match (self.form(), form) {
-            (Form::LookedUp, Form::Separate | Form::Merged) => self.centre(&mut made, -1.0),
-            (Form::Separate, Form::LookedUp) => self.centre(&mut made, 1.0),
+            (Form::LookedUp, Form::Separate | Form::Merged) => {
+                self.centre(&mut made, -1.0);
+                self.part_positions(&mut made);
+            }
+            (Form::Separate, Form::LookedUp) => {
+                self.centre(&mut made, 1.0);
+                join_positions(&mut made);
+            }
             _ => {}
         }
         match (self.form(), form) {
@@ -56,6 +62,19 @@ impl FloatWeights {
             | (Form::Separate | Form::LookedUp, Form::Separate | Form::LookedUp) => {}
         }
         self.rewritten(form, made)
+    }
+
+    /// Takes the positions out of the embedding table.
+    fn part_positions(&self, made: &mut HashMap<WeightKey, Arc<FloatWeight>>) {
+        let FloatWeight::Dense(joined) = &*made[&EMBEDDING] else {
+            unreachable!("folding checks the kinds");
+        };
+        let (rows, cols) = (self.shape.one_hot(), joined.cols());
+        let (table, positions) = joined.data().split_at(rows * cols);
+        let table = Matrix::from_vec(rows, cols, table.to_vec());
+        let positions = Matrix::from_vec(self.shape.positions, cols, positions.to_vec());
+        made.insert(EMBEDDING, Arc::new(FloatWeight::Dense(table)));
+        made.insert(POSITIONS, Arc::new(FloatWeight::Bias(positions)));
     }
 
     /// Takes the activation's centre off its arguments and adds what it is there to the results,
@@ -83,6 +102,31 @@ impl FloatWeights {
             }
         }
     }
+}
+
+/// The embedding table.
+const EMBEDDING: WeightKey = WeightKey {
+    layer: None,
+    map: LinearMap::Embedding,
+    kind: WeightKind::Dense,
+};
+/// The positions, where they are not rows of the table.
+const POSITIONS: WeightKey = WeightKey {
+    kind: WeightKind::Bias,
+    ..EMBEDDING
+};
+
+/// Puts the positions below the embedding table.
+fn join_positions(made: &mut HashMap<WeightKey, Arc<FloatWeight>>) {
+    let (table, positions) = (&*made[&EMBEDDING], made.get(&POSITIONS).map(|m| &**m));
+    let (FloatWeight::Dense(table), Some(FloatWeight::Bias(positions))) = (table, positions) else {
+        unreachable!("folding checks the kinds");
+    };
+    let rows = table.rows() + positions.rows();
+    let data = [table.data(), positions.data()].concat();
+    let joined = Matrix::from_vec(rows, table.cols(), data);
+    made.insert(EMBEDDING, Arc::new(FloatWeight::Dense(joined)));
+    made.remove(&POSITIONS);
 }
 
 /// A dense weight or a bias in double precision.

@@ -124,7 +124,7 @@ pub(crate) fn bias_fraction(plan: &Plan, id: WeightId) -> i32 {
     let fraction = graph.steps.iter().find_map(|step| match &step.op {
         Op::Embed {
             positions, output, ..
-        } if *positions == id => Some(plan.scale(*output).fraction()),
+        } if *positions == Some(id) => Some(plan.scale(*output).fraction()),
         Op::Linear { bias, output, .. } if *bias == id => Some(plan.scale(*output).fraction()),
         Op::MergedScores {
             input,

@@ -158,6 +158,8 @@ kinds! {
         RESHARED = 0x49 "share of a product",
         OUTPUT = 0x4a "share of a result",
         MASK_SECRET = 0x4b "secret of masks",
+        INPUT_CORRECTION = 0x4c "correction of the input's mask",
+        INPUT_BITS = 0x4d "masked input bits",
     }
 
     /// The service around the private protocol.

@@ -116,6 +116,15 @@ impl Form {
     }
 }
 
+/// The first LayerNorm of a graph whose embedded rows have signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signed {
+    /// The roots, which get signs of their own.
+    pub factor: ValueId,
+    /// The scaled rows, where all signs come off.
+    pub output: ValueId,
+}
+
 /// The steps of one inference over a number of tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
@@ -204,6 +213,31 @@ impl Graph {
             Op::SquareSum { input, .. } => self.value(input).cols,
             _ => panic!("{} is no sum of squares", self.value(squares).name),
         }
+    }
+
+    /// Columns of the private one-hot rows: words, token types and, in the looked-up form,
+    /// positions.
+    pub const fn one_hot(&self) -> usize {
+        match self.form {
+            Form::Separate | Form::Merged => self.shape.one_hot(),
+            Form::LookedUp => self.shape.one_hot() + self.shape.positions,
+        }
+    }
+
+    /// Tells where the signs of embedded rows come off; none if rows have none.
+    ///
+    /// In the looked-up form the embedding leaves `σ·x` for every row `x`, with a sign `σ` that the
+    /// client knows. LayerNorm's squares do not see it. Its roots get random signs `π` of the
+    /// client's, and the product of both is a public sign for each row of `σ·x·π·root`.
+    pub fn signed(&self) -> Option<Signed> {
+        if self.form != Form::LookedUp {
+            return None;
+        }
+        // Nothing but the first LayerNorm scales rows before the first layer.
+        self.steps.iter().find_map(|step| match step.op {
+            Op::ScaleRows { factor, output, .. } => Some(Signed { factor, output }),
+            _ => None,
+        })
     }
 
     /// For every value, the index of the last step that reads it: what can be dropped after it.

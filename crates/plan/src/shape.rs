@@ -4,6 +4,9 @@ use crate::function::Activation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Rows of the largest table of positions.
+pub const MAX_POSITIONS: usize = 4096;
+
 /// Which of Hugging Face's encoders a model is. A name for people: what it computes follows from
 /// the rest of its [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -238,7 +241,7 @@ impl Shape {
             ("num_attention_heads", self.heads, 128),
             ("intermediate_size", self.ffn, 16_384),
             ("vocab_size", self.vocab, 1 << 20),
-            ("max_position_embeddings", self.positions, 4096),
+            ("max_position_embeddings", self.positions, MAX_POSITIONS),
             // None at all is a model without token types.
             ("type_vocab_size", self.types.max(1), 64),
             ("the number of labels", labels, 4096),

@@ -57,12 +57,15 @@ pub struct Term {
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
-    /// The private one-hot rows (word, then type) times `table`, plus the rows of `positions`.
+    /// The private one-hot rows (word, then type, then position) times `table`, plus the rows of
+    /// `positions`. In the looked-up form every row comes with a sign that the client knows
+    /// ([`Graph::signed`](crate::graph::Graph::signed)).
     Embed {
-        /// Word embeddings and below them the type embeddings, all centred.
+        /// Word embeddings and below them the type embeddings, all centred; and below them the
+        /// position embeddings, unless they are a weight of their own.
         table: WeightId,
-        /// Position embeddings, centred.
-        positions: WeightId,
+        /// Position embeddings, centred, if they are not rows of the table.
+        positions: Option<WeightId>,
         /// The accumulator.
         output: ValueId,
     },

@@ -99,8 +99,11 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
     if count.flags_left.is_some() {
         parts.outside.bytes += flags::bytes();
     }
-    let inputs = graph.tokens * graph.shape.one_hot();
-    parts.outside.bytes.online_up += residues(inputs) + residues(graph.tokens);
+    let inputs = match program.bits() {
+        Some(sizes) => HEADER_BYTES + sizes.bits_len() as u64 + matrix(sizes.residues()),
+        None => matrix((graph.tokens, graph.one_hot())),
+    };
+    parts.outside.bytes.online_up += inputs + residues(graph.tokens);
     for (index, step) in graph.steps.iter().enumerate() {
         let part = match step.layer {
             Some(_) => &mut parts.layers,
@@ -125,13 +128,8 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
 /// What a bundle takes in each party's store.
 pub fn stored(program: &Program) -> StoredBytes {
     let mut total = stored_of(program, |_| true);
-    let graph = program.plan().graph();
-    let input = match program.hinted(None) {
-        Some(_) => stored::share_len(graph.tokens, graph.shape.one_hot()),
-        None => 0,
-    };
     total += StoredBytes {
-        client: stored::HEADER_BYTES + input,
+        client: stored::HEADER_BYTES,
         server: stored::HEADER_BYTES,
     };
     total
@@ -188,6 +186,11 @@ fn residues(count: usize) -> u64 {
     HEADER_BYTES + (count as u64 * u64::from(K)).div_ceil(8)
 }
 
+/// A message of a matrix of residues.
+fn matrix((rows, cols): (usize, usize)) -> u64 {
+    residues(rows * cols)
+}
+
 struct Count<'a> {
     program: &'a Program,
     exchanges: &'a Exchanges,
@@ -241,6 +244,7 @@ impl<'a> Count<'a> {
 
     fn step(&mut self, index: usize, part: &mut Part) {
         self.messages(index, part);
+        self.corrections(index, part);
         for exchange in self.exchanges.of_step(index) {
             self.exchange(exchange, part);
         }
@@ -256,6 +260,16 @@ impl<'a> Count<'a> {
             let rows = hints.rows(self.program, entry, self.bundles as usize);
             let message = HEADER_BYTES + MESSAGE_BYTES as u64;
             part.bytes.offline_up += rows.groups() as u64 * message;
+        }
+    }
+
+    /// What corrects the masks of inputs, if they are sent as bits.
+    fn corrections(&self, index: usize, part: &mut Part) {
+        let embeds = self.program.step(index).inputs().is_empty();
+        if let (Some(sizes), Work::Linear(_), true) =
+            (self.program.bits(), self.program.work(index), embeds)
+        {
+            part.bytes.offline_up += self.bundles * matrix(sizes.correction());
         }
     }
 

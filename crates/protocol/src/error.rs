@@ -124,6 +124,9 @@ pub enum ProtocolError {
         /// The input's.
         found: usize,
     },
+    /// Bits of an input that are no word's.
+    #[error("the masked input has bits behind its last one")]
+    InputBits,
     /// Stored offline material cannot be written or read.
     #[error("offline material cannot be written or read: {0}")]
     Store(#[from] io::Error),

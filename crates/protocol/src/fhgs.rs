@@ -254,16 +254,18 @@ pub(crate) fn kept(graph: &Graph, factors: Factors, output: ValueId) -> Kept {
 }
 
 /// What the client needs online.
-struct ClientProduct {
+struct ClientProduct<'a> {
     left: Arc<Share>,
     right: Arc<Share>,
     /// The terms known offline.
     constant: Share,
+    /// Rows of the result that are negated.
+    turned: &'a [bool],
     /// What its share of the result is to be, if it is shared anew.
     mask: Option<Arc<Share>>,
 }
 
-impl ClientProduct {
+impl ClientProduct<'_> {
     /// The client's share; minus the mask, which then goes to the server, if there is one.
     fn reshare(
         self,
@@ -278,6 +280,7 @@ impl ClientProduct {
             share.add(&factors.product(heads, &self.left, e));
         }
         share.shift(shift);
+        share.turn_rows(self.turned);
         if let Some(mask) = self.mask {
             share.sub(&mask);
         }
@@ -439,10 +442,15 @@ pub(crate) fn client_share(
     mask: Option<Arc<Share>>,
 ) -> Share {
     let plan = online.program.plan();
+    let (left, right) = (
+        online.masks.get(factors.left),
+        online.masks.get(factors.right),
+    );
     let product = ClientProduct {
-        left: online.masks.get(factors.left),
-        right: online.masks.get(factors.right),
+        left,
+        right,
         constant,
+        turned: online.turned(output),
         mask,
     };
     let opened = match factors.form {
@@ -468,6 +476,7 @@ pub(crate) fn server_part(
     let mut sum = factors.product(plan.graph().shape.heads, x, y);
     sum.add(&correction(online, factors, index, kept));
     sum.shift(factors.shift(plan, output));
+    sum.turn_rows(online.turned(output));
     if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.
         let epsilon = modulus::from_signed(plan.epsilon(output));

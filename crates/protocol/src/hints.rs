@@ -95,7 +95,7 @@ impl Hints {
         let entry = |readers: &Readers| Entry {
             value: number(readers.owner),
             features: match readers.owner {
-                None => graph.shape.one_hot(),
+                None => graph.one_hot(),
                 Some(id) => graph.value(id).cols,
             },
             outputs: readers.outputs(),

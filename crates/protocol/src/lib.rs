@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod bits;
 mod chgs;
 pub mod client;
 mod clock;

@@ -6,12 +6,12 @@
 //! say nothing.
 //!
 //! **Terms.** The one-hot input times the embedding table is a term like any other; its position
-//! embeddings are the bias. A product reaches the scale of the sum by a shift, which each party
+//! embeddings are the bias, or rows of the table ([`crate::bits`]). A product reaches the scale of the sum by a shift, which each party
 //! applies to its own share.
 
 use crate::exchange::Owner;
 use crate::scheme;
-use crate::server::OnlineServer;
+use crate::server::{OnlineServer, Words};
 use crate::share::{Share, dot};
 use primer_model::quantise::IntWeight;
 use primer_plan::graph::{Op, Step, ValueId, WeightId};
@@ -23,7 +23,8 @@ use primer_ring::modulus;
 /// The products of a linear step and its bias.
 pub(crate) struct Linear {
     pub(crate) terms: Vec<Term>,
-    bias: WeightId,
+    /// None if positions are rows of the embedding table.
+    bias: Option<WeightId>,
     /// How the client's masks are multiplied.
     pub(crate) by: scheme::Linear,
 }
@@ -55,7 +56,7 @@ impl Linear {
     }
 }
 
-fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
+fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, Option<WeightId>)> {
     let graph = plan.graph();
     let shift = |fraction: i32| plan.shift(fraction, step.output());
     match &step.op {
@@ -69,7 +70,7 @@ fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
             let term = Term {
                 owner: None,
                 weight: *table,
-                cols: graph.shape.one_hot(),
+                cols: graph.one_hot(),
                 scaling: Scaling::Dense(shift(plan.weight_scale(*table).fraction()) - carried),
             };
             Some((vec![term], *positions))
@@ -91,7 +92,7 @@ fn terms(plan: &Plan, step: &Step) -> Option<(Vec<Term>, WeightId)> {
                     scaling,
                 }
             });
-            Some((terms.collect(), *bias))
+            Some((terms.collect(), Some(*bias)))
         }
         _ => None,
     }
@@ -105,18 +106,29 @@ pub(crate) fn server_online(
     mut sum: Share,
 ) -> Share {
     let model = online.model;
-    let bias = model.bias(linear.bias);
-    for t in 0..sum.rows() {
-        // One row for all tokens, or one for each.
-        let bias = bias.row(if bias.rows() == 1 { 0 } else { t });
-        for (s, &b) in sum.row_mut(t).iter_mut().zip(bias) {
-            *s = modulus::add(*s, modulus::from_signed(b));
+    if let Some(bias) = linear.bias.map(|bias| model.bias(bias)) {
+        for t in 0..sum.rows() {
+            // One row for all tokens, or one for each.
+            let bias = bias.row(if bias.rows() == 1 { 0 } else { t });
+            for (s, &b) in sum.row_mut(t).iter_mut().zip(bias) {
+                *s = modulus::add(*s, modulus::from_signed(b));
+            }
         }
     }
     for term in &linear.terms {
-        let x = match term.owner {
-            None => &online.input,
-            Some(id) => online.values.get(&id).expect("steps come in order"),
+        let x = match (term.owner, &online.input) {
+            (None, Words::Masked(rows)) => rows,
+            (None, Words::Bits(said, sizes)) => {
+                let (table, Scaling::Dense(shift)) = (model.dense(term.weight), term.scaling)
+                else {
+                    unreachable!("a table is dense");
+                };
+                let mut product = said.product(*sizes, model.program().one(), table);
+                product.shift(shift);
+                sum.add(&product);
+                continue;
+            }
+            (Some(id), _) => online.values.get(&id).expect("steps come in order"),
         };
         let x = x.first_rows(sum.rows());
         match (model.weight(term.weight), term.scaling) {

@@ -5,6 +5,7 @@
 //! ([`crate::silent`]): then it is given, and kept in the bundle. Its share of a linear step is a
 //! linear image of masks. All of it is known before there is a text.
 
+use crate::bits::Pad;
 use crate::exchange::Owner;
 use crate::local::{self, Party};
 use crate::program::Program;
@@ -22,8 +23,6 @@ use std::sync::Arc;
 pub(crate) struct Masks {
     program: Program,
     seeds: Seeds,
-    /// The mask of the input, if it was given.
-    input: Option<Arc<Share>>,
     /// Linear images, masks that were given, and what was drawn and may be needed again.
     shares: HashMap<ValueId, Arc<Share>>,
 }
@@ -33,25 +32,21 @@ impl Masks {
         Self {
             program: program.clone(),
             seeds,
-            input: None,
             shares: HashMap::new(),
         }
     }
 
     /// The mask of the one-hot rows.
     fn input(&self) -> Arc<Share> {
-        if let Some(input) = &self.input {
-            return Arc::clone(input);
-        }
-        assert!(self.program.hinted(None).is_none(), "it is given");
+        assert!(self.program.bits().is_none(), "it is sent as bits");
         let graph = self.program.plan().graph();
-        let columns = graph.shape.one_hot();
-        Arc::new(self.seeds.share(Use::Input, graph.tokens, columns))
+        Arc::new(self.seeds.share(Use::Input, graph.tokens, graph.one_hot()))
     }
 
-    /// Gives the mask of the one-hot rows.
-    pub(crate) fn give_input(&mut self, mask: Share) {
-        self.input = Some(Arc::new(mask));
+    /// What the input is padded with, if it is sent as bits.
+    pub(crate) fn pad(&self) -> Option<Pad> {
+        let sizes = self.program.bits()?;
+        Some(Pad::draw(&self.seeds, sizes))
     }
 
     /// The mask of the padding, one for each key.
@@ -108,25 +103,29 @@ impl Masks {
         self.shares.retain(|id, _| last_uses[id.index()] >= step);
     }
 
-    /// The one-hot rows and the padding, minus their masks: what the server gets of the text.
-    pub(crate) fn apply(&self, input: &Input) -> (Share, Share) {
+    /// The one-hot rows, minus their mask: what the server gets of the words, unless they are sent
+    /// as bits.
+    pub(crate) fn apply(&self, input: &Input) -> Share {
         let graph = self.program.plan().graph();
         let mask = self.input();
         let mut rows = mask.first_rows(mask.rows()).negated();
-        let one = 1 << self.program.one_hot_bits();
         for t in 0..graph.tokens {
             let row = rows.row_mut(t);
             let kind = (graph.shape.types > 0).then(|| input.types[t] as usize);
             let kind = kind.map(|kind| graph.shape.vocab + kind);
             for hot in [Some(input.ids[t] as usize), kind].into_iter().flatten() {
-                row[hot] = modulus::add(row[hot], one);
+                row[hot] = modulus::add(row[hot], 1);
             }
         }
+        rows
+    }
+
+    /// The padding, minus its mask.
+    pub(crate) fn apply_padding(&self, input: &Input) -> Share {
         let mask = self.padding();
-        let padding = Share::from_fn(1, graph.tokens, |_, t| {
+        Share::from_fn(1, mask.cols(), |_, t| {
             modulus::sub(u64::from(t >= input.length), mask.get(0, t))
-        });
-        (rows, padding)
+        })
     }
 }
 
@@ -168,7 +167,8 @@ pub(crate) mod tests {
         let mut rng = Prg::new(&[5; 16]);
         let (mut rows, mut padding) = (Vec::new(), Vec::new());
         for _ in 0..4000 {
-            let (row, pad) = Masks::new(&program, seed(&mut rng)).apply(&input);
+            let masks = Masks::new(&program, seed(&mut rng));
+            let (row, pad) = (masks.apply(&input), masks.apply_padding(&input));
             // A hot and a cold element.
             rows.extend([row.get(0, 3), row.get(1, 5)]);
             padding.extend(pad.data());

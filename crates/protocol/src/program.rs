@@ -7,6 +7,7 @@
 //! determined here; the [fingerprint](Program::fingerprint) stands for all of it.
 
 use crate::batch::Exchanges;
+use crate::bits::Sizes;
 use crate::error::{ProtocolError, Result};
 use crate::exchange::Owner;
 use crate::hints::Hints;
@@ -45,7 +46,7 @@ fn check_sizes(graph: &Graph) -> Result<()> {
             limit,
         })
     };
-    let one_hot = graph.tokens as u64 * graph.shape.one_hot() as u64;
+    let one_hot = graph.tokens as u64 * graph.one_hot() as u64;
     check("the masked input", one_hot, MAX_MATRIX)?;
     let mut total = one_hot;
     for value in &graph.values {
@@ -190,14 +191,20 @@ impl Program {
         self.hints()?.entry(owner)
     }
 
-    /// Bits of the scale of what is one in a one-hot row.
-    pub(crate) fn one_hot_bits(&self) -> u32 {
+    /// The sizes of an input that is sent as bits; none where its rows are masked.
+    pub(crate) fn bits(&self) -> Option<Sizes> {
+        self.hinted(None)?;
+        Some(Sizes::of(self.plan().graph()))
+    }
+
+    /// What is one in a one-hot row.
+    pub(crate) fn one(&self) -> u64 {
         let plan = self.plan();
         let carried = plan.graph().steps.iter().find_map(|step| match step.op {
             Op::Embed { table, output, .. } => Some(plan.one_hot_bits(table, output)),
             _ => None,
         });
-        carried.unwrap_or(0)
+        1 << carried.unwrap_or(0)
     }
 
     /// What the bundles keep of a step, besides what its stop needs.
@@ -280,7 +287,7 @@ impl Program {
         // The masks of all their inputs are computed together.
         let graph = self.plan().graph();
         let rows = (bundles * graph.tokens) as u64;
-        let elements = rows.saturating_mul(graph.shape.one_hot() as u64);
+        let elements = rows.saturating_mul(graph.one_hot() as u64);
         if bundles > 1 && elements > MAX_MATRIX {
             return Err(ProtocolError::TooLarge {
                 what: format!("the masked input of {bundles} bundles"),

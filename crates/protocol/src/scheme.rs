@@ -21,6 +21,7 @@ use primer_he::params::FINGERPRINT_BYTES;
 use primer_he::product::Method;
 use primer_ot::Variant;
 use primer_plan::graph::{Form, StopFunction};
+use primer_plan::shape::MAX_POSITIONS;
 use primer_stops::{Means, Transfers};
 use serde::{Deserialize, Serialize};
 
@@ -249,10 +250,10 @@ impl Recipe {
 
     /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are:
     /// as many as fill [`TOKENS_TOGETHER`], which is what one message about a value serves. Of a
-    /// very large vocabulary fewer: the masks of all their one-hot rows, of `one_hot` columns, are
-    /// computed together.
+    /// very large vocabulary fewer: the masks of all their one-hot rows, with columns for `one_hot`
+    /// words and types and for any number of positions, are computed together.
     pub fn batch(&self, (tokens, one_hot): (usize, usize), wanted: usize) -> usize {
-        let rows = TOKENS_TOGETHER.min(MAX_MATRIX as usize / one_hot.max(1));
+        let rows = TOKENS_TOGETHER.min(MAX_MATRIX as usize / (one_hot + MAX_POSITIONS));
         let together = (rows / tokens.max(1)).min(self.most_bundles());
         wanted.min(together).max(1)
     }

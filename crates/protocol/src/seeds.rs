@@ -16,8 +16,11 @@ use zeroize::{Zeroize, Zeroizing};
 /// What a matrix of residues is drawn for.
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
-    /// The client's share of the one-hot rows.
+    /// The client's share of the one-hot rows, or of those columns of them that are not sent as
+    /// bits.
     Input,
+    /// What the client's bits of the input are padded with.
+    Strings,
     /// The client's share of the padding.
     Padding,
     /// A value: the client's share of it, or what the server opens its own share with.
@@ -35,6 +38,7 @@ impl Use {
         let (kind, number): (u64, u64) = match self {
             Self::Input => (0, 0),
             Self::Padding => (0, 1),
+            Self::Strings => (0, 3),
             Self::Value(id) => (1, id.index() as u64),
             Self::Image { step } => (u64::MAX, step as u64),
             Self::Answer { step, part } => (2 + part as u64, step as u64),
@@ -77,6 +81,13 @@ impl Seeds {
     pub(crate) fn share(&self, what: Use, rows: usize, cols: usize) -> Share {
         Share::random(rows, cols, &mut self.generator(what.index()))
     }
+
+    /// Returns the uniform bytes of a use, always the same.
+    pub(crate) fn bytes_for(&self, what: Use, length: usize) -> Zeroizing<Vec<u8>> {
+        let mut bytes = Zeroizing::new(vec![0; length]);
+        self.generator(what.index()).fill(&mut bytes);
+        bytes
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +100,7 @@ mod tests {
     #[test]
     fn uses_are_independent_and_repeatable() {
         let graph = Graph::bert(&bert_shape(2, 16, 2), 4);
-        let mut uses = vec![Use::Input, Use::Padding];
+        let mut uses = vec![Use::Input, Use::Padding, Use::Strings];
         uses.extend(graph.value_ids().map(Use::Value));
         for step in 0..graph.steps.len() {
             uses.extend((0..4).map(|part| Use::Answer { step, part }));

@@ -78,6 +78,16 @@ impl Share {
         self
     }
 
+    /// Negates some rows, of which it is public which.
+    pub(crate) fn turn_rows(&mut self, turned: &[bool]) {
+        for (r, turned) in turned.iter().enumerate() {
+            if *turned {
+                let row = self.row_mut(r).iter_mut();
+                row.for_each(|a| *a = modulus::neg(*a));
+            }
+        }
+    }
+
     /// `self *= 2^by`.
     pub(crate) fn shift(&mut self, by: u32) {
         let factor = power(by);

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! version, fingerprint of the program, seed
-//! the client's mask of the input, unless it comes from the seed
 //! for each segment:  step by step, what is known of its products of secrets, the client's masks
 //!                    that do not come from the seed, the server's shares of silent steps
 //!                    the material of its stops that do not stream

@@ -9,7 +9,7 @@ use primer_hint::error::HintError;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
-use primer_net::kind::protocol::{ENCRYPTED, MASK_SECRET};
+use primer_net::kind::protocol::{ENCRYPTED, INPUT_CORRECTION, MASK_SECRET};
 use primer_net::pair::{run_parties, test_options};
 use primer_plan::graph::{Form, Graph, Op};
 use primer_plan::shape::{Head, Pooling};
@@ -156,6 +156,40 @@ fn what_a_client_says_about_masks_is_not_answered() {
     for byte in [0, 1, 0x55] {
         assert!(said(Some(byte)) == honest, "{byte}");
     }
+    for byte in [0, 1] {
+        let frames = Frames::of(INPUT_CORRECTION.code(), Some(byte));
+        assert!(prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap() == honest);
+        assert_eq!(frames.seen.lock().unwrap().len(), 1);
+    }
+}
+
+/// What corrects the masks of inputs is padded by them: it does not look the same twice, neither
+/// for two bundles of a batch nor for two batches.
+#[test]
+fn corrections_of_inputs_are_padded() {
+    let model = tiny_for(Scheme::Lean);
+    let frames = Frames::of(INPUT_CORRECTION.code(), None);
+    prepared(&model, Scheme::Lean, 4, 1, &frames).unwrap();
+    prepared(&model, Scheme::Lean, 4, 2, &frames).unwrap();
+    let seen = frames.seen.lock().unwrap();
+    assert_eq!(seen.len(), 8);
+    for (i, a) in seen.iter().enumerate() {
+        for b in &seen[..i] {
+            let same = a.iter().zip(b).filter(|(a, b)| a == b).count();
+            assert!(same * 50 < a.len(), "{same} of {}", a.len());
+        }
+        // Half of all bits are set, within seven deviations.
+        let set: u32 = a.iter().map(|byte| byte.count_ones()).sum();
+        let (bits, set) = (8.0 * a.len() as f64, f64::from(set));
+        assert!(
+            (set - bits / 2.0).abs() < 3.5 * bits.sqrt(),
+            "{set} of {bits}"
+        );
+    }
+    drop(seen);
+    let frames = Frames::of(INPUT_CORRECTION.code(), Some(0xff));
+    let error = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap_err();
+    assert!(matches!(error, ProtocolError::Net(_)), "{error}");
 }
 
 /// The power of the test above: encrypted masks are answered, and another ciphertext is another
@@ -227,7 +261,7 @@ fn a_session_draws_fresh_secrets_for_each_preparation() {
             }
         },
     );
-    // Behind the header come the masks of the input.
+    // Behind the header come masks of values.
     let (first, second) = (&ours[0][66..], &ours[1][66..]);
     let same = first.iter().zip(second).filter(|(a, b)| a == b).count();
     assert!(same * 50 < first.len(), "{same} of {}", first.len());

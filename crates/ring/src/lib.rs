@@ -5,8 +5,9 @@
 //! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
-//! residues without wasted bits, [`select`] adds up what secret bits select of a table, [`measure`]
-//! tells how fast this machine multiplies, [`threads`] divides work.
+//! residues without wasted bits, [`select`] adds up what secret bits select of a table, [`rows`]
+//! what public bits select of a matrix, [`measure`] tells how fast this machine multiplies,
+//! [`threads`] divides work.
 
 pub mod fixed;
 pub mod gemm;
@@ -16,6 +17,7 @@ pub mod measure;
 pub mod modulus;
 pub mod pack;
 pub mod prg;
+pub mod rows;
 pub mod select;
 pub mod stretch;
 pub mod threads;

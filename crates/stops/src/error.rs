@@ -81,6 +81,12 @@ pub enum StopsError {
         /// Values given.
         got: usize,
     },
+    /// A stop that cannot give its results other signs: our own mistake.
+    #[error("{stop} cannot be negated")]
+    Negated {
+        /// Which stop.
+        stop: &'static str,
+    },
     /// A ring that requantisation cannot use: our own mistake.
     #[error("requantisation takes rings of {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {0}")]
     Ring(u32),

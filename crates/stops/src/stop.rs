@@ -23,7 +23,7 @@
 //! is not held in memory on the client's side: it is read while the stop runs.
 
 use crate::bytes::StoredBytes;
-use crate::error::Result;
+use crate::error::{Result, StopsError};
 use crate::flags::FlagShares;
 use primer_net::{Channel, PhaseBytes};
 use primer_ot::{CotReceiver, CotSender};
@@ -125,6 +125,21 @@ pub trait ClientStop: Stop {
         masks: &[u64],
         sink: &mut dyn Write,
     ) -> Result<()>;
+
+    /// Offline, for a stop that is late: as [`Self::prepare`], but what comes out is the negative
+    /// of the function for some rows, of which the server is not told.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`], and [`crate::StopsError::Negated`] if the stop cannot.
+    fn prepare_signed(
+        &self,
+        _tools: &mut ClientTools<'_>,
+        _masks: &[u64],
+        _negated: &[bool],
+        _sink: &mut dyn Write,
+    ) -> Result<()> {
+        Err(StopsError::Negated { stop: self.name() })
+    }
 
     /// Online, first half: takes the server's request. `stored` gives what went to the sink,
     /// `late` are the client's ring shares if it did not have them offline.

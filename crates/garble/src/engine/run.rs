@@ -19,7 +19,7 @@
 //! hashes of the labels of colour 0 and 1 as group elements, the row is `r0 - r1 ± w` and the
 //! evaluator's value is its label's hash, plus the row if the colour is 1. The sign is that of the
 //! zero label's colour; the garbler's `S` is `r0`, or `r0 - w` if the label of colour 0 stands
-//! for 1.
+//! for 1. An instance may have all of its weights negated: only the garbler can tell.
 
 use super::{Engine, KEYS, Label, PROJECTIONS, Wire};
 use crate::circuit::{Circuit, LANES, Op, Segment};
@@ -45,6 +45,8 @@ pub(crate) struct Batch<'a> {
 pub(crate) struct GarbleSegment<'a> {
     pub(crate) batch: Batch<'a>,
     pub(crate) delta: Label,
+    /// For each lane, all ones if its outputs are negated, zero if they are not.
+    pub(crate) negated: [u64; LANES],
     /// 32 bytes for each AND gate and lane.
     pub(crate) tables: &'a mut [u8],
     /// One element for each projection and lane.
@@ -212,8 +214,9 @@ pub(super) fn garble<E: Engine>(e: E, s: &mut GarbleSegment<'_>) {
                 let flipped = weight ^ modulus.neg(weight);
                 let (mut signed, mut of_one) = ([weight; LANES], [weight; LANES]);
                 for l in 0..LANES {
-                    signed[l] ^= flipped & c.0[l] as u64;
-                    of_one[l] &= c.0[l] as u64;
+                    let negated = flipped & s.negated[l];
+                    signed[l] ^= negated ^ (flipped & c.0[l] as u64);
+                    of_one[l] = (of_one[l] ^ negated) & c.0[l] as u64;
                 }
                 let (r0, r1) = (modulus.residues(&r0.0), modulus.residues(&r1.0));
                 let row: &mut [u64; LANES] = rows(s.rows, projections);

@@ -3,6 +3,10 @@
 //! Where linear steps are silent, the parties' shares of a mask's product are off by a little: the
 //! mask is a rounded number, so its rounding meets the weights, and both parties' shares have noise
 //! of their own. The reference draws the same errors, or is told those of a real run.
+//!
+//! There the client also embeds its tokens with random signs
+//! ([`Graph::signed`](primer_plan::graph::Graph::signed)). That is no error, but truncation does not
+//! treat a number and its negative alike: the reference draws signs too, or is told them.
 
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch, product};
@@ -20,9 +24,22 @@ pub enum Errors<'a> {
         /// The deviation of what does not depend on the weights, in units of the product.
         deviation: f64,
     },
-    /// As in a run that was seen: the function is given every linear step's exact result, and makes
-    /// it what it was.
-    Seen(&'a mut dyn FnMut(ValueId, &mut Matrix<i64>)),
+    /// As in a run that was seen.
+    Seen {
+        /// Is given the embedding without signs, and returns those of its rows.
+        signs: &'a dyn Fn(ValueId, &Matrix<i64>) -> Vec<Sign>,
+        /// Is given every linear step's exact result, and makes it what it was.
+        sums: &'a mut dyn FnMut(ValueId, &mut Matrix<i64>),
+    },
+}
+
+/// The sign of an embedded row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It is what it is.
+    Plus,
+    /// It is its negative.
+    Minus,
 }
 
 impl Errors<'_> {
@@ -68,8 +85,24 @@ impl Errors<'_> {
 
     /// Makes the exact result of a linear step what it was.
     pub(super) fn of_step(&mut self, output: ValueId, sum: &mut Matrix<i64>) {
-        if let Self::Seen(seen) = self {
-            seen(output, sum);
+        if let Self::Seen { sums, .. } = self {
+            sums(output, sum);
+        }
+    }
+
+    /// Returns the signs of embedded rows.
+    pub(super) fn signs(&mut self, output: ValueId, embedded: &Matrix<i64>) -> Vec<Sign> {
+        let rows = 0..embedded.rows();
+        match self {
+            Self::None => rows.map(|_| Sign::Plus).collect(),
+            Self::Drawn { rng, .. } => {
+                let draw = |_| match rng.next_u32() & 1 {
+                    0 => Sign::Plus,
+                    _ => Sign::Minus,
+                };
+                rows.map(draw).collect()
+            }
+            Self::Seen { signs, .. } => signs(output, embedded),
         }
     }
 }

@@ -38,7 +38,10 @@
 //!   and an activation `f` becomes `f(c) + x·g(x)`, with `x` its argument minus a centre `c`, `g`
 //!   looked up at a coarse `x`, and `x` stretched a little away from its index so that the coarse
 //!   look-up does little harm (`function/gate.rs`). The centre is taken off the bias of the map
-//!   that makes the argument, and `f(c)` joins that of the map that reads the result.
+//!   that makes the argument, and `f(c)` joins that of the map that reads the result. In this form
+//!   the client may send its one-hot rows as bits, which turns the sign of some of them
+//!   ([`Graph::signed`]): positions are rows of the table, so that a whole embedding is turned, and
+//!   LayerNorm takes the sign off again.
 //! * **A mean is a sum.** The mean over a text's tokens is taken over as many rows as the text has,
 //!   which nobody but the client may know. The rows are multiplied with the client's secret ones
 //!   and zeros ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by its own
@@ -328,8 +331,13 @@ impl Builder {
     fn embeddings(&mut self) -> ValueId {
         let (tokens, shape) = (self.graph.tokens, self.graph.shape.clone());
         let (map, width) = (LinearMap::Embedding, shape.embedding);
-        let table = self.weight(map, WeightKind::Dense, shape.one_hot(), width);
-        let positions = self.weight(map, WeightKind::Bias, shape.positions, width);
+        let table = self.weight(map, WeightKind::Dense, self.graph.one_hot(), width);
+        let positions = match self.graph.form {
+            Form::Separate | Form::Merged => {
+                Some(self.weight(map, WeightKind::Bias, shape.positions, width))
+            }
+            Form::LookedUp => None,
+        };
         let sum = self.value("embeddings.sum", ValueRole::Centred, tokens, width);
         self.push(Op::Embed {
             table,

@@ -84,7 +84,7 @@ pub struct Client {
     work_done: u64,
     card: Card,
     text: TextEncoder,
-    shown: Vec<u64>,
+    shown: Vec<u8>,
     observer: Observer,
 }
 
@@ -194,9 +194,9 @@ impl Client {
             .ok_or_else(odd_answer)
     }
 
-    /// The first residues of the last text as they left for the server: all that it saw of it is of
+    /// The first bytes of the last text as they left for the server: all that it saw of it is of
     /// this kind, uniform and different every time.
-    pub fn shown(&self) -> &[u64] {
+    pub fn shown(&self) -> &[u8] {
         &self.shown
     }
 

@@ -69,8 +69,8 @@ pub struct Answer {
     /// where the program has no flags and nobody is told. After `Some(false)` the outputs may be
     /// garbage.
     pub in_range: Option<bool>,
-    /// The first residues of the masked input as the server saw them: uniform, whatever the text.
-    pub shown: Vec<u64>,
+    /// The first bytes of the masked input as the server saw them: uniform, whatever the text.
+    pub shown: Vec<u8>,
     /// Seconds of the online phase.
     pub times: Times,
 }
@@ -126,14 +126,6 @@ impl ClientSession {
             let (numbers, rng) = ((sinks.len(), self.threads), &mut self.rng);
             ClientSecrets::draw(&program, hints, hint, numbers, rng)
         });
-        if let (Some(secrets), Some(entry)) = (&secrets, program.hinted(None)) {
-            let given = secrets.masks(entry).into_iter().zip(&mut masks);
-            for ((mask, masks), sink) in given.zip(sinks.iter_mut()) {
-                stored::write_share(sink, &mask)?;
-                masks.give_input(mask);
-            }
-            clock.lap(program.step(0));
-        }
         if program.scheme().recipe().when == When::Offline {
             let mut preparation = Preparation::new(self, &program, secrets, sinks.len())?;
             preparation.run(channel, program.segments(), &mut masks, sinks, &mut clock)?;
@@ -239,11 +231,6 @@ fn begin<'a>(
     let clock = Clock::start();
     online::check_input(program.plan().graph(), input)?;
     let seeds = stored::read_header(&mut *bundle.0, program)?;
-    let mut masks = Masks::new(program, seeds);
-    if program.hinted(None).is_some() {
-        let graph = program.plan().graph();
-        let size = (graph.tokens, graph.shape.one_hot());
-        masks.give_input(stored::read_share(&mut *bundle.0, size)?);
-    }
+    let masks = Masks::new(program, seeds);
     OnlineClient::send(channel, program, masks, input, see, clock)
 }

@@ -21,14 +21,15 @@ use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{self, K, P};
+use primer_ring::pack::pack;
 use primer_stops::{ClientStop, FlagShares, Owing};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::ops::Range;
 
-/// So many residues of the masked input are kept for [`Answer::shown`].
-const SHOWN: usize = 48;
+/// So many bytes of the masked input are kept for [`Answer::shown`].
+const SHOWN: usize = 240;
 
 /// What the client owes the server.
 enum Owed {
@@ -51,7 +52,9 @@ pub(crate) struct OnlineClient<'a> {
     flags: Option<FlagShares>,
     in_range: Option<bool>,
     see: &'a mut See<'a>,
-    shown: Vec<u64>,
+    shown: Vec<u8>,
+    /// Rows that are negated where the signs of embedded rows come off.
+    turned: Vec<bool>,
     pub(super) clock: Clock,
 }
 
@@ -66,8 +69,22 @@ impl<'a> OnlineClient<'a> {
         mut clock: Clock,
     ) -> Result<Self> {
         let _phase = channel.phase("online/embed");
-        let (rows, padding) = masks.apply(input);
-        channel.send_residues(INPUT, K, rows.data().iter().copied())?;
+        let (mut shown, turned) = match masks.pad() {
+            Some(pad) => {
+                let said = pad.apply(program.one(), input);
+                said.send(channel)?;
+                (said.bits, said.turned)
+            }
+            None => {
+                let rows = masks.apply(input);
+                channel.send_residues(INPUT, K, rows.data().iter().copied())?;
+                let mut shown = Vec::new();
+                pack(rows.data().iter().take(SHOWN).copied(), K, &mut shown);
+                (shown, Vec::new())
+            }
+        };
+        shown.truncate(SHOWN);
+        let padding = masks.apply_padding(input);
         channel.send_residues(PADDING, K, padding.data().iter().copied())?;
         channel.flush()?;
         clock.lap(program.step(0));
@@ -80,9 +97,18 @@ impl<'a> OnlineClient<'a> {
             flags: program.flag_shares(),
             in_range: None,
             see,
-            shown: rows.data().iter().take(SHOWN).copied().collect(),
+            shown,
+            turned,
             clock,
         })
+    }
+
+    /// Returns which rows of a value are negated, where the signs of embedded rows come off.
+    pub(crate) fn turned(&self, id: ValueId) -> &[bool] {
+        match self.program.plan().graph().signed() {
+            Some(signed) if signed.output == id => &self.turned,
+            _ => &[],
+        }
     }
 
     /// Runs the steps of a segment, whose material `source` gives.

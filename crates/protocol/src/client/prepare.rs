@@ -79,7 +79,7 @@ impl<'a> Preparation<'a> {
         let mut answers: Vec<Vec<Share>> = masks.iter().map(|_| Vec::new()).collect();
         for act in flow.acts() {
             match act {
-                Act::Messages(entries) => self.messages(channel, entries, clock)?,
+                Act::Messages(entries) => self.messages(channel, entries, masks, clock)?,
                 Act::Offer(range) => {
                     for &Planned {
                         index, exchange, ..
@@ -123,11 +123,12 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    /// Sends the messages of some values.
+    /// Sends the messages of some values, and what corrects the masks of inputs.
     fn messages(
         &self,
         channel: &mut Channel,
         entries: &Range<usize>,
+        masks: &[Masks],
         clock: &mut Clock,
     ) -> Result<()> {
         let program = self.program;
@@ -135,6 +136,12 @@ impl<'a> Preparation<'a> {
             let (secrets, index) = self.silent(entry);
             let _phase = program.preparing(channel, index);
             secrets.send(channel, entry)?;
+            if program.hinted(None) == Some(entry) {
+                for (mask, masks) in secrets.masks(entry).into_iter().zip(masks) {
+                    let pad = masks.pad().expect("an input with a hint is sent as bits");
+                    pad.correct(channel, program.one(), mask)?;
+                }
+            }
             clock.lap(program.step(index));
         }
         Ok(())
@@ -267,12 +274,14 @@ impl<'a> Preparation<'a> {
             transfers: self.transfers,
             rng: self.rng,
         };
-        Ok(ClientStop::prepare(
-            &**stop,
-            &mut tools,
-            &share,
-            mask.data(),
-            sink,
-        )?)
+        let stop = &**stop;
+        let signed = self.program.plan().graph().signed();
+        let signed = signed.filter(|signed| signed.factor == *output);
+        Ok(match signed.and_then(|_| masks.pad()) {
+            Some(pad) => {
+                ClientStop::prepare_signed(stop, &mut tools, mask.data(), &pad.signs(), sink)?;
+            }
+            None => ClientStop::prepare(stop, &mut tools, &share, mask.data(), sink)?,
+        })
     }
 }

@@ -19,6 +19,11 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
         if part.bytes.offline_up > 0 {
             *kinds.entry("secrets of masks").or_default() += part.bytes;
         }
+        let mut part = Part::default();
+        count.corrections(index, &mut part);
+        if part.bytes.offline_up > 0 {
+            *kinds.entry("correction of the input").or_default() += part.bytes;
+        }
         for exchange in program.exchanges().of_step(index) {
             let kind = match exchange.product.relation() {
                 Relation::Dense { .. } if graph.steps[index].inputs().is_empty() => "embedding",

@@ -46,9 +46,10 @@ fn product(
     factors: Factors,
     mask: impl Fn(usize, usize, &mut Prg) -> Share,
     rng: &mut Prg,
-) -> ClientProduct {
+) -> ClientProduct<'static> {
     let value = graph.value(step.output());
     ClientProduct {
+        turned: &[],
         left: share(graph, factors.left, rng),
         right: share(graph, factors.right, rng),
         constant: Share::zeros(value.rows, value.cols),

@@ -12,7 +12,7 @@ mod prepare;
 mod products;
 
 pub use model::ServerModel;
-pub(crate) use online::OnlineServer;
+pub(crate) use online::{OnlineServer, Words};
 
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};

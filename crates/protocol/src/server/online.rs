@@ -3,6 +3,7 @@
 //! On the way it collects its shares of range flags. Behind the answer of the last stop that has
 //! any the client asks about them, and is told before anything else.
 
+use crate::bits::{Said, Sizes};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::fhgs::{self, Factors};
@@ -45,13 +46,20 @@ enum Awaited {
     },
 }
 
+/// What the server has of the client's tokens.
+pub(crate) enum Words {
+    /// The one-hot rows, masked.
+    Masked(Share),
+    /// Bits, and what goes with them.
+    Bits(Said, Sizes),
+}
+
 /// One inference under way.
 pub(crate) struct OnlineServer<'a> {
     pub(crate) model: &'a ServerModel,
     program: &'a Program,
     pub(crate) seeds: Seeds,
-    /// The one-hot rows, masked.
-    pub(crate) input: Share,
+    pub(crate) input: Words,
     padding: Share,
     /// The server's share of each value that something still reads.
     pub(crate) values: HashMap<ValueId, Share>,
@@ -78,8 +86,14 @@ impl<'a> OnlineServer<'a> {
         let program = model.program();
         let graph = program.plan().graph();
         let _phase = channel.phase("online/embed");
-        let mut input = Share::zeros(graph.tokens, graph.shape.one_hot());
-        channel.recv_residues(INPUT, K, P, input.data_mut())?;
+        let input = match program.bits() {
+            Some(sizes) => Words::Bits(Said::receive(channel, sizes)?, sizes),
+            None => {
+                let mut rows = Share::zeros(graph.tokens, graph.one_hot());
+                channel.recv_residues(INPUT, K, P, rows.data_mut())?;
+                Words::Masked(rows)
+            }
+        };
         let mut padding = Share::zeros(1, graph.tokens);
         channel.recv_residues(PADDING, K, P, padding.data_mut())?;
         clock.lap(&graph.steps[0]);
@@ -97,6 +111,14 @@ impl<'a> OnlineServer<'a> {
             see,
             clock,
         })
+    }
+
+    /// Returns which rows of a value are negated, where the signs of embedded rows come off.
+    pub(crate) fn turned(&self, id: ValueId) -> &[bool] {
+        match (&self.input, self.program.plan().graph().signed()) {
+            (Words::Bits(said, _), Some(signed)) if signed.output == id => &said.turned,
+            _ => &[],
+        }
     }
 
     /// The server's share of a value.

@@ -6,6 +6,7 @@
 //! of it, with the error that came first in the order of messages.
 
 use crate::batch::Exchanges;
+use crate::bits;
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::exchange::{Answerer, Intake, reply};
@@ -212,7 +213,7 @@ impl<'a> Driver<'a, '_, '_> {
         Ok(())
     }
 
-    /// Takes in the messages of some values.
+    /// Takes in the messages of some values, and what corrects the masks of inputs.
     fn messages(&mut self, entries: &Range<usize>) -> Result<()> {
         let program = self.tools.program;
         let hints = program
@@ -223,7 +224,17 @@ impl<'a> Driver<'a, '_, '_> {
             let _phase = program.preparing(self.channel, index);
             let rows = hints.rows(program, entry, self.keeping.len());
             let messages = silent::receive(self.channel, rows)?;
-            self.ask(Asked::Messages(entry, messages));
+            let corrections = match program.bits() {
+                Some(sizes) if program.hinted(None) == Some(entry) => {
+                    bits::receive_corrections(self.channel, sizes, self.keeping.len())?
+                }
+                _ => Vec::new(),
+            };
+            self.ask(Asked::Messages {
+                entry,
+                messages,
+                corrections,
+            });
             self.lap(index);
         }
         Ok(())

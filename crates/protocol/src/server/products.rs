@@ -4,6 +4,7 @@
 //! computed while the channel is used for other things, in the order in which these came:
 //! [`crate::flow`] says how far ahead.
 
+use crate::bits;
 use crate::error::Result;
 use crate::exchange::{Answerer, Arrived};
 use crate::flow::Planned;
@@ -26,7 +27,12 @@ pub(super) enum Asked<'a> {
     /// The answer of an exchange whose masks are here.
     Exchange(Planned<'a>, Arrived),
     /// The shares of silent steps, of the value of an entry whose messages are here.
-    Messages(usize, Vec<Vec<u8>>),
+    Messages {
+        entry: usize,
+        messages: Vec<Vec<u8>>,
+        /// Of each bundle, if the value is the input.
+        corrections: Vec<Share>,
+    },
 }
 
 /// What was computed.
@@ -65,10 +71,13 @@ impl Products<'_, '_> {
                 Asked::Exchange(planned, arrived) => {
                     self.answer(planned, arrived).map(Computed::Answer)
                 }
-                Asked::Messages(entry, messages) => {
-                    let silent = self.silent.as_mut();
-                    let silent = silent.expect("messages come where linear steps are silent");
-                    silent.multiply(entry, &messages).map(Computed::Shares)
+                Asked::Messages {
+                    entry,
+                    messages,
+                    corrections,
+                } => {
+                    let shares = self.silently(entry, &messages, &corrections);
+                    shares.map(Computed::Shares)
                 }
             };
             let failed = computed.is_err();
@@ -76,6 +85,28 @@ impl Products<'_, '_> {
                 return;
             }
         }
+    }
+
+    /// The shares of silent steps that have all of their terms, for each bundle.
+    fn silently(
+        &mut self,
+        entry: usize,
+        messages: &[Vec<u8>],
+        corrections: &[Share],
+    ) -> Result<Vec<(usize, Vec<Share>)>> {
+        let silent = self.silent.as_mut();
+        let silent = silent.expect("messages come where linear steps are silent");
+        let mut steps = silent.multiply(entry, messages)?;
+        if corrections.is_empty() {
+            return Ok(steps);
+        }
+        for (index, shares) in &mut steps {
+            let Work::Linear(linear) = self.model.program().work(*index) else {
+                unreachable!("only linear steps read by hints");
+            };
+            bits::correct(self.model, &linear.terms[0], corrections, shares);
+        }
+        Ok(steps)
     }
 
     /// One homomorphic answer, to all bundles.

@@ -9,7 +9,7 @@ use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::calibrate::calibrate;
-use primer_model::fixed::{self, Errors, Truncate, Workspace};
+use primer_model::fixed::{self, Errors, Sign, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::{IntModel, IntWeight};
@@ -405,13 +405,29 @@ pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Vec<Matrix<i64>
     let mut given = |id: ValueId, index: usize| shares[&id][index];
     let mut truncate = Truncate::Shares(&mut given);
     let mut squares = Vec::new();
-    let mut seen = |id: ValueId, sum: &mut Matrix<i64>| {
-        let deviations = deviations(&plan, model, id);
+    let found = |id: ValueId| {
         let both = shares[&id].iter().zip(&run.server[&id]);
+        let sums = both.map(|(a, b)| modulus::to_signed(modulus::add(*a, *b)));
+        sums.collect::<Vec<i64>>()
+    };
+    // A row and its negative are further apart than what a product errs by.
+    let signs = |id: ValueId, embedded: &Matrix<i64>| -> Vec<Sign> {
+        let found = found(id);
+        let rows = found.chunks(embedded.cols()).enumerate();
+        let sign = |(t, row): (usize, &[i64])| {
+            let pairs = row.iter().zip(embedded.row(t));
+            match pairs.map(|(a, b)| *a as f64 * *b as f64).sum::<f64>() < 0.0 {
+                true => Sign::Minus,
+                false => Sign::Plus,
+            }
+        };
+        rows.map(sign).collect()
+    };
+    let mut sums = |id: ValueId, sum: &mut Matrix<i64>| {
+        let deviations = deviations(&plan, model, id);
         let columns = sum.cols();
-        for (i, (x, (a, b))) in sum.data_mut().iter_mut().zip(both).enumerate() {
-            let found = modulus::add(*a, *b);
-            let off = modulus::sub(found, modulus::from_signed(*x));
+        for (i, (x, found)) in sum.data_mut().iter_mut().zip(found(id)).enumerate() {
+            let off = modulus::sub(modulus::from_signed(found), modulus::from_signed(*x));
             let off = modulus::to_signed(off);
             let error = off as f64 / deviations[i % columns];
             assert!(
@@ -424,7 +440,10 @@ pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Vec<Matrix<i64>
         }
     };
     let mut errors = match plan.graph().form {
-        Form::LookedUp => Errors::Seen(&mut seen),
+        Form::LookedUp => Errors::Seen {
+            signs: &signs,
+            sums: &mut sums,
+        },
         Form::Separate | Form::Merged => Errors::None,
     };
     let mut workspace = Workspace::default();

@@ -92,7 +92,9 @@ impl Circuits {
     /// the server's share and of the client's.
     ///
     /// Gives what makes the labels again, and the mask of every output. The nonce is fresh, so that
-    /// no key of a hash serves twice under one offset.
+    /// no key of a hash serves twice under one offset. `negated` says of every instance whether its
+    /// outputs are negated, which the evaluator cannot tell; with none at all no instance has
+    /// negated ones.
     ///
     /// # Errors
     /// [`StopsError`] of the channel and the transfers.
@@ -104,6 +106,7 @@ impl Circuits {
         channel: &mut Channel,
         cot: &mut CotSender,
         rng: &mut Prg,
+        negated: &[bool],
         mut place: impl FnMut(&mut ZeroLabels, &[Label], [&mut [Label]; 2]),
     ) -> Result<(Secret, Zeroizing<Vec<u64>>)> {
         let secret = Secret::draw(cot, rng);
@@ -128,8 +131,11 @@ impl Circuits {
                 let rows = &rows[first * bits..(first + lanes) * bits];
                 place(&mut own, rows, [server, client]);
                 let masks = &mut masks[(done + first) * outputs..(done + first + lanes) * outputs];
-                (garbler.batch(server, client, masks, &mut stream))
-                    .map_err(|error| sink_error(error, self.name()))?;
+                let garbled = match negated.get(done + first..done + first + lanes) {
+                    None => garbler.batch(server, client, masks, &mut stream),
+                    Some(signs) => garbler.batch_negated(server, client, signs, masks, &mut stream),
+                };
+                garbled.map_err(|error| sink_error(error, self.name()))?;
             }
             stream.finish()?;
             done += instances;

@@ -25,7 +25,7 @@ mod evaluator;
 mod garbler;
 
 pub(crate) use evaluator::from_wire;
-pub(crate) use garbler::Secret;
+pub(crate) use garbler::{Secret, ZeroLabels};
 
 use crate::error::{Result, StopsError};
 use crate::flags::FlagShares;

@@ -5,10 +5,11 @@
 //! transfers; online both are made again and sent in the same order, active.
 
 use super::ClientGarbled;
-use crate::circuits::Secret;
+use crate::circuits::{Secret, ZeroLabels};
 use crate::error::{Result, expect_count};
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use primer_garble::Label;
 use primer_garble::circuit::LANES;
 use primer_net::Channel;
 use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
@@ -17,9 +18,6 @@ use zeroize::Zeroizing;
 
 impl ClientStop for ClientGarbled {
     /// Needs no shares before it runs; the masks go out with the circuits.
-    ///
-    /// # Panics
-    /// If the transfers' offset does not have its lowest bit set; theirs always does.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -28,27 +26,21 @@ impl ClientStop for ClientGarbled {
         sink: &mut dyn Write,
     ) -> Result<()> {
         expect_count(self.name(), "shares", 0, shares.len())?;
-        expect_count(self.name(), "masks", self.outputs(), masks.len())?;
-        let ClientTools {
-            channel,
-            transfers: cot,
-            rng,
-            ..
-        } = tools;
-        let garbled = (self.circuits).garble(channel, cot, rng, |own, rows, [server, client]| {
-            own.draw(server);
-            for (label, row) in server.iter_mut().zip(rows) {
-                *label ^= row;
-            }
-            own.draw(client);
-        });
-        let (secret, garbler_masks) = garbled?;
-        let modulus = self.circuits.modulus();
-        let both = garbler_masks.iter().zip(masks);
-        let both = both.map(|(&own, &new)| modulus.add(own, new));
-        channel.send_residues(MASKS, modulus.width(), both)?;
-        channel.flush()?;
-        material::keep(self.name(), sink, &*secret.to_bytes())
+        self.garble(tools, masks, &[], sink)
+    }
+
+    /// The labels of negated outputs open negated residues: that costs nothing, and no branch
+    /// depends on it.
+    fn prepare_signed(
+        &self,
+        tools: &mut ClientTools<'_>,
+        masks: &[u64],
+        negated: &[bool],
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        let instances = self.circuits.instances();
+        expect_count(self.name(), "signs", instances, negated.len())?;
+        self.garble(tools, masks, negated, sink)
     }
 
     fn listen(
@@ -72,6 +64,43 @@ impl ClientStop for ClientGarbled {
             choices,
             shares: Zeroizing::new(late.to_vec()),
         }))
+    }
+}
+
+impl ClientGarbled {
+    /// Garbles and sends everything, with the outputs of some instances negated.
+    ///
+    /// # Panics
+    /// If the transfers' offset does not have its lowest bit set; theirs always does.
+    fn garble(
+        &self,
+        tools: &mut ClientTools<'_>,
+        masks: &[u64],
+        negated: &[bool],
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        expect_count(self.name(), "masks", self.outputs(), masks.len())?;
+        let ClientTools {
+            channel,
+            transfers: cot,
+            rng,
+            ..
+        } = tools;
+        let circuits = &self.circuits;
+        let place = |own: &mut ZeroLabels, rows: &[Label], [server, client]: [&mut [Label]; 2]| {
+            own.draw(server);
+            for (label, row) in server.iter_mut().zip(rows) {
+                *label ^= row;
+            }
+            own.draw(client);
+        };
+        let (secret, garbler_masks) = circuits.garble(channel, cot, rng, negated, place)?;
+        let modulus = self.circuits.modulus();
+        let both = garbler_masks.iter().zip(masks);
+        let both = both.map(|(&own, &new)| modulus.add(own, new));
+        channel.send_residues(MASKS, modulus.width(), both)?;
+        channel.flush()?;
+        material::keep(self.name(), sink, &*secret.to_bytes())
     }
 }
 

@@ -33,10 +33,11 @@ impl ServerStop for Garbled {
             rng,
             ..
         } = tools;
-        let garbled = (self.circuits).garble(channel, cot, rng, |own, rows, [server, client]| {
-            own.draw(server);
-            client.copy_from_slice(rows);
-        });
+        let garbled =
+            (self.circuits).garble(channel, cot, rng, &[], |own, rows, [server, client]| {
+                own.draw(server);
+                client.copy_from_slice(rows);
+            });
         let (secret, masks) = garbled?;
         channel.flush()?;
         self.write(&secret, &masks, sink)

@@ -77,6 +77,83 @@ fn a_root_after_a_truncation_of_any_shares() {
     }
 }
 
+/// The server's and the client's part of a run with signs: what the results are, and what the
+/// server kept.
+fn run_signed(
+    stop: &ClientGarbled,
+    (server, client): (&[u64], &[u64]),
+    negated: &[bool],
+) -> Result<(Vec<i64>, Vec<u8>)> {
+    let draw = |_| modulus::random(&mut Prg::from_os());
+    let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
+    let (_, (results, stored)) = run(
+        Transport::Memory,
+        |p| {
+            let (part, mut stored) = (stop_client(stop), Vec::new());
+            part.prepare_signed(&mut p.client(), &masks, negated, &mut stored)?;
+            let owing = part.listen(p.channel, &mut &stored[..], client, &masks)?;
+            owing.answer(p.channel)
+        },
+        |p| {
+            let mut stored = Vec::new();
+            stop_server(stop).prepare(&mut p.server(), &mut stored)?;
+            let waiting = stop_server(stop).request(p.channel, &mut &stored[..], server)?;
+            p.channel.flush()?;
+            Ok((waiting.receive(p.channel)?, stored))
+        },
+    )?;
+    let both = results.iter().zip(&masks);
+    let opened = both.map(|(a, r)| modulus::to_signed(modulus::add(*a, *r)));
+    Ok((opened.collect(), stored))
+}
+
+/// Roots with signs that only the client knows, over more than one batch; and what the server keeps
+/// is as long as without, and looks no different.
+#[test]
+fn roots_with_signs() {
+    let (root, circuit) = root(22);
+    let mut prg = Prg::new(&[32; 16]);
+    let values: Vec<i64> = (0..300)
+        .map(|_| i64::from(prg.next_u32() >> 11 >> (prg.next_u32() % 20)))
+        .collect();
+    let negated: Vec<bool> = values.iter().map(|_| prg.next_u32() & 1 == 1).collect();
+    let (server, client) = share(&values, 22, &mut prg);
+    let stop = ClientGarbled::new(circuit, values.len() as u64).unwrap();
+    let run = |negated: &[bool]| run_signed(&stop, (&server, &client), negated);
+    let (results, stored) = run(&negated).unwrap();
+    assert_eq!(stored.len() as u64, stop.stored().server);
+    for ((y, x), negated) in results.iter().zip(&values).zip(&negated) {
+        let want = root.apply(*x);
+        assert_eq!(*y, if *negated { -want } else { want });
+    }
+    for all in [false, true] {
+        let (_, stored) = run(&vec![all; values.len()]).unwrap();
+        assert!(is_uniform(stored.iter().map(|byte| *byte as usize / 8)));
+    }
+    // A sign for each row, or none at all.
+    let error = run(&negated[..299]).unwrap_err();
+    assert!(
+        matches!(error, StopsError::Count { what: "signs", .. }),
+        "{error}"
+    );
+}
+
+/// Only circuits of the client's can be negated.
+#[test]
+fn other_stops_cannot_be_negated() {
+    let stop = Garbled::new(root(22).1, 2).unwrap();
+    let refused = run(
+        Transport::Memory,
+        |p| {
+            let part = stop_client(&stop);
+            let refused = part.prepare_signed(&mut p.client(), &[0; 2], &[true; 2], &mut vec![]);
+            Ok(refused.unwrap_err().to_string())
+        },
+        |_| Ok(()),
+    );
+    assert!(refused.unwrap().0.ends_with("cannot be negated"));
+}
+
 #[test]
 fn many_chunks() {
     // 16-bit ReLU: 65,536 elements fill a chunk of the offline phase.
