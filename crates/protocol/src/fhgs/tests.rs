@@ -22,7 +22,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
         Graph::with_form(&sentences, Form::LookedUp, 4),
     ] {
         for step in &graph.steps {
-            let Some(factors) = Factors::of(step, &Scheme::Lean.recipe()) else {
+            let Some(factors) = Factors::of(&graph, &Scheme::Lean.recipe(), step) else {
                 continue;
             };
             run(&graph, step, factors);
