@@ -29,6 +29,7 @@ pub fn all() -> Vec<Arc<dyn TwoPartyStop>> {
         (Means::ClientGarbling, Wanted::Function(&relu)),
         (Means::Transfers, Wanted::Same),
         (Means::LateTransfers, Wanted::Same),
+        (Means::Lift, Wanted::Same),
         (Means::Lookups, Wanted::Function(&lookup)),
     ];
     let stop = |(means, result)| {

@@ -68,6 +68,10 @@ fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
             cols: draw(300),
         },
         Relation::ScaledRows { rows, cols: 1 },
+        Relation::Hadamard {
+            rows,
+            cols: draw(300),
+        },
         Relation::Elementwise {
             rows,
             cols: draw(300),
@@ -199,6 +203,7 @@ fn equal_readings_of_a_value_are_one_query() {
             Relation::Centred { rows, cols },
             Relation::RowSums { rows, cols },
             Relation::ScaledRows { rows, cols },
+            Relation::Hadamard { rows, cols },
         ]);
         let whole = same[0].queries()[0].clone();
         assert!(same.iter().all(|product| product.queries()[0] == whole));

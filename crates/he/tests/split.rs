@@ -33,7 +33,9 @@ fn layer(tokens: usize, cols: usize, count: usize) -> Vec<Relation> {
     let (rows, wide) = (tokens, 4 * cols);
     let norm = [
         Relation::RowSums { rows, cols },
+        Relation::Hadamard { rows, cols },
         Relation::ScaledRows { rows, cols },
+        Relation::Hadamard { rows, cols },
     ];
     let mut all = vec![
         scores,
@@ -131,6 +133,7 @@ fn threads_change_nothing() {
         heads(Operand::Columns, 5, (600, 9, 7)),
         Relation::RowSums { rows: 600, cols },
         Relation::ScaledRows { rows, cols },
+        Relation::Hadamard { rows, cols },
         Relation::Elementwise { rows, cols },
     ] {
         common::same_by_all_threads(&Product::new(&Method::split(), relation).unwrap());
@@ -167,6 +170,7 @@ fn answers_do_not_depend_on_what_was_encrypted() {
         heads(Operand::Columns, 3, (30, 9, 7)),
         Relation::RowSums { rows, cols },
         Relation::ScaledRows { rows, cols },
+        Relation::Hadamard { rows, cols },
         Relation::Elementwise { rows, cols },
     ] {
         let product = Product::new(&Method::split(), relation).unwrap();

@@ -144,6 +144,12 @@ kinds! {
         LABELS = 0x3e "labels of both parties",
     }
 
+    /// Lifts.
+    lift, "crates/stops" {
+        CHOICES = 0x3a "choices of a lift",
+        TURNED = 0x3b "turned bits of a lift",
+    }
+
     /// Sessions of the private protocol: handshake, keys, products, input and output.
     protocol, "crates/protocol" {
         HELLO = 0x40 "hello",

@@ -135,7 +135,7 @@ pub(crate) struct Said {
     /// Types and positions, masked.
     pub(crate) residues: Share,
     /// Of each token, whether `f` is minus one.
-    pub(crate) turned: Vec<bool>,
+    pub(crate) negated: Vec<bool>,
 }
 
 impl Pad {
@@ -202,7 +202,7 @@ impl Pad {
             }
         }
         Said {
-            turned: signs(sizes, &bits),
+            negated: signs(sizes, &bits),
             bits,
             residues,
         }
@@ -229,7 +229,7 @@ impl Said {
         let mut residues = Share::zeros(rows, cols);
         channel.recv_residues(INPUT, K, P, residues.data_mut())?;
         Ok(Self {
-            turned: signs(sizes, &bits),
+            negated: signs(sizes, &bits),
             bits,
             residues,
         })
@@ -350,7 +350,7 @@ mod tests {
             both.add(&kept);
             for t in 0..sizes.tokens {
                 let (word, kind) = (input.ids[t] as usize, sizes.vocab + input.types[t] as usize);
-                let minus = said.turned[t] != pad.signs()[t];
+                let minus = said.negated[t] != pad.signs()[t];
                 met[usize::from(minus)] += 1;
                 for j in 0..5 {
                     let products = (0..sizes.columns).map(|i| {

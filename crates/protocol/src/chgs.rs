@@ -34,7 +34,7 @@
 
 use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::exchange::{Exchange, Joined, Mask};
+use crate::exchange::{Exchange, Joined, Mask, Source};
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
@@ -165,7 +165,7 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Resul
         };
         let product = Product::new(&method, relation)?;
         let mask = Mask {
-            owner: Some(merged.input),
+            source: Source::Mask(Some(merged.input)),
             rows,
             joined: Joined::Rows,
         };

@@ -11,7 +11,7 @@ pub use makeup::makeup;
 
 use crate::batch::Exchanges;
 use crate::error::Result;
-use crate::exchange::{Exchange, Owner};
+use crate::exchange::{Exchange, Source};
 use crate::program::Program;
 use crate::scheme::{Reveal, When};
 use crate::stored;
@@ -196,7 +196,7 @@ struct Count<'a> {
     exchanges: &'a Exchanges,
     bundles: u64,
     /// Encrypted masks that the server has.
-    offered: HashSet<(Owner, Query)>,
+    offered: HashSet<(Source, Query)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
     /// Range flags that the client has no share of yet; none if it has been told about all.
@@ -315,7 +315,7 @@ impl<'a> Count<'a> {
             self.preparing(turn, part);
         }
         self.turn(Turn::Down, part);
-        self.owes |= stop.outputs() > 0;
+        self.owes |= stop.outputs() > 0 && !stop.is_lift();
         self.flags_left = self.flags_left.map(|left| left - stop.flags());
     }
 
@@ -328,7 +328,7 @@ impl<'a> Count<'a> {
     /// Encrypted masks that were not sent before, and the answer.
     fn exchange(&mut self, exchange: &Exchange, part: &mut Part) {
         for (mask, query) in exchange.offers() {
-            if self.offered.insert((mask.owner, query.clone())) {
+            if self.offered.insert((mask.source, query.clone())) {
                 part.bytes.offline_up += HEADER_BYTES + query.wire_len();
                 self.preparing(Turn::Up, part);
             }

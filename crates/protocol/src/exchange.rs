@@ -32,10 +32,29 @@ pub(crate) struct Exchange {
     answer: Joined,
 }
 
-/// Whose mask is encrypted, and what of it.
+/// What of the client's is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// A mask.
+    Mask(Owner),
+    /// The second part of its share of a value that is lifted ([`crate::fhgs`]).
+    Second(ValueId),
+}
+
+impl Source {
+    /// Returns whose mask it is, or is a part of.
+    pub(crate) fn owner(self) -> Owner {
+        match self {
+            Self::Mask(owner) => owner,
+            Self::Second(id) => Some(id),
+        }
+    }
+}
+
+/// What is encrypted, and how much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mask {
-    pub(crate) owner: Owner,
+    pub(crate) source: Source,
     /// The first rows of each bundle's.
     pub(crate) rows: usize,
     pub(crate) joined: Joined,
@@ -126,7 +145,7 @@ impl Exchange {
 /// The client's side: encrypts and decrypts.
 pub(crate) struct Asker<'a> {
     keys: &'a ClientKeys,
-    sent: HashSet<(Owner, Query)>,
+    sent: HashSet<(Source, Query)>,
     /// Where answers are received.
     room: Vec<u8>,
 }
@@ -149,10 +168,10 @@ impl<'a> Asker<'a> {
         rng: &mut Prg,
     ) -> Result<()> {
         for (mask, query) in exchange.offers() {
-            if !self.sent.insert((mask.owner, query.clone())) {
+            if !self.sent.insert((mask.source, query.clone())) {
                 continue;
             }
-            let all: Vec<_> = masks.iter_mut().map(|m| m.of(mask.owner)).collect();
+            let all: Vec<_> = masks.iter_mut().map(|m| m.of(mask.source)).collect();
             let encrypted = if let [one] = &all[..] {
                 query.encrypt(self.keys, one, rng)?
             } else {
@@ -222,7 +241,7 @@ impl Spare {
 /// The server's side, where masks come in.
 #[derive(Default)]
 pub(crate) struct Intake {
-    seen: HashSet<(Owner, Query)>,
+    seen: HashSet<(Source, Query)>,
     pub(crate) spare: Spare,
 }
 
@@ -234,7 +253,7 @@ impl Intake {
     pub(crate) fn accept(&mut self, channel: &mut Channel, exchange: &Exchange) -> Result<Arrived> {
         let mut arrived = Vec::new();
         for (mask, query) in exchange.offers() {
-            let new = self.seen.insert((mask.owner, query.clone()));
+            let new = self.seen.insert((mask.source, query.clone()));
             arrived.push(match new {
                 false => None,
                 true => {
@@ -251,7 +270,7 @@ impl Intake {
 /// The server's side, where products are computed with what the client encrypted.
 pub(crate) struct Answerer<'a> {
     keys: &'a mut ServerKeys,
-    received: HashMap<(Owner, Query), Received>,
+    received: HashMap<(Source, Query), Received>,
     spare: Spare,
 }
 
@@ -269,7 +288,7 @@ impl<'a> Answerer<'a> {
     pub(crate) fn read(&mut self, exchange: &Exchange, arrived: Arrived) -> Result<()> {
         for ((mask, query), bytes) in exchange.offers().zip(arrived) {
             if let Some(bytes) = bytes {
-                let key = (mask.owner, query.clone());
+                let key = (mask.source, query.clone());
                 self.received.insert(key, query.read(&bytes)?);
                 self.spare.give(bytes);
             }
@@ -305,17 +324,17 @@ impl<'a> Answerer<'a> {
 
     /// Forgets the masks of a value that nothing reads any more.
     pub(crate) fn forget(&mut self, owner: Owner) {
-        self.received.retain(|(of, _), _| *of != owner);
+        self.received.retain(|(of, _), _| of.owner() != owner);
     }
 }
 
 /// What an exchange's masks were read into.
 fn asked<'a>(
-    received: &'a HashMap<(Owner, Query), Received>,
+    received: &'a HashMap<(Source, Query), Received>,
     exchange: &Exchange,
 ) -> Vec<&'a Received> {
     let found = exchange.offers().map(|(mask, query)| {
-        let found = received.get(&(mask.owner, query.clone()));
+        let found = received.get(&(mask.source, query.clone()));
         found.expect("read before it is used")
     });
     found.collect()

@@ -41,13 +41,20 @@
 //! there, so the product must be one that is shared anew: a stop would want that part sooner. To
 //! the client `D'` is as uniform as `D`, and the server gets the same `a` and `z - t` as without.
 //!
+//! **Late by one bit.** A factor may be one of which the client's share follows from its mask and
+//! bits that the server says ([`lifted`]): what is prepared then is affine in these bits.
+//!
 //! **The paper's form** computes `x̂∘Enc(s)` and `Enc(r)∘ŷ` online, on ciphertexts. It is the same
 //! exchange with `U = x̂` and `V = ŷ`, after which there is nothing to open; scheme `base` uses it.
 //! Opening against `U` and `V` moves that work offline and leaves kilobytes of plain residues.
 
+mod lifted;
+
+pub(crate) use lifted::{is_lifted, second_part};
+
 use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::exchange::{Exchange, Joined, Mask};
+use crate::exchange::{Exchange, Joined, Mask, Source};
 use crate::scheme::{Packing, Products, Recipe};
 use crate::seeds::Use;
 use crate::server::OnlineServer;
@@ -70,6 +77,8 @@ pub(crate) struct Factors {
     form: Products,
     /// Whether the mixed terms come as shares: the server keeps its own. Otherwise it masks them.
     split: bool,
+    /// Whether the left one is lifted.
+    lifted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +99,7 @@ enum Bilinear {
 
 impl Factors {
     /// Of a step; none unless it is a product of two secrets.
-    pub(crate) fn of(step: &Step, recipe: &Recipe) -> Option<Self> {
+    pub(crate) fn of(graph: &Graph, recipe: &Recipe, step: &Step) -> Option<Self> {
         let (left, right, kind) = match step.op {
             Op::Scores { query, key, .. } => (query, key, Bilinear::Scores),
             Op::Mix {
@@ -118,6 +127,7 @@ impl Factors {
             kind,
             form: recipe.products,
             split: recipe.secrets == Packing::Split,
+            lifted: is_lifted(graph, recipe, left),
         })
     }
 
@@ -128,6 +138,11 @@ impl Factors {
             Products::Opened if self.left == self.right => vec![self.left],
             Products::Opened => vec![self.left, self.right],
         }
+    }
+
+    /// Returns the factor that is lifted, if one is.
+    pub(crate) fn lifted(self) -> Option<ValueId> {
+        self.lifted.then_some(self.left)
     }
 
     /// Bits by which the product is shifted left.
@@ -178,8 +193,8 @@ fn sum_of_rows(x: &Share) -> Share {
     })
 }
 
-/// One exchange for each mixed term, or one for both; for some bundles together. Heads of bundles
-/// are more heads, everything else has more rows.
+/// One exchange for each mixed term, or one for both, and one more for a lifted factor; for some
+/// bundles together. Heads of bundles are more heads, everything else has more rows.
 pub(crate) fn exchanges(
     graph: &Graph,
     recipe: &Recipe,
@@ -193,10 +208,13 @@ pub(crate) fn exchanges(
         width,
     } = Heads::of(graph);
     let Value { rows, cols, .. } = *graph.value(factors.left);
-    let mask = |id: ValueId, joined| Mask {
-        owner: Some(id),
-        rows: graph.value(id).rows,
-        joined,
+    let mask = |source: Source, joined| {
+        let id = source.owner().expect("factors are values");
+        Mask {
+            source,
+            rows: graph.value(id).rows,
+            joined,
+        }
     };
     let by_head = |operand, (rows, inputs, outputs), id: ValueId| -> Result<Exchange> {
         let relation = Relation::Heads {
@@ -213,17 +231,26 @@ pub(crate) fn exchanges(
         let product = Product::new(&method, relation)?;
         Ok(Exchange::new(
             product,
-            vec![mask(id, joined)],
+            vec![mask(Source::Mask(Some(id)), joined)],
             Joined::Columns,
         ))
     };
-    let by_row = |relation: Relation, ids: &[ValueId]| -> Result<Vec<Exchange>> {
-        let masks = ids.iter().map(|id| mask(*id, Joined::Rows)).collect();
+    let exchange = |relation: Relation, sources: &[Source]| -> Result<Exchange> {
+        let masks = sources.iter().map(|source| mask(*source, Joined::Rows));
         let product = Product::new(&method, relation)?;
-        Ok(vec![Exchange::new(product, masks, Joined::Rows)])
+        Ok(Exchange::new(product, masks.collect(), Joined::Rows))
     };
     let Factors { left, right, .. } = factors;
     let rows = bundles * rows;
+    let by_row = |relation: Relation, ids: &[ValueId]| -> Result<Vec<Exchange>> {
+        let sources: Vec<Source> = ids.iter().map(|id| Source::Mask(Some(*id))).collect();
+        let mut all = vec![exchange(relation, &sources)?];
+        if factors.lifted {
+            let relation = Relation::Hadamard { rows, cols };
+            all.push(exchange(relation, &[Source::Second(left)])?);
+        }
+        Ok(all)
+    };
     match factors.kind {
         Bilinear::Scores => Ok(vec![
             by_head(Operand::Columns, (n, width, n), right)?,
@@ -245,12 +272,14 @@ pub(crate) fn exchanges(
 /// What the bundles keep: the client the terms that it knows offline, the server its share of the
 /// mixed terms, unless its masks come from the seed.
 pub(crate) fn kept(graph: &Graph, factors: Factors, output: ValueId) -> Kept {
-    let value = graph.value(output);
-    let size = (value.rows, value.cols);
-    Kept {
-        client: vec![size],
-        server: Some(size).filter(|_| factors.split).into_iter().collect(),
-    }
+    let size = |id: ValueId| (graph.value(id).rows, graph.value(id).cols);
+    let second = factors.lifted.then(|| size(factors.left));
+    let client: Vec<_> = [size(output)].into_iter().chain(second).collect();
+    let server = match factors.split {
+        true => client.clone(),
+        false => vec![],
+    };
+    Kept { client, server }
 }
 
 /// What the client needs online.
@@ -260,7 +289,7 @@ struct ClientProduct<'a> {
     /// The terms known offline.
     constant: Share,
     /// Rows of the result that are negated.
-    turned: &'a [bool],
+    negated: &'a [bool],
     /// What its share of the result is to be, if it is shared anew.
     mask: Option<Arc<Share>>,
 }
@@ -280,7 +309,7 @@ impl ClientProduct<'_> {
             share.add(&factors.product(heads, &self.left, e));
         }
         share.shift(shift);
-        share.turn_rows(self.turned);
+        share.negate_rows(self.negated);
         if let Some(mask) = self.mask {
             share.sub(&mask);
         }
@@ -343,24 +372,37 @@ fn mixed(graph: &Graph, factors: Factors, mut parts: Vec<Share>) -> Share {
     }
 }
 
-/// Offline, the client: the terms of its share that it knows.
+/// Offline, the client: the terms of its share that it knows; of a lifted factor, whose second part
+/// is given, also those that are its own if the server says so.
 pub(crate) fn client_offline(
     graph: &Graph,
     factors: Factors,
     (r, s): (&Share, &Share),
-    answers: Vec<Share>,
-) -> Share {
+    second: Option<&Share>,
+    mut answers: Vec<Share>,
+) -> Vec<Share> {
+    let second = second.map(|second| {
+        let mixed = answers.pop().expect("products have an answer for it");
+        factors.client_second((r, s), second, mixed)
+    });
     let mut constant = mixed(graph, factors, answers);
     constant.add(&factors.product(graph.shape.heads, r, s));
-    constant
+    [constant].into_iter().chain(second).collect()
 }
 
 /// Offline, the server: what it keeps of its shares of the mixed terms, if it has any.
-pub(crate) fn server_offline(graph: &Graph, factors: Factors, shares: Vec<Share>) -> Vec<Share> {
-    match factors.split {
-        true => vec![mixed(graph, factors, shares)],
-        false => vec![],
+pub(crate) fn server_offline(
+    graph: &Graph,
+    factors: Factors,
+    mut shares: Vec<Share>,
+) -> Vec<Share> {
+    if !factors.split {
+        return vec![];
     }
+    let second = factors.lifted.then(|| shares.pop()).flatten();
+    let second = second.map(|mixed| factors.second(mixed));
+    let first = mixed(graph, factors, shares);
+    [first].into_iter().chain(second).collect()
 }
 
 /// Offline, the server: what the client's masks are multiplied with in one exchange, for the masks
@@ -389,16 +431,23 @@ pub(crate) fn multiplier(
         Joined::Rows.join(&shares, shares[0].rows())
     };
     let (u, v) = (|| stacked(|(u, _)| u), || stacked(|(_, v)| v));
+    let repeated = || {
+        let factor = v();
+        Share::from_fn(product.rows(), product.cols(), |t, _| factor.get(t, 0))
+    };
     match (factors.kind, part) {
         (Bilinear::Scores, 0) => by_head(&|h, u, _| u.block(h, width).transpose()),
         (Bilinear::Scores, _) => by_head(&|h, _, v| v.block(h, width).transpose()),
         (Bilinear::Mix, 0) => by_head(&|h, u, _| u.row_block(h, n).transpose()),
         (Bilinear::Mix, _) => by_head(&|h, _, v| v.columns(h * width, width)),
-        (Bilinear::Squares, _) => Ok(product.prepare(Weights::RowSums(&u()))?),
+        (Bilinear::Squares, 0) => Ok(product.prepare(Weights::RowSums(&u()))?),
+        (Bilinear::Squares, _) => Ok(product.prepare(Weights::Hadamard(&u()))?),
+        (Bilinear::ScaleRows | Bilinear::Pool, 0) => {
+            let (u, v) = (&u(), &repeated());
+            Ok(product.prepare(Weights::ScaledRows { u, v })?)
+        }
         (Bilinear::ScaleRows | Bilinear::Pool, _) => {
-            let factor = v();
-            let v = Share::from_fn(product.rows(), product.cols(), |t, _| factor.get(t, 0));
-            Ok(product.prepare(Weights::ScaledRows { u: &u(), v: &v })?)
+            Ok(product.prepare(Weights::Hadamard(&repeated()))?)
         }
         (Bilinear::Multiply, _) => Ok(product.prepare(Weights::Elementwise { u: &u(), v: &v() })?),
     }
@@ -410,10 +459,10 @@ fn correction(
     online: &OnlineServer<'_>,
     factors: Factors,
     index: usize,
-    mut kept: Vec<Share>,
+    kept: Vec<Share>,
 ) -> Share {
-    if let Some(share) = kept.pop() {
-        return share;
+    if factors.split {
+        return factors.constant(kept, online.turned(factors.left));
     }
     let program = online.model.program();
     let parts = program.exchanges().of_step(index).iter().enumerate();
@@ -438,7 +487,7 @@ impl Drop for Blocks {
 pub(crate) fn client_share(
     online: &mut OnlineClient<'_>,
     (factors, output): (Factors, ValueId),
-    constant: Share,
+    known: Vec<Share>,
     mask: Option<Arc<Share>>,
 ) -> Share {
     let plan = online.program.plan();
@@ -446,11 +495,12 @@ pub(crate) fn client_share(
         online.masks.get(factors.left),
         online.masks.get(factors.right),
     );
+    let constant = factors.constant(known, online.turned(factors.left));
     let product = ClientProduct {
         left,
         right,
         constant,
-        turned: online.turned(output),
+        negated: online.negated(output),
         mask,
     };
     let opened = match factors.form {
@@ -476,7 +526,7 @@ pub(crate) fn server_part(
     let mut sum = factors.product(plan.graph().shape.heads, x, y);
     sum.add(&correction(online, factors, index, kept));
     sum.shift(factors.shift(plan, output));
-    sum.turn_rows(online.turned(output));
+    sum.negate_rows(online.negated(output));
     if factors.kind == Bilinear::Squares {
         // LayerNorm's ε, once for each feature that was summed.
         let epsilon = modulus::from_signed(plan.epsilon(output));

@@ -22,7 +22,7 @@
 //! it.
 
 use crate::error::Result;
-use crate::exchange::{Exchange, Joined, Mask};
+use crate::exchange::{Exchange, Joined, Mask, Source};
 use crate::linear::{Linear, Scaling, Term, size};
 use crate::scheme::Packing;
 use crate::seeds::{Seeds, Use};
@@ -59,7 +59,7 @@ pub(crate) fn exchanges(
             Scaling::Diagonal { .. } => Relation::Centred { rows, cols },
         };
         let mask = Mask {
-            owner: term.owner,
+            source: Source::Mask(term.owner),
             rows,
             joined: Joined::Rows,
         };

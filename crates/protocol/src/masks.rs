@@ -6,7 +6,8 @@
 //! linear image of masks. All of it is known before there is a text.
 
 use crate::bits::Pad;
-use crate::exchange::Owner;
+use crate::exchange::Source;
+use crate::fhgs;
 use crate::local::{self, Party};
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
@@ -76,15 +77,19 @@ impl Masks {
         share
     }
 
-    /// The client's share of the input or of a value.
-    pub(crate) fn of(&mut self, owner: Owner) -> Arc<Share> {
-        match owner {
-            None => self.input(),
-            Some(id) => self.get(id),
+    /// What of the client's an exchange encrypts.
+    pub(crate) fn of(&mut self, source: Source) -> Arc<Share> {
+        match source {
+            Source::Mask(None) => self.input(),
+            Source::Mask(Some(id)) => self.get(id),
+            Source::Second(id) => {
+                let program = self.program.clone();
+                Arc::new(fhgs::second_part(&program, self, id))
+            }
         }
     }
 
-    /// Gives the client's share of a linear step, or its mask of a value.
+    /// Gives the client's share of a linear step or of a lifted value, or its mask of a value.
     pub(crate) fn insert(&mut self, id: ValueId, share: Share) {
         self.shares.insert(id, Arc::new(share));
     }

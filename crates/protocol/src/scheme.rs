@@ -76,6 +76,7 @@ impl Scheme {
             secrets: Packing::TokensFirst,
             products: Products::Opened,
             requantise: Means::Transfers,
+            requantise_rows: Means::Transfers,
             products_begin: Beginning::Settled,
             products_end: Ending::Shared,
             functions: Means::Garbling,
@@ -105,6 +106,7 @@ impl Scheme {
                 form: Form::LookedUp,
                 linear: Linear::Hints,
                 secrets: Packing::Split,
+                requantise_rows: Means::Lift,
                 products_begin: Beginning::Awaited,
                 products_end: Ending::InStops,
                 transfers: Transfers {
@@ -144,6 +146,9 @@ pub struct Recipe {
     pub products: Products,
     /// By which means values are requantised.
     pub requantise: Means,
+    /// By which means values are requantised of which products by rows (squares, rows times
+    /// factors) are all that reads them.
+    pub requantise_rows: Means,
     /// When products of two secrets begin.
     pub products_begin: Beginning,
     /// How products of two secrets end.
@@ -181,6 +186,21 @@ impl Recipe {
         }
     }
 
+    /// Tells whether values that only products by rows read are lifted: then the client's share of a
+    /// linear step must be known before the exchanges of a segment, and products must end in
+    /// shares.
+    pub(crate) const fn lifts(&self) -> bool {
+        matches!(
+            (
+                self.requantise_rows,
+                self.linear,
+                self.secrets,
+                self.products
+            ),
+            (Means::Lift, Linear::Hints, Packing::Split, Products::Opened)
+        )
+    }
+
     /// Says everything in which this recipe differs from others, one word for each choice: the
     /// fingerprint of a program stands for it.
     pub(crate) fn describe(&self) -> String {
@@ -192,6 +212,7 @@ impl Recipe {
             secrets,
             products,
             requantise,
+            requantise_rows,
             products_begin,
             products_end,
             functions,
@@ -217,13 +238,17 @@ impl Recipe {
             Ending::Shared => "shared",
             Ending::InStops => "in stops",
         };
+        let requantised = match requantise == requantise_rows {
+            true => requantise.name().to_owned(),
+            false => format!("{}, rows {}", requantise.name(), requantise_rows.name()),
+        };
         let choices = [
             ("scores", form.name().to_owned()),
             ("prepared", when.to_owned()),
             ("linear", linear.describe()),
             ("secrets", secrets.describe()),
             ("products", products.to_owned()),
-            ("requantise", requantise.name().to_owned()),
+            ("requantise", requantised),
             ("products begin", beginning.to_owned()),
             ("products end", ending.to_owned()),
             ("functions", functions.name().to_owned()),
@@ -406,6 +431,10 @@ mod tests {
             },
             Recipe {
                 requantise: Means::Garbling,
+                ..lean
+            },
+            Recipe {
+                requantise_rows: Means::Transfers,
                 ..lean
             },
             Recipe {

@@ -14,7 +14,7 @@
 use crate::chgs::{self, Merged};
 use crate::client::OnlineClient;
 use crate::error::Result;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Source};
 use crate::fhgs::{self, Factors};
 use crate::masks::Masks;
 use crate::scheme::Recipe;
@@ -39,7 +39,8 @@ impl SecretProduct {
     /// Of a step; none unless it is such a product.
     pub(crate) fn of(plan: &Plan, recipe: &Recipe, step: &Step) -> Option<Self> {
         let merged = || Merged::of(plan, step).map(Self::Merged);
-        Factors::of(step, recipe).map(Self::Factors).or_else(merged)
+        let factors = Factors::of(plan.graph(), recipe, step);
+        factors.map(Self::Factors).or_else(merged)
     }
 
     /// Returns its factors, if both are values of the plan.
@@ -101,7 +102,8 @@ impl SecretProduct {
         match self {
             Self::Factors(factors) => {
                 let (r, s) = (masks.get(factors.left), masks.get(factors.right));
-                vec![fhgs::client_offline(graph, *factors, (&r, &s), answers)]
+                let second = factors.lifted().map(|id| masks.of(Source::Second(id)));
+                fhgs::client_offline(graph, *factors, (&r, &s), second.as_deref(), answers)
             }
             Self::Merged(merged) => {
                 let r = masks.get(merged.input);
@@ -162,7 +164,7 @@ impl SecretProduct {
             Self::Factors(factors) => {
                 let mask = masked.then(|| online.masks.get(output));
                 let product = (*factors, output);
-                Ok(fhgs::client_share(online, product, one(known), mask))
+                Ok(fhgs::client_share(online, product, known, mask))
             }
             // No stop takes merged scores as they are.
             Self::Merged(merged) => {

@@ -79,9 +79,9 @@ impl Share {
     }
 
     /// Negates some rows, of which it is public which.
-    pub(crate) fn turn_rows(&mut self, turned: &[bool]) {
-        for (r, turned) in turned.iter().enumerate() {
-            if *turned {
+    pub(crate) fn negate_rows(&mut self, negated: &[bool]) {
+        for (r, negated) in negated.iter().enumerate() {
+            if *negated {
                 let row = self.row_mut(r).iter_mut();
                 row.for_each(|a| *a = modulus::neg(*a));
             }

@@ -2,7 +2,7 @@
 //! stop.
 
 use crate::error::{ProtocolError, Result};
-use crate::fhgs::Factors;
+use crate::fhgs::{self, Factors};
 use crate::linear::{self, Linear};
 use crate::local::Local;
 use crate::scheme::{self, Recipe, Reveal, Scheme};
@@ -86,11 +86,12 @@ impl Work {
         }
     }
 
-    /// What the parties speak with each other for, online: the value that a step makes, or the one
-    /// that it ends in.
+    /// What the server waits for, online: the value that a step makes, or the one that it ends in;
+    /// none if both parties have it without an answer.
     pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
             Self::Linear(_) | Self::Local(_) | Self::Joined => None,
+            Self::Stop(work) if work.stop.is_lift() => None,
             Self::Product(ProductWork { stop: None, .. }) => Some(step.output()),
             Self::Stop(work)
             | Self::Product(ProductWork {
@@ -172,7 +173,7 @@ impl<'a> Compiler<'a> {
         let plan = self.plan;
         let steps = &plan.graph().steps;
         let (step, next) = (&steps[index], steps.get(index + 1)?);
-        Factors::of(step, &self.recipe)?;
+        Factors::of(plan.graph(), &self.recipe, step)?;
         let Op::Stop {
             function,
             input,
@@ -206,7 +207,10 @@ impl<'a> Compiler<'a> {
         else {
             unreachable!("a step is linear, local, a product or a stop");
         };
-        let usual = self.recipe.means(function);
+        let usual = match fhgs::is_lifted(plan.graph(), &self.recipe, output) {
+            true => self.recipe.requantise_rows,
+            false => self.recipe.means(function),
+        };
         let (usual, result) = match plan.function(index) {
             Some(function) => (usual, Wanted::Function(function)),
             // The label is a function of the outputs, which nobody gets to see.

@@ -21,6 +21,7 @@
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
 //! * [`late`]: the identity where the client's share too is known online only, right after a
 //!   product of two secrets.
+//! * [`lift`]: the identity where nothing goes up, for values that only products of secrets read.
 //! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
 //! * [`classes`]: look-ups in several tables side by side, for elements of several classes.
 //! * [`flags`]: whether any looked-up value came near the end of its range.
@@ -41,6 +42,7 @@ mod error;
 pub mod flags;
 pub mod garbled;
 pub mod late;
+pub mod lift;
 pub mod lookup;
 mod material;
 pub mod means;
@@ -56,6 +58,7 @@ pub use error::{Result, StopsError};
 pub use flags::FlagShares;
 pub use garbled::Garbled;
 pub use late::LateRequantise;
+pub use lift::{Lift, Lifted};
 pub use lookup::Lookups;
 pub use means::{Means, StopBuilder, Task};
 pub use requantise::Requantise;

@@ -8,6 +8,7 @@ use crate::client_garbled::ClientGarbled;
 use crate::error::{Result, StopsError};
 use crate::garbled::Garbled;
 use crate::late::LateRequantise;
+use crate::lift::Lift;
 use crate::lookup::Lookups;
 use crate::requantise::Requantise;
 use crate::stop::TwoPartyStop;
@@ -29,17 +30,21 @@ pub enum Means {
     /// A product of two late bits for each element; requantisation of what both parties learn
     /// online.
     LateTransfers,
+    /// One oblivious transfer for each element and no answer; requantisation of what products of
+    /// secrets read and nothing else.
+    Lift,
     /// Shares of a unit vector for each element; functions of a short index only.
     Lookups,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Garbling,
         Self::ClientGarbling,
         Self::Transfers,
         Self::LateTransfers,
+        Self::Lift,
         Self::Lookups,
     ];
 
@@ -50,6 +55,7 @@ impl Means {
             Self::ClientGarbling => "client garbling",
             Self::Transfers => "transfers",
             Self::LateTransfers => "late transfers",
+            Self::Lift => "lift",
             Self::Lookups => "look-ups",
         }
     }
@@ -110,6 +116,10 @@ impl StopBuilder {
             }
             (Means::LateTransfers, Wanted::Same) => {
                 let stop = LateRequantise::new(task.ring_bits, elements)?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
+            (Means::Lift, Wanted::Same) => {
+                let stop = Lift::new(task.ring_bits, elements)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
@@ -199,6 +209,8 @@ mod tests {
             (Means::Transfers, Wanted::Function(&relu)),
             (Means::Transfers, Wanted::Position),
             (Means::LateTransfers, Wanted::Position),
+            (Means::Lift, Wanted::Function(&relu)),
+            (Means::Lift, Wanted::Position),
             (Means::Garbling, Wanted::Same),
             (Means::ClientGarbling, Wanted::Same),
             (Means::ClientGarbling, Wanted::Position),

@@ -13,6 +13,9 @@
 //! The online phase comes in halves. Stops that do not need each other's results are all requested
 //! and listened to before the first is answered: they share one round trip.
 //!
+//! A [lift](Stop::is_lift) has no second half: the server has its shares when it asks, the client
+//! when it hears that, and nothing is answered.
+//!
 //! Offline the client knows its shares of what goes in (ring elements) and its shares of what comes
 //! out (masks modulo p); the server knows nothing but the counts. Only of a stop that is
 //! [late](Stop::is_late) does the client learn what goes in online. Masks are drawn from a seed, so
@@ -25,6 +28,7 @@
 use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::flags::FlagShares;
+use crate::lift::Lifted;
 use primer_net::{Channel, PhaseBytes};
 use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
@@ -50,6 +54,13 @@ pub trait Stop: Send + Sync {
     /// Tells whether the server's results are what it has when it asks
     /// ([`Waiting::provisional`]), plus what the client answers ([`Owing::answers`]).
     fn is_provisional(&self) -> bool {
+        false
+    }
+
+    /// Tells whether the server has its results when it asks ([`Waiting::lifted`]), and the client
+    /// its own when it hears that ([`Owing::lifted`]): its masks, but for what was turned. Nothing
+    /// is answered.
+    fn is_lift(&self) -> bool {
         false
     }
 
@@ -169,6 +180,12 @@ pub trait Owing {
         None
     }
 
+    /// Returns the client's shares of the results, if the stop [is a lift](Stop::is_lift), to the
+    /// first who asks.
+    fn lifted(&mut self) -> Option<Lifted> {
+        None
+    }
+
     /// Online, second half: answers the server. Gives what the stop shows to the client: a position
     /// for each row, or nothing.
     ///
@@ -211,6 +228,11 @@ pub trait Waiting {
     /// Returns the server's shares but for what the client will answer, if the stop
     /// [is provisional](Stop::is_provisional).
     fn provisional(&self) -> Option<Zeroizing<Vec<u64>>> {
+        None
+    }
+
+    /// Returns the server's shares, if the stop [is a lift](Stop::is_lift), to the first who asks.
+    fn lifted(&mut self) -> Option<Lifted> {
         None
     }
 

@@ -111,22 +111,23 @@ impl Multiplier for RowFactors {
     }
 }
 
-/// `u` and `v` of scaled rows and of products of elements, encoded when they are used.
+/// What products slot by slot multiply with, encoded when it is used: scaled rows, products of
+/// elements, of one matrix or two.
 pub(super) struct SlotFactors {
     layout: Layout,
-    /// Of the first and of the second query.
-    chunks: [Chunks; 2],
-    u: Wiped,
-    v: Wiped,
+    /// Of each query, how its columns are cut, and what it is multiplied with.
+    factors: Vec<(Chunks, Wiped)>,
 }
 
 impl SlotFactors {
-    pub(super) fn new(layout: Layout, chunks: [Chunks; 2], [u, v]: [&Matrix<u64>; 2]) -> Self {
+    pub(super) fn new<'a>(
+        layout: Layout,
+        factors: impl IntoIterator<Item = (Chunks, &'a Matrix<u64>)>,
+    ) -> Self {
+        let copied = |(chunks, factor)| (chunks, Wiped::copy(factor));
         Self {
             layout,
-            chunks,
-            u: Wiped::copy(u),
-            v: Wiped::copy(v),
+            factors: factors.into_iter().map(copied).collect(),
         }
     }
 }
@@ -139,18 +140,24 @@ impl Multiplier for SlotFactors {
         mask: &Matrix<u64>,
         mut rng: &mut dyn CryptoRng,
     ) -> Result<(Vec<u8>, Counters), HeError> {
-        agree("queries of the product", queries.len(), 2)?;
-        let input = |which: usize| Ciphertexts {
-            layout: &self.layout,
-            chunks: &self.chunks[which],
-            list: queries[which],
-        };
-        let terms = [(input(1), &*self.u), (input(0), &*self.v)];
+        agree("queries of the product", queries.len(), self.factors.len())?;
+        let terms = self.factors.iter().zip(queries);
+        let terms = terms.map(|((chunks, factor), &list)| {
+            let layout = &self.layout;
+            let input = Ciphertexts {
+                layout,
+                chunks,
+                list,
+            };
+            (input, &**factor)
+        });
+        let terms: Vec<_> = terms.collect();
         let answer = server.slotwise(&self.layout, &terms, mask, &mut rng)?;
         Ok(sent(server, answer))
     }
 
     fn memory(&self) -> usize {
-        8 * (self.u.data().len() + self.v.data().len())
+        let elements = self.factors.iter().map(|(_, factor)| factor.data().len());
+        8 * elements.sum::<usize>()
     }
 }

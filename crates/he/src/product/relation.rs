@@ -62,6 +62,13 @@ pub enum Relation {
         /// Columns of `x` and of the answer.
         cols: usize,
     },
+    /// `x[t][j]·u[t][j]`: one matrix of the client's.
+    Hadamard {
+        /// Rows of all matrices.
+        rows: usize,
+        /// Columns of all matrices.
+        cols: usize,
+    },
     /// `y[t][j]·u[t][j] + x[t][j]·v[t][j]`: two matrices of the client's, `x` and `y`.
     Elementwise {
         /// Rows of all matrices.
@@ -105,6 +112,8 @@ pub enum Weights<'a> {
         /// `v`, what the client's matrix is multiplied with.
         v: &'a Matrix<u64>,
     },
+    /// `u` of [`Relation::Hadamard`].
+    Hadamard(&'a Matrix<u64>),
     /// `u` and `v` of [`Relation::Elementwise`].
     Elementwise {
         /// `u`, what the client's second matrix is multiplied with.
@@ -120,6 +129,7 @@ impl Relation {
         match *self {
             Self::Dense { rows, outputs, .. } => (rows, outputs),
             Self::Centred { rows, cols }
+            | Self::Hadamard { rows, cols }
             | Self::Elementwise { rows, cols }
             | Self::ScaledRows { rows, cols } => (rows, cols),
             Self::Heads {
@@ -136,9 +146,9 @@ impl Relation {
     pub(super) fn forms(&self) -> Vec<Form> {
         match *self {
             Self::Dense { rows, inputs, .. } => vec![Form::Rows { rows, cols: inputs }],
-            Self::Centred { rows, cols } | Self::RowSums { rows, cols } => {
-                vec![Form::Rows { rows, cols }]
-            }
+            Self::Centred { rows, cols }
+            | Self::RowSums { rows, cols }
+            | Self::Hadamard { rows, cols } => vec![Form::Rows { rows, cols }],
             Self::Heads {
                 heads,
                 operand,
@@ -182,6 +192,7 @@ impl Relation {
             }
             Self::Centred { cols, .. }
             | Self::RowSums { cols, .. }
+            | Self::Hadamard { cols, .. }
             | Self::Elementwise { cols, .. }
             | Self::ScaledRows { cols, .. } => in_range("number of columns", cols, MAX_COLS),
         }
@@ -213,7 +224,8 @@ impl Relation {
                 let mut blocks = blocks.iter();
                 blocks.try_for_each(|block| check_size(block, inputs, outputs))
             }
-            (Self::RowSums { rows, cols }, Weights::RowSums(u)) => check_size(u, rows, cols),
+            (Self::RowSums { rows, cols }, Weights::RowSums(u))
+            | (Self::Hadamard { rows, cols }, Weights::Hadamard(u)) => check_size(u, rows, cols),
             (Self::ScaledRows { rows, cols }, Weights::ScaledRows { u, v })
             | (Self::Elementwise { rows, cols }, Weights::Elementwise { u, v }) => {
                 check_size(u, rows, cols)?;
@@ -246,6 +258,7 @@ impl Weights<'_> {
             Self::Heads(_) => "a product of heads",
             Self::RowSums(_) => "row sums",
             Self::ScaledRows { .. } => "scaled rows",
+            Self::Hadamard(_) => "a product element by element",
             Self::Elementwise { .. } => "a product of elements",
         }
     }
@@ -279,6 +292,9 @@ impl fmt::Display for Relation {
             }
             Self::RowSums { rows, cols } => write!(f, "row sums {rows}×{cols}"),
             Self::ScaledRows { rows, cols } => write!(f, "scaled rows {rows}×{cols}"),
+            Self::Hadamard { rows, cols } => {
+                write!(f, "a product element by element {rows}×{cols}")
+            }
             Self::Elementwise { rows, cols } => {
                 write!(f, "a product of elements {rows}×{cols}")
             }

@@ -99,6 +99,7 @@ impl SlotPacker {
             Relation::RowSums { cols, .. } => {
                 check_row_sums(params, &layout, Chunks::even(&layout, cols).len())
             }
+            Relation::Hadamard { .. } => check_slotwise(params, 1),
             Relation::ScaledRows { .. } | Relation::Elementwise { .. } => check_slotwise(params, 2),
         }
     }
@@ -125,7 +126,9 @@ impl Packer for SlotPacker {
                 layout.rotations()
             }
             Relation::RowSums { .. } => doublings(&layout).collect(),
-            Relation::ScaledRows { .. } | Relation::Elementwise { .. } => Vec::new(),
+            Relation::ScaledRows { .. }
+            | Relation::Hadamard { .. }
+            | Relation::Elementwise { .. } => Vec::new(),
         })
     }
 
@@ -185,10 +188,11 @@ impl Packer for SlotPacker {
             Weights::RowSums(u) => Prepared::masked(RowFactors::new(layout, u)),
             Weights::ScaledRows { u, v } => {
                 let repeated = Chunks::even(&layout, 1);
-                Prepared::masked(SlotFactors::new(layout, [chunks, repeated], [u, v]))
+                Prepared::masked(SlotFactors::new(layout, [(chunks, v), (repeated, u)]))
             }
+            Weights::Hadamard(u) => Prepared::masked(SlotFactors::new(layout, [(chunks, u)])),
             Weights::Elementwise { u, v } => {
-                Prepared::masked(SlotFactors::new(layout, [chunks.clone(), chunks], [u, v]))
+                Prepared::masked(SlotFactors::new(layout, [(chunks.clone(), v), (chunks, u)]))
             }
         })
     }

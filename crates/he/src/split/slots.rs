@@ -6,7 +6,7 @@
 //!
 //! * Row sums: the server adds up chunks, and each party the slots of a row, of its own share.
 //! * Scaled rows: one value of the client's for each row, repeated over a ciphertext, and a matrix.
-//! * Products of elements: two matrices.
+//! * Products of elements: one matrix, or two.
 //!
 //! Answers are [split](super).
 
@@ -70,9 +70,9 @@ impl SlotShape {
         self.split(params, self.lanes.runs(), self.chunks())
     }
 
-    /// Returns the same for two products in each answer.
-    pub(crate) fn split_products(&self, params: &Params) -> Split {
-        self.split(params, self.count(), 2)
+    /// Returns the same for so many products in each answer.
+    pub(crate) fn split_products(&self, params: &Params, products: usize) -> Split {
+        self.split(params, self.count(), products)
     }
 
     fn columns(&self, chunk: usize) -> Range<usize> {
@@ -161,8 +161,9 @@ impl SlotShape {
         Ok((share, counters))
     }
 
-    /// Returns the server's share of a second matrix, or a repeated column, times `u` plus a matrix
-    /// times `v`. `c1` of the answers goes into their bytes, `width` of them a coefficient.
+    /// Returns the server's share of a sum of matrices, each times a factor of its own; all but the
+    /// first may be repeated columns. `c1` of the answers goes into their bytes, `width` of them a
+    /// coefficient.
     ///
     /// # Errors
     /// If there are not as many ciphertexts as the product reads.
@@ -170,38 +171,48 @@ impl SlotShape {
         &self,
         public: &PublicKey,
         work: &mut Workspace,
-        [matrix, other]: [&[SeededCiphertext]; 2],
-        [u, v]: [&Matrix<u64>; 2],
+        terms: &[(&[SeededCiphertext], &Matrix<u64>)],
         width: usize,
         rng: &mut impl CryptoRng,
         out: &mut [u8],
     ) -> Result<(Matrix<u64>, Counters), HeError> {
-        agree("ciphertexts of the query", matrix.len(), self.count())?;
-        // A column has one ciphertext for all chunks of a run.
-        let each = if other.len() == self.count() {
-            1
-        } else {
-            self.chunks()
-        };
-        agree(
-            "ciphertexts of the factor",
-            each * other.len(),
-            self.count(),
-        )?;
+        let inputs = terms.iter().map(|(query, _)| query.len()).sum();
+        for (place, (query, _)) in terms.iter().enumerate() {
+            match place {
+                0 => agree("ciphertexts of the query", query.len(), self.count())?,
+                _ => agree(
+                    "ciphertexts of the factor",
+                    self.repeats(query) * query.len(),
+                    self.count(),
+                )?,
+            }
+        }
         let size = (self.lanes.rows(), self.cols);
         let share = self.each_out((public, width), work, size, rng, out, |made| {
             let index = made.index;
-            let terms = [(&other[index / each], index, u), (&matrix[index], index, v)];
-            let slots = self.finish(made, terms.into_iter());
+            let terms = terms.iter().map(|(query, factor)| {
+                let ciphertext = &query[index / self.repeats(query)];
+                (ciphertext, index, *factor)
+            });
+            let slots = self.finish(made, terms);
             self.decode(index, &slots, made.share);
         });
         let counters = Counters {
-            products: 2 * self.count(),
-            inputs: matrix.len() + other.len(),
+            products: terms.len() * self.count(),
+            inputs,
             answers: self.count(),
             ..Counters::default()
         };
         Ok((share, counters))
+    }
+
+    /// Tells how many ciphertexts of the matrix each one of a query meets: a column has one for all
+    /// chunks of a run.
+    fn repeats(&self, query: &[SeededCiphertext]) -> usize {
+        match query.len() == self.count() {
+            true => 1,
+            false => self.chunks(),
+        }
     }
 
     /// Calls `f` for each answer, divided between threads, and adds up the shares that it makes.

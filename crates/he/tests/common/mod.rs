@@ -144,7 +144,9 @@ pub(crate) fn residues(rng: &mut Prg, (rows, cols): (usize, usize)) -> Matrix<u6
 pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
     match *relation {
         Relation::Dense { rows, inputs, .. } => vec![(rows + 2, inputs)],
-        Relation::Centred { rows, cols } | Relation::RowSums { rows, cols } => vec![(rows, cols)],
+        Relation::Centred { rows, cols }
+        | Relation::RowSums { rows, cols }
+        | Relation::Hadamard { rows, cols } => vec![(rows, cols)],
         Relation::Heads {
             heads,
             operand,
@@ -174,7 +176,9 @@ pub(crate) fn weight_sizes(relation: &Relation) -> Vec<(usize, usize)> {
             outputs,
             ..
         } => vec![(inputs, outputs); heads],
-        Relation::RowSums { rows, cols } => vec![(rows, cols)],
+        Relation::RowSums { rows, cols } | Relation::Hadamard { rows, cols } => {
+            vec![(rows, cols)]
+        }
         Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
             vec![(rows, cols); 2]
         }
@@ -194,6 +198,7 @@ pub(crate) fn weights<'a>(relation: &Relation, matrices: &'a [Matrix<u64>]) -> W
             u: &matrices[0],
             v: &matrices[1],
         },
+        Relation::Hadamard { .. } => Weights::Hadamard(&matrices[0]),
         Relation::Elementwise { .. } => Weights::Elementwise {
             u: &matrices[0],
             v: &matrices[1],
@@ -241,6 +246,7 @@ pub(crate) fn schoolbook(
             modulus::mul(x[1].get(t, 0), w[0].get(t, j)),
             modulus::mul(x[0].get(t, j), w[1].get(t, j)),
         ),
+        Relation::Hadamard { .. } => modulus::mul(x[0].get(t, j), w[0].get(t, j)),
         Relation::Elementwise { .. } => modulus::add(
             modulus::mul(x[1].get(t, j), w[0].get(t, j)),
             modulus::mul(x[0].get(t, j), w[1].get(t, j)),

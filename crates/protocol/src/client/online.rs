@@ -18,11 +18,13 @@ use crate::work::{ProductWork, StopWork, Work};
 use primer_model::text::Input;
 use primer_net::Channel;
 use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
+use primer_ot::Bits;
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
+use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::pack;
-use primer_stops::{ClientStop, FlagShares, Owing};
+use primer_stops::{ClientStop, FlagShares, Lifted, Owing};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -45,6 +47,8 @@ pub(crate) struct OnlineClient<'a> {
     pub(crate) masks: Masks,
     /// What the server opened.
     opened: HashMap<ValueId, Share>,
+    /// Of values that were lifted, which elements were turned.
+    turned: HashMap<ValueId, Bits>,
     /// What the server has asked for and that is not answered yet.
     owed: Vec<(ValueId, Owed)>,
     label: Option<usize>,
@@ -54,7 +58,7 @@ pub(crate) struct OnlineClient<'a> {
     see: &'a mut See<'a>,
     shown: Vec<u8>,
     /// Rows that are negated where the signs of embedded rows come off.
-    turned: Vec<bool>,
+    negated: Vec<bool>,
     pub(super) clock: Clock,
 }
 
@@ -69,11 +73,11 @@ impl<'a> OnlineClient<'a> {
         mut clock: Clock,
     ) -> Result<Self> {
         let _phase = channel.phase("online/embed");
-        let (mut shown, turned) = match masks.pad() {
+        let (mut shown, negated) = match masks.pad() {
             Some(pad) => {
                 let said = pad.apply(program.one(), input);
                 said.send(channel)?;
-                (said.bits, said.turned)
+                (said.bits, said.negated)
             }
             None => {
                 let rows = masks.apply(input);
@@ -92,21 +96,22 @@ impl<'a> OnlineClient<'a> {
             program,
             masks,
             opened: HashMap::new(),
+            turned: HashMap::new(),
             owed: Vec::new(),
             label: None,
             flags: program.flag_shares(),
             in_range: None,
             see,
             shown,
-            turned,
+            negated,
             clock,
         })
     }
 
     /// Returns which rows of a value are negated, where the signs of embedded rows come off.
-    pub(crate) fn turned(&self, id: ValueId) -> &[bool] {
+    pub(crate) fn negated(&self, id: ValueId) -> &[bool] {
         match self.program.plan().graph().signed() {
-            Some(signed) if signed.output == id => &self.turned,
+            Some(signed) if signed.output == id => &self.negated,
             _ => &[],
         }
     }
@@ -130,6 +135,7 @@ impl<'a> OnlineClient<'a> {
         }
         self.masks.forget_before(steps.end);
         self.opened.clear();
+        self.turned.clear();
         Ok(())
     }
 
@@ -197,43 +203,53 @@ impl<'a> OnlineClient<'a> {
         source: &mut dyn Read,
     ) -> Result<()> {
         let output = self.program.step(index).output();
-        let owed = match self.program.work(index) {
-            Work::Linear(_) | Work::Local(_) | Work::Joined => return Ok(()),
+        match self.program.work(index) {
+            Work::Linear(_) | Work::Local(_) | Work::Joined => Ok(()),
             Work::Product(ProductWork { product, stop }) => {
                 let known = material.take_shares(index);
                 let how = (output, stop.is_none());
                 let share = product.client_listen(channel, self, how, known)?;
                 match stop {
-                    None => (output, Owed::Share(share)),
+                    None => {
+                        self.owed.push((output, Owed::Share(share)));
+                        Ok(())
+                    }
                     Some(work) => {
                         let plan = self.program.plan();
                         let late = stop::truncated(plan, work.input, &share, &mut *self.see);
                         let stored = material.take_stop(index);
-                        self.listen(channel, work, &late, &mut &stored[..])?
+                        self.listen(channel, work, &late, &mut &stored[..])
                     }
                 }
             }
-            Work::Stop(work) if work.stop.streams() => self.listen(channel, work, &[], source)?,
+            Work::Stop(work) if work.stop.streams() => self.listen(channel, work, &[], source),
             Work::Stop(work) => {
                 let stored = material.take_stop(index);
-                self.listen(channel, work, &[], &mut &stored[..])?
+                self.listen(channel, work, &[], &mut &stored[..])
             }
-        };
-        self.owed.push(owed);
-        Ok(())
+        }
     }
 
-    /// Takes the server's request of a stop.
+    /// Takes the server's request of a stop: the answer is owed, unless the value was lifted.
     fn listen(
         &mut self,
         channel: &mut Channel,
         StopWork { output, stop, .. }: &StopWork,
         late: &[u64],
         stored: &mut dyn Read,
-    ) -> Result<(ValueId, Owed)> {
+    ) -> Result<()> {
         let mask = self.masks.of_stop(&**stop, *output);
-        let owing = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
-        Ok((*output, Owed::Stop(owing)))
+        let mut owing = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
+        match owing.lifted() {
+            None => self.owed.push((*output, Owed::Stop(owing))),
+            Some(Lifted { mut shares, turned }) => {
+                let shares = std::mem::take(&mut *shares);
+                let share = Matrix::from_vec(mask.rows(), mask.cols(), shares);
+                self.masks.insert(*output, share.into());
+                self.turned.insert(*output, turned);
+            }
+        }
+        Ok(())
     }
 
     /// Takes what the server opens of some values, each once. Of a value that the client still owes
@@ -262,6 +278,11 @@ impl<'a> OnlineClient<'a> {
     /// What the server opened of a value.
     pub(crate) fn opened(&self, id: ValueId) -> &Share {
         &self.opened[&id]
+    }
+
+    /// Which elements of a value were turned, if it was lifted.
+    pub(crate) fn turned(&self, id: ValueId) -> Option<&Bits> {
+        self.turned.get(&id)
     }
 
     /// Takes the server's share of the outputs, unless only a label is revealed.

@@ -2,8 +2,9 @@
 //!
 //! Within a segment, first the messages and answers of its products, then the stops whose material
 //! is small, then those whose material streams to the bundle as it comes: in that order a segment
-//! can be read back. What is held in memory is the shares of one segment, and the masks of the
-//! next.
+//! can be read back. What silent steps leave with the client is computed when their messages have
+//! left: exchanges of the same segment may encrypt what follows from it. So what is held in memory
+//! is the shares and the masks of one segment and the next.
 
 use crate::batch::Exchanges;
 use crate::clock::Clock;
@@ -123,53 +124,44 @@ impl<'a> Preparation<'a> {
         Ok(())
     }
 
-    /// Sends the messages of some values, and what corrects the masks of inputs.
+    /// Sends the messages of some values, and what corrects the masks of inputs; then computes what
+    /// silent steps that read them leave with the client.
     fn messages(
-        &self,
+        &mut self,
         channel: &mut Channel,
         entries: &Range<usize>,
-        masks: &[Masks],
+        masks: &mut [Masks],
         clock: &mut Clock,
     ) -> Result<()> {
         let program = self.program;
+        let secrets = self.secrets.as_mut();
+        let secrets = secrets.expect("drawn where linear steps are silent");
         for entry in entries.clone() {
-            let (secrets, index) = self.silent(entry);
+            let index = secrets.first_reader(entry);
             let _phase = program.preparing(channel, index);
             secrets.send(channel, entry)?;
             if program.hinted(None) == Some(entry) {
-                for (mask, masks) in secrets.masks(entry).into_iter().zip(masks) {
+                for (mask, masks) in secrets.masks(entry).into_iter().zip(&*masks) {
                     let pad = masks.pad().expect("an input with a hint is sent as bits");
                     pad.correct(channel, program.one(), mask)?;
                 }
             }
             clock.lap(program.step(index));
         }
-        Ok(())
-    }
-
-    /// The secrets, and the first step that reads an entry's value.
-    fn silent(&self, entry: usize) -> (&ClientSecrets<'a>, usize) {
-        let secrets = self.secrets.as_ref();
-        let secrets = secrets.expect("drawn where linear steps are silent");
-        (secrets, secrets.first_reader(entry))
-    }
-
-    /// Computes what silent steps of a segment leave with the client, and the masks of values that
-    /// the segment makes and silent steps read.
-    fn silently(
-        &mut self,
-        steps: &Range<usize>,
-        masks: &mut [Masks],
-        clock: &mut Clock,
-    ) -> Result<()> {
-        let (program, Some(secrets)) = (self.program, &mut self.secrets) else {
-            return Ok(());
-        };
-        let hints = program.hints().expect("secrets are drawn for hints");
-        for entry in hints.first_read(steps) {
+        // The server computes its own part meanwhile.
+        channel.flush()?;
+        for entry in entries.clone() {
             secrets.multiply(entry, masks, &mut *self.see)?;
             clock.lap(program.step(secrets.first_reader(entry)));
         }
+        Ok(())
+    }
+
+    /// Computes the masks of values that a segment makes and silent steps read.
+    fn give_masks(&mut self, steps: &Range<usize>, masks: &mut [Masks], clock: &mut Clock) {
+        let (program, Some(secrets)) = (self.program, &self.secrets) else {
+            return;
+        };
         for index in steps.clone() {
             let Some(output) = program.work(index).stop().map(|work| work.output) else {
                 continue;
@@ -183,7 +175,6 @@ impl<'a> Preparation<'a> {
                 clock.lap(program.step(index));
             }
         }
-        Ok(())
     }
 
     /// What each party does alone in a segment, then its stops.
@@ -196,7 +187,7 @@ impl<'a> Preparation<'a> {
         clock: &mut Clock,
     ) -> Result<()> {
         let program = self.program;
-        self.silently(steps, masks, clock)?;
+        self.give_masks(steps, masks, clock);
         for index in steps.clone() {
             for (keeping, sink) in self.keeping.iter_mut().zip(sinks.iter_mut()) {
                 keeping.write(index, sink)?;

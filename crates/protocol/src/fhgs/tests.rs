@@ -22,7 +22,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
         Graph::with_form(&sentences, Form::LookedUp, 4),
     ] {
         for step in &graph.steps {
-            let Some(factors) = Factors::of(step, &Scheme::Lean.recipe()) else {
+            let Some(factors) = Factors::of(&graph, &Scheme::Lean.recipe(), step) else {
                 continue;
             };
             run(&graph, step, factors);
@@ -49,7 +49,7 @@ fn product(
 ) -> ClientProduct<'static> {
     let value = graph.value(step.output());
     ClientProduct {
-        turned: &[],
+        negated: &[],
         left: share(graph, factors.left, rng),
         right: share(graph, factors.right, rng),
         constant: Share::zeros(value.rows, value.cols),

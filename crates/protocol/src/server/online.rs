@@ -23,10 +23,11 @@ use crate::times::Times;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_net::Channel;
 use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
+use primer_ot::Bits;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
-use primer_stops::{FlagShares, ServerStop, Waiting};
+use primer_stops::{FlagShares, Lifted, ServerStop, Waiting};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
@@ -65,6 +66,8 @@ pub(crate) struct OnlineServer<'a> {
     pub(crate) values: HashMap<ValueId, Share>,
     /// What was opened against its mask.
     opened: HashSet<ValueId>,
+    /// Of values that were lifted, which elements were turned.
+    turned: HashMap<ValueId, Bits>,
     /// What was asked for and is not answered yet.
     awaited: Vec<(ValueId, Awaited)>,
     /// Its shares of range flags, until the client has asked about all of them.
@@ -105,6 +108,7 @@ impl<'a> OnlineServer<'a> {
             padding,
             values: HashMap::new(),
             opened: HashSet::new(),
+            turned: HashMap::new(),
             awaited: Vec::new(),
             flags: program.flag_shares(),
             scratch: Scratch::default(),
@@ -114,9 +118,9 @@ impl<'a> OnlineServer<'a> {
     }
 
     /// Returns which rows of a value are negated, where the signs of embedded rows come off.
-    pub(crate) fn turned(&self, id: ValueId) -> &[bool] {
+    pub(crate) fn negated(&self, id: ValueId) -> &[bool] {
         match (&self.input, self.program.plan().graph().signed()) {
-            (Words::Bits(said, _), Some(signed)) if signed.output == id => &said.turned,
+            (Words::Bits(said, _), Some(signed)) if signed.output == id => &said.negated,
             _ => &[],
         }
     }
@@ -148,6 +152,7 @@ impl<'a> OnlineServer<'a> {
             }
             self.clock.lap(step);
         }
+        self.turned.clear();
         Ok(())
     }
 
@@ -209,7 +214,7 @@ impl<'a> OnlineServer<'a> {
     /// Runs a step: its result is there, or is awaited.
     fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
-        let awaited = match self.program.work(index) {
+        match self.program.work(index) {
             Work::Linear(linear) => {
                 let masks = match linear.by {
                     scheme::Linear::Encrypted(_) => {
@@ -221,14 +226,12 @@ impl<'a> OnlineServer<'a> {
                 let share = linear::server_online(self, linear, masks);
                 (self.see)(output, &share);
                 self.values.insert(output, share);
-                return Ok(());
             }
             Work::Local(local) => {
                 let share = local.apply(Party::Server, |id| self.get(id), &self.padding);
                 self.values.insert(output, share);
-                return Ok(());
             }
-            Work::Joined => return Ok(()),
+            Work::Joined => {}
             Work::Product(ProductWork { product, stop }) => {
                 let kept = material.take_shares(index);
                 if let Some(factors) = self.awaits_factors(product) {
@@ -243,23 +246,23 @@ impl<'a> OnlineServer<'a> {
                 }
                 let part = product.server_request(channel, self, index, kept)?;
                 match stop {
-                    None => (output, Awaited::Share(part)),
+                    None => self.awaited.push((output, Awaited::Share(part))),
                     Some(work) => self.ask(channel, index, work, part, material)?,
                 }
             }
             Work::Stop(work) => {
                 let rows = self.program.plan().graph().value(work.input).rows;
                 let share = self.get(work.input).first_rows(rows);
-                self.ask(channel, index, work, share, material)?
+                self.ask(channel, index, work, share, material)?;
             }
-        };
-        self.awaited.push(awaited);
+        }
         Ok(())
     }
 
-    /// Asks for what a stop makes of the server's share of its input.
+    /// Asks for what a stop makes of the server's share of its input: it is awaited, unless the
+    /// value was lifted.
     fn ask(
-        &self,
+        &mut self,
         channel: &mut Channel,
         index: usize,
         StopWork {
@@ -269,13 +272,28 @@ impl<'a> OnlineServer<'a> {
         }: &StopWork,
         share: Share,
         material: &mut Material,
-    ) -> Result<(ValueId, Awaited)> {
+    ) -> Result<()> {
         let plan = self.program.plan();
         let share = stop::server_share(plan, index, *input, share, &self.padding);
         let stored = material.take_stop(index);
-        let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
+        let mut waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
         channel.flush()?;
-        Ok((*output, Awaited::Stop(waiting)))
+        match waiting.lifted() {
+            None => self.awaited.push((*output, Awaited::Stop(waiting))),
+            Some(Lifted { mut shares, turned }) => {
+                let value = plan.graph().value(*output);
+                let shares = std::mem::take(&mut *shares);
+                let share = Matrix::from_vec(value.rows, value.cols, shares);
+                self.values.insert(*output, share.into());
+                self.turned.insert(*output, turned);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which elements of a value were turned, if it was lifted.
+    pub(crate) fn turned(&self, id: ValueId) -> Option<&Bits> {
+        self.turned.get(&id)
     }
 
     /// Returns the factors of a product if one of them is not answered yet.

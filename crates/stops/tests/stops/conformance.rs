@@ -102,7 +102,7 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
 }
 
 /// Every kind of stop: by garbling all functions, by the client's garbling those of late elements,
-/// by transfers the identity, also of late shares, by look-ups any function of a short index.
+/// by transfers the identity, also of late shares or without an answer, by look-ups any function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -203,7 +203,7 @@ fn cases() -> Vec<Case> {
         means: Means::ClientGarbling,
         ..case
     }));
-    for means in [Means::Transfers, Means::LateTransfers] {
+    for means in [Means::Transfers, Means::LateTransfers, Means::Lift] {
         cases.extend([3, 16, 40].map(|ring_bits| Case {
             means,
             function: None,
@@ -325,7 +325,7 @@ fn halves_share_one_round_trip() {
         .map(|(case, values)| share(values, case.ring_bits, &mut prg))
         .collect();
     let masks = |i: usize| vec![i as u64 + 1; stops[i].outputs()];
-    let (rounds, results) = run(
+    let ((rounds, ours), results) = run(
         Transport::Memory,
         |p| {
             let mut bundle = Vec::new();
@@ -343,10 +343,13 @@ fn halves_share_one_round_trip() {
                 let [_, late] = timely(&**stop, &shares[i].1);
                 owing.push(client.listen(p.channel, &mut source, late, &masks(i))?);
             }
-            for owing in owing {
+            let mut ours = Vec::new();
+            for (i, mut owing) in owing.into_iter().enumerate() {
+                let lifted = owing.lifted().map(|lifted| lifted.shares.to_vec());
+                ours.push(lifted.unwrap_or_else(|| masks(i)));
                 owing.answer(p.channel)?;
             }
-            Ok(p.channel.meter().report().total().rounds - before)
+            Ok((p.channel.meter().report().total().rounds - before, ours))
         },
         |p| {
             let mut bundle = Vec::new();
@@ -367,8 +370,8 @@ fn halves_share_one_round_trip() {
     .unwrap();
     assert!(rounds <= 1, "{rounds} round trips");
     for (i, results) in results.iter().enumerate().filter(|(_, r)| !r.is_empty()) {
-        let open = |a: &u64| modulus::to_signed(modulus::add(*a, i as u64 + 1));
-        let opened: Vec<i64> = results.iter().map(open).collect();
+        let open = |(a, b): (&u64, &u64)| modulus::to_signed(modulus::add(*a, *b));
+        let opened: Vec<i64> = results.iter().zip(&ours[i]).map(open).collect();
         assert_eq!(opened, cases[i].expected(&values[i]), "{}", stops[i].name());
     }
 }
@@ -441,10 +444,14 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
 }
 
 /// What the server ends with is its result minus a mask that only the client knows: with another
-/// mask, another share, for the same value and the same shares going in.
+/// mask, another share, for the same value and the same shares going in. (What is lifted has another
+/// relation to the mask, and a test of its own.)
 #[test]
 fn what_the_server_gets_depends_on_the_mask_alone() {
     each(3, |_, stop, [server, client], _| {
+        if stop.is_lift() {
+            return;
+        }
         let share_of = |mask: u64| {
             let masks = vec![mask; stop.outputs()];
             let (_, results) = run(
@@ -476,12 +483,14 @@ fn what_the_server_gets_depends_on_the_mask_alone() {
     });
 }
 
-/// Nothing that a party stores repeats between two preparations of the same stop.
+/// Nothing that a party stores repeats between two preparations of the same stop, for the same
+/// values in shares of their own.
 #[test]
 fn material_is_fresh_every_time() {
-    each(4, |_, stop, [server, client], _| {
+    each(4, |case, stop, _, values| {
         let stored = || {
-            let run = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]);
+            let (server, client) = share(values, case.ring_bits, &mut Prg::from_os());
+            let run = run_stop(Transport::Memory, stop, (&server, &client), [&sound; 2]);
             run.unwrap().stored
         };
         let (first, second) = (stored(), stored());

@@ -7,6 +7,7 @@ mod faults;
 mod garbled;
 mod late;
 mod layer;
+mod lift;
 mod lookup;
 mod lookup_faults;
 mod lookup_views;

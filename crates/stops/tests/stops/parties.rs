@@ -153,50 +153,63 @@ pub(crate) fn run_stop_over(
 ) -> Result<Outcome> {
     let draw = |_| modulus::random(&mut Prg::from_os());
     let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
-    let ((bytes, rounds, (shown, answers), ours), ((results, provisional), theirs)) = run_over(
-        variant,
-        transport,
-        |p| {
-            let mut seen = p.channel.meter().report().total();
-            let mut stored = Vec::new();
-            let [early, late] = timely(stop, client);
-            stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
-            p.channel.flush()?;
-            let (offline_up, offline_down, preparing) = p.passed(&mut seen);
-            damage[0](&mut stored);
-            let mut source = &stored[..];
-            let owing = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
-            assert!(source.is_empty(), "material that was not read");
-            let answers = owing.answers();
-            assert_eq!(answers.is_some(), stop.is_provisional(), "{}", stop.name());
-            let shown = owing.answer(p.channel)?;
-            let (online_up, online_down, running) = p.passed(&mut seen);
-            let bytes = PhaseBytes {
-                offline_up,
-                offline_down,
-                online_up,
-                online_down,
-            };
-            Ok((bytes, (preparing, running), (shown, answers), stored))
-        },
-        |p| {
-            let mut stored = Vec::new();
-            stop_server(stop).prepare(&mut p.server(), &mut stored)?;
-            damage[1](&mut stored);
-            let mut source = &stored[..];
-            let waiting = stop_server(stop).request(p.channel, &mut source, server)?;
-            assert!(source.is_empty(), "material that was not read");
-            p.channel.flush()?;
-            let provisional = waiting.provisional();
-            assert_eq!(
-                provisional.is_some(),
-                stop.is_provisional(),
-                "{}",
-                stop.name()
-            );
-            Ok(((waiting.receive(p.channel)?, provisional), stored))
-        },
-    )?;
+    let ((bytes, rounds, (shown, answers, lifted), ours), ((results, provisional), theirs)) =
+        run_over(
+            variant,
+            transport,
+            |p| {
+                let mut seen = p.channel.meter().report().total();
+                let mut stored = Vec::new();
+                let [early, late] = timely(stop, client);
+                stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
+                p.channel.flush()?;
+                let (offline_up, offline_down, preparing) = p.passed(&mut seen);
+                damage[0](&mut stored);
+                let mut source = &stored[..];
+                let mut owing = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
+                assert!(source.is_empty(), "material that was not read");
+                let answers = owing.answers();
+                assert_eq!(answers.is_some(), stop.is_provisional(), "{}", stop.name());
+                let lifted = owing.lifted();
+                assert_eq!(lifted.is_some(), stop.is_lift(), "{}", stop.name());
+                let shown = owing.answer(p.channel)?;
+                let (online_up, online_down, running) = p.passed(&mut seen);
+                let bytes = PhaseBytes {
+                    offline_up,
+                    offline_down,
+                    online_up,
+                    online_down,
+                };
+                Ok((
+                    bytes,
+                    (preparing, running),
+                    (shown, answers, lifted),
+                    stored,
+                ))
+            },
+            |p| {
+                let mut stored = Vec::new();
+                stop_server(stop).prepare(&mut p.server(), &mut stored)?;
+                damage[1](&mut stored);
+                let mut source = &stored[..];
+                let mut waiting = stop_server(stop).request(p.channel, &mut source, server)?;
+                assert!(source.is_empty(), "material that was not read");
+                p.channel.flush()?;
+                let provisional = waiting.provisional();
+                assert_eq!(
+                    provisional.is_some(),
+                    stop.is_provisional(),
+                    "{}",
+                    stop.name()
+                );
+                let results = match waiting.lifted() {
+                    // Nothing is heard of the client.
+                    Some(lifted) => lifted.shares.to_vec(),
+                    None => waiting.receive(p.channel)?,
+                };
+                Ok(((results, provisional), stored))
+            },
+        )?;
     if let (Some(provisional), Some(answers)) = (provisional, answers) {
         let sums = provisional
             .iter()
@@ -207,9 +220,10 @@ pub(crate) fn run_stop_over(
             "provisional shares and answers"
         );
     }
+    let client_shares = lifted.as_ref().map_or(&masks, |lifted| &*lifted.shares);
     let open = |(&a, &r): (&u64, &u64)| modulus::to_signed(modulus::add(a, r));
     Ok(Outcome {
-        results: results.iter().zip(&masks).map(open).collect(),
+        results: results.iter().zip(client_shares).map(open).collect(),
         shown,
         bytes,
         rounds,

@@ -60,7 +60,7 @@ impl SplitPacker {
         let (form, cut, answers) = match &plan {
             Plan::Heads(shape) => (1, cut(shape), shape.answers()),
             Plan::Sums(shape) => (2, 0, shape.lanes.runs()),
-            Plan::Products(shape) => (2, 0, shape.count()),
+            Plan::Products(shape, _) => (2, 0, shape.count()),
         };
         let (rows, cols) = relation.size();
         Ok(SplitAnswer {

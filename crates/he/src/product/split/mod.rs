@@ -34,7 +34,8 @@ pub(super) struct SplitPacker;
 enum Plan {
     Heads(HeadShape),
     Sums(SlotShape),
-    Products(SlotShape),
+    /// Of each element of the answer, so many products.
+    Products(SlotShape, usize),
 }
 
 impl Plan {
@@ -48,8 +49,11 @@ impl Plan {
                 ..
             } => Self::Heads(HeadShape::choose(params, rows, (heads, inputs, outputs))),
             Relation::RowSums { rows, cols } => Self::Sums(SlotShape::new(params, rows, cols)),
+            Relation::Hadamard { rows, cols } => {
+                Self::Products(SlotShape::new(params, rows, cols), 1)
+            }
             Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
-                Self::Products(SlotShape::new(params, rows, cols))
+                Self::Products(SlotShape::new(params, rows, cols), 2)
             }
             Relation::Dense { .. } | Relation::Centred { .. } => {
                 return Err(unsupported(relation));
@@ -62,7 +66,7 @@ impl Plan {
         match self {
             Self::Heads(shape) => shape.split(),
             Self::Sums(shape) => shape.split_sums(params),
-            Self::Products(shape) => shape.split_products(params),
+            Self::Products(shape, products) => shape.split_products(params, *products),
         }
     }
 }
@@ -154,8 +158,11 @@ impl Packer for SplitPacker {
             (Weights::RowSums(u), Plan::Sums(shape)) => Factors::Sums(shape, Wiped::copy(u)),
             (
                 Weights::ScaledRows { u, v } | Weights::Elementwise { u, v },
-                Plan::Products(shape),
-            ) => Factors::Products(shape, [Wiped::copy(u), Wiped::copy(v)]),
+                Plan::Products(shape, _),
+            ) => Factors::Products(shape, vec![Wiped::copy(v), Wiped::copy(u)]),
+            (Weights::Hadamard(u), Plan::Products(shape, _)) => {
+                Factors::Products(shape, vec![Wiped::copy(u)])
+            }
             _ => unreachable!("weights were compared with the relation"),
         };
         Ok(Prepared::Split(Box::new(SplitWeights { answer, factors })))
@@ -188,7 +195,7 @@ impl Packer for SplitPacker {
         match Plan::of(params, relation)? {
             Plan::Heads(shape) => shape.open(secret, threads, bytes, answer.width),
             Plan::Sums(shape) => shape.open_sums(secret, threads, bytes, answer.width),
-            Plan::Products(shape) => shape.open(secret, threads, bytes, answer.width),
+            Plan::Products(shape, _) => shape.open(secret, threads, bytes, answer.width),
         }
     }
 }

@@ -16,8 +16,8 @@ use rand_core::CryptoRng;
 pub(super) enum Factors {
     Heads(HeadWeights),
     Sums(SlotShape, Wiped),
-    /// Of scaled rows and of products of elements.
-    Products(SlotShape, [Wiped; 2]),
+    /// Of scaled rows and of products of elements: what each query is multiplied with.
+    Products(SlotShape, Vec<Wiped>),
 }
 
 /// The factors of a product, and what an answer made with them says about itself.
@@ -53,10 +53,11 @@ impl SplitWeights {
                 counted(1)?;
                 shape.row_sums(public, work, queries[0], u, *width, rng, out)?
             }
-            Factors::Products(shape, [u, v]) => {
-                counted(2)?;
-                let queries = [queries[0], queries[1]];
-                shape.products(public, work, queries, [u, v], *width, rng, out)?
+            Factors::Products(shape, factors) => {
+                counted(factors.len())?;
+                let terms = queries.iter().zip(factors);
+                let terms: Vec<_> = terms.map(|(query, factor)| (*query, &**factor)).collect();
+                shape.products(public, work, &terms, *width, rng, out)?
             }
         };
         Ok((message, share, counters))
@@ -67,7 +68,9 @@ impl SplitWeights {
         match &self.factors {
             Factors::Heads(weights) => weights.memory(),
             Factors::Sums(_, u) => 8 * u.data().len(),
-            Factors::Products(_, [u, v]) => 8 * (u.data().len() + v.data().len()),
+            Factors::Products(_, factors) => {
+                8 * factors.iter().map(|u| u.data().len()).sum::<usize>()
+            }
         }
     }
 }
