@@ -486,6 +486,10 @@ impl FixedWalk<'_> {
         output: ValueId,
         truncate: &mut Truncate<'_>,
     ) -> Matrix<i64> {
+        if function == StopFunction::CoarseMaximum && self.plan.function(index).is_none() {
+            // No head is measured, and nothing reads it.
+            return Matrix::zeros(self.get(input).rows(), self.get(input).cols());
+        }
         let by = self.plan.truncation(input);
         let mut x = self.get(input).clone();
         if let Some(masking) = self.plan.function(index).and_then(Function::masking) {

@@ -166,6 +166,7 @@ kinds! {
         MASK_SECRET = 0x4b "secret of masks",
         INPUT_CORRECTION = 0x4c "correction of the input's mask",
         INPUT_BITS = 0x4d "masked input bits",
+        COUNTED = 0x4e "masked bits of what counts",
     }
 
     /// The service around the private protocol.

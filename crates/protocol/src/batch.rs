@@ -42,7 +42,7 @@ impl Exchanges {
                     Linear::Hints => Vec::new(),
                 },
                 Work::Product(work) => work.product.exchanges(graph, recipe, bundles)?,
-                Work::Local(_) | Work::Stop(_) | Work::Joined => Vec::new(),
+                Work::Local(_) | Work::Stop(_) | Work::Joined | Work::Nothing => Vec::new(),
             });
         }
         let this = Self { by_step };

@@ -104,6 +104,9 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
         None => matrix((graph.tokens, graph.one_hot())),
     };
     parts.outside.bytes.online_up += inputs + residues(graph.tokens);
+    if program.counts_tokens() {
+        parts.outside.bytes.online_up += HEADER_BYTES + graph.tokens.div_ceil(8) as u64;
+    }
     for (index, step) in graph.steps.iter().enumerate() {
         let part = match step.layer {
             Some(_) => &mut parts.layers,
@@ -276,7 +279,7 @@ impl<'a> Count<'a> {
     fn after_exchanges(&mut self, index: usize, part: &mut Part) {
         let program = self.program;
         match program.work(index) {
-            Work::Linear(_) | Work::Local(_) | Work::Joined => {}
+            Work::Linear(_) | Work::Local(_) | Work::Joined | Work::Nothing => {}
             Work::Product(ProductWork { product, stop }) => {
                 for id in product.opens() {
                     if self.opened.insert(id) {

@@ -37,6 +37,7 @@ pub mod hints;
 mod linear;
 mod local;
 mod masks;
+mod padding;
 mod program;
 pub mod scheme;
 mod secrets;

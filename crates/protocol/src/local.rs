@@ -14,11 +14,14 @@ use std::ops::Deref;
 
 /// A map that needs nobody else.
 pub(crate) enum Local {
-    /// Scores minus what they are measured against, padded keys far below.
+    /// The exponents of softmax: scores where their heads are placed, or minus what they are
+    /// measured against, padded keys far below.
     Rest {
         scores: ValueId,
         reference: ValueId,
-        rest: Rest,
+        tokens: usize,
+        /// Of each head.
+        heads: Vec<Rest>,
     },
     /// The sum of every row, shifted.
     RowSum { input: ValueId, shift: u32 },
@@ -53,7 +56,10 @@ impl Local {
             } => Some(Self::Rest {
                 scores,
                 reference,
-                rest: plan.rest(scores, reference, output),
+                tokens: plan.graph().tokens,
+                heads: (0..plan.graph().shape.heads)
+                    .map(|head| plan.rest(head, scores, output))
+                    .collect(),
             }),
             Op::RowSum { input, output } => Some(Self::RowSum {
                 input,
@@ -84,21 +90,55 @@ impl Local {
             Self::Rest {
                 scores,
                 reference,
-                rest,
+                tokens,
+                heads,
             } => {
-                let (scores, reference) = (get(*scores), get(*reference));
-                let constant = match party {
+                let measures = |rest: &Rest| matches!(rest, Rest::Measured { .. });
+                let reference = heads.iter().any(measures).then(|| get(*reference));
+                let scores = get(*scores);
+                let constant = |constant: i64| match party {
                     Party::Client => 0,
-                    Party::Server => modulus::from_signed(rest.constant),
+                    Party::Server => modulus::from_signed(constant),
                 };
-                let (mask, unit) = (modulus::from_signed(rest.mask), power(rest.unit_bits));
-                let mut share = Share::from_fn(scores.rows(), scores.cols(), |r, c| {
-                    let padded = modulus::mul(mask, padding.get(0, c));
-                    let below = modulus::mul(unit, reference.get(r, c));
-                    let score = modulus::add(scores.get(r, c), constant);
-                    modulus::sub(score, modulus::add(padded, below))
-                });
-                share.shift(rest.shift);
+                let mut share = Share::zeros(scores.rows(), scores.cols());
+                // Rows of references are those of measured heads.
+                let mut measured = 0;
+                for r in 0..scores.rows() {
+                    let rest = heads[r / tokens];
+                    for (c, out) in share.row_mut(r).iter_mut().enumerate() {
+                        let score = scores.get(r, c);
+                        *out = match (rest, &reference) {
+                            (
+                                Rest::Placed {
+                                    shift,
+                                    constant: of,
+                                },
+                                _,
+                            ) => modulus::add(modulus::mul(score, power(shift)), constant(of)),
+                            (
+                                Rest::Measured {
+                                    unit_bits,
+                                    mask,
+                                    constant: of,
+                                    shift,
+                                },
+                                Some(reference),
+                            ) => {
+                                let mask = modulus::from_signed(mask);
+                                let padded = modulus::mul(mask, padding.get(0, c));
+                                let below = reference.get(measured, c);
+                                let below = modulus::mul(power(unit_bits), below);
+                                let below = modulus::add(padded, below);
+                                let score = modulus::add(score, constant(of));
+                                modulus::mul(modulus::sub(score, below), power(shift))
+                            }
+                            (Rest::Measured { .. }, None) => {
+                                unreachable!("there is a reference for measured heads")
+                            }
+                        };
+                    }
+                    measured += usize::from(measures(&rest));
+                }
                 share
             }
             Self::RowSum { input, shift } => {

@@ -9,6 +9,7 @@ use crate::bits::Pad;
 use crate::exchange::Source;
 use crate::fhgs;
 use crate::local::{self, Party};
+use crate::padding::Padding;
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
@@ -50,10 +51,9 @@ impl Masks {
         Some(Pad::draw(&self.seeds, sizes))
     }
 
-    /// The mask of the padding, one for each key.
-    pub(crate) fn padding(&self) -> Share {
-        let tokens = self.program.plan().graph().tokens;
-        self.seeds.share(Use::Padding, 1, tokens)
+    /// Draws the client's shares of the padding.
+    pub(crate) fn padding(&self) -> Padding {
+        Padding::draw(&self.program, &self.seeds)
     }
 
     /// What the client draws subsets of range flags with.
@@ -70,7 +70,7 @@ impl Masks {
         let value = self.program.plan().graph().value(id);
         let share = Arc::new(match value.role {
             // Not drawn: it follows from the padding, of which there is a mask already.
-            ValueRole::Kept => local::kept(Party::Client, &self.padding()),
+            ValueRole::Kept => local::kept(Party::Client, &self.padding().residues),
             _ => self.seeds.share(Use::Value(id), value.rows, value.cols),
         });
         self.shares.insert(id, Arc::clone(&share));
@@ -99,7 +99,12 @@ impl Masks {
         if stop.outputs() == 0 {
             return Arc::new(Share::zeros(0, 0));
         }
-        self.get(output)
+        let share = self.get(output);
+        match share.rows() * share.cols() == stop.outputs() {
+            true => share,
+            // It computes some rows only.
+            false => Arc::new(share.first_rows(stop.outputs() / share.cols())),
+        }
     }
 
     /// Drops the shares of values that no step from this one on reads.
@@ -123,14 +128,6 @@ impl Masks {
             }
         }
         rows
-    }
-
-    /// The padding, minus its mask.
-    pub(crate) fn apply_padding(&self, input: &Input) -> Share {
-        let mask = self.padding();
-        Share::from_fn(1, mask.cols(), |_, t| {
-            modulus::sub(u64::from(t >= input.length), mask.get(0, t))
-        })
     }
 }
 
@@ -173,10 +170,10 @@ pub(crate) mod tests {
         let (mut rows, mut padding) = (Vec::new(), Vec::new());
         for _ in 0..4000 {
             let masks = Masks::new(&program, seed(&mut rng));
-            let (row, pad) = (masks.apply(&input), masks.apply_padding(&input));
+            let (row, pad) = (masks.apply(&input), masks.padding().of(&input));
             // A hot and a cold element.
             rows.extend([row.get(0, 3), row.get(1, 5)]);
-            padding.extend(pad.data());
+            padding.extend(pad.residues.data());
         }
         (rows, padding)
     }

@@ -19,6 +19,7 @@ use primer_hint::published::Identity;
 use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
+use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::{FlagShares, TwoPartyStop};
@@ -324,6 +325,16 @@ impl Program {
     /// The steps of the plan.
     pub(crate) fn step(&self, index: usize) -> &Step {
         &self.plan().graph().steps[index]
+    }
+
+    /// Tells whether look-ups ask which tokens count.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        let functions = self.plan().scales().functions.iter().flatten();
+        let placed = |function: &Function| match function {
+            Function::Powers(powers) => powers.classes.iter().any(|class| !class.measured),
+            _ => false,
+        };
+        functions.into_iter().any(placed)
     }
 
     /// Runs of steps that are prepared together.

@@ -21,8 +21,10 @@ pub(crate) enum Use {
     Input,
     /// What the client's bits of the input are padded with.
     Strings,
-    /// The client's share of the padding.
+    /// The client's share of the padding, as residues.
     Padding,
+    /// The client's share of which tokens count, as bits.
+    Counted,
     /// A value: the client's share of it, or what the server opens its own share with.
     Value(ValueId),
     /// What the server opens its share of a first product with, where a step has two: of which
@@ -39,6 +41,7 @@ impl Use {
             Self::Input => (0, 0),
             Self::Padding => (0, 1),
             Self::Strings => (0, 3),
+            Self::Counted => (0, 4),
             Self::Value(id) => (1, id.index() as u64),
             Self::Image { step } => (u64::MAX, step as u64),
             Self::Answer { step, part } => (2 + part as u64, step as u64),
@@ -100,7 +103,7 @@ mod tests {
     #[test]
     fn uses_are_independent_and_repeatable() {
         let graph = Graph::bert(&bert_shape(2, 16, 2), 4);
-        let mut uses = vec![Use::Input, Use::Padding, Use::Strings];
+        let mut uses = vec![Use::Input, Use::Padding, Use::Strings, Use::Counted];
         uses.extend(graph.value_ids().map(Use::Value));
         for step in 0..graph.steps.len() {
             uses.extend((0..4).map(|part| Use::Answer { step, part }));

@@ -5,14 +5,18 @@
 //!
 //! Softmax is masked here as well, without a word: the padding `m` (1 for a padded key) is shared
 //! like the input, `m̂ + ρ`, and `-C·m` is linear, so each party adds its part to its share of the
-//! scores.
+//! scores. Where scores are looked up as they are, each party puts its bit of what counts on top of
+//! its index ([`crate::padding`]).
+//!
+//! A coarse maximum is computed of measured heads only: their rows go in, one head after the other.
 
 use crate::masks::Masks;
+use crate::padding::Padding;
 use crate::program::Program;
 use crate::session::See;
 use crate::share::{Share, power};
 use primer_plan::function::{Function, Masking};
-use primer_plan::graph::ValueId;
+use primer_plan::graph::{Op, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::modulus;
 use zeroize::Zeroizing;
@@ -49,9 +53,47 @@ pub(crate) fn client_share(
             offset: 0,
             ..masking
         };
-        mask_scores(plan, masking, input, &mut share, &masks.padding());
+        mask_scores(plan, masking, input, &mut share, &masks.padding().residues);
     }
-    truncated(plan, input, &share, see)
+    see(input, &share);
+    let by = plan.truncation(input);
+    ring_share(plan, index, share, &masks.padding(), |v| by.client(v))
+}
+
+/// A party's share in the stop's ring: what truncation makes of it, of the rows that the stop
+/// takes, and its bits of what counts.
+fn ring_share(
+    plan: &Plan,
+    index: usize,
+    share: Share,
+    padding: &Padding,
+    truncate: impl Fn(u64) -> u64,
+) -> RingShare {
+    let n = plan.graph().tokens;
+    match plan.function(index) {
+        Some(Function::CoarseMaximum(_)) => {
+            let Op::Stop { input, .. } = plan.graph().steps[index].op else {
+                unreachable!("only stops have functions");
+            };
+            let heads = plan.measured_heads(input);
+            let rows = heads.iter().flat_map(|head| head * n..(head + 1) * n);
+            let elements = rows.flat_map(|r| share.row(r)).map(|v| truncate(*v));
+            Zeroizing::new(elements.collect())
+        }
+        Some(Function::Powers(powers)) => {
+            let mut elements = Zeroizing::new(Vec::with_capacity(share.data().len()));
+            for r in 0..share.rows() {
+                let (class, _) = powers.class(r / n);
+                let row = share.row(r).iter().map(|v| truncate(*v));
+                elements.extend(row.enumerate().map(|(key, index)| {
+                    let counts = !class.measured && padding.bits.get(key);
+                    index | u64::from(counts) << class.lookup.index_bits
+                }));
+            }
+            elements
+        }
+        _ => Zeroizing::new(share.data().iter().map(|v| truncate(*v)).collect()),
+    }
 }
 
 /// The client's share of a product as it goes into a late stop.
@@ -72,11 +114,11 @@ pub(crate) fn server_share(
     index: usize,
     input: ValueId,
     mut share: Share,
-    padding: &Share,
+    padding: &Padding,
 ) -> RingShare {
     if let Some(masking) = plan.function(index).and_then(Function::masking) {
-        mask_scores(plan, masking, input, &mut share, padding);
+        mask_scores(plan, masking, input, &mut share, &padding.residues);
     }
     let by = plan.truncation(input);
-    Zeroizing::new(share.data().iter().map(|v| by.server(*v)).collect())
+    ring_share(plan, index, share, padding, |v| by.server(v))
 }

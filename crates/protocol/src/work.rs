@@ -7,7 +7,8 @@ use crate::linear::{self, Linear};
 use crate::local::Local;
 use crate::scheme::{self, Recipe, Reveal, Scheme};
 use crate::secrets::SecretProduct;
-use primer_plan::graph::{Op, Step, ValueId};
+use primer_plan::function::Function;
+use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::means::Wanted;
 use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
@@ -25,6 +26,8 @@ pub(crate) enum Work {
     Stop(StopWork),
     /// Nothing is left to do: the product before it ended in this stop.
     Joined,
+    /// Nothing is to be done: a coarse maximum where no head is measured.
+    Nothing,
 }
 
 /// A product of two secrets, and how it ends.
@@ -67,7 +70,9 @@ impl Work {
                 client: vec![],
                 server: vec![linear::size(plan, step.output())],
             },
-            Self::Linear(_) | Self::Local(_) | Self::Stop(_) | Self::Joined => Kept::default(),
+            Self::Linear(_) | Self::Local(_) | Self::Stop(_) | Self::Joined | Self::Nothing => {
+                Kept::default()
+            }
         };
         if let Some(output) = self.stop().map(|work| work.output)
             && masked(output)
@@ -82,7 +87,7 @@ impl Work {
         match self {
             Self::Stop(work) => Some(work),
             Self::Product(work) => work.stop.as_ref(),
-            Self::Linear(_) | Self::Local(_) | Self::Joined => None,
+            Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
         }
     }
 
@@ -90,7 +95,7 @@ impl Work {
     /// none if both parties have it without an answer.
     pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
-            Self::Linear(_) | Self::Local(_) | Self::Joined => None,
+            Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
             Self::Stop(work) if work.stop.is_lift() => None,
             Self::Product(ProductWork { stop: None, .. }) => Some(step.output()),
             Self::Stop(work)
@@ -164,6 +169,9 @@ impl<'a> Compiler<'a> {
         if index > 0 && self.ends_in(index - 1).is_some() {
             return Ok(Work::Joined);
         }
+        if self.measures_nothing(index) {
+            return Ok(Work::Nothing);
+        }
         Ok(Work::Stop(self.stop(index, None)?))
     }
 
@@ -189,6 +197,14 @@ impl<'a> Compiler<'a> {
             && steps.iter().filter(alone).count() == 1
             && !self.shows_label(output);
         joined.then_some(means)
+    }
+
+    /// Tells whether a step is a coarse maximum where no head is measured.
+    fn measures_nothing(&self, index: usize) -> bool {
+        let function = StopFunction::CoarseMaximum;
+        let op = &self.plan.graph().steps[index].op;
+        matches!(op, Op::Stop { function: f, .. } if *f == function)
+            && self.plan.function(index).is_none()
     }
 
     /// Whether a label is revealed instead of this value.
@@ -218,10 +234,16 @@ impl<'a> Compiler<'a> {
             None => (usual, Wanted::Same),
         };
         let value = plan.graph().value(input);
+        let rows = match result {
+            Wanted::Function(Function::CoarseMaximum(_)) => {
+                plan.measured_heads(input).len() * plan.graph().tokens
+            }
+            _ => value.rows,
+        };
         let task = Task {
             result,
             ring_bits: plan.truncation(input).ring_bits(),
-            rows: value.rows,
+            rows,
             cols: value.cols,
         };
         let stop = self.stops.stop(means.unwrap_or(usual), &task)?;

@@ -17,7 +17,7 @@ use crate::times::Times;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_model::text::Input;
 use primer_net::Channel;
-use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
+use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, RESHARED};
 use primer_ot::Bits;
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
@@ -88,8 +88,7 @@ impl<'a> OnlineClient<'a> {
             }
         };
         shown.truncate(SHOWN);
-        let padding = masks.apply_padding(input);
-        channel.send_residues(PADDING, K, padding.data().iter().copied())?;
+        masks.padding().of(input).send(channel, program)?;
         channel.flush()?;
         clock.lap(program.step(0));
         Ok(Self {
@@ -204,7 +203,7 @@ impl<'a> OnlineClient<'a> {
     ) -> Result<()> {
         let output = self.program.step(index).output();
         match self.program.work(index) {
-            Work::Linear(_) | Work::Local(_) | Work::Joined => Ok(()),
+            Work::Linear(_) | Work::Local(_) | Work::Joined | Work::Nothing => Ok(()),
             Work::Product(ProductWork { product, stop }) => {
                 let known = material.take_shares(index);
                 let how = (output, stop.is_none());

@@ -197,7 +197,7 @@ impl<'a> Preparation<'a> {
             if let Work::Local(local) = program.work(index) {
                 for masks in masks.iter_mut() {
                     let padding = masks.padding();
-                    let share = local.apply(Party::Client, |id| masks.get(id), &padding);
+                    let share = local.apply(Party::Client, |id| masks.get(id), &padding.residues);
                     masks.insert(program.step(index).output(), share);
                 }
             }
@@ -236,7 +236,7 @@ impl<'a> Preparation<'a> {
                     self.keeping[bundle].push(index, known);
                 }
             }
-            Work::Local(_) | Work::Stop(_) | Work::Joined => {
+            Work::Local(_) | Work::Stop(_) | Work::Joined | Work::Nothing => {
                 unreachable!("only products have exchanges")
             }
         }

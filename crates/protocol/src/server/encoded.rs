@@ -47,7 +47,8 @@ impl Encoded {
                 | Work::Product(_)
                 | Work::Local(_)
                 | Work::Stop(_)
-                | Work::Joined => parts.iter().map(|_| None).collect(),
+                | Work::Joined
+                | Work::Nothing => parts.iter().map(|_| None).collect(),
             };
             weights.push(made);
         }

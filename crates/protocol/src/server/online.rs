@@ -10,6 +10,7 @@ use crate::fhgs::{self, Factors};
 use crate::hgs;
 use crate::linear;
 use crate::local::Party;
+use crate::padding::Padding;
 use crate::program::Program;
 use crate::scheme::{self, Reveal};
 use crate::secrets::SecretProduct;
@@ -22,7 +23,7 @@ use crate::stored::{self, Material};
 use crate::times::Times;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_net::Channel;
-use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
+use primer_net::kind::protocol::{INPUT, OPENED, OUTPUT, RESHARED};
 use primer_ot::Bits;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
@@ -61,7 +62,7 @@ pub(crate) struct OnlineServer<'a> {
     program: &'a Program,
     pub(crate) seeds: Seeds,
     pub(crate) input: Words,
-    padding: Share,
+    padding: Padding,
     /// The server's share of each value that something still reads.
     pub(crate) values: HashMap<ValueId, Share>,
     /// What was opened against its mask.
@@ -97,8 +98,7 @@ impl<'a> OnlineServer<'a> {
                 Words::Masked(rows)
             }
         };
-        let mut padding = Share::zeros(1, graph.tokens);
-        channel.recv_residues(PADDING, K, P, padding.data_mut())?;
+        let padding = Padding::receive(channel, program)?;
         clock.lap(&graph.steps[0]);
         Ok(Self {
             model,
@@ -192,8 +192,9 @@ impl<'a> OnlineServer<'a> {
                     if results.is_empty() {
                         continue;
                     }
-                    let value = self.program.plan().graph().value(id);
-                    Matrix::from_vec(value.rows, value.cols, results).into()
+                    let cols = self.program.plan().graph().value(id).cols;
+                    // Some stops compute some rows only.
+                    Matrix::from_vec(results.len() / cols, cols, results).into()
                 }
                 Awaited::Share(part) => add_reshared(channel, part)?,
                 Awaited::Factors {
@@ -228,10 +229,10 @@ impl<'a> OnlineServer<'a> {
                 self.values.insert(output, share);
             }
             Work::Local(local) => {
-                let share = local.apply(Party::Server, |id| self.get(id), &self.padding);
+                let share = local.apply(Party::Server, |id| self.get(id), &self.padding.residues);
                 self.values.insert(output, share);
             }
-            Work::Joined => {}
+            Work::Joined | Work::Nothing => {}
             Work::Product(ProductWork { product, stop }) => {
                 let kept = material.take_shares(index);
                 if let Some(factors) = self.awaits_factors(product) {
