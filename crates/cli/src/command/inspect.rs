@@ -211,6 +211,10 @@ fn scale_text(scale: Scale) -> String {
         } => {
             format!("{K} bits, {fraction} fractional -> ring of {ring_bits}")
         }
+        Scale::Small {
+            fraction,
+            ring_bits,
+        } => format!("{ring_bits} bits, {fraction} fractional, whole"),
         Scale::Fixed { bits, fraction } => format!("{bits} bits, {fraction} fractional"),
     }
 }
@@ -363,6 +367,10 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
             let value = graph.value(step.output());
             let scale = match plan.scale(step.output()) {
                 Scale::Accumulator {
+                    fraction,
+                    ring_bits,
+                }
+                | Scale::Small {
                     fraction,
                     ring_bits,
                 } => {
