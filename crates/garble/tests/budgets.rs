@@ -89,8 +89,9 @@ fn counts_of_the_page() {
         let maximum = stop(coarse(m, 2), 30);
         table += &page_row("coarse maximum, n = 30", &parameters, &maximum, 30);
     }
-    for m in [16, 20, 22, 24] {
-        let reciprocal = stop(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
+    for (m, dropped) in [(16, 0), (20, 0), (24, 0), (37, 8)] {
+        let reciprocal = Reciprocal::new(m, 1.0, dropped, 7);
+        let reciprocal = stop(Function::Reciprocal(reciprocal), 1);
         table += &page_row("reciprocal", &format!("{m}-bit ring"), &reciprocal, 1);
     }
     for m in [16, 20, 22, 24] {
@@ -162,7 +163,7 @@ fn coarse(ring_bits: u32, near_bits: u32) -> Function {
 /// the reciprocal of its sum.
 #[test]
 fn a_score_takes_at_most_forty_gates() {
-    let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0)), 1);
+    let reciprocal = |m| gates(Function::Reciprocal(Reciprocal::new(m, 1.0, 0, 7)), 1);
     for m in [6, 7] {
         for near in [2, 3] {
             for n in [30, 32, 64, 128, 512] {

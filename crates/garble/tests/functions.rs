@@ -87,18 +87,37 @@ fn reciprocal_on_whole_rings() {
         (16, 1.0),
         (17, 1000.0),
     ] {
-        let reciprocal = Reciprocal::new(m, scale);
+        let reciprocal = Reciprocal::new(m, scale, 0, 2);
         let function = Function::Reciprocal(reciprocal.clone());
         elementwise(&function, |x| reciprocal.apply(x), whole_ring(m));
     }
     // The widest ring cuts its result, so its smallest numbers are of interest too.
-    for m in [22, 24] {
-        let reciprocal = Reciprocal::new(m, 1.0);
+    for m in [22, 24, 37] {
+        let reciprocal = Reciprocal::new(m, 1.0, m.saturating_sub(24), 7);
         let mut prg = Prg::new(&[7; 16]);
         let draw = |_| (prg.next_u64() as i64) >> (64 - m) >> (prg.next_u32() % m);
         let values: Vec<i64> = (0..20).chain((0..20_000).map(draw)).collect();
         let function = Function::Reciprocal(reciprocal.clone());
         elementwise(&function, |x| reciprocal.apply(x), values.into_iter());
+    }
+}
+
+/// The second output says whether a number has run dry.
+#[test]
+fn small_numbers_of_a_reciprocal_are_flagged() {
+    for (m, dry_bits) in [(8, 0), (8, 3), (9, 8), (13, 7)] {
+        let reciprocal = Reciprocal::new(m, 1.0, 0, dry_bits);
+        let stop = StopCircuit::new(&Function::Reciprocal(reciprocal.clone()), 1).unwrap();
+        assert!(stop.is_flagged());
+        let mut prg = Prg::new(&[8; 16]);
+        let values: Vec<Vec<i64>> = whole_ring(m).map(|x| vec![x]).collect();
+        for chunk in values.chunks(CLEAR_LANES) {
+            let result = clear(&stop, chunk, &mut prg);
+            for (l, x) in chunk.iter().enumerate() {
+                let flag = modulus::to_signed(result.outputs[1][l]);
+                assert_eq!(flag == 1, reciprocal.is_dry(x[0]), "{m} {dry_bits} {x:?}");
+            }
+        }
     }
 }
 

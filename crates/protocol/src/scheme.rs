@@ -186,8 +186,8 @@ impl Recipe {
         }
     }
 
-    /// Tells whether values that only products by rows read are lifted: then the client's share of a
-    /// linear step must be known before the exchanges of a segment, and products must end in
+    /// Tells whether values that only products by rows read are lifted: then the client's share of
+    /// a linear step must be known before the exchanges of a segment, and products must end in
     /// shares.
     pub(crate) const fn lifts(&self) -> bool {
         matches!(

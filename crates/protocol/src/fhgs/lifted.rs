@@ -4,8 +4,8 @@
 //! client with `r = r0 + e·r1`, element by element: `r0` and `r1` are known offline, the bits `e`
 //! are public as soon as they are said. `r0` is the mask that the client draws for the value. Two
 //! products read such a value: the squares of its rows, and its rows times a factor `g`, of which
-//! the server holds `ĝ` and the client `s`, as of any other. With `U`, `V` the masks of the server's
-//! by which `x̂` and `ĝ` are opened, `D = x̂ - U` and `E = ĝ - V`:
+//! the server holds `ĝ` and the client `s`, as of any other. With `U`, `V` the server's masks by
+//! which `x̂` and `ĝ` are opened, `D = x̂ - U` and `E = ĝ - V`:
 //!
 //! ```text
 //! Σ x²  =  Σ x̂² + 2·Σ U·r + 2·Σ D·r + Σ r²
@@ -84,7 +84,7 @@ fn requantised(op: &Op) -> Option<ValueId> {
     }
 }
 
-/// Computes `r1` of a lifted value. The client's share of the linear step before it has to be there.
+/// Computes `r1` of a lifted value. The client's share of the linear step before it must be there.
 pub(crate) fn second_part(program: &Program, masks: &mut Masks, id: ValueId) -> Share {
     let plan = program.plan();
     let input = requantised(&plan.graph().maker(id).op).expect("what is lifted is requantised");

@@ -27,8 +27,8 @@
 //! **Late by one bit.** The client's share is not the mask but `r = r0 + e·r1` with
 //! `r1 = 2·(b - r0) - β·2^m`; both parts are known offline, and `e` is public once it is said. A
 //! product that reads the value is affine in `e`: what was prepared for `r0` and what was prepared
-//! for `r1` are added up as `e` says. A linear step would need its weights times `r`, which nobody
-//! prepares; so only products of secrets read what is lifted.
+//! for `r1` are added up as `e` says. A linear step would need its weights times `r`, which are
+//! not prepared; so only products of secrets read what is lifted.
 //!
 //! Who learns what: the client sees the extension, which hides `α'`, and `e`, a one-time pad of
 //! `α`. The server gets the `w` that it chose, masked by `r0`, which the client drew for this value

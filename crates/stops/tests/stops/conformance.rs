@@ -102,7 +102,8 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
 }
 
 /// Every kind of stop: by garbling all functions, by the client's garbling those of late elements,
-/// by transfers the identity, also of late shares or without an answer, by look-ups any function of a short index.
+/// by transfers the identity, also of late shares or without an answer, by look-ups any function of
+/// a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let root = InverseRoot::new(22, 1.0);
@@ -173,7 +174,7 @@ fn cases() -> Vec<Case> {
             out
         }),
     ));
-    let reciprocal = Reciprocal::new(20, 1.0);
+    let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
     cases.push(Case::function(
         Function::Reciprocal(reciprocal.clone()),
         1,
@@ -186,7 +187,7 @@ fn cases() -> Vec<Case> {
         lookup(10, [3, 0], 3),
     ]);
     let root = InverseRoot::new(22, 1.0);
-    let reciprocal = Reciprocal::new(20, 1.0);
+    let tanh = Tanh::new(16, 10);
     let late = [
         Case::function(
             Function::InverseRoot(root.clone()),
@@ -194,9 +195,9 @@ fn cases() -> Vec<Case> {
             Box::new(move |x| vec![root.apply(x[0])]),
         ),
         Case::function(
-            Function::Reciprocal(reciprocal.clone()),
+            Function::Tanh(tanh.clone()),
             3,
-            Box::new(move |x| x.iter().map(|x| reciprocal.apply(*x)).collect()),
+            Box::new(move |x| x.iter().map(|x| tanh.apply(*x)).collect()),
         ),
     ];
     cases.extend(late.map(|case| Case {
@@ -444,7 +445,7 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
 }
 
 /// What the server ends with is its result minus a mask that only the client knows: with another
-/// mask, another share, for the same value and the same shares going in. (What is lifted has another
+/// mask, another share, for the same value and the same shares going in. (A lift has another
 /// relation to the mask, and a test of its own.)
 #[test]
 fn what_the_server_gets_depends_on_the_mask_alone() {
