@@ -268,11 +268,12 @@ impl<'a> Preparation<'a> {
         let stop = &**stop;
         let signed = self.program.plan().graph().signed();
         let signed = signed.filter(|signed| signed.factor == *output);
-        Ok(match signed.and_then(|_| masks.pad()) {
+        match signed.and_then(|_| masks.pad()) {
             Some(pad) => {
                 ClientStop::prepare_signed(stop, &mut tools, mask.data(), &pad.signs(), sink)?;
             }
             None => ClientStop::prepare(stop, &mut tools, &share, mask.data(), sink)?,
-        })
+        }
+        Ok(())
     }
 }

@@ -102,6 +102,7 @@ fn word(string: &[u8], first: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+/// Nothing wraps ([`DRAIN`]); said so, because checks would keep the loops from becoming vectors.
 #[inline(always)]
 fn add(rows: &[&[i16]], sums: &mut [i32]) {
     let (fours, rest) = rows.as_chunks();
@@ -110,15 +111,15 @@ fn add(rows: &[&[i16]], sums: &mut [i32]) {
         let (c, d) = (&c[..sums.len()], &d[..sums.len()]);
         for (i, sum) in sums.iter_mut().enumerate() {
             let (ab, cd) = (
-                i32::from(a[i]) + i32::from(b[i]),
-                i32::from(c[i]) + i32::from(d[i]),
+                i32::from(a[i]).wrapping_add(b[i].into()),
+                i32::from(c[i]).wrapping_add(d[i].into()),
             );
-            *sum += ab + cd;
+            *sum = sum.wrapping_add(ab.wrapping_add(cd));
         }
     }
     for row in rest {
         for (sum, x) in sums.iter_mut().zip(*row) {
-            *sum += i32::from(*x);
+            *sum = sum.wrapping_add(i32::from(*x));
         }
     }
 }
