@@ -208,12 +208,18 @@ mod tests {
         let graph = Graph::bert(&shape, 3);
         let mut ranges = Ranges::new(&graph);
         (ranges.tokens, ranges.length) = (3, 2);
-        let id = graph.value_ids().find(|id| ranges.scores[id.index()]);
+        let id = graph
+            .value_ids()
+            .find(|id| !ranges.seen.by_head[id.index()].is_empty());
         let id = id.expect("a layer has scores");
         // Two heads of three queries; the last key and the last query of each are padding.
         let rows = [[1., 2., 9.], [-3., -5., 4.], [-70., -80., -60.]];
         ranges.value(id, &Matrix::from_fn(6, 3, |r, c| rows[r % 3][c]));
-        let seen = ranges.seen[id.index()];
+        let seen = ranges.seen.values[id.index()];
         assert_eq!((seen.min, seen.max, seen.min_row_max), (-80.0, 9.0, -3.0));
+        // Rows of padded queries have sums of their own, which may run dry.
+        for head in &ranges.seen.by_head[id.index()] {
+            assert_eq!((head.min, head.max, head.min_row_max), (-80.0, 9.0, -70.0));
+        }
     }
 }

@@ -470,7 +470,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
             bits: bits + finer as u32,
             fraction: fraction + finer,
         },
-        Scale::Accumulator { .. } => unreachable!("an output is fixed"),
+        Scale::Accumulator { .. } | Scale::Small { .. } => unreachable!("an output is fixed"),
     };
     scales.values[sum.index()] = match plan.scale(sum) {
         Scale::Accumulator {
@@ -480,7 +480,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
             fraction,
             ring_bits: ring_bits + finer as u32,
         },
-        Scale::Fixed { .. } => unreachable!("a sum is an accumulator"),
+        Scale::Small { .. } | Scale::Fixed { .. } => unreachable!("a sum is an accumulator"),
     };
     let error = Plan::new(&shape(), 4, scales).unwrap_err().to_string();
     assert!(error.contains("fractional bits of its products"), "{error}");

@@ -58,7 +58,9 @@ fn narrowed(layer: usize) -> Arc<IntModel> {
         let fixed = fixed.expect("what is multiplied with the gate");
         for id in [place, sum, stretched, fixed] {
             match &mut scales.values[id.index()] {
-                Scale::Accumulator { fraction, .. } | Scale::Fixed { fraction, .. } => {
+                Scale::Accumulator { fraction, .. }
+                | Scale::Small { fraction, .. }
+                | Scale::Fixed { fraction, .. } => {
                     *fraction += 3;
                 }
             }

@@ -6,7 +6,7 @@ use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{FlagShares, Lookups, Stop, StopsError};
+use primer_stops::{FlagShares, Lookups, Stop, StopsError, TwoPartyStop};
 use rand_core::Rng;
 
 /// A table of GELU on an index with `fraction` fractional bits.
@@ -124,13 +124,18 @@ fn online_bytes_per_element() {
 fn in_range(lookup: &Lookup, indices: &[i64]) -> bool {
     let stop = Lookups::new(lookup, indices.len() as u64).unwrap();
     let (server, client) = share(indices, lookup.index_bits, &mut Prg::from_os());
+    told_in_range(&stop, &server, &client)
+}
+
+/// What the client is told at the end of some shared elements of a stop with flags.
+pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u64]) -> bool {
     let masks = vec![0; stop.outputs()];
     let (verdict, count) = run(
         Transport::Memory,
         |p| {
             let mut stored = Vec::new();
-            stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
-            let mut owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
+            stop_client(stop).prepare(&mut p.client(), client, &masks, &mut stored)?;
+            let mut owing = stop_client(stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
             let mut flags = FlagShares::default();
             flags.append(&owing.flags());
             assert_eq!(flags.len(), stop.flags());
@@ -140,8 +145,9 @@ fn in_range(lookup: &Lookup, indices: &[i64]) -> bool {
         },
         |p| {
             let mut stored = Vec::new();
-            stop_server(&stop).prepare(&mut p.server(), &mut stored)?;
-            let mut waiting = stop_server(&stop).request(p.channel, &mut &stored[..], &server)?;
+            stop_server(stop).prepare(&mut p.server(), &mut stored)?;
+            p.channel.flush()?;
+            let mut waiting = stop_server(stop).request(p.channel, &mut &stored[..], server)?;
             p.channel.flush()?;
             let flags = waiting.flags();
             waiting.receive(p.channel)?;

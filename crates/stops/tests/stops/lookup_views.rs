@@ -33,11 +33,11 @@ fn chi_square(values: impl Iterator<Item = usize>) -> f64 {
 }
 
 /// Passes a uniform sample but for one run in 10^8, and no constant one.
-fn is_uniform(values: impl Iterator<Item = usize>) -> bool {
+pub(crate) fn is_uniform(values: impl Iterator<Item = usize>) -> bool {
     chi_square(values) < 100.0
 }
 
-fn cell_of_residue(residue: &u64) -> usize {
+pub(crate) fn cell_of_residue(residue: &u64) -> usize {
     (u128::from(*residue) * CELLS as u128 / u128::from(P)) as usize
 }
 

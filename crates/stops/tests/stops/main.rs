@@ -3,6 +3,7 @@
 mod client_garbled;
 mod client_garbled_faults;
 mod conformance;
+mod counted;
 mod faults;
 mod garbled;
 mod late;

@@ -173,6 +173,7 @@ fn the_shares_add_up_to_the_product() {
             left: Arc::clone(&r),
             right: if squares { r } else { Arc::new(s) },
             constant: factors.constant(ours, Some(&turned)),
+            negated: &[],
             mask: None,
         };
         let mut sum = product.reshare(factors, 1, Some((&d, &e)), 0);
