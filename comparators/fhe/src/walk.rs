@@ -187,11 +187,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
             } => Held::Matrix(self.linear(terms, *bias, *output)),
             Op::Scores { query, key, .. } => Held::Scores(self.scores(*query, *key)),
             Op::MergedScores { .. } => unreachable!("the comparator projects queries and keys"),
-            Op::Rest { .. }
-            | Op::RowSum { .. }
-            | Op::Again { .. }
-            | Op::Stretch { .. }
-            | Op::Multiply { .. } => {
+            Op::Rest { .. } | Op::RowSum { .. } => {
                 unreachable!("the comparator has whole functions")
             }
             Op::Kept { .. } | Op::Pool { .. } => unreachable!("the comparator has classifiers"),

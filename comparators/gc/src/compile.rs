@@ -64,12 +64,9 @@ impl Compiler<'_> {
                 bias,
                 output,
             } => self.linear(terms, *bias, *output),
-            Op::MergedScores { .. }
-            | Op::Rest { .. }
-            | Op::RowSum { .. }
-            | Op::Again { .. }
-            | Op::Stretch { .. }
-            | Op::Multiply { .. } => Err(GcError::Form(graph.form.name())),
+            Op::MergedScores { .. } | Op::Rest { .. } | Op::RowSum { .. } => {
+                Err(GcError::Form(graph.form.name()))
+            }
             Op::Kept { .. } | Op::Pool { .. } => Err(GcError::Family(graph.shape.architecture())),
             Op::Scores { query, key, output } => {
                 let (query, key) = (*query, *key);

@@ -4,8 +4,9 @@
 //! cargo run -p primer-model --example fuzz_seeds
 //! ```
 
+use primer_model::calibrate::Calibrated;
 use primer_model::quantise::IntModel;
-use primer_plan::assign::{Observation, WeightRange, assign};
+use primer_plan::assign::{Columns, Observation, WeightRange, assign};
 use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph};
 use primer_plan::plan::Plan;
@@ -98,6 +99,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scales = assign(
             &graph,
             &vec![seen; graph.values.len()],
+            &Columns::new(),
             &vec![range; graph.weights.len()],
         )?;
         let plan = Plan::new(&shape, 2, scales.clone())?;
@@ -105,7 +107,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
         let weights = primer_model::fold::FloatWeights::fold(&shape, &checkpoint);
         let weights = weights.with_form(form);
-        let bytes = IntModel::quantise(&weights, scales)?.to_bytes();
+        let bytes = IntModel::quantise(&weights, Calibrated::unsorted(scales))?.to_bytes();
         let content = &bytes[..bytes.len() - CHECKSUM];
         std::fs::write(corpus.join("prepared").join(name), content)?;
     }

@@ -128,20 +128,6 @@ fn roles_fit_the_operations() {
                 Op::RowSum { input, .. } => {
                     assert_eq!((role(*input), made), (ValueRole::Powers, ValueRole::Total));
                 }
-                Op::Again { input, .. } => {
-                    let wanted = (ValueRole::Intermediate, ValueRole::Gate);
-                    assert_eq!((role(*input), made), wanted);
-                }
-                Op::Stretch { input, index, .. } => {
-                    let all = (role(*input), role(*index), made);
-                    let wide = ValueRole::Intermediate;
-                    assert_eq!(all, (wide, ValueRole::Gate, wide));
-                }
-                Op::Multiply { left, right, .. } => {
-                    let all = (role(*left), role(*right), made);
-                    let wide = ValueRole::Intermediate;
-                    assert_eq!(all, (wide, ValueRole::Gate, wide));
-                }
                 Op::Kept { .. } => assert_eq!(made, ValueRole::Kept),
                 Op::Pool { input, kept, .. } => {
                     let all = (role(*input), role(*kept), made);
@@ -184,9 +170,6 @@ fn roles_fit_the_operations() {
                     StopFunction::Reciprocal => {
                         let wanted = (ValueRole::Total, ValueRole::Reciprocal);
                         assert_eq!((role(*input), made), wanted);
-                    }
-                    StopFunction::Gate => {
-                        assert_eq!((role(*input), made), (ValueRole::Gate, ValueRole::Gate));
                     }
                 },
             }
@@ -234,29 +217,29 @@ fn plans_keep_their_fingerprints() {
 const FINGERPRINTS: [&str; 27] = [
     "ff5c33dd11a943e5",
     "0a17b21e6da689ad",
-    "ce72dbbe51a4d7f3",
+    "02f546faa3663da2",
     "3f32aebc20617555",
     "4705c68ac861bed5",
-    "3b2838bf2b48a33c",
+    "1f75ea8a3353d470",
     "5606629e2c806ab1",
     "2f108a68fc8ce9df",
-    "3e0b58070347cc0d",
+    "839da27eb90d4a6d",
     "441406cc6548ac59",
     "9dc60d6268123dc8",
-    "46a0e93a75f8fd71",
+    "4da99ead82b7a6db",
     "57ce88ca3119bcfa",
     "89584e465a3b7158",
-    "98fef88dc07c32a4",
+    "66dbf94150bf3a23",
     "0a25a5f264acad27",
     "a8b18411e39006c2",
-    "d7d0e50b088538ae",
+    "675ded3398154a58",
     "167cb9cc4920ce55",
     "811f90f734c6c53b",
-    "2ae9700fa65bc1b2",
+    "b3568327145b483b",
     "612a189049c2096f",
     "88381de1c09ed359",
-    "c17ddae2a1fcc7c7",
+    "05549371ae7615aa",
     "74d3587cd07ce6f5",
     "176ce29b01ba36f3",
-    "c76f1d18fdb68f49",
+    "1099e9a722d6e3b8",
 ];

@@ -82,8 +82,6 @@ enum Bilinear {
     Squares,
     /// Each row of the left times the one element of the right.
     ScaleRows,
-    /// Element by element.
-    Multiply,
     /// The sum of the rows of the left, each times the one element of the right.
     Pool,
 }
@@ -100,15 +98,12 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Multiply { left, right, .. } => (left, right, Bilinear::Multiply),
             Op::Pool { input, kept, .. } => (input, kept, Bilinear::Pool),
             Op::Embed { .. }
             | Op::Linear { .. }
             | Op::MergedScores { .. }
             | Op::Rest { .. }
             | Op::RowSum { .. }
-            | Op::Again { .. }
-            | Op::Stretch { .. }
             | Op::Kept { .. }
             | Op::Stop { .. } => return None,
         };
@@ -160,9 +155,6 @@ impl Factors {
             Bilinear::Squares => Share::from_fn(x.rows(), 1, |t, _| dot(x.row(t), y.row(t))),
             Bilinear::ScaleRows => Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, 0))
-            }),
-            Bilinear::Multiply => Share::from_fn(x.rows(), x.cols(), |t, c| {
-                modulus::mul(x.get(t, c), y.get(t, c))
             }),
             Bilinear::Pool => sum_of_rows(&Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, 0))
@@ -238,7 +230,6 @@ pub(crate) fn exchanges(
         Bilinear::ScaleRows | Bilinear::Pool => {
             by_row(Relation::ScaledRows { rows, cols }, &[left, right])
         }
-        Bilinear::Multiply => by_row(Relation::Elementwise { rows, cols }, &[left, right]),
     }
 }
 
@@ -397,7 +388,6 @@ pub(crate) fn multiplier(
             let v = Share::from_fn(product.rows(), product.cols(), |t, _| factor.get(t, 0));
             Ok(product.prepare(Weights::ScaledRows { u: &u(), v: &v })?)
         }
-        (Bilinear::Multiply, _) => Ok(product.prepare(Weights::Elementwise { u: &u(), v: &v() })?),
     }
 }
 

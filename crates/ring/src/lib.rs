@@ -5,9 +5,11 @@
 //! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
-//! residues without wasted bits, [`select`] adds up what secret bits select of a table, [`measure`]
-//! tells how fast this machine multiplies, [`threads`] divides work.
+//! residues without wasted bits, [`coarse`] has what truncation to an index leaves out, [`select`]
+//! adds up what secret bits select of a table, [`measure`] tells how fast this machine multiplies,
+//! [`threads`] divides work.
 
+pub mod coarse;
 pub mod fixed;
 pub mod gemm;
 mod limbs;
@@ -17,6 +19,5 @@ pub mod modulus;
 pub mod pack;
 pub mod prg;
 pub mod select;
-pub mod stretch;
 pub mod threads;
 pub mod truncate;

@@ -22,6 +22,7 @@
 //! * [`late`]: the identity where the client's share too is known online only, right after a
 //!   product of two secrets.
 //! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
+//! * [`sorted`]: such functions of a matrix whose columns have indices of several lengths.
 //! * [`flags`]: whether any looked-up value came near the end of its range.
 //!
 //! What moves between offline and online is *material*: bytes that a party keeps secret, reads back
@@ -44,6 +45,7 @@ mod material;
 pub mod means;
 pub mod measure;
 pub mod requantise;
+pub mod sorted;
 pub mod stop;
 mod transfers;
 
@@ -56,6 +58,7 @@ pub use late::LateRequantise;
 pub use lookup::Lookups;
 pub use means::{Means, StopBuilder, Task};
 pub use requantise::Requantise;
+pub use sorted::SortedLookups;
 pub use stop::{
     ClientStop, ClientTools, Owing, ServerStop, ServerTools, Stop, Turn, TwoPartyStop, Waiting,
 };

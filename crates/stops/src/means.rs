@@ -9,6 +9,7 @@ use crate::garbled::Garbled;
 use crate::late::LateRequantise;
 use crate::lookup::Lookups;
 use crate::requantise::Requantise;
+use crate::sorted::SortedLookups;
 use crate::stop::TwoPartyStop;
 use crate::transfers::Transfers;
 use primer_garble::stop::StopCircuit;
@@ -113,6 +114,16 @@ impl StopBuilder {
             }
             (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
                 let stop = Lookups::new(lookup, elements as u64)?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
+            (Means::Lookups, Wanted::Function(Function::Sorted(sorted))) => {
+                if sorted.columns() != Some(task.cols) {
+                    return Err(StopsError::Means {
+                        means: means.name(),
+                        what: "classes of other columns",
+                    });
+                }
+                let stop = SortedLookups::new(sorted, task.rows as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Function(function)) => {

@@ -12,10 +12,12 @@ mod fit;
 mod lookups;
 mod observation;
 mod room;
+mod sorted;
 mod weights;
 
-pub use observation::{Observation, WeightRange};
+pub use observation::{Columns, Observation, WeightRange};
 pub use room::ROOM;
+pub use sorted::order;
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use crate::graph::{Form, Graph, Op, Step, StopFunction, ValueId};
@@ -69,7 +71,8 @@ pub enum AssignError {
 
 /// Chooses the scales of a graph.
 ///
-/// `observations` has one entry per value, `weights` one per weight.
+/// `observations` has one entry per value, `weights` one per weight. Of values whose columns are
+/// sorted, `columns` has their ranges; where it has none, all have that of the value.
 ///
 /// # Errors
 /// [`AssignError`] if the model's ranges do not fit fixed point.
@@ -79,6 +82,7 @@ pub enum AssignError {
 pub fn assign(
     graph: &Graph,
     observations: &[Observation],
+    columns: &Columns,
     weights: &[WeightRange],
 ) -> Result<Scales, AssignError> {
     assert_eq!(
@@ -95,6 +99,7 @@ pub fn assign(
     let mut assigner = Assigner {
         graph,
         observations,
+        columns,
         weights,
         values: vec![None; graph.values.len()],
         functions: vec![None; graph.steps.len()],
@@ -126,6 +131,7 @@ struct ScoreSpan {
 struct Assigner<'a> {
     graph: &'a Graph,
     observations: &'a [Observation],
+    columns: &'a Columns,
     weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,
     functions: Vec<Option<Function>>,
@@ -180,9 +186,12 @@ impl Assigner<'_> {
                 self.fit_factors(input);
                 self.leave(index, Function::Softmax(softmax))
             }
-            StopFunction::Activation => {
-                self.activation(index, input, self.graph.shape.activation)?
-            }
+            StopFunction::Activation => match self.graph.form {
+                Form::LookedUp => self.sorted(index, (input, output))?,
+                Form::Separate | Form::Merged => {
+                    self.activation(index, input, self.graph.shape.activation)?
+                }
+            },
             StopFunction::Summary => self.activation(index, input, self.summary())?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
             StopFunction::CoarseMaximum => {
@@ -193,7 +202,6 @@ impl Assigner<'_> {
             }
             StopFunction::Power => self.power(index, input),
             StopFunction::Reciprocal => self.reciprocal(index, input),
-            StopFunction::Gate => self.gate(index, input)?,
             StopFunction::Tanh => {
                 let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
                 self.accumulator(input, ring_bits, TANH_FRACTION);
@@ -225,12 +233,6 @@ impl Assigner<'_> {
     }
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
-        let stop = input;
-        // What is stretched has the scale of what it was.
-        let input = match self.graph.maker(stop).op {
-            Op::Stretch { input, .. } => input,
-            _ => stop,
-        };
         let range = match self.graph.maker(input).op {
             // As many rows as there may be, whatever the calibration text has.
             Op::Pool { input: rows, .. } => self.wide(rows) * self.graph.shape.max_tokens() as f64,
@@ -251,9 +253,7 @@ impl Assigner<'_> {
             self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
         // One more bit than the value needs: the requantising transfer wants the top bit free.
-        for id in [stop, input] {
-            self.accumulator(id, bits + 1, fraction);
-        }
+        self.accumulator(input, bits + 1, fraction);
         Scale::Fixed { bits, fraction }
     }
 

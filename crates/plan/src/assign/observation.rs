@@ -1,5 +1,8 @@
 //! What a calibration saw of values and weights.
 
+use crate::graph::ValueId;
+use std::collections::HashMap;
+
 /// The range of one value over the calibration text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
@@ -47,6 +50,9 @@ impl Observation {
         self.max.abs().max(self.min.abs())
     }
 }
+
+/// The largest absolute element of every column of some values, over the calibration text.
+pub type Columns = HashMap<ValueId, Vec<f64>>;
 
 /// How large one weight is.
 #[derive(Debug, Clone, Copy, PartialEq)]

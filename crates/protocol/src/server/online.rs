@@ -32,8 +32,8 @@ use std::ops::Range;
 
 /// What the client has been asked for.
 enum Awaited {
-    /// The answer of a stop.
-    Stop(Box<dyn Waiting>),
+    /// The answer of a stop, and what is added to it.
+    Stop(Box<dyn Waiting>, Option<Share>),
     /// The client's part of a product, which is added to the server's.
     Share(Share),
     /// The same of a product that was asked for before its factors were answered: the server's
@@ -156,7 +156,7 @@ impl<'a> OnlineServer<'a> {
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
         for (id, awaited) in std::mem::take(&mut self.awaited) {
             let share = match awaited {
-                Awaited::Stop(mut waiting) => {
+                Awaited::Stop(mut waiting, part) => {
                     if let Some(flags) = &mut self.flags {
                         flags.append(&waiting.flags());
                     }
@@ -166,7 +166,11 @@ impl<'a> OnlineServer<'a> {
                         continue;
                     }
                     let value = self.program.plan().graph().value(id);
-                    Matrix::from_vec(value.rows, value.cols, results).into()
+                    let mut share: Share = Matrix::from_vec(value.rows, value.cols, results).into();
+                    if let Some(part) = part {
+                        share.add(&part);
+                    }
+                    share
                 }
                 Awaited::Share(part) => add_reshared(channel, part)?,
                 Awaited::Factors {
@@ -251,9 +255,9 @@ impl<'a> OnlineServer<'a> {
         let plan = self.program.plan();
         let share = stop::server_share(plan, index, *input, share, &self.padding);
         let stored = material.take_stop(index);
-        let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
+        let waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share.ring)?;
         channel.flush()?;
-        Ok((*output, Awaited::Stop(waiting)))
+        Ok((*output, Awaited::Stop(waiting, share.part)))
     }
 
     /// Returns the factors of a product if one of them is not answered yet.
@@ -267,7 +271,7 @@ impl<'a> OnlineServer<'a> {
     /// without the answer.
     fn provisional(&self, id: ValueId) -> Share {
         match self.awaited.iter().find(|(awaited, _)| *awaited == id) {
-            Some((_, Awaited::Stop(waiting))) => {
+            Some((_, Awaited::Stop(waiting, _))) => {
                 let value = self.program.plan().graph().value(id);
                 let mut shares = waiting.provisional().expect("products wait for others");
                 let shares = std::mem::take(&mut *shares);

@@ -190,7 +190,7 @@ impl Lookups {
     }
 }
 
-const NAME: &str = "look-up";
+pub(crate) const NAME: &str = "look-up";
 
 /// Bytes of strings that are in memory at once, online.
 const STRINGS_AT_ONCE: usize = 256 << 10;

@@ -1,0 +1,68 @@
+//! The client's side: that of every class in turn.
+
+use super::SortedLookups;
+use crate::error::{Result, expect_count};
+use crate::flags::FlagShares;
+use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use primer_net::Channel;
+use std::io::{Read, Write};
+
+impl ClientStop for SortedLookups {
+    fn prepare(
+        &self,
+        tools: &mut ClientTools<'_>,
+        shares: &[u64],
+        masks: &[u64],
+        sink: &mut dyn Write,
+    ) -> Result<()> {
+        expect_count(self.name(), "shares", self.elements(), shares.len())?;
+        expect_count(self.name(), "masks", self.outputs(), masks.len())?;
+        for class in &self.classes {
+            let [shares, masks] = [shares, masks].map(|all| self.of_class(class, all));
+            ClientStop::prepare(&class.lookups, tools, &shares, &masks, sink)?;
+        }
+        Ok(())
+    }
+
+    fn listen(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        late: &[u64],
+        masks: &[u64],
+    ) -> Result<Box<dyn Owing>> {
+        expect_count(self.name(), "late shares", 0, late.len())?;
+        expect_count(self.name(), "masks", self.outputs(), masks.len())?;
+        let owing = self.classes.iter().map(|class| {
+            let masks = self.of_class(class, masks);
+            class.lookups.listen(channel, stored, &[], &masks)
+        });
+        Ok(Box::new(Listened {
+            flags: self.flags(),
+            owing: owing.collect::<Result<_>>()?,
+        }))
+    }
+}
+
+/// A client that has the requests of all classes.
+struct Listened {
+    flags: usize,
+    owing: Vec<Box<dyn Owing>>,
+}
+
+impl Owing for Listened {
+    fn flags(&mut self) -> FlagShares {
+        let mut flags = FlagShares::with_capacity(self.flags);
+        for owing in &mut self.owing {
+            flags.append(&owing.flags());
+        }
+        flags
+    }
+
+    fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
+        for owing in self.owing {
+            owing.answer(channel)?;
+        }
+        Ok(Vec::new())
+    }
+}
