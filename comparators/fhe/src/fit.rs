@@ -172,7 +172,6 @@ fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
         StopFunction::CoarseMaximum
         | StopFunction::Power
         | StopFunction::Reciprocal
-        | StopFunction::Gate
         | StopFunction::Summary => unreachable!("the comparator has whole functions"),
         StopFunction::Softmax => Polynomial::Softmax(Softmax {
             squarings: degrees.squarings,

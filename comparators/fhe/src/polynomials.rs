@@ -186,7 +186,6 @@ impl Functions for Polynomials {
             StopFunction::CoarseMaximum
             | StopFunction::Power
             | StopFunction::Reciprocal
-            | StopFunction::Gate
             | StopFunction::Summary => unreachable!("the comparator has whole functions"),
             StopFunction::Softmax => {
                 let Softmax { squarings, heads } = self.softmax(value);

@@ -70,7 +70,6 @@ pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]>
                 StopFunction::CoarseMaximum
                 | StopFunction::Power
                 | StopFunction::Reciprocal
-                | StopFunction::Gate
                 | StopFunction::Summary => unreachable!("the comparator has whole functions"),
             },
             Op::Scores { query, output, .. } => {

@@ -35,10 +35,9 @@ impl Polynomials {
             };
             by_value[input.index()] = match function {
                 StopFunction::Requantise => None,
-                StopFunction::CoarseMaximum
-                | StopFunction::Power
-                | StopFunction::Reciprocal
-                | StopFunction::Gate => unreachable!("the comparator has whole functions"),
+                StopFunction::CoarseMaximum | StopFunction::Power | StopFunction::Reciprocal => {
+                    unreachable!("the comparator has whole functions")
+                }
                 StopFunction::Summary => unreachable!("the comparator has BERT's classifiers"),
                 StopFunction::Activation => plain(degrees.activation),
                 StopFunction::InverseRoot => plain(degrees.root),

@@ -121,34 +121,15 @@ fn looked_up(
     samples
 }
 
-/// GELU by a gate in cells of 1/8 around zero, without what truncation left out.
-fn plain_gate() -> Panel {
+/// GELU looked up in cells of some width, going on from the index along a line of some slope.
+fn looked_up_gelu(cells: i32, eighths: i32) -> Panel {
     let gelu = Activation::GeluErf;
-    let samples = looked_up((-4, 4), 8, |x, k| {
-        let gate = if k == 0.0 { 0.5 } else { gelu.real(k) / k };
-        x * gate - gelu.real(x)
+    let slope = f64::from(eighths) / 8.0;
+    let samples = looked_up((-4, 4), cells, |x, k| {
+        gelu.real(k) + slope * (x - k) - gelu.real(x)
     });
     panel(
-        "x·Φ(k), cells of 1/8: error",
-        "input",
-        (-4.0, 4.0),
-        0.07,
-        samples,
-    )
-}
-
-/// GELU by the gate that is used: around its centre, with a part of what truncation left out.
-fn stretched_gate() -> Panel {
-    let gelu = Activation::GeluErf;
-    let (centre, part) = (gelu.centre(), f64::from(gelu.stretch()) / 8.0);
-    let samples = looked_up((-4, 5), 8, |x, k| {
-        gelu.real(centre) + (x + part * (x - k)) * gelu.entry(k, 0.125) - gelu.real(centre + x)
-    });
-    // Indices are those of the input minus the centre.
-    let samples = samples.into_iter().map(|(x, error)| (x + centre, error));
-    let samples = samples.filter(|(x, _)| x.abs() < 4.0).collect();
-    panel(
-        "stretched, cells of 1/8: error",
+        &format!("GELU, cells of 1/{cells}, slope {eighths}/8: error"),
         "input",
         (-4.0, 4.0),
         0.07,
@@ -172,7 +153,12 @@ fn main() -> std::io::Result<()> {
         format!("{docs}/function-errors.svg"),
         picture(title, &panels),
     )?;
-    let panels = [plain_gate(), stretched_gate(), power(8), power(16)];
+    let panels = [
+        looked_up_gelu(16, 1),
+        looked_up_gelu(32, 1),
+        power(8),
+        power(16),
+    ];
     let title = "Errors of looked-up functions, whatever the shares";
     std::fs::write(format!("{docs}/lookup-errors.svg"), picture(title, &panels))
 }

@@ -4,6 +4,7 @@
 //! cargo run -p primer-model --example fuzz_seeds
 //! ```
 
+use primer_model::calibrate::Calibrated;
 use primer_model::quantise::IntModel;
 use primer_plan::assign::{Observation, Seen, WeightRange, assign};
 use primer_plan::function::Activation;
@@ -105,7 +106,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
         let weights = primer_model::fold::FloatWeights::fold(&shape, &checkpoint);
         let weights = weights.with_form(form);
-        let bytes = IntModel::quantise(&weights, scales)?.to_bytes();
+        let bytes = IntModel::quantise(&weights, Calibrated::unsorted(scales))?.to_bytes();
         let content = &bytes[..bytes.len() - CHECKSUM];
         std::fs::write(corpus.join("prepared").join(name), content)?;
     }

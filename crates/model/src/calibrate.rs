@@ -11,7 +11,7 @@ use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use crate::text::{Input, TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, Seen, WeightRange};
-use primer_plan::graph::{Graph, Op, ValueId};
+use primer_plan::graph::{Form, Graph, Op, StopFunction, ValueId};
 use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
@@ -36,8 +36,28 @@ pub enum CalibrateError {
     Assign(#[from] AssignError),
 }
 
+/// What a calibration text says about a model.
+pub struct Calibrated {
+    /// Its scales.
+    pub scales: Scales,
+    /// For every layer the features of its wide part, in the order that the scales are for; empty
+    /// where they stay as they are.
+    pub(crate) order: Vec<Vec<usize>>,
+}
+
+impl Calibrated {
+    /// Returns scales for features that stay in the order they have.
+    pub const fn unsorted(scales: Scales) -> Self {
+        Self {
+            scales,
+            order: Vec::new(),
+        }
+    }
+}
+
 struct Ranges {
-    /// Values that hold scores, whose columns are keys, have an entry for each head.
+    /// Values that hold scores, whose columns are keys, have an entry for each head; those that are
+    /// looked up by columns, one for each column.
     seen: Seen,
     /// Tokens of the current input, and how many of them are not padding.
     tokens: usize,
@@ -52,6 +72,8 @@ impl Ranges {
                 *by_head = vec![Observation::EMPTY; graph.shape.heads];
             }
         }
+        let columns = activations(graph).map(|id| (id, vec![0.0; graph.value(id).cols]));
+        seen.columns = columns.collect();
         Self {
             seen,
             tokens: 0,
@@ -60,8 +82,28 @@ impl Ranges {
     }
 }
 
+/// What goes into the activations of the layers that are looked up by columns, in order.
+fn activations(graph: &Graph) -> impl Iterator<Item = ValueId> {
+    let looked_up = graph.form == Form::LookedUp;
+    graph.steps.iter().filter_map(move |step| match step.op {
+        Op::Stop {
+            function: StopFunction::Activation,
+            input,
+            ..
+        } if looked_up => Some(input),
+        _ => None,
+    })
+}
+
 impl Observer for Ranges {
     fn value(&mut self, id: ValueId, value: &Matrix<f32>) {
+        if let Some(columns) = self.seen.columns.get_mut(&id) {
+            for r in 0..value.rows() {
+                for (most, v) in columns.iter_mut().zip(value.row(r)) {
+                    *most = most.max(f64::from(v.abs()));
+                }
+            }
+        }
         let seen = &mut self.seen.values[id.index()];
         let by_head = &mut self.seen.by_head[id.index()];
         for r in 0..value.rows() {
@@ -113,7 +155,7 @@ pub fn inputs(
     singles.chain(pairs).map(encode).collect()
 }
 
-/// Chooses a model's scales from a calibration text.
+/// Chooses a model's scales, and the order of its features, from a calibration text.
 ///
 /// # Errors
 /// [`CalibrateError`] if the text is not usable or the model's ranges do not fit.
@@ -122,7 +164,7 @@ pub fn calibrate(
     text: &TextEncoder,
     calibration: &str,
     progress: impl Fn(usize, usize),
-) -> Result<Scales, CalibrateError> {
+) -> Result<Calibrated, CalibrateError> {
     let inputs = inputs(weights, text, calibration)?;
     let mut ranges = Ranges::new(&weights.graph(1));
     for (done, input) in inputs.iter().enumerate() {
@@ -141,7 +183,12 @@ pub fn calibrate(
             extremes[table.index()].norm = largest_singular_value(matrix);
         }
     }
-    Ok(assign::assign(&graph, &ranges.seen, &extremes)?)
+    let scales = assign::assign(&graph, &ranges.seen, &extremes)?;
+    let order = activations(&graph).map(|id| assign::order(&ranges.seen.columns[&id]));
+    Ok(Calibrated {
+        scales,
+        order: order.collect(),
+    })
 }
 
 /// Estimates the largest singular value of a matrix by power iteration.

@@ -20,12 +20,11 @@ pub use truncate::Truncate;
 
 use crate::quantise::{IntModel, IntWeight};
 use crate::text::Input;
-use primer_plan::function::{Function, Powers, SoftmaxScratch};
+use primer_plan::function::{Function, Powers, SoftmaxScratch, Sorted};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::plan::{Plan, Rest};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
-use std::collections::HashMap;
 
 /// The result of one inference.
 pub struct Outcome {
@@ -75,7 +74,6 @@ pub fn run(
         values: graph.values.iter().map(|_| None).collect(),
         out_of_range: Vec::new(),
         signs: Vec::new(),
-        drawn: HashMap::new(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
         let value = walk.step(index, &step.op, truncate, errors);
@@ -113,8 +111,6 @@ struct FixedWalk<'a> {
     out_of_range: Vec<OutOfRange>,
     /// The signs of embedded rows.
     signs: Vec<Sign>,
-    /// The client's shares of indices whose truncation is known before their stop.
-    drawn: HashMap<ValueId, Vec<u64>>,
 }
 
 fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
@@ -272,38 +268,6 @@ impl FixedWalk<'_> {
                 let shift = self.plan.shift(self.fraction(*input), *output);
                 let x = self.get(*input);
                 Matrix::from_fn(x.rows(), 1, |r, _| x.row(r).iter().sum::<i64>() << shift)
-            }
-            Op::Again { input, output } => {
-                let mut x = self.get(*input).clone();
-                let shift = self.plan.shift(self.fraction(*input), *output);
-                shift_left(&mut x, shift);
-                x
-            }
-            Op::Stretch { input, index, .. } => {
-                let by = self.plan.stretch(*input, *index);
-                let mut x = self.get(*input).clone();
-                let places = self.get(*index).data();
-                let drawn = truncate.draw(*index, places.len());
-                for (i, (v, &place)) in x.data_mut().iter_mut().zip(places).enumerate() {
-                    *v += match &drawn {
-                        None => by.exact(place),
-                        Some(shares) => by.shared(place, shares[i]),
-                    };
-                }
-                self.drawn.extend(drawn.map(|shares| (*index, shares)));
-                x
-            }
-            Op::Multiply {
-                left,
-                right,
-                output,
-            } => {
-                let fractions = self.fraction(*left) + self.fraction(*right);
-                let shift = self.plan.shift(fractions, *output);
-                let (x, y) = (self.get(*left), self.get(*right));
-                Matrix::from_fn(x.rows(), x.cols(), |r, c| {
-                    (x.get(r, c) * y.get(r, c)) << shift
-                })
             }
             Op::Kept { .. } => Matrix::from_fn(self.graph().tokens, 1, |t, _| {
                 i64::from(t < self.input.length)
@@ -490,6 +454,9 @@ impl FixedWalk<'_> {
             // No head is measured, and nothing reads it.
             return Matrix::zeros(self.get(input).rows(), self.get(input).cols());
         }
+        if let Some(Function::Sorted(sorted)) = self.plan.function(index) {
+            return self.sorted(sorted, input, truncate);
+        }
         let by = self.plan.truncation(input);
         let mut x = self.get(input).clone();
         if let Some(masking) = self.plan.function(index).and_then(Function::masking) {
@@ -505,15 +472,12 @@ impl FixedWalk<'_> {
         }
         self.check_range(function, input, by, &x);
         let cols = x.cols();
-        let drawn = self.drawn.remove(&input);
         for (i, v) in x.data_mut().iter_mut().enumerate() {
-            *v = match &drawn {
-                None => truncate.apply(by, input, i, *v),
-                Some(shares) => by.shared(*v, shares[i]),
-            };
+            *v = truncate.apply(by, input, i, *v);
         }
         match self.plan.function(index) {
             None => {}
+            Some(Function::Sorted(_)) => unreachable!("it has a truncation for each class"),
             Some(Function::Gelu(gelu)) => {
                 x.data_mut().iter_mut().for_each(|v| *v = gelu.apply(*v));
             }
@@ -543,6 +507,28 @@ impl FixedWalk<'_> {
             }
         }
         debug_assert_eq!(x.data().len(), self.graph().value(output).rows * cols);
+        x
+    }
+
+    /// Looks up columns by their classes; each goes on from its entry along a line.
+    fn sorted(
+        &mut self,
+        sorted: &Sorted,
+        input: ValueId,
+        truncate: &mut Truncate<'_>,
+    ) -> Matrix<i64> {
+        self.check_classes(input, sorted);
+        let mut x = self.get(input).clone();
+        let cols = x.cols();
+        for ((columns, by), class) in sorted.indices().zip(&sorted.classes) {
+            for r in 0..x.rows() {
+                for c in columns.clone() {
+                    let v = &mut x.row_mut(r)[c];
+                    let place = truncate.place(by, input, r * cols + c, *v);
+                    *v = Sorted::result(class, place);
+                }
+            }
+        }
         x
     }
 }

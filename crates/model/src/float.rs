@@ -91,20 +91,6 @@ impl Functions for Exact {
             }
             StopFunction::Power => x.data_mut().iter_mut().for_each(|v| *v = v.exp2()),
             StopFunction::Reciprocal => x.data_mut().iter_mut().for_each(|v| *v = v.recip()),
-            StopFunction::Gate => {
-                let f = activation(stop.shape.activation);
-                let centre = stop.shape.activation.centre() as f32;
-                let below = f(centre);
-                // Where the argument is the centre, the gate is multiplied with zero.
-                let gate = |x: f32| {
-                    if x == 0.0 {
-                        0.0
-                    } else {
-                        (f(centre + x) - below) / x
-                    }
-                };
-                x.data_mut().iter_mut().for_each(|v| *v = gate(*v));
-            }
         }
     }
 }
@@ -320,11 +306,6 @@ impl FloatWalk<'_> {
             Op::RowSum { input, .. } => {
                 let x = self.get(*input);
                 Matrix::from_fn(x.rows(), 1, |r, _| x.row(r).iter().sum())
-            }
-            Op::Again { input, .. } | Op::Stretch { input, .. } => self.get(*input).clone(),
-            Op::Multiply { left, right, .. } => {
-                let (x, y) = (self.get(*left), self.get(*right));
-                Matrix::from_fn(x.rows(), x.cols(), |r, c| x.get(r, c) * y.get(r, c))
             }
             Op::Kept { .. } => Matrix::from_fn(self.graph.tokens, 1, |t, _| {
                 f32::from(u8::from(t < self.input.length))

@@ -1,7 +1,6 @@
 //! The weights of the graphs that compute the same ([`Form`]).
 //!
-//! **Looked up.** The activation's centre is taken off the bias in front of it, and what the
-//! activation is there joins the bias behind it. Positions become rows of the embedding table.
+//! **Looked up.** Positions become rows of the embedding table.
 //!
 //! **Queries and keys merged.** `primer_plan::encoder` derives the relation. On the folded weights
 //! of a head, `A` and `a` of the queries, `B` and `b` of the keys:
@@ -36,14 +35,8 @@ impl FloatWeights {
         let mut made: HashMap<WeightKey, Arc<FloatWeight>> =
             keys.zip(self.all().iter().map(Arc::clone)).collect();
         match (self.form(), form) {
-            (Form::LookedUp, Form::Separate | Form::Merged) => {
-                self.centre(&mut made, -1.0);
-                self.part_positions(&mut made);
-            }
-            (Form::Separate, Form::LookedUp) => {
-                self.centre(&mut made, 1.0);
-                join_positions(&mut made);
-            }
+            (Form::LookedUp, Form::Separate | Form::Merged) => self.part_positions(&mut made),
+            (Form::Separate, Form::LookedUp) => join_positions(&mut made),
             _ => {}
         }
         match (self.form(), form) {
@@ -75,32 +68,6 @@ impl FloatWeights {
         let positions = Matrix::from_vec(self.shape.positions, cols, positions.to_vec());
         made.insert(EMBEDDING, Arc::new(FloatWeight::Dense(table)));
         made.insert(POSITIONS, Arc::new(FloatWeight::Bias(positions)));
-    }
-
-    /// Takes the activation's centre off its arguments and adds what it is there to the results,
-    /// `times` over: see `primer_plan::function`.
-    fn centre(&self, made: &mut HashMap<WeightKey, Arc<FloatWeight>>, times: f64) {
-        let activation = self.shape.activation;
-        let centre = activation.centre();
-        if centre == 0.0 {
-            return;
-        }
-        for layer in 0..self.shape.layers {
-            let dense = matrix(layer, LinearMap::Output, WeightKind::Dense, made);
-            let mut more = vec![0.0; dense.cols()];
-            for r in 0..dense.rows() {
-                let row = more.iter_mut().zip(dense.row(r));
-                row.for_each(|(sum, w)| *sum += times * activation.real(centre) * w);
-            }
-            let less = vec![-times * centre; self.shape.ffn];
-            for (map, change) in [(LinearMap::Intermediate, less), (LinearMap::Output, more)] {
-                let bias = matrix(layer, map, WeightKind::Bias, made);
-                let sum =
-                    Matrix::from_fn(1, bias.cols(), |_, c| (bias.get(0, c) + change[c]) as f32);
-                let key = key(layer, map, WeightKind::Bias);
-                made.insert(key, Arc::new(FloatWeight::Bias(sum)));
-            }
-        }
     }
 }
 

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const MAGIC: &[u8; 8] = b"PRIMERPM";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const CHECKSUM: usize = 32;
 
 /// Why a prepared model could not be written or read.

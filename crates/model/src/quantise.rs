@@ -1,8 +1,10 @@
 //! Integer weights.
 
+use crate::calibrate::Calibrated;
 use crate::fold::{Digest, FloatWeight, FloatWeights};
-use primer_plan::graph::{Graph, Op, WeightId};
+use primer_plan::graph::{Graph, Op, Weight, WeightId};
 use primer_plan::plan::{Plan, PlanError};
+use primer_plan::role::LinearMap;
 use primer_plan::scales::{Scales, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::Shape;
 use primer_ring::fixed::{Format, exp2};
@@ -52,11 +54,12 @@ impl IntModel {
         }
     }
 
-    /// Quantises a model's weights at its scales.
+    /// Quantises a model's weights at its scales, features in the order that the scales are for.
     ///
     /// # Errors
     /// [`PlanError`] if the scales do not belong to the model.
-    pub fn quantise(weights: &FloatWeights, scales: Scales) -> Result<Self, PlanError> {
+    pub fn quantise(weights: &FloatWeights, calibrated: Calibrated) -> Result<Self, PlanError> {
+        let Calibrated { scales, order } = calibrated;
         if scales.form != weights.form() {
             return Err(PlanError::Form {
                 found: scales.form.name(),
@@ -64,11 +67,15 @@ impl IntModel {
             });
         }
         let plan = Plan::new(&weights.shape, 1, scales)?;
-        let ints = plan
-            .graph()
-            .weight_ids()
-            .map(|id| quantise(&plan, id, &weights.all()[id.index()]))
-            .collect();
+        let graph = plan.graph();
+        let ints = graph.weight_ids().map(|id| {
+            let ints = quantise(&plan, id, &weights.all()[id.index()]);
+            match graph.weight(id).layer.and_then(|layer| order.get(layer)) {
+                Some(order) => reordered(graph.weight(id), ints, order),
+                None => ints,
+            }
+        });
+        let ints = ints.collect();
         Ok(Self::from_parts(
             weights.shape.clone(),
             plan.scales().clone(),
@@ -115,6 +122,27 @@ impl IntModel {
     /// [`PlanError::Tokens`] if the model does not take that many.
     pub fn plan(&self, tokens: usize) -> Result<Plan, PlanError> {
         Plan::new(&self.shape, tokens, self.scales.clone())
+    }
+}
+
+/// Puts the features of a layer's wide part in another order: the columns of the map that makes
+/// them, and the rows of the map that reads them.
+fn reordered(weight: &Weight, ints: IntWeight, order: &[usize]) -> IntWeight {
+    match (weight.map, ints) {
+        (LinearMap::Intermediate, IntWeight::Dense(m)) => {
+            IntWeight::Dense(Matrix::from_fn(m.rows(), m.cols(), |r, c| {
+                m.get(r, order[c])
+            }))
+        }
+        (LinearMap::Intermediate, IntWeight::Bias(m)) => {
+            IntWeight::Bias(Matrix::from_fn(1, m.cols(), |_, c| m.get(0, order[c])))
+        }
+        (LinearMap::Output, IntWeight::Dense(m)) => {
+            IntWeight::Dense(Matrix::from_fn(m.rows(), m.cols(), |r, c| {
+                m.get(order[r], c)
+            }))
+        }
+        (_, ints) => ints,
     }
 }
 

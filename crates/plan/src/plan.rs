@@ -9,7 +9,6 @@ use crate::scales::{
 use crate::shape::{Shape, ShapeError};
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{C, K};
-use primer_ring::stretch::Stretch;
 use primer_ring::truncate::Truncation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -247,25 +246,6 @@ impl Plan {
         powers.map_or(Vec::new(), Powers::measured)
     }
 
-    /// How an accumulator is stretched away from its index.
-    ///
-    /// # Panics
-    /// If the values are not those of an [`Op::Stretch`].
-    pub fn stretch(&self, input: ValueId, index: ValueId) -> Stretch {
-        let stretch = self.usable_stretch(input, index);
-        stretch.expect("a checked plan has an accumulator and its index here")
-    }
-
-    fn usable_stretch(&self, input: ValueId, index: ValueId) -> Option<Stretch> {
-        let finer = self.scale(index).fraction() - self.scale(input).fraction();
-        let part = self.graph.shape.activation.stretch();
-        Stretch::new(
-            self.scale(index).truncation()?,
-            part,
-            finer.try_into().ok()?,
-        )
-    }
-
     /// The coarse maximum of some scores.
     fn coarse(&self, scores: ValueId) -> Option<&CoarseMaximum> {
         let reads = |step: &Step| {
@@ -464,15 +444,6 @@ impl Plan {
                 self.validate_rest(*scores, output)?;
             }
             Op::RowSum { input, .. } => shift(read(*input)?)?,
-            Op::Again { input, .. } => shift(self.scale(*input).fraction())?,
-            Op::Stretch { input, index, .. } => {
-                if self.scale(*input) != self.scale(output)
-                    || self.usable_stretch(*input, *index).is_none()
-                {
-                    return Err(self.conflict(output, "it is not stretched from its own scale"));
-                }
-            }
-            Op::Multiply { left, right, .. } => shift(read(*left)? + read(*right)?)?,
             Op::Pool { input, kept, .. } => shift(read(*input)? + read(*kept)?)?,
             Op::Kept { .. } => {
                 return match self.scale(output) {
@@ -572,6 +543,20 @@ impl Plan {
         Ok(())
     }
 
+    /// Tells whether activations are looked up.
+    fn looks_up(&self) -> bool {
+        self.graph.form == Form::LookedUp
+    }
+
+    /// Tells whether a function is an activation that is a circuit.
+    fn is_circuit(&self, kind: StopFunction) -> bool {
+        match kind {
+            StopFunction::Activation => !self.looks_up(),
+            StopFunction::Summary => true,
+            _ => false,
+        }
+    }
+
     fn validate_stop(
         &self,
         kind: StopFunction,
@@ -593,20 +578,29 @@ impl Plan {
             (StopFunction::Softmax, Some(Function::Softmax(f))) => {
                 (f.ring_bits, f.fraction as i32, f.output_fraction())
             }
-            (StopFunction::Activation | StopFunction::Summary, Some(Function::Gelu(f))) => {
+            (StopFunction::Activation, Some(Function::Sorted(f))) if self.looks_up() => {
+                let columns = self.graph.value(input).cols;
+                if f.columns() != Some(columns) {
+                    let reason = format!("its classes do not have the {columns} columns there are");
+                    return Err(self.conflict(input, reason));
+                }
+                let widest = f.widest();
+                (
+                    widest.index_bits,
+                    widest.fraction,
+                    widest.tables[0].output_fraction(),
+                )
+            }
+            (kind, Some(Function::Gelu(f))) if self.is_circuit(kind) => {
                 (f.ring_bits, f.fraction, f.output_fraction)
             }
             (
-                StopFunction::Activation | StopFunction::Summary,
+                kind,
                 Some(Function::Relu {
                     ring_bits,
                     fraction,
                 }),
-            ) => (*ring_bits, *fraction, *fraction),
-            // A stop leaves one value: one table.
-            (StopFunction::Gate, Some(Function::Lookup(f))) if f.tables.len() == 1 => {
-                (f.index_bits, f.fraction, f.tables[0].output_fraction())
-            }
+            ) if self.is_circuit(kind) => (*ring_bits, *fraction, *fraction),
             (StopFunction::Power, Some(Function::Powers(f))) => {
                 let ring_bits = function.map_or(0, Function::ring_bits);
                 let results = f.classes[0].lookup.tables[0].output_fraction();

@@ -45,8 +45,6 @@ pub enum ValueRole {
     Mixed,
     /// The wide layer between two narrow ones, before or after its activation.
     Intermediate,
-    /// What the activation multiplies the wide layer with, or the index that it is looked up with.
-    Gate,
     /// The first token's summary, before or after its function.
     Pooled,
     /// For every token, whether it is there or padding.

@@ -128,32 +128,6 @@ pub enum Op {
         /// The accumulator, one column.
         output: ValueId,
     },
-    /// An accumulator at another scale, for a stop with another ring.
-    Again {
-        /// The accumulator.
-        input: ValueId,
-        /// The same, shifted.
-        output: ValueId,
-    },
-    /// An accumulator plus a part of its distance from the index that truncation makes of it
-    /// ([`crate::plan::Plan::stretch`]).
-    Stretch {
-        /// The accumulator.
-        input: ValueId,
-        /// The same, shifted for the ring of the index ([`Op::Again`]).
-        index: ValueId,
-        /// An accumulator at the scale of the first.
-        output: ValueId,
-    },
-    /// The product of two values, element by element.
-    Multiply {
-        /// A fixed value.
-        left: ValueId,
-        /// Another one of the same size.
-        right: ValueId,
-        /// The accumulator.
-        output: ValueId,
-    },
     /// The sum of the squares of every row.
     SquareSum {
         /// A centred value.
@@ -218,13 +192,11 @@ pub enum StopFunction {
     Power,
     /// The reciprocal of a row's sum.
     Reciprocal,
-    /// What the activation multiplies its input with.
-    Gate,
 }
 
 impl StopFunction {
     /// All stop functions.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Requantise,
         Self::Softmax,
         Self::Activation,
@@ -234,7 +206,6 @@ impl StopFunction {
         Self::CoarseMaximum,
         Self::Power,
         Self::Reciprocal,
-        Self::Gate,
     ];
 
     /// The name in the program's output.
@@ -249,7 +220,6 @@ impl StopFunction {
             Self::CoarseMaximum => "coarse_maximum",
             Self::Power => "power",
             Self::Reciprocal => "reciprocal",
-            Self::Gate => "gate",
         }
     }
 }
@@ -278,9 +248,6 @@ impl Step {
             | Op::ScaleRows { output, .. }
             | Op::Rest { output, .. }
             | Op::RowSum { output, .. }
-            | Op::Again { output, .. }
-            | Op::Stretch { output, .. }
-            | Op::Multiply { output, .. }
             | Op::Kept { output }
             | Op::Pool { output, .. }
             | Op::Stop { output, .. } => output,
@@ -302,11 +269,8 @@ impl Step {
             Op::Rest {
                 scores, reference, ..
             } => vec![*scores, *reference],
-            Op::Stretch { input, index, .. } => vec![*input, *index],
-            Op::Multiply { left, right, .. } => vec![*left, *right],
             Op::Pool { input, kept, .. } => vec![*input, *kept],
             Op::RowSum { input, .. }
-            | Op::Again { input, .. }
             | Op::MergedScores { input, .. }
             | Op::SquareSum { input, .. }
             | Op::Stop { input, .. } => vec![*input],

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Seen, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange};
-use primer_plan::function::Function;
+use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Form, Op, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::role::ValueRole;
@@ -82,12 +82,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
             continue;
         };
         let value = graph.value(output);
-        // What is stretched has the range of what it was.
-        let sum = match graph.maker(input).op {
-            Op::Stretch { input, .. } => input,
-            _ => input,
-        };
-        let most = seen.values[sum.index()].max;
+        let most = seen.values[input.index()].max;
         let format = plan.scale(output).format().unwrap();
         let fine = Format::fitting(18, MARGIN * most);
         match value.role {
@@ -97,51 +92,116 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
             _ if graph.outputs.contains(&output) => assert!((8..=22).contains(&format.bits)),
             _ => assert_eq!(format.fraction, fine.fraction, "{}", value.name),
         }
-        // The cells of a gate's index must not get wider.
-        let gated = graph.readers(sum).any(|s| matches!(s.op, Op::Again { .. }));
-        let reached = if gated { MARGIN * most } else { ROOM * most };
-        assert!(format.max_real() >= reached, "{}", value.name);
+        assert!(format.max_real() >= ROOM * most, "{}", value.name);
         roomy += 1;
     }
     assert!(roomy > 15, "{roomy}");
-    let gates = (0..graph.steps.len()).filter_map(|step| match plan.function(step) {
-        Some(Function::Lookup(lookup)) if lookup.is_flagged() => Some(lookup.index_bits),
-        _ => None,
-    });
-    assert_eq!(gates.collect::<Vec<_>>(), [8, 8]);
 }
 
-/// What is bounded by a factor reaches as far as that factor, however little was seen of it.
+/// Mixed values reach as far as the values, however little was seen of them.
 #[test]
-fn mixed_values_and_activations_leave_their_range_only_with_their_factor() {
+fn mixed_values_leave_their_range_only_with_their_factor() {
     let mut seen = Seen::with_form(&shape(), Form::LookedUp);
-    for name in ["layer0.attention.sum", "layer0.intermediate.gated"] {
-        seen.set(name, range(-0.2, 0.2));
-    }
+    seen.set("layer0.attention.sum", range(-0.2, 0.2));
     let plan = seen.plan();
-    let graph = plan.graph();
-    let mut bounded = 0;
-    for step in graph.steps.iter().filter(|step| step.layer == Some(0)) {
-        // Values reach to 32, inputs of an activation to 8: in 23 bits the former cost a fine one.
-        let (sum, bound, given_up) = match step.op {
-            Op::Mix { value, output, .. } => (output, value, 1),
-            Op::Multiply { left, output, .. } => (output, left, 0),
-            _ => continue,
-        };
-        assert_eq!(
-            seen.values[sum.index()].max,
-            0.2,
-            "{}",
-            graph.value(sum).name
-        );
-        let fixed = graph.readers(sum).next().unwrap().output();
-        let reach = |id| plan.scale(id).format().unwrap().max_real();
-        assert!(reach(fixed) >= reach(bound), "{}", graph.value(fixed).name);
-        let format = Format::fitting(18, MARGIN * 0.2);
-        assert_eq!(plan.scale(fixed).fraction(), format.fraction - given_up);
-        bounded += 1;
+    let reach = |name: &str| plan.scale(seen.id(name)).format().unwrap().max_real();
+    assert!(reach("layer0.attention") >= reach("layer0.value"));
+    // Values reach to 32: in 23 bits that costs a fine one.
+    let format = Format::fitting(18, MARGIN * 0.2);
+    let fraction = plan.scale(seen.id("layer0.attention")).fraction();
+    assert_eq!(fraction, format.fraction - 1);
+}
+
+fn classes<'a>(plan: &'a Plan, seen: &Seen, name: &str) -> &'a [Class] {
+    let id = seen.id(name);
+    let index = plan.graph().steps.iter().position(|s| s.output() == id);
+    match plan.function(index.unwrap()) {
+        Some(Function::Sorted(sorted)) => &sorted.classes,
+        other => panic!("an activation is looked up, not {other:?}"),
     }
-    assert_eq!(bounded, 2);
+}
+
+/// What an activation leaves is as fine as other values and holds whatever its tables have and what
+/// joins it, however little of it was seen.
+#[test]
+fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
+    for (reached, left) in [
+        (5.0, 5.0),
+        (5.0, 0.2),
+        (40.0, 0.01),
+        (300.0, 1e-6),
+        (0.1, 900.0),
+    ] {
+        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        seen.set("layer0.intermediate.sum", range(-reached, reached));
+        seen.set("layer0.intermediate", range(-left, left));
+        let plan = seen.plan();
+        let format = plan.scale(seen.id("layer0.intermediate")).format().unwrap();
+        let fine = Format::fitting(18, MARGIN * left).fraction;
+        assert!(
+            format.bits <= 23 && format.fraction <= fine.max(5),
+            "{format:?}"
+        );
+        assert!(
+            format.bits == 23 || format.fraction == fine.max(5),
+            "{format:?}"
+        );
+        for class in classes(&plan, &seen, "layer0.intermediate") {
+            let table = &class.lookup.tables[0];
+            let cell = 1i64 << (format.fraction - class.lookup.fraction);
+            let most = table.entries().iter().map(|entry| entry.abs()).max();
+            assert!(most.unwrap() + i64::from(class.slope) * cell / 8 < 1 << (format.bits - 1));
+        }
+    }
+}
+
+/// Columns are looked up among as many entries as their ranges need, and none among fewer than
+/// those of ±8; counts are told in steps of sixteen.
+#[test]
+fn columns_get_entries_by_their_ranges() {
+    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let input = seen.id("layer1.intermediate.sum");
+    seen.values[input.index()] = range(-40.0, 30.0);
+    let ranges = (0..256).map(|j| match j % 64 {
+        0 => 40.0,
+        1..=8 => 9.0,
+        _ => 0.3,
+    });
+    seen.columns.insert(input, ranges.collect());
+    let plan = seen.plan();
+    let found = classes(&plan, &seen, "layer1.intermediate").iter();
+    let found = found.map(|class| {
+        let lookup = &class.lookup;
+        (
+            class.columns,
+            lookup.index_bits,
+            lookup.fraction,
+            lookup.edge,
+        )
+    });
+    let expected = [
+        // Up to ±64 in cells of 1/8; four of them, and twelve of the next.
+        (16, 10, 3, [32; 2]),
+        (32, 10, 5, [32; 2]),
+        (208, 9, 5, [16; 2]),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
+    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    seen.set("layer0.intermediate.sum", range(-340.0, 1.0));
+    let plan = seen.plan();
+    let [class] = classes(&plan, &seen, "layer0.intermediate") else {
+        panic!("all columns have the same range");
+    };
+    assert_eq!((class.lookup.index_bits, class.lookup.fraction), (10, 0));
+    seen.set("layer0.intermediate.sum", range(-342.0, 1.0));
+    assert!(matches!(
+        seen.assign(),
+        Err(AssignError::TooWide { value, bits: 10, .. }) if value == "layer0.intermediate.sum"
+    ));
 }
 
 /// Room is what products leave: weights do not get coarser for it.
@@ -339,30 +399,22 @@ fn a_large_epsilon_has_room_in_the_sum_of_squares() {
     assert!(epsilon < (1u64 << (K - 1)) as f64);
 }
 
-/// The outer half of what lies beyond all that was seen raises the flag; nothing that was seen
-/// does.
+/// The last sixteenth of a table on either side raises the flag; nothing that was seen does.
 #[test]
 fn an_activation_is_flagged_before_its_index_ends() {
     for reached in [0.3, 2.0, 5.0, 10.0, 30.0] {
         let mut seen = Seen::with_form(&shape(), Form::LookedUp);
         seen.set("layer1.intermediate.sum", range(-reached, reached / 2.0));
         let plan = seen.plan();
-        let flagged = (0..plan.graph().steps.len()).filter_map(|step| match plan.function(step) {
-            Some(Function::Lookup(lookup)) if lookup.is_flagged() => Some(lookup),
-            _ => None,
-        });
-        let [_, lookup] = flagged.collect::<Vec<_>>()[..] else {
-            panic!("an activation in each of two layers");
-        };
-        let cells = (reached * f64::from(lookup.fraction).exp2()).ceil() as i64;
-        let half = 1i64 << (lookup.index_bits - 1);
-        assert!(
-            (-cells..=cells).all(|index| !lookup.flag(index)),
-            "{reached}"
-        );
-        let edge = (half - cells) / 2;
-        for index in [-half, edge - 1 - half, half - edge, half - 1] {
-            assert!(lookup.flag(index), "{reached}: {index} of {half}");
+        for class in classes(&plan, &seen, "layer1.intermediate") {
+            let lookup = &class.lookup;
+            let cells = (reached * f64::from(lookup.fraction).exp2()).ceil() as i64;
+            let half = 1i64 << (lookup.index_bits - 1);
+            let inner = half - half / 16;
+            assert!(cells < inner && (-inner..inner).all(|index| !lookup.flag(index)));
+            for index in [-half, -inner - 1, inner, half - 1] {
+                assert!(lookup.flag(index), "{reached}: {index} of {half}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Seen, shape};
-use primer_plan::function::{Activation, Function, Gelu};
+use primer_plan::function::{Activation, Function, Gelu, Sorted};
 use primer_plan::graph::{Form, Op};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
@@ -112,44 +112,47 @@ fn what_is_left_of_scores_is_checked() {
     assert!(error.contains("another function"), "{error}");
 }
 
-/// What is stretched keeps the scale that it had, and its index is at least as fine.
+/// Classes have all columns there are, the accumulator fills the ring of the widest, and only a
+/// looked-up plan has them.
 #[test]
-fn what_is_stretched_is_checked() {
+fn classes_are_checked() {
     let seen = Seen::with_form(&shape(), Form::LookedUp);
-    let stretches = |s: &primer_plan::graph::Step| match s.op {
-        Op::Stretch {
-            input,
-            index,
-            output,
-        } => Some((input, index, output)),
-        _ => None,
-    };
-    let (input, index, output) = seen.graph.steps.iter().find_map(stretches).unwrap();
-    let refused = |change: &dyn Fn(&mut Scales)| {
+    let is_sorted = |f: &Option<Function>| matches!(f, Some(Function::Sorted(_)));
+    let index = seen.assign().unwrap().functions.iter().position(is_sorted);
+    let index = index.expect("an activation is looked up");
+    let refused = |change: &dyn Fn(&mut Sorted)| {
         let mut scales = seen.assign().unwrap();
-        change(&mut scales);
+        let Some(Function::Sorted(sorted)) = &mut scales.functions[index] else {
+            unreachable!();
+        };
+        change(sorted);
         Plan::new(&shape(), 8, scales).unwrap_err().to_string()
     };
-    let wider = |scale: Scale| match scale {
-        Scale::Accumulator {
-            fraction,
-            ring_bits,
-        } => Scale::Accumulator {
-            fraction,
-            ring_bits: ring_bits + 1,
-        },
-        fixed @ Scale::Fixed { .. } => fixed,
-    };
-    let error = refused(&|s| s.values[input.index()] = wider(s.values[output.index()]));
-    assert!(error.contains("stretched from its own scale"), "{error}");
-    // A coarser index is refused where it is made.
-    let error = refused(&|s| {
-        let coarser = s.values[input.index()].fraction() - 1;
-        if let Scale::Accumulator { fraction, .. } = &mut s.values[index.index()] {
-            *fraction = coarser;
-        }
-    });
-    assert!(error.contains("gate.index"), "{error}");
+    for columns in [255, 257, usize::MAX] {
+        let error = refused(&|s| s.classes[0].columns = columns);
+        assert!(error.contains("do not have the 256 columns"), "{error}");
+    }
+    let error = refused(&|s| s.classes.push(s.classes[0].clone()));
+    assert!(error.contains("do not have the 256 columns"), "{error}");
+    let error = refused(&|s| s.classes[0].lookup.fraction -= 1);
+    assert!(error.contains("the ring is not the function's"), "{error}");
+    let error = refused(&|s| s.classes.clear());
+    assert!(error.contains("0 classes"), "{error}");
+    // An activation that is a circuit belongs to other forms, and this one to none of them.
+    let other = Seen::with_form(&shape(), Form::Separate);
+    let gelu = other.assign().unwrap().functions;
+    let gelu = gelu
+        .iter()
+        .position(|f| matches!(f, Some(Function::Gelu(_))));
+    let (mut ours, mut theirs) = (seen.assign().unwrap(), other.assign().unwrap());
+    std::mem::swap(
+        &mut ours.functions[index],
+        &mut theirs.functions[gelu.unwrap()],
+    );
+    for scales in [ours, theirs] {
+        let error = Plan::new(&shape(), 8, scales).unwrap_err().to_string();
+        assert!(error.contains("the stop has another function"), "{error}");
+    }
 }
 
 #[test]

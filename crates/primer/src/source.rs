@@ -194,9 +194,9 @@ impl Model {
         }
         let text = calibration_text(calibration)?;
         let weights = self.weights.with_form(form);
-        let scales = calibrate(&weights, &self.text, &text, progress);
-        let scales = scales.map_err(|cause| self.uncalibrated(cause))?;
-        Ok(IntModel::quantise(&weights, scales)?)
+        let calibrated = calibrate(&weights, &self.text, &text, progress);
+        let calibrated = calibrated.map_err(|cause| self.uncalibrated(cause))?;
+        Ok(IntModel::quantise(&weights, calibrated)?)
     }
 
     fn open_prepared(&self, path: &Path, form: Form) -> Result<IntModel, SourceError> {

@@ -91,8 +91,6 @@ enum Bilinear {
     Squares,
     /// Each row of the left times the one element of the right.
     ScaleRows,
-    /// Element by element.
-    Multiply,
     /// The sum of the rows of the left, each times the one element of the right.
     Pool,
 }
@@ -109,15 +107,12 @@ impl Factors {
             } => (probabilities, value, Bilinear::Mix),
             Op::SquareSum { input, .. } => (input, input, Bilinear::Squares),
             Op::ScaleRows { input, factor, .. } => (input, factor, Bilinear::ScaleRows),
-            Op::Multiply { left, right, .. } => (left, right, Bilinear::Multiply),
             Op::Pool { input, kept, .. } => (input, kept, Bilinear::Pool),
             Op::Embed { .. }
             | Op::Linear { .. }
             | Op::MergedScores { .. }
             | Op::Rest { .. }
             | Op::RowSum { .. }
-            | Op::Again { .. }
-            | Op::Stretch { .. }
             | Op::Kept { .. }
             | Op::Stop { .. } => return None,
         };
@@ -175,9 +170,6 @@ impl Factors {
             Bilinear::Squares => Share::from_fn(x.rows(), 1, |t, _| dot(x.row(t), y.row(t))),
             Bilinear::ScaleRows => Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, 0))
-            }),
-            Bilinear::Multiply => Share::from_fn(x.rows(), x.cols(), |t, c| {
-                modulus::mul(x.get(t, c), y.get(t, c))
             }),
             Bilinear::Pool => sum_of_rows(&Share::from_fn(x.rows(), x.cols(), |t, c| {
                 modulus::mul(x.get(t, c), y.get(t, 0))
@@ -265,7 +257,6 @@ pub(crate) fn exchanges(
         Bilinear::ScaleRows | Bilinear::Pool => {
             by_row(Relation::ScaledRows { rows, cols }, &[left, right])
         }
-        Bilinear::Multiply => by_row(Relation::Elementwise { rows, cols }, &[left, right]),
     }
 }
 
@@ -449,7 +440,6 @@ pub(crate) fn multiplier(
         (Bilinear::ScaleRows | Bilinear::Pool, _) => {
             Ok(product.prepare(Weights::Hadamard(&repeated()))?)
         }
-        (Bilinear::Multiply, _) => Ok(product.prepare(Weights::Elementwise { u: &u(), v: &v() })?),
     }
 }
 

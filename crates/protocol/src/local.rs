@@ -1,5 +1,4 @@
-//! Steps that each party does alone: linear maps with public coefficients, on its own share, and
-//! what follows from the low bits that truncation will drop of it ([`Stretch`]).
+//! Steps that each party does alone: linear maps with public coefficients, on its own share.
 //!
 //! Both parties apply the same map to their shares; constants are added by the server. Nothing is
 //! said and nothing is kept: the client's share of the result is known offline, because those of
@@ -9,7 +8,6 @@ use crate::share::{Share, power};
 use primer_plan::graph::{Op, Step, ValueId};
 use primer_plan::plan::{Plan, Rest};
 use primer_ring::modulus;
-use primer_ring::stretch::Stretch;
 use std::ops::Deref;
 
 /// A map that needs nobody else.
@@ -25,14 +23,6 @@ pub(crate) enum Local {
     },
     /// The sum of every row, shifted.
     RowSum { input: ValueId, shift: u32 },
-    /// The same, shifted.
-    Again { input: ValueId, shift: u32 },
-    /// An accumulator, stretched away from its index.
-    Stretch {
-        input: ValueId,
-        index: ValueId,
-        by: Stretch,
-    },
     /// One for every token before the padding, zero behind it.
     Kept,
 }
@@ -64,15 +54,6 @@ impl Local {
             Op::RowSum { input, output } => Some(Self::RowSum {
                 input,
                 shift: shift(input, output),
-            }),
-            Op::Again { input, output } => Some(Self::Again {
-                input,
-                shift: shift(input, output),
-            }),
-            Op::Stretch { input, index, .. } => Some(Self::Stretch {
-                input,
-                index,
-                by: plan.stretch(input, index),
             }),
             Op::Kept { .. } => Some(Self::Kept),
             _ => None,
@@ -148,22 +129,6 @@ impl Local {
                 });
                 share.shift(*shift);
                 share
-            }
-            Self::Again { input, shift } => {
-                let input = get(*input);
-                let mut share = input.first_rows(input.rows());
-                share.shift(*shift);
-                share
-            }
-            Self::Stretch { input, index, by } => {
-                let (input, index) = (get(*input), get(*index));
-                let more = |share| match party {
-                    Party::Client => by.client(share),
-                    Party::Server => by.server(share),
-                };
-                Share::from_fn(input.rows(), input.cols(), |r, c| {
-                    modulus::add(input.get(r, c), more(index.get(r, c)))
-                })
             }
             Self::Kept => kept(party, padding),
         }

@@ -164,9 +164,12 @@ impl Recipe {
     pub const fn means(&self, function: StopFunction) -> Means {
         match function {
             StopFunction::Requantise => self.requantise,
-            StopFunction::Power | StopFunction::Gate => Means::Lookups,
+            StopFunction::Power => Means::Lookups,
+            StopFunction::Activation => match self.form {
+                Form::LookedUp => Means::Lookups,
+                Form::Separate | Form::Merged => self.functions,
+            },
             StopFunction::Softmax
-            | StopFunction::Activation
             | StopFunction::InverseRoot
             | StopFunction::Tanh
             | StopFunction::Summary

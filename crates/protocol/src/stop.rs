@@ -9,16 +9,23 @@
 //! its index ([`crate::padding`]).
 //!
 //! A coarse maximum is computed of measured heads only: their rows go in, one head after the other.
+//!
+//! An activation whose columns are sorted is truncated by classes, and what truncation leaves out
+//! joins the result ([`primer_ring::coarse`]): each party adds its part to its share of what was
+//! looked up. The client's share of the result is a mask that is given, so what it takes for its
+//! mask in the look-up is that mask minus its part ([`client_mask`]); it knows both offline.
 
 use crate::masks::Masks;
 use crate::padding::Padding;
 use crate::program::Program;
 use crate::session::See;
 use crate::share::{Share, power};
-use primer_plan::function::{Function, Masking};
+use primer_plan::function::{Function, Masking, Sorted};
 use primer_plan::graph::{Op, ValueId};
 use primer_plan::plan::Plan;
+use primer_ring::coarse::CoarseIndex;
 use primer_ring::modulus;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// A party's share of what goes into a stop, in the stop's ring.
@@ -56,6 +63,10 @@ pub(crate) fn client_share(
         mask_scores(plan, masking, input, &mut share, &masks.padding().residues);
     }
     see(input, &share);
+    if let Some(sorted) = sorted(plan, index) {
+        let ring = by_class(sorted, &share, |by, x| by.client(x).index);
+        return Zeroizing::new(ring.data().to_vec());
+    }
     let by = plan.truncation(input);
     ring_share(plan, index, share, &masks.padding(), |v| by.client(v))
 }
@@ -108,6 +119,52 @@ pub(crate) fn truncated(
     Zeroizing::new(share.data().iter().map(|v| by.client(*v)).collect())
 }
 
+/// What of a share goes into a stop with classes: a function of how its column is truncated, and of
+/// the element.
+fn by_class(sorted: &Sorted, share: &Share, one: impl Fn(CoarseIndex, u64) -> u64) -> Share {
+    let mut out = Share::zeros(share.rows(), share.cols());
+    for (columns, by) in sorted.indices() {
+        for r in 0..share.rows() {
+            let from = &share.row(r)[columns.clone()];
+            let into = &mut out.row_mut(r)[columns.clone()];
+            into.iter_mut()
+                .zip(from)
+                .for_each(|(v, x)| *v = one(by, *x));
+        }
+    }
+    out
+}
+
+fn sorted(plan: &Plan, index: usize) -> Option<&Sorted> {
+    match plan.function(index) {
+        Some(Function::Sorted(sorted)) => Some(sorted),
+        _ => None,
+    }
+}
+
+/// Returns what the client takes for its mask in a stop, from its mask of the result and its share
+/// of what goes in: less its part of what the look-up leaves out, if it is one with classes.
+pub(crate) fn client_mask(
+    program: &Program,
+    index: usize,
+    mask: &Share,
+    input: impl FnOnce() -> Arc<Share>,
+) -> Share {
+    let mut mask = mask.first_rows(mask.rows());
+    if let Some(sorted) = sorted(program.plan(), index) {
+        mask.sub(&by_class(sorted, &input(), |by, x| by.client(x).part));
+    }
+    mask
+}
+
+/// What the server brings to a stop.
+pub(crate) struct ServerShare {
+    /// Its share of what goes in.
+    pub(crate) ring: RingShare,
+    /// What it adds to its share of what comes out, if there is something.
+    pub(crate) part: Option<Share>,
+}
+
 /// The server's share of what goes into a stop.
 pub(crate) fn server_share(
     plan: &Plan,
@@ -115,10 +172,21 @@ pub(crate) fn server_share(
     input: ValueId,
     mut share: Share,
     padding: &Padding,
-) -> RingShare {
+) -> ServerShare {
+    if let Some(sorted) = sorted(plan, index) {
+        let ring = by_class(sorted, &share, |by, x| by.server(x).index);
+        let part = by_class(sorted, &share, |by, x| by.server(x).part);
+        return ServerShare {
+            ring: Zeroizing::new(ring.data().to_vec()),
+            part: Some(part),
+        };
+    }
     if let Some(masking) = plan.function(index).and_then(Function::masking) {
         mask_scores(plan, masking, input, &mut share, &padding.residues);
     }
     let by = plan.truncation(input);
-    ring_share(plan, index, share, padding, |v| by.server(v))
+    ServerShare {
+        ring: ring_share(plan, index, share, padding, |v| by.server(v)),
+        part: None,
+    }
 }

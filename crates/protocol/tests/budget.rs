@@ -8,7 +8,7 @@
 
 use primer_he::error::HeError;
 use primer_model::synthetic;
-use primer_plan::assign::{Observation, Seen, WeightRange, assign};
+use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
@@ -30,7 +30,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
                 StopFunction::InverseRoot => seen[id] = range(0.1, 2.0),
                 StopFunction::Tanh => seen[id] = range(-1.0, 1.0),
                 StopFunction::Summary => {}
-                StopFunction::Power | StopFunction::Reciprocal | StopFunction::Gate => {
+                StopFunction::Power | StopFunction::Reciprocal => {
                     seen[id] = range(0.0, 1.0);
                 }
                 StopFunction::Requantise
@@ -50,8 +50,28 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let scales = assign(&graph, &Seen::of(seen), &weights).unwrap();
+    let seen = Seen {
+        columns: columns(&graph),
+        ..Seen::of(seen)
+    };
+    let scales = assign(&graph, &seen, &weights).unwrap();
     Plan::new(shape, tokens, scales).unwrap()
+}
+
+/// The inputs of activations: one column in twenty reaches further than the others.
+fn columns(graph: &Graph) -> Columns {
+    let inputs = graph.steps.iter().filter_map(|step| match step.op {
+        Op::Stop {
+            function: StopFunction::Activation,
+            input,
+            ..
+        } => Some(input),
+        _ => None,
+    });
+    let range = |j: usize| if j.is_multiple_of(20) { 8.0 } else { 4.0 };
+    inputs
+        .map(|id| (id, (0..graph.value(id).cols).map(range).collect()))
+        .collect()
 }
 
 fn program(shape: &Shape, tokens: usize, scheme: Scheme) -> Program {
@@ -173,13 +193,13 @@ fn one_set_of_parameters_serves_all_models() {
 #[test]
 fn wrong_shares_are_as_rare_as_documented() {
     for ((layers, hidden, heads), tokens, bits) in [
-        ((2, 128, 2), 32, -39.5),
-        ((6, 384, 12), 30, -36.9),
-        ((12, 768, 12), 30, -35.5),
-        ((12, 768, 12), 128, -34.5),
-        ((12, 768, 12), 512, -33.8),
-        ((24, 1024, 16), 30, -34.2),
-        ((24, 1024, 16), 512, -32.5),
+        ((2, 128, 2), 32, -40.0),
+        ((6, 384, 12), 30, -37.5),
+        ((12, 768, 12), 30, -36.1),
+        ((12, 768, 12), 128, -35.1),
+        ((12, 768, 12), 512, -34.2),
+        ((24, 1024, 16), 30, -34.8),
+        ((24, 1024, 16), 512, -33.0),
     ] {
         let shape = synthetic::bert_shape(layers, hidden, heads);
         let odds = program(&shape, tokens, Scheme::Lean).odds().log2();
@@ -189,7 +209,7 @@ fn wrong_shares_are_as_rare_as_documented() {
     // Eight bundles fill the tokens that are prepared together; far more than that is refused.
     let base = program(&synthetic::bert_shape(12, 768, 12), 32, Scheme::Lean);
     assert!(cost::parts_together(&base, 8).is_ok());
-    let mut shape = synthetic::bert_shape(24, 1024, 16);
+    let mut shape = synthetic::bert_shape(32, 1024, 16);
     // With all words their one-hot rows would be refused before.
     shape.vocab = 1000;
     let large = program(&shape, 512, Scheme::Lean);

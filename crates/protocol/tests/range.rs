@@ -9,8 +9,8 @@ use common::{
     blind, check, classify, client, infer_revealing, server, small_with, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
-use primer_plan::function::{Function, Lookup};
-use primer_plan::graph::{Graph, Op, StopFunction};
+use primer_plan::function::{Class, Function};
+use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};
 use primer_protocol::{Reveal, Scheme};
 use std::sync::Arc;
@@ -19,53 +19,42 @@ use std::sync::Arc;
 const SEED: u8 = 0x37;
 const PARITIES: u8 = 0x38;
 
-/// The step that looks up the activation of a layer.
-fn gate(graph: &Graph, layer: usize) -> usize {
-    let of_layer = |index: &usize| {
-        let step = &graph.steps[*index];
-        let function = StopFunction::Gate;
-        step.layer == Some(layer)
-            && matches!(step.op, Op::Stop { function: found, .. } if found == function)
-    };
-    let gates = (0..graph.steps.len()).find(of_layer);
-    gates.expect("a layer has an activation")
-}
-
-fn lookup(scales: &mut Scales, index: usize) -> &mut Lookup {
+/// The activation of a layer: what goes in, and its classes.
+fn activation<'a>(
+    graph: &Graph,
+    scales: &'a mut Scales,
+    layer: usize,
+) -> (ValueId, &'a mut [Class]) {
+    let mut steps = graph.steps.iter().enumerate();
+    let (index, input) = steps
+        .find_map(|(index, step)| match step.op {
+            Op::Stop {
+                function: StopFunction::Activation,
+                input,
+                ..
+            } if step.layer == Some(layer) => Some((index, input)),
+            _ => None,
+        })
+        .expect("a layer has an activation");
     match &mut scales.functions[index] {
-        Some(Function::Lookup(lookup)) => lookup,
-        other => panic!("a gate is looked up, not {other:?}"),
+        Some(Function::Sorted(sorted)) => (input, &mut sorted.classes),
+        other => panic!("an activation is looked up, not {other:?}"),
     }
 }
 
-/// Two layers. What enters the activation of one has three fractional bits more than it should,
-/// and so an eighth of its range.
+/// Two layers. What enters the activation of one has six fractional bits more than it should, and
+/// so a small part of its range.
 fn narrowed(layer: usize) -> Arc<IntModel> {
     small_with(Scheme::Lean, 2, (16, 2), classify(), |graph, scales| {
-        let index = gate(graph, layer);
-        let place = graph.steps[index].inputs()[0];
-        let sum = graph.maker(place).inputs()[0];
-        let mut made = graph.value_ids();
-        let stretched = made.find(|id| {
-            let maker = &graph.maker(*id).op;
-            matches!(maker, Op::Stretch { input, .. } if *input == sum)
-        });
-        let stretched = stretched.expect("what is told of its index");
-        let fixed = graph.value_ids().find(|id| {
-            let maker = &graph.maker(*id).op;
-            matches!(maker, Op::Stop { input, .. } if *input == stretched)
-        });
-        let fixed = fixed.expect("what is multiplied with the gate");
-        for id in [place, sum, stretched, fixed] {
-            match &mut scales.values[id.index()] {
-                Scale::Accumulator { fraction, .. }
-                | Scale::Small { fraction, .. }
-                | Scale::Fixed { fraction, .. } => {
-                    *fraction += 3;
-                }
-            }
+        let (input, classes) = activation(graph, scales, layer);
+        for class in classes {
+            class.lookup.fraction += 6;
         }
-        lookup(scales, index).fraction += 3;
+        match &mut scales.values[input.index()] {
+            Scale::Accumulator { fraction, .. }
+            | Scale::Small { fraction, .. }
+            | Scale::Fixed { fraction, .. } => *fraction += 6,
+        }
     })
 }
 
@@ -97,9 +86,10 @@ fn a_value_beyond_its_range_is_told() {
 fn a_value_near_the_end_is_told_before_it_wraps() {
     let input = words(4, 4, 1);
     let model = small_with(Scheme::Lean, 1, (16, 2), classify(), |graph, scales| {
-        let lookup = lookup(scales, gate(graph, 0));
-        // All but the four cells around zero.
-        lookup.edge = [(1 << (lookup.index_bits - 1)) - 2; 2];
+        for class in activation(graph, scales, 0).1 {
+            // All but the four cells around zero.
+            class.lookup.edge = [(1 << (class.lookup.index_bits - 1)) - 2; 2];
+        }
     });
     let run = check(&model, &input, Scheme::Lean);
     assert_eq!(run.answer.in_range, Some(false));

@@ -5,10 +5,12 @@
 //! the low bits of their shares on their own ([`truncate`]) and carry on in a short ring `Z_2^m`.
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
-//! residues without wasted bits, [`select`] adds up what secret bits select of a table, [`rows`]
-//! what public bits select of a matrix, [`measure`] tells how fast this machine multiplies,
+//! residues without wasted bits, [`coarse`] has what truncation to an index leaves out, [`select`]
+//! adds up what secret bits select of a table, [`rows`] what public bits select of a matrix,
+//! [`measure`] tells how fast this machine multiplies,
 //! [`threads`] divides work.
 
+pub mod coarse;
 pub mod fixed;
 pub mod gemm;
 mod limbs;
@@ -19,6 +21,5 @@ pub mod pack;
 pub mod prg;
 pub mod rows;
 pub mod select;
-pub mod stretch;
 pub mod threads;
 pub mod truncate;

@@ -130,6 +130,10 @@ impl StopBuilder {
                 let stop = ClassedLookups::of_heads(powers, (task.rows, task.cols))?;
                 Ok(Arc::new(stop.over(transfers)))
             }
+            (Means::Lookups, Wanted::Function(Function::Sorted(sorted))) => {
+                let stop = ClassedLookups::of_columns(sorted, (task.rows, task.cols))?;
+                Ok(Arc::new(stop.over(transfers)))
+            }
             (Means::Garbling, Wanted::Function(function)) => {
                 let (row, instances) = match function.takes_rows() {
                     true => (task.cols, task.rows),

@@ -12,6 +12,7 @@ use primer_hint::multipliers::file_bytes;
 use primer_hint::params::PACKING_BITS;
 use primer_lab::note;
 use primer_model::quantise::IntModel;
+use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
@@ -183,9 +184,6 @@ fn operation(step: &Step) -> &'static str {
         Op::ScaleRows { .. } => "rows x factor",
         Op::Rest { .. } => "score - reference",
         Op::RowSum { .. } => "sum of a row",
-        Op::Again { .. } => "the same",
-        Op::Stretch { .. } => "stretched from its index",
-        Op::Multiply { .. } => "element x element",
         Op::Kept { .. } => "not padding",
         Op::Pool { .. } => "sum of rows",
         Op::Stop { function, .. } => match function {
@@ -198,7 +196,6 @@ fn operation(step: &Step) -> &'static str {
             StopFunction::CoarseMaximum => "coarse maximum",
             StopFunction::Power => "power of two",
             StopFunction::Reciprocal => "reciprocal",
-            StopFunction::Gate => "gate",
         },
     }
 }
@@ -217,6 +214,35 @@ fn scale_text(scale: Scale) -> String {
         } => format!("{ring_bits} bits, {fraction} fractional, whole"),
         Scale::Fixed { bits, fraction } => format!("{bits} bits, {fraction} fractional"),
     }
+}
+
+/// The classes of a sorted activation: columns, entries and range of each.
+fn classes_text(plan: &Plan, index: usize) -> String {
+    let Some(Function::Sorted(sorted)) = plan.function(index) else {
+        return String::new();
+    };
+    let one = |class: &Class| {
+        let (bits, fraction) = (class.lookup.index_bits, class.lookup.fraction);
+        let range = f64::from(bits as i32 - 1 - fraction).exp2();
+        format!("{}x{} of ±{range}", class.columns, 1 << bits)
+    };
+    let classes: Vec<String> = sorted.classes.iter().map(one).collect();
+    classes.join(", ")
+}
+
+fn classes_json(plan: &Plan, index: usize) -> Value {
+    let Some(Function::Sorted(sorted)) = plan.function(index) else {
+        return Value::Null;
+    };
+    let classes = sorted.classes.iter().map(|class| {
+        let lookup = &class.lookup;
+        json!({
+            "columns": class.columns, "entries": 1 << lookup.index_bits,
+            "fraction": lookup.fraction, "slope_eighths": class.slope,
+            "flagged_cells": lookup.edge,
+        })
+    });
+    classes.collect()
 }
 
 fn weight_text(plan: &Plan, step: &Step) -> String {
@@ -269,7 +295,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         "{:<16} {:<34} {:<20} {:>12}  {:<36} {}\n",
         "step", "value", "operation", "shape", "scale", "weights"
     );
-    for step in &graph.steps {
+    for (index, step) in graph.steps.iter().enumerate() {
         if !all_layers && step.layer.is_some_and(|l| l > 0) {
             continue;
         }
@@ -282,7 +308,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
             operation(step),
             size,
             scale_text(plan.scale(step.output())),
-            weight_text(plan, step),
+            weight_text(plan, step) + &classes_text(plan, index),
         );
         out += line.trim_end();
         out.push('\n');
@@ -363,7 +389,8 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
     let steps: Vec<Value> = graph
         .steps
         .iter()
-        .map(|step| {
+        .enumerate()
+        .map(|(index, step)| {
             let value = graph.value(step.output());
             let scale = match plan.scale(step.output()) {
                 Scale::Accumulator {
@@ -381,7 +408,7 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
             json!({
                 "step": step.paper.name(), "layer": step.layer, "value": value.name,
                 "operation": operation(step), "rows": value.rows, "cols": value.cols,
-                "scale": scale,
+                "scale": scale, "classes": classes_json(plan, index),
             })
         })
         .collect();

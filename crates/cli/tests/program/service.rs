@@ -6,9 +6,10 @@ use crate::process::{
 };
 use primer::Scheme;
 use primer::source::Model;
+use primer_model::calibrate::calibrate;
 use primer_model::quantise::IntModel;
 use primer_net::tls::Identity;
-use primer_plan::function::Function;
+use primer_plan::function::{Class, Function};
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -305,17 +306,17 @@ fn a_stop_finishes_inferences_and_keeps_bundles() {
 fn easily_flagged(path: &Path) {
     let form = Scheme::Lean.recipe().form;
     let model = Model::load(None).unwrap();
-    let prepared = model.prepare(None, None, form, |_, _| ()).unwrap();
-    let mut scales = prepared.scales().clone();
-    for function in scales.functions.iter_mut().flatten() {
-        if let Function::Lookup(lookup) = function
-            && lookup.is_flagged()
-        {
-            lookup.edge = [(1 << (lookup.index_bits - 1)) - 2; 2];
+    let weights = model.weights.with_form(form);
+    let text = include_str!("../../../../models/calibration.txt");
+    let mut calibrated = calibrate(&weights, &model.text, text, |_, _| ()).unwrap();
+    for function in calibrated.scales.functions.iter_mut().flatten() {
+        if let Function::Sorted(sorted) = function {
+            for Class { lookup, .. } in &mut sorted.classes {
+                lookup.edge = [(1 << (lookup.index_bits - 1)) - 2; 2];
+            }
         }
     }
-    let weights = model.weights.with_form(form);
-    let flagged = IntModel::quantise(&weights, scales).unwrap();
+    let flagged = IntModel::quantise(&weights, calibrated).unwrap();
     flagged.save(path).unwrap();
 }
 

@@ -84,7 +84,9 @@ impl StopCircuit {
             Function::Softmax(f) => softmax::circuit(f, row),
             Function::CoarseMaximum(f) => coarse::circuit(f, row),
             Function::Reciprocal(f) => reciprocal::circuit(f),
-            Function::Lookup(_) | Function::Powers(_) => return Err(StopError::NoCircuit(name)),
+            Function::Lookup(_) | Function::Powers(_) | Function::Sorted(_) => {
+                return Err(StopError::NoCircuit(name));
+            }
         };
         Ok(Self {
             name,
@@ -185,7 +187,10 @@ pub fn in_bits(
             all
         }
         Function::Reciprocal(f) => vec![reciprocal::bits(builder, f, &row[0])],
-        Function::CoarseMaximum(_) | Function::Lookup(_) | Function::Powers(_) => {
+        Function::CoarseMaximum(_)
+        | Function::Lookup(_)
+        | Function::Powers(_)
+        | Function::Sorted(_) => {
             return Err(StopError::NoCircuit(name));
         }
     })
@@ -201,6 +206,7 @@ fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError>
         Function::Tanh(_) => "tanh",
         Function::Lookup(_) => "look-up",
         Function::Powers(_) => "powers of scores",
+        Function::Sorted(_) => "sorted look-up",
         Function::Reciprocal(_) => "the reciprocal",
         Function::Softmax(_) => "softmax",
         Function::CoarseMaximum(_) => "the coarse maximum",

@@ -3,7 +3,7 @@
 use super::{Request, shapes};
 use crate::usage::ensure_usage;
 use anyhow::{Context, Result};
-use primer_model::calibrate::calibrate;
+use primer_model::calibrate::{Calibrated, calibrate};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
@@ -11,7 +11,6 @@ use primer_model::synthetic;
 use primer_model::text::TextEncoder;
 use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
-use primer_plan::scales::Scales;
 use primer_plan::shape::Shape;
 use std::path::Path;
 
@@ -56,16 +55,17 @@ impl Subject {
     /// Its integers, with scales from the calibration text.
     pub(super) fn quantise(&self, form: Form) -> Result<IntModel> {
         let weights = &self.weights.with_form(form);
-        Ok(IntModel::quantise(weights, self.scales(weights)?)?)
+        Ok(IntModel::quantise(weights, self.calibrate(weights)?)?)
     }
 
     /// Its plan, without any weight.
     pub(super) fn plan(&self, form: Form, tokens: usize) -> Result<Plan> {
         let weights = &self.weights.with_form(form);
-        Ok(Plan::new(&weights.shape, tokens, self.scales(weights)?)?)
+        let scales = self.calibrate(weights)?.scales;
+        Ok(Plan::new(&weights.shape, tokens, scales)?)
     }
 
-    fn scales(&self, weights: &FloatWeights) -> Result<Scales> {
+    fn calibrate(&self, weights: &FloatWeights) -> Result<Calibrated> {
         calibrate(weights, &self.text, &self.calibration, |_, _| ())
             .with_context(|| format!("calibrating {}", self.name))
     }

@@ -1,7 +1,7 @@
 //! What left its range.
 
 use super::FixedWalk;
-use primer_plan::function::Reciprocal;
+use primer_plan::function::{Reciprocal, Sorted};
 use primer_plan::graph::{StopFunction, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
@@ -16,7 +16,7 @@ pub struct OutOfRange {
     pub count: usize,
     /// The largest of them, as a real number.
     pub worst: f64,
-    /// The largest that fits.
+    /// The largest that fits; if it has classes, in the narrowest one that was left.
     pub limit: f64,
 }
 
@@ -36,19 +36,45 @@ impl FixedWalk<'_> {
             StopFunction::Requantise => ring_half / 2 - 2,
             _ => ring_half - 2,
         };
-        let limit = units << by.shift();
-        let (tokens, length) = (self.graph().tokens, self.input.length);
+        // The powers of padded keys do not count.
         let keys = match function {
-            // The powers of padded keys do not count.
-            StopFunction::Power => length,
+            StopFunction::Power => self.input.length,
             _ => x.cols(),
         };
-        let (mut count, mut worst) = (0, 0i64);
-        for r in (0..x.rows()).filter(|r| r % tokens < length) {
-            for v in &x.row(r)[..keys] {
-                if v.abs() > limit {
+        let limit = |c| {
+            if c < keys {
+                units << by.shift()
+            } else {
+                i64::MAX
+            }
+        };
+        self.report(id, limit, x);
+    }
+
+    /// The same for columns that are looked up by classes, each with a limit of its own.
+    pub(super) fn check_classes(&mut self, id: ValueId, sorted: &Sorted) {
+        let fraction = self.fraction(id);
+        let mut limits = Vec::with_capacity(self.graph().value(id).cols);
+        for ((columns, by), class) in sorted.indices().zip(&sorted.classes) {
+            let by = by.truncation();
+            let units = (1i64 << (by.ring_bits() - 1)) - 2;
+            let limit = units << (fraction - class.lookup.fraction);
+            limits.extend(columns.map(|_| limit));
+        }
+        let x = self.get(id).clone();
+        self.report(id, |c| limits[c], &x);
+    }
+
+    /// Reports elements that are beyond the limits of their columns.
+    fn report(&mut self, id: ValueId, limit: impl Fn(usize) -> i64, x: &Matrix<i64>) {
+        let tokens = self.graph().tokens;
+        let (mut count, mut worst, mut least) = (0, 0i64, i64::MAX);
+        for r in (0..x.rows()).filter(|r| r % tokens < self.input.length) {
+            for (c, v) in x.row(r).iter().enumerate() {
+                if v.abs() > limit(c) {
                     count += 1;
                     worst = worst.max(v.abs());
+                    least = least.min(limit(c));
                 }
             }
         }
@@ -58,7 +84,7 @@ impl FixedWalk<'_> {
                 value: self.graph().value(id).name.clone(),
                 count,
                 worst: worst as f64 * unit,
-                limit: limit as f64 * unit,
+                limit: least as f64 * unit,
             });
         }
     }

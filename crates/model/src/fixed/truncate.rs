@@ -1,6 +1,7 @@
 //! How accumulators lose their low bits.
 
 use primer_plan::graph::ValueId;
+use primer_ring::coarse::CoarseIndex;
 use primer_ring::truncate::Truncation;
 
 /// How accumulators lose their low bits.
@@ -21,11 +22,17 @@ impl Truncate<'_> {
         }
     }
 
-    /// The client's shares of all elements of a value, if it is truncated as two shares.
-    pub(super) fn draw(&mut self, id: ValueId, elements: usize) -> Option<Vec<u64>> {
+    /// Returns the index of an element, and what joins the result of what it leaves out.
+    pub(super) fn place(
+        &mut self,
+        by: CoarseIndex,
+        id: ValueId,
+        index: usize,
+        x: i64,
+    ) -> (i64, i64) {
         match self {
-            Truncate::Exact => None,
-            Truncate::Shares(client) => Some((0..elements).map(|i| client(id, i)).collect()),
+            Truncate::Exact => by.exact(x),
+            Truncate::Shares(client) => by.shared(x, client(id, index)),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Scales of the looked-up form: short indices, and numbers that are bounded by construction.
 //!
-//! What depends on what calibration saw: the ranges of the scores, head by head, which say where
-//! they lie in their tables (`heads.rs`), and the range of the activation's input, which says how
-//! wide a cell of its index is. Powers, their sums, reciprocals and probabilities have bounds of
-//! their own.
+//! What depends on what calibration saw are the ranges of the scores, head by head, which say where
+//! they lie in their tables (`heads.rs`). Powers, their sums, reciprocals and probabilities have
+//! bounds of their own. The activation, whose entries depend on the ranges of its columns, is in
+//! [`super::sorted`].
 //!
 //! The index of a measured head's power cannot leave its table: it is what is left of a score after
 //! its own coarse part was taken off. All other indices have range flags.
@@ -32,12 +32,6 @@ const PRODUCT_FRACTION: i32 = PROBABILITY_FRACTION + (K - PROBABILITY.bits) as i
 /// Bits by which the powers of measured heads stay below the others: at its maximum a row has a
 /// power of `2^-step` to `2^step`, and sums should be of one size.
 const MEASURED_BELOW: f64 = 12.0;
-/// Bits of the activation's index: at least this many, for cells of at most this width.
-const GATE_INDEX_BITS: u32 = 8;
-const GATE_FRACTION: i32 = 3;
-/// Fractional bits of a gate, which lies between zero and one (for GELU, a little beyond).
-const GATE_OUTPUT_FRACTION: i32 = 12;
-const GATE_OUTPUT_BITS: u32 = 14;
 
 /// Ways of measuring scores coarsely, the finer one first. The zero region of the powers must begin
 /// within `far - 2` steps: `-(far - 2)·step <= -MASK_DISTANCE + 1`.
@@ -181,39 +175,5 @@ impl Assigner<'_> {
         let dropped = (whole + fraction - PRODUCT_FRACTION).max(0) as u32;
         let reciprocal = Reciprocal::new(ring_bits, scale, dropped, DRY_BITS);
         self.leave(index, Function::Reciprocal(reciprocal))
-    }
-
-    /// The factor of the activation.
-    pub(super) fn gate(&mut self, index: usize, place: ValueId) -> Result<Scale, AssignError> {
-        let Op::Again { input, .. } = self.graph.maker(place).op else {
-            unreachable!("a gate is looked up at what it multiplies");
-        };
-        // An accumulator fills Z_p, but for the bit that requantising keeps free: these are its
-        // integer bits with the sign.
-        let whole = K as i32 - 1 - self.fraction(input);
-        let fraction = (GATE_INDEX_BITS as i32 - whole).max(GATE_FRACTION);
-        let index_bits = (whole + fraction) as u32;
-        if index_bits > Lookup::MAX_BITS {
-            return Err(self.too_wide(input, self.wide(input), Lookup::MAX_BITS));
-        }
-        self.accumulator(place, index_bits, fraction);
-        let (activation, cell) = (self.graph.shape.activation, f64::from(-fraction).exp2());
-        let table = LookupTable::tabulate(
-            (index_bits, fraction),
-            (GATE_OUTPUT_BITS, GATE_OUTPUT_FRACTION),
-            |x| activation.entry(x, cell),
-        );
-        let edge = self.edge(input, (index_bits, fraction));
-        let lookup = Lookup::new((index_bits, fraction), [edge; 2], vec![table]);
-        let lookup = lookup.expect("a gate is built from usable parameters");
-        Ok(self.leave(index, Function::Lookup(lookup)))
-    }
-
-    /// Cells at each end of an index that raise its range flag: the outer half of what lies beyond
-    /// all that was observed of a value. What is flagged there has not wrapped yet, or not far.
-    fn edge(&self, value: ValueId, (index_bits, fraction): (u32, i32)) -> u32 {
-        let half = f64::from(1 << (index_bits - 1));
-        let seen = self.observations[value.index()].max_abs() * f64::from(fraction).exp2();
-        ((half - seen) / 2.0).floor().max(1.0) as u32
     }
 }

@@ -13,10 +13,12 @@ mod heads;
 mod lookups;
 mod observation;
 mod room;
+mod sorted;
 mod weights;
 
-pub use observation::{Observation, Seen, WeightRange};
+pub use observation::{Columns, Observation, Seen, WeightRange};
 pub use room::ROOM;
+pub use sorted::order;
 
 use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
 use crate::graph::{Form, Graph, Op, Step, StopFunction, ValueId};
@@ -94,6 +96,7 @@ pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Sca
         graph,
         observations: &seen.values,
         by_head: &seen.by_head,
+        columns: &seen.columns,
         weights,
         values: vec![None; graph.values.len()],
         functions: vec![None; graph.steps.len()],
@@ -127,6 +130,8 @@ struct Assigner<'a> {
     observations: &'a [Observation],
     /// Of scores, what was seen of each head.
     by_head: &'a [Vec<Observation>],
+    /// Of values that are looked up by columns, what was seen of each.
+    columns: &'a Columns,
     weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,
     functions: Vec<Option<Function>>,
@@ -181,15 +186,17 @@ impl Assigner<'_> {
                 self.fit_factors(input);
                 self.leave(index, Function::Softmax(softmax))
             }
-            StopFunction::Activation => {
-                self.activation(index, input, self.graph.shape.activation)?
-            }
+            StopFunction::Activation => match self.graph.form {
+                Form::LookedUp => self.sorted(index, (input, output))?,
+                Form::Separate | Form::Merged => {
+                    self.activation(index, input, self.graph.shape.activation)?
+                }
+            },
             StopFunction::Summary => self.activation(index, input, self.summary())?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
             StopFunction::CoarseMaximum => self.references(index, input)?,
             StopFunction::Power => self.power(index, input),
             StopFunction::Reciprocal => self.reciprocal(index, input),
-            StopFunction::Gate => self.gate(index, input)?,
             StopFunction::Tanh => {
                 let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
                 self.accumulator(input, ring_bits, TANH_FRACTION);
@@ -221,12 +228,6 @@ impl Assigner<'_> {
     }
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
-        let stop = input;
-        // What is stretched has the scale of what it was.
-        let input = match self.graph.maker(stop).op {
-            Op::Stretch { input, .. } => input,
-            _ => stop,
-        };
         let range = match self.graph.maker(input).op {
             // As many rows as there may be, whatever the calibration text has.
             Op::Pool { input: rows, .. } => self.wide(rows) * self.graph.shape.max_tokens() as f64,
@@ -247,9 +248,7 @@ impl Assigner<'_> {
             self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
         // One more bit than the value needs: the requantising transfer wants the top bit free.
-        for id in [stop, input] {
-            self.accumulator(id, bits + 1, fraction);
-        }
+        self.accumulator(input, bits + 1, fraction);
         Scale::Fixed { bits, fraction }
     }
 

@@ -1,5 +1,8 @@
 //! What a calibration saw of values and weights.
 
+use crate::graph::ValueId;
+use std::collections::HashMap;
+
 /// The range of one value over the calibration text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
@@ -56,15 +59,24 @@ pub struct Seen {
     /// Of scores, one for each head besides; of other values, or if heads were not told apart,
     /// none. Maxima are those of all rows, of padded queries too, over keys that are not padding.
     pub by_head: Vec<Vec<Observation>>,
+    /// Of values whose columns are sorted, their ranges; where it has none, all columns have the
+    /// range of the value.
+    pub columns: Columns,
 }
 
 impl Seen {
-    /// Returns what was seen of values whose heads were not told apart.
+    /// Returns what was seen of values whose heads and columns were not told apart.
     pub fn of(values: Vec<Observation>) -> Self {
-        let by_head = values.iter().map(|_| Vec::new()).collect();
-        Self { values, by_head }
+        Self {
+            by_head: values.iter().map(|_| Vec::new()).collect(),
+            values,
+            columns: Columns::new(),
+        }
     }
 }
+
+/// The largest absolute element of every column of some values, over the calibration text.
+pub type Columns = HashMap<ValueId, Vec<f64>>;
 
 /// How large one weight is.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,16 +10,14 @@
 //!   anyway: an accumulator fills `Z_p` by its range alone. All values get the same number, because
 //!   the terms of a step share a scale ([`super::weights`]): what one input has more than the
 //!   other, its weights have less.
-//! - **Mixed values and what an activation leaves** are bounded by what goes in: probabilities add
-//!   up to one, nearly, and a gate is at most one. They get the range of the values, and of the
-//!   activation's input, so they cannot leave theirs unless those have.
+//! - **Mixed values** are bounded by what goes in, since probabilities add up to one, nearly. They
+//!   get the range of the values, so they cannot leave theirs unless those have.
 //! - **Sums of squares.** Their ring stays what it is and its unit becomes coarser, as long as
 //!   centred values keep enough bits where they are smallest.
 //!
-//! The input of an activation gets none: it would widen the cells of its gate's index, which cost
-//! more labels than room saves. Its range flag tells when it is left. The separate form gets none
-//! at all: a comparator garbles its plans whole, and there widths and shifts
-//! are gates.
+//! The input of an activation gets none: it would take twice the entries of a look-up. Its range
+//! flag tells when it is left. The separate form gets none at all: a comparator garbles its plans
+//! whole, and there widths and shifts are gates.
 
 use super::{Assigner, MARGIN};
 use crate::graph::{Form, Op, ValueId, WeightId};
@@ -31,7 +29,7 @@ use primer_ring::truncate::MIN_SHIFT;
 /// How much further than what was seen a value may reach, where that costs nothing.
 pub const ROOM: f64 = 4.0;
 /// Bits of the widest value that can be requantised: its ring has one more.
-const WIDEST: u32 = K - MIN_SHIFT - 1;
+pub(super) const WIDEST: u32 = K - MIN_SHIFT - 1;
 /// Bits that a centred value keeps below its row's standard deviation, in the row where that is
 /// smallest, before its sum of squares gets room.
 const CENTRED_PRECISION: f64 = 9.0;
@@ -64,9 +62,6 @@ impl Assigner<'_> {
         // An accumulator fills its ring, and no product may be finer than its accumulator.
         let accumulator = format.fraction + (K - format.bits - 1) as i32;
         let spare = accumulator - self.finest_product(sum);
-        if (self.graph.readers(sum)).any(|step| matches!(step.op, Op::Again { .. })) {
-            return format;
-        }
         widened(format, missing.min(spare.max(0) as u32))
     }
 
@@ -75,7 +70,6 @@ impl Assigner<'_> {
         let seen = ROOM * self.observations[sum.index()].max_abs();
         let bound = match self.graph.maker(sum).op {
             Op::Mix { value, .. } => value,
-            Op::Multiply { left, .. } => left,
             _ => return seen,
         };
         let bound = self.values[bound.index()].and_then(Scale::format);

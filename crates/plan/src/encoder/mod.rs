@@ -35,13 +35,13 @@
 //!   p_j = e_j · (1 / Σ e_j)            one reciprocal a row
 //!   ```
 //!
-//!   and an activation `f` becomes `f(c) + x·g(x)`, with `x` its argument minus a centre `c`, `g`
-//!   looked up at a coarse `x`, and `x` stretched a little away from its index so that the coarse
-//!   look-up does little harm (`function/gate.rs`). The centre is taken off the bias of the map
-//!   that makes the argument, and `f(c)` joins that of the map that reads the result. In this form
-//!   the client may send its one-hot rows as bits, which turns the sign of some of them
-//!   ([`Graph::signed`]): positions are rows of the table, so that a whole embedding is turned, and
-//!   LayerNorm takes the sign off again.
+//!   and an activation is looked up at a coarse index of its argument, among as many entries as the
+//!   range of its feature needs (`function/sorted.rs`). Features of the wide layer may be in any
+//!   order, as long as the maps on both sides have the same; the server sorts them by their ranges,
+//!   so that a plan has to say no more than how many need how many entries. In this form the client
+//!   may send its one-hot rows as bits, which turns the sign of some of them ([`Graph::signed`]):
+//!   positions are rows of the table, so that a whole embedding is turned, and LayerNorm takes the
+//!   sign off again.
 //! * **A mean is a sum.** The mean over a text's tokens is taken over as many rows as the text has,
 //!   which nobody but the client may know. The rows are multiplied with the client's secret ones
 //!   and zeros ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by its own
@@ -252,39 +252,6 @@ impl Builder {
         self.requantise("probabilities", scaled)
     }
 
-    /// The activation as a product with a looked-up gate.
-    fn looked_up_activation(&mut self, inner: ValueId) -> ValueId {
-        let (rows, cols) = (self.rows(inner), self.cols(inner));
-        let index = self.value("gate.index", ValueRole::Gate, rows, cols);
-        self.push(Op::Again {
-            input: inner,
-            output: index,
-        });
-        let left = match self.graph.shape.activation.stretch() {
-            0 => inner,
-            _ => {
-                let role = ValueRole::Intermediate;
-                let stretched = self.value("intermediate.stretched", role, rows, cols);
-                self.push(Op::Stretch {
-                    input: inner,
-                    index,
-                    output: stretched,
-                });
-                stretched
-            }
-        };
-        let left = self.requantise("intermediate.input", left);
-        let right = self.stop("gate", ValueRole::Gate, StopFunction::Gate, index);
-        let gated = "intermediate.gated";
-        let gated = self.value(gated, ValueRole::Intermediate, rows, cols);
-        self.push(Op::Multiply {
-            left,
-            right,
-            output: gated,
-        });
-        self.requantise("intermediate", gated)
-    }
-
     fn layer(&mut self, x: ValueId) -> ValueId {
         let n = self.graph.tokens;
         let shape = self.graph.shape.clone();
@@ -316,12 +283,7 @@ impl Builder {
         let x = self.norm("attention_norm", sum);
         let (map, role) = (LinearMap::Intermediate, ValueRole::Intermediate);
         let inner = self.linear(map, role, x, (n, shape.ffn), None);
-        let active = match form {
-            Form::Separate | Form::Merged => {
-                self.stop("intermediate", role, StopFunction::Activation, inner)
-            }
-            Form::LookedUp => self.looked_up_activation(inner),
-        };
+        let active = self.stop("intermediate", role, StopFunction::Activation, inner);
         let map = LinearMap::Output;
         let sum = self.linear(map, ValueRole::Centred, active, narrow, Some(x));
         self.norm("output_norm", sum)

@@ -11,7 +11,8 @@
 //! * a garbled bit leaves the circuit as an arithmetic share with any public weight, so sums and
 //!   differences of outputs need no adder.
 //!
-//! The exception is a [`Lookup`], which needs no circuit: any function of a short index.
+//! The exceptions are a [`Lookup`], which needs no circuit: any function of a short index; and
+//! [`Sorted`], look-ups of several lengths side by side.
 //!
 //! Inputs are signed values of a ring `Z_2^m` (`ring_bits`) with `fraction` fractional bits, as
 //! truncation leaves them; outputs are integers with the function's `output_fraction`. Tables are
@@ -19,13 +20,13 @@
 //! mathematical libraries would round differently.
 
 mod coarse;
-mod gate;
 mod gelu;
 mod inverse_root;
 mod lookup;
 pub mod powers;
 mod reciprocal;
 mod softmax;
+mod sorted;
 mod table;
 mod tanh;
 
@@ -36,6 +37,7 @@ pub use lookup::{Lookup, LookupTable};
 pub use powers::{HeadClass, PlacedHead, Powers};
 pub use reciprocal::Reciprocal;
 pub use softmax::{Softmax, SoftmaxScratch};
+pub use sorted::{Class, Sorted};
 pub use table::Table;
 pub use tanh::Tanh;
 
@@ -112,6 +114,8 @@ pub enum Function {
     CoarseMaximum(CoarseMaximum),
     /// Reciprocal, element by element.
     Reciprocal(Reciprocal),
+    /// Tables on indices of several lengths, by columns, element by element.
+    Sorted(Sorted),
 }
 
 impl Function {
@@ -125,6 +129,7 @@ impl Function {
             Self::Tanh(f) => f.ring_bits,
             Self::Lookup(f) => f.index_bits,
             Self::Powers(f) => f.first().map_or(0, |lookup| lookup.index_bits),
+            Self::Sorted(f) => f.widest().index_bits,
             Self::CoarseMaximum(f) => f.ring_bits,
             Self::Reciprocal(f) => f.ring_bits,
         }
@@ -155,6 +160,7 @@ impl Function {
             Self::Tanh(f) => f.output_fraction(),
             Self::Lookup(f) => f.tables[0].output_fraction(),
             Self::Powers(f) => f.first().map_or(0, |l| l.tables[0].output_fraction()),
+            Self::Sorted(f) => f.widest().tables[0].output_fraction(),
             Self::CoarseMaximum(f) => f.fraction,
             Self::Reciprocal(f) => f.output_fraction,
         }
@@ -170,6 +176,7 @@ impl Function {
             Self::Tanh(f) => f.table.output_bits() + 1,
             Self::Lookup(f) => f.tables[0].output_bits(),
             Self::Powers(f) => f.first().map_or(0, |l| l.tables[0].output_bits()),
+            Self::Sorted(f) => f.widest().tables[0].output_bits(),
             Self::CoarseMaximum(f) => f.output_bits(),
             Self::Reciprocal(f) => f.output_bits() + 1,
         }
@@ -192,6 +199,7 @@ impl Function {
             Self::Tanh(f) => f.validate(),
             Self::Lookup(f) => f.validate(),
             Self::Powers(f) => f.validate(),
+            Self::Sorted(f) => f.validate(),
             Self::CoarseMaximum(f) => f.validate(),
             Self::Reciprocal(f) => f.validate(),
         }

@@ -1,7 +1,7 @@
 //! A small BERT with plausible ranges.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
-use primer_plan::assign::{self, AssignError, Observation, WeightRange, assign};
+use primer_plan::assign::{self, AssignError, Columns, Observation, WeightRange, assign};
 use primer_plan::function::Activation;
 use primer_plan::graph::{Form, Graph, ValueId};
 use primer_plan::plan::Plan;
@@ -29,6 +29,7 @@ pub fn shape() -> Shape {
 pub struct Seen {
     pub graph: Graph,
     pub values: Vec<Observation>,
+    pub columns: Columns,
     pub weights: Vec<WeightRange>,
 }
 
@@ -57,6 +58,7 @@ impl Seen {
         });
         Self {
             values,
+            columns: Columns::new(),
             weights: weights.collect(),
             graph,
         }
@@ -75,7 +77,8 @@ impl Seen {
     }
 
     pub fn assign(&self) -> Result<Scales, AssignError> {
-        let seen = assign::Seen::of(self.values.clone());
+        let mut seen = assign::Seen::of(self.values.clone());
+        seen.columns.clone_from(&self.columns);
         assign(&self.graph, &seen, &self.weights)
     }
 

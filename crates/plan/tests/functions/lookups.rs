@@ -4,8 +4,9 @@
 //! distance `e` from an index `k` has a density that falls from `k` to its neighbours.
 
 use crate::{expect_best, expect_worst};
-use primer_plan::function::{Activation, CoarseMaximum, Lookup};
-use primer_ring::stretch::Stretch;
+use primer_plan::function::powers::TOP;
+use primer_plan::function::{Activation, CoarseMaximum, Lookup, Sorted};
+use primer_ring::modulus::K;
 
 /// Places of a cell.
 const PARTS: i32 = 64;
@@ -60,65 +61,93 @@ pub(crate) fn power(lookup: &Lookup, coarse: &CoarseMaximum) {
     assert!(far <= -12.0 && first <= -(f64::from(coarse.far) + 1.0) * step && last >= step);
 }
 
-/// The factor of an activation.
-pub(crate) fn gate(lookup: &Lookup, activation: Activation, stated: [[f64; 2]; 2]) {
-    let table = &lookup.tables[0];
-    let unit = f64::from(table.output_fraction()).exp2();
-    let cell = f64::from(-lookup.fraction).exp2();
-    let kappa = 1.0 + f64::from(activation.stretch()) / f64::from(Stretch::MAX_PART);
-    let centre = activation.centre();
-    let real = |x: f64| activation.real(centre + x);
-    // What the parties have for an argument that got an index.
-    let result = |index: i64, x: f64| {
-        let k = index as f64 * cell;
-        real(0.0) + (x + (kappa - 1.0) * (x - k)) * table.at(index) as f64 / unit
-    };
-    let (mut single, mut mean): (f64, f64) = (0.0, 0.0);
+/// Powers of two of scores as they are: the upper end of the index is the largest of them.
+pub(crate) fn placed_power(lookup: &Lookup) {
+    let (table, cell) = (&lookup.tables[0], f64::from(-lookup.fraction).exp2());
+    let last = indices(lookup).end - 1;
+    let power = |index: f64| (f64::from(TOP) + (index - last as f64) * cell).exp2();
+    let (mut worst, bound): (f64, f64) = (0.0, (cell * std::f64::consts::LN_2).powi(2) / 8.0);
     for index in indices(lookup) {
-        let k = index as f64 * cell;
-        let (mut products, mut squares) = (0.0, 0.0);
-        for part in 1 - 4 * PARTS..4 * PARTS {
-            let t = f64::from(part) / f64::from(4 * PARTS);
-            let factor = k + kappa * t * cell;
-            products += (1.0 - t.abs()) * factor * (real(k + t * cell) - real(0.0));
-            squares += (1.0 - t.abs()) * factor * factor;
-        }
-        let best = products / squares;
-        expect_best(
-            &format!("{activation:?} at {k}"),
-            table.at(index) as f64 - best * unit,
-        );
-        if index + 1 == indices(lookup).end {
+        let name = format!("power of {index} in cells of {cell}");
+        expect_best(&name, table.at(index) as f64 - power(index as f64));
+        if index == last {
             continue;
         }
-        for part in 1..PARTS {
-            let t = f64::from(part) / f64::from(PARTS);
-            let x = k + t * cell;
-            let errors = [index, index + 1].map(|index| result(index, x) - real(x));
-            single = errors.iter().fold(single, |worst, e| worst.max(e.abs()));
-            mean = mean.max(((1.0 - t) * errors[0] + t * errors[1]).abs());
+        assert!(table.at(index + 1) >= table.at(index));
+        // From 2^8 on, where the lowest rows have their maxima.
+        if power(index as f64) >= 256.0 {
+            for part in 0..=PARTS {
+                let t = f64::from(part) / f64::from(PARTS);
+                let [a, b] = [index, index + 1].map(|index| table.at(index) as f64);
+                let mean = (1.0 - t) * a + t * b;
+                worst = worst.max((mean / power(index as f64 + t) - 1.0).abs());
+            }
         }
     }
-    let name = format!("{activation:?} in cells of {cell}");
-    let [of_single, of_mean] = match lookup.fraction {
-        3 => stated[0],
-        4 => stated[1],
-        other => panic!("cells of {other} fractional bits need a bound"),
-    };
-    expect_worst(&name, single, of_single);
-    expect_worst(&format!("mean of {name}"), mean, of_mean);
-    // Far below it gets flat, far above it becomes the identity.
-    let beyond = |low: f64, high: f64| {
-        let inside = indices(lookup).filter(|index| (low..high).contains(&(*index as f64 * cell)));
-        inside.map(|index| table.at(index)).collect::<Vec<i64>>()
-    };
-    let (below, above) = (beyond(f64::MIN, -2.0), beyond(1.0, f64::MAX));
+    // The straight line between neighbours, and the rounding of the smallest.
     assert!(
-        below.is_sorted_by(|a, b| a >= b) && *below.last().unwrap() <= 0,
-        "{name}"
+        worst < 1.05 * bound + 0.5 / 256.0,
+        "{worst} in cells of {cell}"
     );
-    assert!(
-        above.is_sorted() && *above.last().unwrap() as f64 <= unit,
-        "{name}"
-    );
+    assert_eq!(table.at(last), 1 << TOP);
+}
+
+/// An activation whose columns are sorted: every class at places of every cell, with both indices
+/// that truncation may make of each, and exactly what the parties add of the rest.
+pub(crate) fn activation(sorted: &Sorted, activation: Activation, stated: [f64; 2]) {
+    let real = |x: f64| activation.real(x);
+    // Of the accumulator, which fills the ring of the widest class.
+    let widest = &sorted.classes[0].lookup;
+    let scale = f64::from(widest.fraction + (K - widest.index_bits) as i32).exp2();
+    for ((_, by), class) in sorted.indices().zip(&sorted.classes) {
+        let (lookup, table) = (&class.lookup, &class.lookup.tables[0]);
+        let (unit, cell) = (
+            f64::from(table.output_fraction()).exp2(),
+            f64::from(-lookup.fraction).exp2(),
+        );
+        let name = format!("{activation:?} in cells of {cell}, slope {}", class.slope);
+        let (mut single, mut mean): (f64, f64) = (0.0, 0.0);
+        for index in indices(lookup) {
+            let k = index as f64 * cell;
+            expect_best(
+                &format!("{name} at {k}"),
+                table.at(index) as f64 - real(k) * unit,
+            );
+            // The outermost cells may wrap.
+            if index == indices(lookup).start || index + 2 >= indices(lookup).end {
+                continue;
+            }
+            for part in 1..PARTS {
+                let t = f64::from(part) / f64::from(PARTS);
+                let x = k + t * cell;
+                let accumulator = (x * scale).round() as i64;
+                // Client's shares that lead to the index below, and to the one above.
+                let low = 1u64 << (K - lookup.index_bits) >> 8;
+                let errors = [low, 0].map(|less| {
+                    let finer = lookup.fraction + (K - lookup.index_bits) as i32;
+                    let finer = finer - (widest.fraction + (K - widest.index_bits) as i32);
+                    let share = (1u64 << (K - widest.index_bits)) - (less >> finer) - 1;
+                    let share = if less == 0 { 1 } else { share };
+                    let place = by.shared(accumulator, share);
+                    (
+                        place.0 - index,
+                        Sorted::result(class, place) as f64 / unit - real(x),
+                    )
+                });
+                let mut found = errors;
+                found.sort_by_key(|(above, _)| *above);
+                let [(0, below), (1, above)] = found else {
+                    panic!("{name}: {x} is not truncated to its neighbours: {found:?}");
+                };
+                single = single.max(below.abs()).max(above.abs());
+                mean = mean.max(((1.0 - t) * below + t * above).abs());
+            }
+        }
+        let wider = cell * 32.0;
+        expect_worst(&name, single, stated[0] * wider);
+        assert!(
+            mean <= stated[1] * wider * wider + 1.5 / unit,
+            "mean of {name}: {mean}"
+        );
+    }
 }

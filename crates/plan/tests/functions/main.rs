@@ -39,25 +39,25 @@ macro_rules! every {
 struct Worst {
     /// As a circuit, if it has a table there.
     circuit: Option<f64>,
-    /// Looked up, in cells of 1/8 and of 1/16: of a single result, and of the mean over what
-    /// truncation makes of an argument.
-    gate: [[f64; 2]; 2],
+    /// Looked up in cells of 1/32, along lines of slope 1/8: of a single result, and of the mean over
+    /// what truncation makes of an argument.
+    looked_up: [f64; 2],
 }
 
 const fn worst(activation: Activation) -> Worst {
     match activation {
         Activation::GeluErf => Worst {
             circuit: Some(0.0041),
-            gate: [[0.078, 0.003_72], [0.0342, 0.001_17]],
+            looked_up: [0.0311, 0.000_1],
         },
         Activation::GeluTanh => Worst {
             circuit: Some(0.0041),
-            gate: [[0.078, 0.003_74], [0.0342, 0.001_17]],
+            looked_up: [0.0311, 0.000_1],
         },
-        // An argument in the cell of the bend counts half.
+        // The bend is at an index: what is left is the rounding of entries.
         Activation::Relu => Worst {
             circuit: None,
-            gate: [[0.0616, 0.015_63], [0.0308, 0.007_82]],
+            looked_up: [0.0274, 0.000_01],
         },
     }
 }
@@ -82,7 +82,7 @@ fn expect_worst(what: &str, found: f64, stated: f64) {
 fn activation_of(plan: &Plan, kind: StopFunction) -> Option<Activation> {
     let shape = &plan.graph().shape;
     match (kind, &shape.head) {
-        (StopFunction::Activation | StopFunction::Gate, _) => Some(shape.activation),
+        (StopFunction::Activation, _) => Some(shape.activation),
         (StopFunction::Summary, Head::Classify { summary, .. }) => summary.activation(),
         _ => None,
     }
@@ -121,18 +121,24 @@ fn check(plan: &Plan, kind: StopFunction, input: ValueId, function: &Function) -
             rows::coarse_maximum(f);
             "coarse maximum"
         }
-        Function::Lookup(f) => match kind {
-            StopFunction::Power => {
-                lookups::power(f, coarse_maximum(plan));
-                "power"
+        Function::Sorted(f) => {
+            let activation = activation.expect("what is sorted is an activation's");
+            lookups::activation(f, activation, worst(activation).looked_up);
+            "sorted activation"
+        }
+        Function::Powers(f) => {
+            for class in &f.classes {
+                match class.measured {
+                    true => lookups::power(&class.lookup, coarse_maximum(plan)),
+                    false => lookups::placed_power(&class.lookup),
+                }
             }
-            StopFunction::Gate => {
-                let activation = activation.expect("a gate is that of an activation");
-                lookups::gate(f, activation, worst(activation).gate);
-                "gate"
+            match f.measured().is_empty() {
+                true => "placed powers",
+                false => "measured powers",
             }
-            other => panic!("{other:?} is looked up: it needs a bound here"),
-        },
+        }
+        Function::Lookup(_) => panic!("{kind:?} is looked up: it needs a bound here"),
     }
 }
 
@@ -145,15 +151,22 @@ fn coarse_maximum(plan: &Plan) -> &CoarseMaximum {
     found.next().expect("powers are those of rests of scores")
 }
 
-/// Ranges with which activations get coarser cells, and scores coarser steps.
+/// Ranges with which activations get classes of all kinds, and scores coarser steps.
 fn widen(calibrated: &mut Seen) {
     let names = calibrated.graph.values.iter().map(|value| &value.name);
     for (name, value) in names.zip(&mut calibrated.values) {
         if name.contains("intermediate") {
-            *value = range(-12.0, 12.0);
+            *value = range(-40.0, 40.0);
         } else if name.contains("scores") {
             *value = range(-100.0, 100.0);
         }
+    }
+    // A quarter of the columns for each range.
+    let columns = (0..calibrated.graph.shape.ffn).map(|j| [40.0, 20.0, 9.0, 1.0][j % 4]);
+    let columns: Vec<f64> = columns.collect();
+    for layer in 0..calibrated.graph.shape.layers {
+        let id = calibrated.id(&format!("layer{layer}.intermediate.sum"));
+        calibrated.columns.insert(id, columns.clone());
     }
 }
 
@@ -222,11 +235,11 @@ fn functions_are_within_their_bounds_on_all_inputs() {
         "GELU",
         "ReLU",
         "coarse maximum",
-        "gate",
         "power",
         "reciprocal",
         "root",
         "softmax",
+        "sorted activation",
         "tanh",
     ];
     assert_eq!(seen, BTreeSet::from(all), "a function was not met");

@@ -163,13 +163,14 @@ impl<'a> Preparation<'a> {
             return;
         };
         for index in steps.clone() {
-            let Some(output) = program.work(index).stop().map(|work| work.output) else {
+            let Some(&StopWork { input, output, .. }) = program.work(index).stop() else {
                 continue;
             };
             if let Some(entry) = program.hinted(Some(output)) {
                 let given = secrets.masks(entry).into_iter();
                 for ((mask, masks), keeping) in given.zip(&mut *masks).zip(&mut self.keeping) {
-                    keeping.push(index, mask.first_rows(mask.rows()));
+                    let kept = stop::client_mask(program, index, &mask, || masks.get(input));
+                    keeping.push(index, kept);
                     masks.insert(output, mask);
                 }
                 clock.lap(program.step(index));

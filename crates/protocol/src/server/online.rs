@@ -35,8 +35,8 @@ use std::ops::Range;
 
 /// What the client has been asked for.
 enum Awaited {
-    /// The answer of a stop.
-    Stop(Box<dyn Waiting>),
+    /// The answer of a stop, and what is added to it.
+    Stop(Box<dyn Waiting>, Option<Share>),
     /// The client's part of a product, which is added to the server's.
     Share(Share),
     /// The same of a product that was asked for before its factors were answered: the server's
@@ -183,7 +183,7 @@ impl<'a> OnlineServer<'a> {
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
         for (id, awaited) in std::mem::take(&mut self.awaited) {
             let share = match awaited {
-                Awaited::Stop(mut waiting) => {
+                Awaited::Stop(mut waiting, part) => {
                     if let Some(flags) = &mut self.flags {
                         flags.append(&waiting.flags());
                     }
@@ -194,7 +194,12 @@ impl<'a> OnlineServer<'a> {
                     }
                     let cols = self.program.plan().graph().value(id).cols;
                     // Some stops compute some rows only.
-                    Matrix::from_vec(results.len() / cols, cols, results).into()
+                    let results = Matrix::from_vec(results.len() / cols, cols, results);
+                    let mut share = Share::from(results);
+                    if let Some(part) = part {
+                        share.add(&part);
+                    }
+                    share
                 }
                 Awaited::Share(part) => add_reshared(channel, part)?,
                 Awaited::Factors {
@@ -277,10 +282,12 @@ impl<'a> OnlineServer<'a> {
         let plan = self.program.plan();
         let share = stop::server_share(plan, index, *input, share, &self.padding);
         let stored = material.take_stop(index);
-        let mut waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share)?;
+        let mut waiting = ServerStop::request(&**stop, channel, &mut &stored[..], &share.ring)?;
         channel.flush()?;
         match waiting.lifted() {
-            None => self.awaited.push((*output, Awaited::Stop(waiting))),
+            None => self
+                .awaited
+                .push((*output, Awaited::Stop(waiting, share.part))),
             Some(Lifted { mut shares, turned }) => {
                 let value = plan.graph().value(*output);
                 let shares = std::mem::take(&mut *shares);
@@ -308,7 +315,7 @@ impl<'a> OnlineServer<'a> {
     /// without the answer.
     fn provisional(&self, id: ValueId) -> Share {
         match self.awaited.iter().find(|(awaited, _)| *awaited == id) {
-            Some((_, Awaited::Stop(waiting))) => {
+            Some((_, Awaited::Stop(waiting, _))) => {
                 let value = self.program.plan().graph().value(id);
                 let mut shares = waiting.provisional().expect("products wait for others");
                 let shares = std::mem::take(&mut *shares);

@@ -69,9 +69,9 @@ fn quantise(
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
-    let mut scales = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
-    change(&weights.graph(1), &mut scales);
-    Arc::new(IntModel::quantise(weights, scales).unwrap())
+    let mut calibrated = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
+    change(&weights.graph(1), &mut calibrated.scales);
+    Arc::new(IntModel::quantise(weights, calibrated).unwrap())
 }
 
 fn load(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {

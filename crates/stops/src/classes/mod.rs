@@ -10,8 +10,8 @@
 //! comes out is in the same order. What is stored, sent and flagged is what the classes store, send
 //! and flag, one after the other.
 //!
-//! Who learns what is what [`crate::lookup`] says of each class. How many elements a class has is
-//! public, and so is which they are.
+//! Who learns what is what [`crate::lookup`] says of each class. Which elements belong to a class is
+//! public; which features of a model sorted columns are is known to the server alone.
 
 mod client;
 mod server;
@@ -23,7 +23,7 @@ use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopError as CircuitError;
 use primer_net::PhaseBytes;
-use primer_plan::function::{Function, Powers};
+use primer_plan::function::{Function, Powers, Sorted};
 use std::ops::Range;
 use zeroize::Zeroizing;
 
@@ -76,6 +76,38 @@ impl ClassedLookups {
         }
         Ok(Self {
             elements: heads * head,
+            classes,
+        })
+    }
+
+    /// Returns the look-ups of a matrix whose columns are sorted by their ranges.
+    ///
+    /// # Errors
+    /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Means`] if it has
+    /// another number of columns, [`StopsError::Limit`] if there is more of it than any model
+    /// needs. Nothing is allocated for the elements before this check.
+    pub fn of_columns(sorted: &Sorted, (rows, columns): (usize, usize)) -> Result<Self> {
+        let valid = Function::Sorted(sorted.clone()).validate();
+        valid.map_err(CircuitError::from)?;
+        if sorted.columns() != Some(columns) {
+            return Err(StopsError::Means {
+                means: lookup::NAME,
+                what: "classes of other columns",
+            });
+        }
+        let mut classes = Vec::with_capacity(sorted.classes.len());
+        for (of_class, class) in sorted.ranges() {
+            // A number beyond all limits stays beyond them.
+            let elements = (rows as u64).saturating_mul(of_class.len() as u64);
+            let lookups = Lookups::new(&class.lookup, elements)?;
+            let place = |row: usize| row * columns + of_class.start..row * columns + of_class.end;
+            classes.push(Class {
+                places: (0..rows).map(place).collect(),
+                lookups,
+            });
+        }
+        Ok(Self {
+            elements: rows * columns,
             classes,
         })
     }

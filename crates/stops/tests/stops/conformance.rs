@@ -11,8 +11,8 @@ use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
 use primer_ot::Variant;
 use primer_plan::function::{
-    Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
-    Softmax, SoftmaxScratch, Tanh,
+    Activation, Class, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
+    Softmax, SoftmaxScratch, Sorted, Tanh,
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
@@ -101,6 +101,32 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     }
 }
 
+/// Five columns in two classes, whose indices have other lengths.
+fn sorted(edge: [u32; 2]) -> Case {
+    let class = |columns, index_bits: u32, power| {
+        let index = (index_bits, 3);
+        let table = LookupTable::tabulate(index, (30, 9), |x| x.powi(power) - 0.5);
+        Class {
+            columns,
+            slope: 3,
+            lookup: Lookup::new(index, edge, vec![table]).unwrap(),
+        }
+    };
+    let sorted = Sorted::new(vec![class(2, 8, 1), class(3, 6, 2)]).unwrap();
+    let function = Function::Sorted(sorted.clone());
+    let reference = move |x: &[i64]| {
+        let mut out = Vec::new();
+        for (columns, class) in sorted.ranges() {
+            out.extend(x[columns].iter().map(|x| class.lookup.tables[0].at(*x)));
+        }
+        out
+    };
+    Case {
+        means: Means::Lookups,
+        ..Case::function(function, 5, Box::new(reference))
+    }
+}
+
 /// Every kind of stop: by garbling all functions, by the client's garbling those of late elements,
 /// by transfers the identity, also of late shares or without an answer, by look-ups any function of
 /// a short index.
@@ -185,6 +211,8 @@ fn cases() -> Vec<Case> {
         lookup(8, [1, 2], 1),
         lookup(8, [0; 2], 2),
         lookup(10, [3, 0], 3),
+        sorted([1, 2]),
+        sorted([0; 2]),
     ]);
     let root = InverseRoot::new(22, 1.0);
     let tanh = Tanh::new(16, 10);

@@ -36,7 +36,7 @@ fn the_inputs_of_norms_are_lifted_and_nothing_else() {
     assert_eq!(lifted(&shown, &lean).len(), 4);
     let mut read = graph.clone();
     let also = read.steps.iter_mut().find_map(|step| match &mut step.op {
-        Op::Multiply { left, .. } => Some(left),
+        Op::Mix { value, .. } => Some(value),
         _ => None,
     });
     *also.unwrap() = id.unwrap();

@@ -1,0 +1,162 @@
+//! Classes of the columns of an activation's input ([`Sorted`]).
+//!
+//! A column needs as many entries as its range has cells: what calibration saw of it with the
+//! margin, brought up to a power of two. No column gets less than [`NARROWEST`]. Features that
+//! detect something rare are seen at rest by a calibration text of a few dozen lines, and reach
+//! many times as far in the one text that has it; the range of a single column is a much worse
+//! prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
+//!
+//! The plan is public and says how many columns each class has. Counts are multiples of
+//! [`TOGETHER`]: those of wide ranges are rounded up, with columns that would have done with less.
+
+use super::room::WIDEST;
+use super::{AssignError, Assigner, MARGIN};
+use crate::function::{Activation, Class, Function, Lookup, LookupTable, Sorted};
+use crate::graph::ValueId;
+use crate::scales::Scale;
+use primer_ring::fixed::Format;
+
+/// Fractional bits of an activation's index, unless its range needs more bits than there are.
+const CELL_FRACTION: i32 = 5;
+/// The narrowest range of a column.
+const NARROWEST: f64 = 8.0;
+/// Classes have a multiple of so many columns, but for the last.
+const TOGETHER: usize = 16;
+/// The slope of all classes, in eighths: near the mean slope of GELU over the arguments that count.
+const SLOPE: u32 = 1;
+/// The part of each half of a table that raises the range flag, at its end.
+const EDGE: u32 = 16;
+
+/// Columns that share a table.
+struct Group {
+    /// Logarithm of its range.
+    reach: i32,
+    columns: usize,
+}
+
+/// Returns the order in which the columns of an activation's input are looked up, from the largest
+/// absolute element of each: the widest first.
+pub fn order(columns: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.sort_by(|a, b| columns[*b].total_cmp(&columns[*a]));
+    order
+}
+
+/// The groups that columns are in when they are in order.
+fn groups(columns: &[f64]) -> Vec<Group> {
+    let order = order(columns).into_iter();
+    let reaches: Vec<i32> = order.map(|j| reach(columns[j])).collect();
+    let mut groups = Vec::new();
+    let mut start = 0;
+    for reach in (0..=reaches.first().copied().unwrap_or(0)).rev() {
+        let needed = reaches.partition_point(|other| *other >= reach);
+        let end = needed.next_multiple_of(TOGETHER).min(reaches.len());
+        if end > start {
+            let columns = end - start;
+            groups.push(Group { reach, columns });
+            start = end;
+        }
+    }
+    groups
+}
+
+/// The smallest power of two that is not below the range of a column: its logarithm.
+fn reach(max_abs: f64) -> i32 {
+    (MARGIN * max_abs).max(NARROWEST).log2().ceil() as i32
+}
+
+/// Bits and fractional bits of the index of a range.
+fn cells(reach: i32) -> (u32, i32) {
+    let bits = (reach + 1 + CELL_FRACTION).min(Lookup::MAX_BITS as i32);
+    (bits as u32, bits - 1 - reach)
+}
+
+impl Assigner<'_> {
+    /// An activation of columns that are sorted by their ranges.
+    pub(super) fn sorted(
+        &mut self,
+        index: usize,
+        (input, output): (ValueId, ValueId),
+    ) -> Result<Scale, AssignError> {
+        let cols = self.graph.value(input).cols;
+        let groups = match self.columns.get(&input) {
+            Some(columns) if columns.len() == cols => groups(columns),
+            _ => groups(&vec![self.observations[input.index()].max_abs(); cols]),
+        };
+        let widest = groups[0].reach;
+        let (ring_bits, fraction) = cells(widest);
+        if fraction < 0 {
+            return Err(self.too_wide(input, self.wide(input), Lookup::MAX_BITS));
+        }
+        let (activation, format) = (self.graph.shape.activation, self.activated(output, widest));
+        let classes = groups.iter().map(|group| class(activation, group, format));
+        let sorted = Sorted::new(classes.collect()).expect("groups share their scales");
+        self.accumulator(input, ring_bits, fraction);
+        Ok(self.leave(index, Function::Sorted(sorted)))
+    }
+
+    /// What an activation leaves: as fine as other values, and wide enough for whatever its input
+    /// can be.
+    fn activated(&self, output: ValueId, reach: i32) -> Format {
+        let fitting = Format::fitting(self.activation_bits(), self.wide(output));
+        let most = WIDEST as i32 - 1 - reach;
+        let fraction = fitting.fraction.clamp(CELL_FRACTION, most);
+        Format {
+            bits: (fraction + reach + 1) as u32,
+            fraction,
+        }
+    }
+}
+
+/// The table of a group, whose entries are the activation at their indices.
+fn class(activation: Activation, group: &Group, format: Format) -> Class {
+    let index = cells(group.reach);
+    let output = (format.bits, format.fraction);
+    let table = LookupTable::tabulate(index, output, |x| activation.real(x));
+    let edge = (1 << (index.0 - 1)) / EDGE;
+    let lookup = Lookup::new(index, [edge; 2], vec![table]);
+    Class {
+        columns: group.columns,
+        slope: SLOPE,
+        lookup: lookup.expect("a table of an activation has usable parameters"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts are rounded so that no column is in a class too narrow for it.
+    #[test]
+    fn columns_are_in_classes_that_hold_them() {
+        // Twelve wide ones, the others narrow.
+        let range = |j: usize| {
+            if j.is_multiple_of(9) {
+                10.0
+            } else {
+                0.05 * j as f64
+            }
+        };
+        let columns: Vec<f64> = (0..100).map(range).collect();
+        let (order, groups) = (order(&columns), groups(&columns));
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..100));
+        let told: Vec<_> = groups.iter().map(|g| (g.reach, g.columns)).collect();
+        assert_eq!(told, [(4, 16), (3, 84)]);
+        let mut places = order.iter();
+        for group in &groups {
+            for j in places.by_ref().take(group.columns) {
+                assert!(reach(columns[*j]) <= group.reach);
+            }
+        }
+    }
+
+    #[test]
+    fn wide_ranges_have_wide_cells_at_last() {
+        assert_eq!(cells(3), (9, 5));
+        assert_eq!(cells(4), (10, 5));
+        assert_eq!(cells(6), (10, 3));
+        assert_eq!([0.0, 5.3, 5.4, 30.0].map(reach), [3, 3, 4, 6]);
+    }
+}
