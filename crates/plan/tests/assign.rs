@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Seen, range, shape};
-use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange};
+use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange, assign};
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Form, Op, Step, StopFunction};
 use primer_plan::plan::Plan;
@@ -581,28 +581,65 @@ fn one_hot_inputs_carry_a_scale() {
     assert_eq!(plan.one_hot_bits(table, output), 0);
 }
 
-/// Sums of powers fit their ring, and the smallest one that a row can have is not rounded away.
+/// Heads are looked up as they are if their spans and the widths of their maxima allow it, in cells
+/// as fine as these allow; sums of powers fit their ring, and the lowest row has enough bits.
 #[test]
-fn the_smallest_sum_of_powers_keeps_enough_units() {
+fn heads_are_placed_by_their_ranges() {
     let mut shape = shape();
     shape.positions = 512;
-    for (reached, step, units) in [(20.0, 2.0f64, 1024.0), (200.0, 4.0, 64.0)] {
+    let of = |min: f64, min_row_max: f64, max: f64| Observation {
+        min,
+        max,
+        min_row_max,
+    };
+    // Finest cells; coarser; coarsest; too wide a span; maxima too far apart.
+    let heads = [
+        (of(-10.0, 0.0, 8.0), Some(4)),
+        (of(-40.0, -4.0, 0.0), Some(3)),
+        (of(-70.0, 5.0, 20.0), Some(2)),
+        (of(-80.0, 10.0, 20.0), None),
+    ];
+    let apart = (of(-10.0, -9.0, 8.0), None);
+    for changed in [heads[0], apart] {
+        let mut heads = heads;
+        heads[0] = changed;
         let mut seen = Seen::with_form(&shape, Form::LookedUp);
-        seen.set("layer0.scores", range(-reached, reached));
-        let plan = Plan::new(&shape, 512, seen.assign().unwrap()).unwrap();
+        let scores = seen.id("layer1.scores");
+        seen.set("layer1.scores", of(-80.0, -9.0, 20.0));
+        let mut told = primer_plan::assign::Seen::of(seen.values.clone());
+        told.by_head[scores.index()] = heads.iter().map(|(seen, _)| *seen).collect();
+        let scales = assign(&seen.graph, &told, &seen.weights).unwrap();
+        let plan = Plan::new(&shape, 512, scales).unwrap();
         let id = |name: &str| {
             let mut ids = plan.graph().value_ids();
             ids.find(|id| plan.graph().value(*id).name == name).unwrap()
         };
-        let total = plan.scale(id("layer0.totals"));
-        let unit = f64::from(total.ring_fraction().unwrap()).exp2();
-        assert_eq!((-step).exp2() * unit, units);
-        assert!(512.0 * step.exp2() * unit <= f64::from(1 << 24));
-        let makes = |step: &Step| step.output() == id("layer0.reciprocals");
-        let step = plan.graph().steps.iter().position(makes).unwrap();
-        let Some(Function::Reciprocal(reciprocal)) = plan.function(step) else {
-            panic!("a total has a reciprocal");
-        };
-        assert!(units >= 16.0 * reciprocal.smallest() as f64);
+        let powers = plan.powers(id("layer1.exponents")).unwrap();
+        for (head, (seen, fraction)) in heads.iter().enumerate() {
+            let (class, placed) = powers.class(head);
+            assert_eq!(class.measured, fraction.is_none(), "head {head}");
+            let Some(fraction) = *fraction else {
+                continue;
+            };
+            let lookup = &class.lookup;
+            assert_eq!(lookup.fraction, fraction, "head {head}");
+            // The flags begin beyond all that was seen, and before the end of the index.
+            let cells = f64::from(fraction).exp2();
+            let index = |score: f64| (score * cells).round() as i64 + placed.offset;
+            let half = 1i64 << (lookup.index_bits - 1);
+            for score in [seen.min, seen.max] {
+                assert!((-half..half).contains(&index(score)), "head {head}");
+                assert!(!lookup.flag(index(score)), "head {head}");
+            }
+            assert!(lookup.flag(half - 1) && lookup.flag(-half));
+            let lowest = lookup.tables[0].at(index(seen.min_row_max - 2.0));
+            assert!(lowest >= 240, "head {head}: {lowest}");
+        }
+        let measured = plan.measured_heads(id("layer1.scores"));
+        let expected = heads.iter().enumerate().filter(|(_, (_, f))| f.is_none());
+        assert_eq!(measured, expected.map(|(head, _)| head).collect::<Vec<_>>());
+        // As many powers as a row can have, all as large as those that raise no flag.
+        let totals = plan.scale(id("layer1.totals")).truncation().unwrap();
+        assert!(totals.holds(512 << 28));
     }
 }

@@ -3,9 +3,9 @@
 
 mod common;
 
-use common::{Seen, shape};
-use primer_plan::function::{Activation, Function, Gelu, Sorted};
-use primer_plan::graph::{Form, Op};
+use common::{Seen, range, shape};
+use primer_plan::function::{Activation, Function, Gelu, Powers, Sorted};
+use primer_plan::graph::{Form, Op, Step};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::{Head, Pooling, Shape, ShapeError};
@@ -79,22 +79,31 @@ fn another_form_is_another_plan() {
 /// What is left of scores must fit the ring of the exponents, and be left of a coarse maximum.
 #[test]
 fn what_is_left_of_scores_is_checked() {
-    let seen = Seen::with_form(&shape(), Form::LookedUp);
-    let rests = |op: &Op| matches!(op, Op::Rest { .. });
-    let at = seen.graph.steps.iter().position(|s| rests(&s.op)).unwrap();
-    let Op::Rest {
-        reference, output, ..
-    } = seen.graph.steps[at].op
-    else {
-        unreachable!();
+    // The scores of the first layer are so wide that they are measured, those of the second are
+    // looked up as they are.
+    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    seen.set("layer0.scores", range(-100.0, 100.0));
+    let of_layer = |layer: usize| {
+        let rests = |s: &Step| s.layer == Some(layer) && matches!(s.op, Op::Rest { .. });
+        let at = seen.graph.steps.iter().position(rests).unwrap();
+        let Op::Rest {
+            reference, output, ..
+        } = seen.graph.steps[at].op
+        else {
+            unreachable!();
+        };
+        let made = |s: &Step| s.output() == reference;
+        let maker = seen.graph.steps.iter().position(made).unwrap();
+        let reads = |s: &Step| s.inputs() == [output];
+        let reader = seen.graph.steps.iter().position(reads).unwrap();
+        (maker, output, reader)
     };
-    let made = |s: &primer_plan::graph::Step| s.output() == reference;
-    let maker = seen.graph.steps.iter().position(made).unwrap();
     let refused = |change: &dyn Fn(&mut Scales)| {
         let mut scales = seen.assign().unwrap();
         change(&mut scales);
         Plan::new(&shape(), 8, scales).unwrap_err().to_string()
     };
+    let (maker, output, reader) = of_layer(0);
     let error = refused(&|s| {
         let Some(Function::CoarseMaximum(coarse)) = &mut s.functions[maker] else {
             unreachable!();
@@ -109,7 +118,48 @@ fn what_is_left_of_scores_is_checked() {
     });
     assert!(error.contains("a product is off by"), "{error}");
     let error = refused(&|s| s.functions[maker] = None);
-    assert!(error.contains("another function"), "{error}");
+    assert!(error.contains("there is nothing to measure"), "{error}");
+    let error = refused(&|s| s.functions[reader] = None);
+    assert!(error.contains("not what is left of scores"), "{error}");
+    // Heads that are not there, or twice; a class without a table; powers that are negative.
+    let (maker, _, reader) = of_layer(1);
+    let wrong = |change: &dyn Fn(&mut Powers)| {
+        refused(&|s| {
+            let Some(Function::Powers(powers)) = &mut s.functions[reader] else {
+                unreachable!();
+            };
+            change(powers);
+        })
+    };
+    let cases: [(&dyn Fn(&mut Powers), &str); 7] = [
+        (
+            &|p| p.classes[0].heads[3].head = 4,
+            "a head that is not there",
+        ),
+        (&|p| drop(p.classes[0].heads.pop()), "a head has one class"),
+        (&|p| p.classes[0].heads[1].head = 0, "rising order"),
+        (
+            &|p| p.classes[0].heads[0].offset = i64::MIN,
+            "outside its table",
+        ),
+        (&|p| p.classes.clear(), "no classes"),
+        (
+            &|p| p.classes[0].lookup.fraction = 5,
+            "do not reach the cells",
+        ),
+        (&|p| p.classes[0].measured = true, "outside its table"),
+    ];
+    for (change, reason) in cases {
+        let error = wrong(change);
+        assert!(error.contains(reason), "{error}");
+    }
+    let error = wrong(&|p| {
+        p.classes[0].measured = true;
+        p.classes[0].heads.iter_mut().for_each(|h| h.offset = 0);
+    });
+    assert!(error.contains("for measured heads only"), "{error}");
+    let error = refused(&|s| s.functions[maker] = s.functions[of_layer(0).0].clone());
+    assert!(error.contains("the ring is not the function's"), "{error}");
 }
 
 /// Classes have all columns there are, the accumulator fills the ring of the widest, and only a
@@ -213,15 +263,15 @@ fn encodings() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
-    // The version 4, spelled with a useless second byte.
-    let spelled = [&[0x84, 0x00], &bytes[1..]].concat();
+    // The version 5, spelled with a useless second byte.
+    let spelled = [&[0x85, 0x00], &bytes[1..]].concat();
     assert!(matches!(
         Plan::decode(&spelled),
         Err(PlanError::Encoding(_))
     ));
     let mut newer = bytes;
-    newer[0] = 5;
-    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(5))));
+    newer[0] = 6;
+    assert!(matches!(Plan::decode(&newer), Err(PlanError::Version(6))));
     let huge = vec![0; MAX_ENCODED + 1];
     assert!(matches!(Plan::decode(&huge), Err(PlanError::TooLarge(n)) if n == MAX_ENCODED + 1));
 }

@@ -70,7 +70,8 @@ impl Assigner<'_> {
             let beyond = step * f64::from(coarse.far + 2);
             let ScoreSpan { low, high, mask } = self.score_span(scores, beyond);
             let span = high - low + mask;
-            let ring_bits = ((span / step + 6.0).log2().ceil() as u32).max(5);
+            // With fewer bits scores would be finer than the exponents of the coarsest cells.
+            let ring_bits = ((span / step + 6.0).log2().ceil() as u32).max(6);
             widest = span;
             if ring_bits <= coarse.most_bits {
                 let steps = |v: f64| (v / step).round() as i64;

@@ -125,7 +125,7 @@ pub(crate) fn reciprocal(reciprocal: &Reciprocal, fraction: i32) {
             let from = ((entries + entry) as u64) << h >> fine;
             let to = ((entries + entry + 1) as u64) << h >> fine;
             for part in 0..16 {
-                let v = from + (to - from) * part / 16;
+                let v = from + (to - from) * (2 * part + 1) / 32;
                 let (got, want) = (reciprocal.apply(v as i64), scale / v as f64);
                 let error = (got as f64 / want - 1.0).abs();
                 assert!(got <= last, "the reciprocal falls at {v}");
