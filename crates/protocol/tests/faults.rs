@@ -69,7 +69,7 @@ fn versions_must_agree() {
                 error,
                 ProtocolError::Version {
                     ours: VERSION,
-                    theirs: 10
+                    theirs: 11
                 }
             ),
             "{error}"
@@ -78,7 +78,7 @@ fn versions_must_agree() {
     let ((), server) = pair(
         |channel| {
             channel
-                .send_value(HELLO, &(10u16, Scheme::Fp, 4u32))
+                .send_value(HELLO, &(11u16, Scheme::Fp, 4u32))
                 .unwrap()
         },
         |channel| server(channel, &model, Reveal::Outputs),
@@ -87,7 +87,7 @@ fn versions_must_agree() {
     let (client, ()) = pair(
         |channel| open(channel, Scheme::Fp, 4),
         // The second kind of welcome: a version.
-        |channel| welcome(channel, &(1u32, 10u16)),
+        |channel| welcome(channel, &(1u32, 11u16)),
     );
     expected(client.unwrap_err());
 }

@@ -31,7 +31,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
             }
         }
     }
-    assert_eq!(seen.len(), 6, "one for each variant of Bilinear");
+    assert_eq!(seen.len(), 5, "one for each variant of Bilinear");
 }
 
 fn share(graph: &Graph, id: ValueId, rng: &mut Prg) -> Arc<Share> {
