@@ -6,7 +6,7 @@ mod common;
 use common::{Seen, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange, assign};
 use primer_plan::function::{Class, Function};
-use primer_plan::graph::{Form, Op, Step, StopFunction};
+use primer_plan::graph::{Form, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::role::ValueRole;
 use primer_plan::scales::{COLUMN_LENGTH, OUTPUT_COLUMN_LENGTH, Scale, WEIGHT_BITS, WeightScale};

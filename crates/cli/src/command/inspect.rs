@@ -12,7 +12,7 @@ use primer_hint::multipliers::file_bytes;
 use primer_hint::params::PACKING_BITS;
 use primer_lab::note;
 use primer_model::quantise::IntModel;
-use primer_plan::function::{Class, Function};
+use primer_plan::function::{Class, Function, HeadClass};
 use primer_plan::graph::{Graph, Op, PaperStep, Step, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::{Scale, WEIGHT_BITS, WeightScale};
@@ -216,33 +216,59 @@ fn scale_text(scale: Scale) -> String {
     }
 }
 
-/// The classes of a sorted activation: columns, entries and range of each.
+/// The classes of a sorted activation, columns, entries and range of each; or those of heads.
 fn classes_text(plan: &Plan, index: usize) -> String {
-    let Some(Function::Sorted(sorted)) = plan.function(index) else {
-        return String::new();
+    let classes: Vec<String> = match plan.function(index) {
+        Some(Function::Sorted(sorted)) => {
+            let one = |class: &Class| {
+                let (bits, fraction) = (class.lookup.index_bits, class.lookup.fraction);
+                let range = f64::from(bits as i32 - 1 - fraction).exp2();
+                format!("{}x{} of ±{range}", class.columns, 1 << bits)
+            };
+            sorted.classes.iter().map(one).collect()
+        }
+        Some(Function::Powers(powers)) => {
+            let one = |class: &HeadClass| {
+                let heads = class.heads.len();
+                match class.measured {
+                    true => format!("{heads} heads measured"),
+                    false => format!("{heads} heads in 1/{}", 1 << class.lookup.fraction),
+                }
+            };
+            powers.classes.iter().map(one).collect()
+        }
+        _ => Vec::new(),
     };
-    let one = |class: &Class| {
-        let (bits, fraction) = (class.lookup.index_bits, class.lookup.fraction);
-        let range = f64::from(bits as i32 - 1 - fraction).exp2();
-        format!("{}x{} of ±{range}", class.columns, 1 << bits)
-    };
-    let classes: Vec<String> = sorted.classes.iter().map(one).collect();
     classes.join(", ")
 }
 
 fn classes_json(plan: &Plan, index: usize) -> Value {
-    let Some(Function::Sorted(sorted)) = plan.function(index) else {
-        return Value::Null;
-    };
-    let classes = sorted.classes.iter().map(|class| {
-        let lookup = &class.lookup;
-        json!({
-            "columns": class.columns, "entries": 1 << lookup.index_bits,
-            "fraction": lookup.fraction, "slope_eighths": class.slope,
-            "flagged_cells": lookup.edge,
-        })
-    });
-    classes.collect()
+    match plan.function(index) {
+        Some(Function::Sorted(sorted)) => {
+            let classes = sorted.classes.iter().map(|class| {
+                let lookup = &class.lookup;
+                json!({
+                    "columns": class.columns, "entries": 1 << lookup.index_bits,
+                    "fraction": lookup.fraction, "slope_eighths": class.slope,
+                    "flagged_cells": lookup.edge,
+                })
+            });
+            classes.collect()
+        }
+        Some(Function::Powers(powers)) => {
+            let classes = powers.classes.iter().map(|class| {
+                let heads = class.heads.iter().map(|placed| placed.head);
+                let lookup = &class.lookup;
+                json!({
+                    "heads": heads.collect::<Vec<_>>(), "measured": class.measured,
+                    "entries": 1 << lookup.index_bits, "fraction": lookup.fraction,
+                    "flagged_cells": lookup.edge,
+                })
+            });
+            classes.collect()
+        }
+        _ => Value::Null,
+    }
 }
 
 fn weight_text(plan: &Plan, step: &Step) -> String {

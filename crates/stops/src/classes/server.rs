@@ -23,7 +23,8 @@ impl ServerStop for ClassedLookups {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
         let waiting = self.classes.iter().map(|class| {
             let waiting = class.lookups.request(channel, stored, &class.of(shares))?;
-            Ok((class.places.clone(), waiting))
+            let places = class.places.clone();
+            Ok(OfClass { places, waiting })
         });
         Ok(Box::new(Requested {
             elements: self.elements,
@@ -37,22 +38,27 @@ impl ServerStop for ClassedLookups {
 struct Requested {
     elements: usize,
     flags: usize,
-    /// Of each class, with the places of its elements.
-    waiting: Vec<(Vec<Range<usize>>, Box<dyn Waiting>)>,
+    waiting: Vec<OfClass>,
+}
+
+/// A class that was asked for, and the places of its elements.
+struct OfClass {
+    places: Vec<Range<usize>>,
+    waiting: Box<dyn Waiting>,
 }
 
 impl Waiting for Requested {
     fn flags(&mut self) -> FlagShares {
         let mut flags = FlagShares::with_capacity(self.flags);
-        for (_, waiting) in &mut self.waiting {
-            flags.append(&waiting.flags());
+        for class in &mut self.waiting {
+            flags.append(&class.waiting.flags());
         }
         flags
     }
 
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
         let mut results = vec![0; self.elements];
-        for (places, waiting) in self.waiting {
+        for OfClass { places, waiting } in self.waiting {
             let part = waiting.receive(channel)?;
             let mut part = &part[..];
             for place in places {
