@@ -4,8 +4,8 @@
 //! stop the accumulator is truncated to the stop's ring and the function of the plan is applied.
 //! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get when each
 //! drops the low bits of a random share. Products may err as silent linear steps do, and embedded
-//! rows may have signs as they have there until LayerNorm takes them off ([`Errors`]). With the shares and errors of a real run injected, this reference gives that run's result
-//! exactly.
+//! rows may have signs as they have there until LayerNorm takes them off ([`Errors`]). With the
+//! shares and errors of a real run injected, this reference gives that run's result exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
 //! reported ([`OutOfRange`]).

@@ -10,7 +10,7 @@
 //! `y`, the server with `z`, and `y + z = r·T`. What is one is written as `one`, a power of two.
 //!
 //! ```text
-//! offline   client             draws B, a bit for each word, ρ, a residue for each type and one for
+//! offline   client             draws B, a bit for each word, ρ, a residue for each type and for
 //!                              the position, and a sign π
 //!           client -> server   m - r, with m = (-one·B, ρ for types and position t, else 0)
 //!           server             z + (m - r)·T: the parties have shares of m·T

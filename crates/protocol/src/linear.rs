@@ -6,8 +6,8 @@
 //! say nothing.
 //!
 //! **Terms.** The one-hot input times the embedding table is a term like any other; its position
-//! embeddings are the bias, or rows of the table ([`crate::bits`]). A product reaches the scale of the sum by a shift, which each party
-//! applies to its own share.
+//! embeddings are the bias, or rows of the table ([`crate::bits`]). A product reaches the scale of
+//! the sum by a shift, which each party applies to its own share.
 
 use crate::exchange::Owner;
 use crate::scheme;

@@ -47,7 +47,7 @@ impl CoarseIndex {
 
     /// Returns the index that a truncation makes of `2^finer` times an accumulator; `slope` eighths
     /// of what is left out join a result that is `2^coarser` times as coarse. None if there is no
-    /// such slope, or not so many bits.
+    /// such slope, or not as many bits.
     pub const fn new(by: Truncation, finer: u32, slope: u32, coarser: u32) -> Option<Self> {
         if slope > Self::MAX_SLOPE || finer > K || coarser > by.shift() {
             return None;

@@ -70,7 +70,7 @@ impl SlotShape {
         self.split(params, self.lanes.runs(), self.chunks())
     }
 
-    /// Returns the same for so many products in each answer.
+    /// Returns the same for a number of products in each answer.
     pub(crate) fn split_products(&self, params: &Params, products: usize) -> Split {
         self.split(params, self.count(), products)
     }

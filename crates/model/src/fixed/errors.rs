@@ -5,8 +5,8 @@
 //! of their own. The reference draws the same errors, or is told those of a real run.
 //!
 //! There the client also embeds its tokens with random signs
-//! ([`Graph::signed`](primer_plan::graph::Graph::signed)). That is no error, but truncation does not
-//! treat a number and its negative alike: the reference draws signs too, or is told them.
+//! ([`Graph::signed`](primer_plan::graph::Graph::signed)). That is no error, but truncation does
+//! not treat a number and its negative alike: the reference draws signs too, or is told them.
 
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch, product};

@@ -6,8 +6,9 @@
 //! * the **span** from its lowest to its highest score. An index holds [`REACH`] units in its
 //!   finest cells and four times as many in its coarsest; of these the scores take their span,
 //!   [`BELOW`] of it below and [`ABOVE`] units above for texts that reach further;
-//! * the **width** from its lowest row maximum to its highest. A power has [`TOP`] bits at the upper
-//!   end of the index. The lowest row keeps [`LEAST_BITS`] of them, [`DRIER`] units further down.
+//! * the **width** from its lowest row maximum to its highest. A power has [`TOP`] bits at the
+//!   upper end of the index. The lowest row keeps [`LEAST_BITS`] of them, [`DRIER`] units further
+//!   down.
 //!
 //! Other heads are measured against a coarse maximum. What is left over of the room above goes to
 //! both ends, and the outer half of each end raises range flags.

@@ -20,7 +20,7 @@ use primer_ring::fixed::Format;
 const CELL_FRACTION: i32 = 5;
 /// The narrowest range of a column.
 const NARROWEST: f64 = 8.0;
-/// Classes have a multiple of so many columns, but for the last.
+/// The columns of a class are a multiple of this, but for the last.
 const TOGETHER: usize = 16;
 /// The slope of all classes, in eighths: near the mean slope of GELU over the arguments that count.
 const SLOPE: u32 = 1;

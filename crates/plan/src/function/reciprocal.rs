@@ -54,8 +54,8 @@ pub struct Reciprocal {
 impl Reciprocal {
     /// The function `v ↦ scale / v` on unsigned integers `v` of the ring.
     ///
-    /// The output's fractional bits are chosen so that the table uses all its output bits, `dropped`
-    /// of which are lost for the largest numbers. Numbers below `2^dry_bits` are flagged.
+    /// The output's fractional bits are chosen so that the table uses all its output bits,
+    /// `dropped` of which are lost for the largest numbers. Numbers below `2^dry_bits` are flagged.
     ///
     /// # Panics
     /// If the ring is not usable or the scale is not positive and finite.

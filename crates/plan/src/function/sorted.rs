@@ -23,7 +23,7 @@
 //!
 //! ```text
 //! index of class c    2^finer·x truncated to its bits; the accumulator is that of the widest class
-//! result              T_c[k] + (slope_c/8·(2^finer·x - 2^s·k)), rounded to the scale of the entries
+//! result              T_c[k] + (slope_c/8·(2^finer·x - 2^s·k)), at the scale of the entries
 //! ```
 //!
 //! Rounding the second term is each party's own affair: together they are off by a unit at most,

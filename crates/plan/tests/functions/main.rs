@@ -39,8 +39,8 @@ macro_rules! every {
 struct Worst {
     /// As a circuit, if it has a table there.
     circuit: Option<f64>,
-    /// Looked up in cells of 1/32, along lines of slope 1/8: of a single result, and of the mean over
-    /// what truncation makes of an argument.
+    /// Looked up in cells of 1/32, along lines of slope 1/8: of a single result, and of the mean
+    /// over what truncation makes of an argument.
     looked_up: [f64; 2],
 }
 

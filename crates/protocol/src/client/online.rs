@@ -30,7 +30,7 @@ use std::collections::hash_map::Entry;
 use std::io::Read;
 use std::ops::Range;
 
-/// So many bytes of the masked input are kept for [`Answer::shown`].
+/// Bytes of the masked input that are kept for [`Answer::shown`].
 const SHOWN: usize = 240;
 
 /// What the client owes the server.

@@ -10,8 +10,8 @@
 //! comes out is in the same order. What is stored, sent and flagged is what the classes store, send
 //! and flag, one after the other.
 //!
-//! Who learns what is what [`crate::lookup`] says of each class. Which elements belong to a class is
-//! public; which features of a model sorted columns are is known to the server alone.
+//! Who learns what is what [`crate::lookup`] says of each class. Which elements belong to a class
+//! is public; which features of a model sorted columns are is known to the server alone.
 
 mod client;
 mod server;

@@ -34,7 +34,7 @@ pub(super) struct SplitPacker;
 enum Plan {
     Heads(HeadShape),
     Sums(SlotShape),
-    /// Of each element of the answer, so many products.
+    /// The number of products in each element of the answer.
     Products(SlotShape, usize),
 }
 
