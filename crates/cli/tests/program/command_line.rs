@@ -96,7 +96,11 @@ fn inspect_shows_the_plan() {
     assert!(plan["bytes"]["online_up"].as_u64().unwrap() > 30 * 8192 * 41 / 8);
     // Looked up, by default.
     let plan = json(&["inspect", "--tokens", "30"]);
-    assert_eq!(plan["counts"]["stop_elements"]["gate"], 2 * 30 * 512);
+    assert_eq!(plan["counts"]["stop_elements"]["activation"], 2 * 30 * 512);
+    let steps = plan["steps"].as_array().unwrap();
+    let of = |name: &str| steps.iter().find(|step| step["value"] == name).unwrap();
+    assert!(of("layer0.powers")["classes"][0]["heads"].is_array());
+    assert!(of("layer0.intermediate")["classes"][0]["columns"].is_u64());
     assert!(plan["and_gates"].as_u64().unwrap() < 20 * 2 * 30 * 512);
 }
 
