@@ -38,6 +38,18 @@ fuzz_target!(|bytes: &[u8]| {
                 let first = plan.merged_fraction(*input, *weight);
                 assert!(plan.shift(first + fraction, *output) <= K);
             }
+            Op::Rest { scores, output, .. } => {
+                let _ = plan.measured_heads(*scores);
+                for head in 0..plan.graph().shape.heads {
+                    let _ = plan.rest(head, *scores, *output);
+                }
+            }
+            Op::SquareSum { output, .. } => {
+                let _ = plan.epsilon(*output);
+            }
+            Op::Embed { table, output, .. } => {
+                assert!(plan.one_hot_bits(*table, *output) <= K);
+            }
             _ => {}
         }
     }

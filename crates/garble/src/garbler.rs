@@ -68,7 +68,7 @@ impl<'c> Garbler<'c> {
         sink: &mut impl Write,
     ) -> io::Result<()> {
         let inputs = [garbler_labels, evaluator_labels];
-        self.garble(inputs, [0; LANES], masks, &mut [], sink)
+        self.garble(inputs, &[0; LANES], masks, &mut [], sink)
     }
 
     /// As [`Self::batch`], with the outputs of some instances negated: `negated` has one for each
@@ -94,7 +94,7 @@ impl<'c> Garbler<'c> {
             *all = u64::from(*negated).wrapping_neg();
         }
         let inputs = [garbler_labels, evaluator_labels];
-        self.garble(inputs, *all, masks, &mut [], sink)?;
+        self.garble(inputs, &all, masks, &mut [], sink)?;
         // The evaluator adds constants as they are: it holds c where it should hold -c.
         let circuit = self.work.circuit;
         let modulus = circuit.modulus();
@@ -125,13 +125,13 @@ impl<'c> Garbler<'c> {
         sink: &mut impl Write,
     ) -> io::Result<()> {
         let inputs = [garbler_labels, evaluator_labels];
-        self.garble(inputs, [0; LANES], masks, kept, sink)
+        self.garble(inputs, &[0; LANES], masks, kept, sink)
     }
 
     fn garble(
         &mut self,
         inputs: [&[Label]; 2],
-        negated: [u64; LANES],
+        negated: &[u64; LANES],
         masks: &mut [u64],
         kept: &mut [Label],
         sink: &mut impl Write,

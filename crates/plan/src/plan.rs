@@ -455,6 +455,11 @@ impl Plan {
         if self.scale(output).truncation().is_none() {
             return Err(self.conflict(output, "it is not an accumulator with a usable ring"));
         }
+        // Only a sum of powers is known not to be negative.
+        let summed = matches!(step.op, Op::RowSum { .. });
+        if summed != matches!(self.scale(output), Scale::Small { .. }) {
+            return Err(self.conflict(output, "sums of powers are kept whole, and nothing else"));
+        }
         if function.is_some() {
             return Err(self.conflict(output, "a linear step has no function"));
         }

@@ -124,6 +124,17 @@ fn what_is_left_of_scores_is_checked() {
     assert!(error.contains("there is nothing to measure"), "{error}");
     let error = refused(&|s| s.functions[reader] = None);
     assert!(error.contains("not what is left of scores"), "{error}");
+    // Nothing but sums of powers is kept whole.
+    let scores = seen.id("layer0.scores");
+    let totals = seen.id("layer0.totals");
+    let small = Scale::Small {
+        fraction: -2,
+        ring_bits: 7,
+    };
+    let error = refused(&|s| s.values[scores.index()] = small);
+    assert!(error.contains("sums of powers are kept whole"), "{error}");
+    let error = refused(&|s| s.values[totals.index()] = s.values[output.index()]);
+    assert!(error.contains("contradict each other"), "{error}");
     // Heads that are not there, or twice; a class without a table; powers that are negative.
     let (maker, _, reader) = of_layer(1);
     let wrong = |change: &dyn Fn(&mut Powers)| {

@@ -88,8 +88,10 @@ fn ring_share(
             };
             let heads = plan.measured_heads(input);
             let rows = heads.iter().flat_map(|head| head * n..(head + 1) * n);
-            let elements = rows.flat_map(|r| share.row(r)).map(|v| truncate(*v));
-            Zeroizing::new(elements.collect())
+            // Reserved at once: a buffer that grows would leave copies behind.
+            let mut elements = Zeroizing::new(Vec::with_capacity(heads.len() * n * n));
+            elements.extend(rows.flat_map(|r| share.row(r)).map(|v| truncate(*v)));
+            elements
         }
         Some(Function::Powers(powers)) => {
             let mut elements = Zeroizing::new(Vec::with_capacity(share.data().len()));

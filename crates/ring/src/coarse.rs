@@ -15,7 +15,7 @@
 //! line: each party adds its part of `slope·(x - 2^s·k)` to its share of the result
 //! ([`CoarseIndex`]).
 
-use crate::modulus::{self, K, P};
+use crate::modulus::{self, P};
 use crate::truncate::Truncation;
 
 /// How an accumulator is truncated to an index, and what of the rest joins the result.
@@ -49,7 +49,7 @@ impl CoarseIndex {
     /// of what is left out join a result that is `2^coarser` times as coarse. None if there is no
     /// such slope, or not as many bits.
     pub const fn new(by: Truncation, finer: u32, slope: u32, coarser: u32) -> Option<Self> {
-        if slope > Self::MAX_SLOPE || finer > K || coarser > by.shift() {
+        if slope > Self::MAX_SLOPE || finer > by.shift() || coarser > by.shift() {
             return None;
         }
         Some(Self {
@@ -121,10 +121,10 @@ mod tests {
     #[test]
     fn slopes_and_scales_that_do_not_exist_are_refused() {
         let by = Truncation::to_ring(9).unwrap();
-        assert!(CoarseIndex::new(by, 41, 8, 32).is_some());
+        assert!(CoarseIndex::new(by, 32, 8, 32).is_some());
         assert!(CoarseIndex::new(by, 1, 9, 1).is_none());
         assert!(CoarseIndex::new(by, 1, 5, 33).is_none());
-        assert!(CoarseIndex::new(by, 42, 5, 1).is_none());
+        assert!(CoarseIndex::new(by, 33, 5, 1).is_none());
         assert!(CoarseIndex::new(by, u32::MAX, u32::MAX, u32::MAX).is_none());
     }
 

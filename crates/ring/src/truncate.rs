@@ -137,11 +137,11 @@ impl Truncation {
     }
 
     /// Whether both forms of truncation keep a value's sign bit: its range minus two units on each
-    /// side. A small number must not be negative.
+    /// side. A small number must not be negative, and have room for `C`.
     #[inline(always)]
     pub const fn holds(self, x: i64) -> bool {
         if matches!(self.kept, Kept::Low) {
-            return 0 <= x && x >> self.ring_bits == 0;
+            return 0 <= x && (x + C as i64) >> self.ring_bits == 0;
         }
         let limit = ((1i64 << (self.ring_bits - 1)) - 2) << self.shift();
         -limit <= x && x <= limit
@@ -171,7 +171,8 @@ mod tests {
         assert!(Truncation::of_small(Truncation::MAX_SMALL_BITS + 1).is_none());
         let by = Truncation::of_small(37).unwrap();
         assert_eq!((by.shift(), by.exact(12345)), (0, 12345));
-        assert!(by.holds((1 << 37) - 1) && !by.holds(1 << 37) && !by.holds(-1));
+        let most = (1 << 37) - 1 - C as i64;
+        assert!(by.holds(most) && !by.holds(most + 1) && !by.holds(-1));
         for x in [0, 1, 127, 1 << 20, (1 << 37) - 1 - C as i64] {
             for share in [x as u64 + 1, P / 2, P - 1] {
                 assert_eq!(by.shared(x, share), x, "{x} and {share}");

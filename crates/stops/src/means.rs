@@ -143,9 +143,7 @@ impl StopBuilder {
                 let stop = Garbled::new(circuit, instances as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::ClientGarbling, Wanted::Function(function))
-                if !function.takes_rows() && !self.circuit(function, 1)?.is_flagged() =>
-            {
+            (Means::ClientGarbling, Wanted::Function(function)) if !function.takes_rows() => {
                 let stop = ClientGarbled::new(self.circuit(function, 1)?, elements as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }

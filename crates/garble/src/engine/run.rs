@@ -46,7 +46,7 @@ pub(crate) struct GarbleSegment<'a> {
     pub(crate) batch: Batch<'a>,
     pub(crate) delta: Label,
     /// For each lane, all ones if its outputs are negated, zero if they are not.
-    pub(crate) negated: [u64; LANES],
+    pub(crate) negated: &'a [u64; LANES],
     /// 32 bytes for each AND gate and lane.
     pub(crate) tables: &'a mut [u8],
     /// One element for each projection and lane.

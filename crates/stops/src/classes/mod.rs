@@ -59,6 +59,7 @@ impl ClassedLookups {
             });
         }
         let head = tokens * tokens;
+        lookup::check_results((heads * head) as u64, 1)?;
         let mut classes = Vec::with_capacity(powers.classes.len());
         for class in &powers.classes {
             let lookups = Lookups::new(&class.lookup, (class.heads.len() * head) as u64)?;
@@ -95,10 +96,11 @@ impl ClassedLookups {
                 what: "classes of other columns",
             });
         }
+        // A number beyond all limits stays beyond them.
+        lookup::check_results((rows as u64).saturating_mul(columns as u64), 1)?;
         let mut classes = Vec::with_capacity(sorted.classes.len());
         for (of_class, class) in sorted.ranges() {
-            // A number beyond all limits stays beyond them.
-            let elements = (rows as u64).saturating_mul(of_class.len() as u64);
+            let elements = (rows * of_class.len()) as u64;
             let lookups = Lookups::new(&class.lookup, elements)?;
             let place = |row: usize| row * columns + of_class.start..row * columns + of_class.end;
             classes.push(Class {

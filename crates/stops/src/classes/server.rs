@@ -7,6 +7,7 @@ use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
 use std::io::{Read, Write};
 use std::ops::Range;
+use zeroize::Zeroizing;
 
 impl ServerStop for ClassedLookups {
     fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
@@ -57,9 +58,9 @@ impl Waiting for Requested {
     }
 
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
-        let mut results = vec![0; self.elements];
+        let mut results = Zeroizing::new(vec![0; self.elements]);
         for OfClass { places, waiting } in self.waiting {
-            let part = waiting.receive(channel)?;
+            let part = Zeroizing::new(waiting.receive(channel)?);
             let mut part = &part[..];
             for place in places {
                 let (now, later) = part.split_at(place.len());
@@ -67,6 +68,6 @@ impl Waiting for Requested {
                 part = later;
             }
         }
-        Ok(results)
+        Ok(std::mem::take(&mut *results))
     }
 }

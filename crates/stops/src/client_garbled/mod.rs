@@ -81,12 +81,12 @@ impl ClientGarbled {
     /// Makes a stop of `instances` instances of a circuit.
     ///
     /// # Errors
-    /// [`StopsError::Means`] if the circuit shows bits to its evaluator or has no outputs,
+    /// [`StopsError::Means`] if the circuit shows bits to its evaluator, has flags or no outputs,
     /// [`StopsError::Limit`] if there are more instances than any model needs. Nothing is allocated
     /// before these checks.
     pub fn new(circuit: Arc<StopCircuit>, instances: u64) -> Result<Self> {
         let cost = circuit.circuit().cost();
-        if cost.reveals > 0 || cost.outputs == 0 {
+        if cost.reveals > 0 || cost.outputs == 0 || circuit.is_flagged() {
             return Err(StopsError::Means {
                 means: Means::ClientGarbling.name(),
                 what: circuit.name(),

@@ -90,6 +90,21 @@ use zeroize::Zeroizing;
 /// client holds its material, about 50 bytes for each at 256 entries, in memory.
 pub const MAX_RESULTS: u64 = 1 << 24;
 
+/// Fails if some elements have more results than any model needs.
+pub(crate) fn check_results(elements: u64, each: usize) -> Result<()> {
+    let amount = u128::from(elements) * each as u128;
+    if amount > u128::from(MAX_RESULTS) {
+        return Err(StopsError::Limit {
+            stop: NAME,
+            instances: elements,
+            what: "results",
+            amount,
+            limit: MAX_RESULTS,
+        });
+    }
+    Ok(())
+}
+
 /// Some look-ups of one index each.
 pub struct Lookups {
     shape: Shape,
@@ -112,16 +127,7 @@ impl Lookups {
     pub fn new(lookup: &Lookup, elements: u64) -> Result<Self> {
         let valid = Function::Lookup(lookup.clone()).validate();
         valid.map_err(CircuitError::from)?;
-        let amount = u128::from(elements) * lookup.tables.len() as u128;
-        if amount > u128::from(MAX_RESULTS) {
-            return Err(StopsError::Limit {
-                stop: NAME,
-                instances: elements,
-                what: "results",
-                amount,
-                limit: MAX_RESULTS,
-            });
-        }
+        check_results(elements, lookup.tables.len())?;
         let flag = lookup.is_flagged().then(|| {
             let indices = 0..1i64 << lookup.index_bits;
             let flags: Vec<i64> = indices.map(|index| lookup.flag(index).into()).collect();
