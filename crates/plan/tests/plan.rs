@@ -127,11 +127,14 @@ fn what_is_left_of_scores_is_checked() {
     // Nothing but sums of powers is kept whole.
     let scores = seen.id("layer0.scores");
     let totals = seen.id("layer0.totals");
-    let small = Scale::Small {
-        fraction: -2,
-        ring_bits: 7,
-    };
-    let error = refused(&|s| s.values[scores.index()] = small);
+    let error = refused(&|s| {
+        let scale = &mut s.values[scores.index()];
+        let (fraction, ring_bits) = (scale.fraction(), 7);
+        *scale = Scale::Small {
+            fraction,
+            ring_bits,
+        };
+    });
     assert!(error.contains("sums of powers are kept whole"), "{error}");
     let error = refused(&|s| s.values[totals.index()] = s.values[output.index()]);
     assert!(error.contains("contradict each other"), "{error}");
