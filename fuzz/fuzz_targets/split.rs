@@ -55,7 +55,7 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
         heads,
         Relation::RowSums { rows, cols },
         Relation::ScaledRows { rows, cols },
-        Relation::Elementwise { rows, cols },
+        Relation::Hadamard { rows, cols },
     ];
     let products = relations.map(|r| Product::new(&Method::split(), r).unwrap());
     let needs: KeyNeeds = products.iter().collect();
@@ -91,9 +91,8 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
                 (vec![wide, numbers(rows, 1)], weights)
             }
             _ => {
-                let (u, v) = (&wide, &wide);
-                let weights = product.prepare(Weights::Elementwise { u, v });
-                (vec![wide.clone(), wide], weights)
+                let weights = product.prepare(Weights::Hadamard(&wide));
+                (vec![wide], weights)
             }
         };
         let weights = weights.unwrap();

@@ -72,10 +72,6 @@ fn relations(rows: usize, rng: &mut Prg) -> Vec<Relation> {
             rows,
             cols: draw(300),
         },
-        Relation::Elementwise {
-            rows,
-            cols: draw(300),
-        },
     ];
     for operand in [Operand::Columns, Operand::Rows, Operand::Turned] {
         for heads in [1, 3] {

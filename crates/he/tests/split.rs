@@ -30,7 +30,7 @@ type Size = (usize, usize, usize);
 fn layer(tokens: usize, cols: usize, count: usize) -> Vec<Relation> {
     let width = cols / count;
     let scores = heads(Operand::Columns, count, (tokens, width, tokens));
-    let (rows, wide) = (tokens, 4 * cols);
+    let rows = tokens;
     let norm = [
         Relation::RowSums { rows, cols },
         Relation::Hadamard { rows, cols },
@@ -46,7 +46,6 @@ fn layer(tokens: usize, cols: usize, count: usize) -> Vec<Relation> {
             rows: count * tokens,
             cols: tokens,
         },
-        Relation::Elementwise { rows, cols: wide },
     ];
     all.extend(norm);
     all.extend(norm);
@@ -134,7 +133,6 @@ fn threads_change_nothing() {
         Relation::RowSums { rows: 600, cols },
         Relation::ScaledRows { rows, cols },
         Relation::Hadamard { rows, cols },
-        Relation::Elementwise { rows, cols },
     ] {
         common::same_by_all_threads(&Product::new(&Method::split(), relation).unwrap());
     }
@@ -171,7 +169,6 @@ fn answers_do_not_depend_on_what_was_encrypted() {
         Relation::RowSums { rows, cols },
         Relation::ScaledRows { rows, cols },
         Relation::Hadamard { rows, cols },
-        Relation::Elementwise { rows, cols },
     ] {
         let product = Product::new(&Method::split(), relation).unwrap();
         let mut session = Session::new(&product.keys(), 1);

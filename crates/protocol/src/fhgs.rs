@@ -2,7 +2,7 @@
 //!
 //! **Relation.** The server holds `x̂ = x - r` and `ŷ = y - s`, the client `r` and `s`. They want
 //! shares of `x∘y`, where `∘` is bilinear ([`Factors`]): scores, mixing, row-wise squares, rows
-//! times factors, elements times elements, the sum of rows times factors.
+//! times factors, the sum of rows times factors.
 //!
 //! ```text
 //! offline   client -> server   Enc(r), Enc(s), unless the server has them

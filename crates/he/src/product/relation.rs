@@ -69,13 +69,6 @@ pub enum Relation {
         /// Columns of all matrices.
         cols: usize,
     },
-    /// `y[t][j]·u[t][j] + x[t][j]·v[t][j]`: two matrices of the client's, `x` and `y`.
-    Elementwise {
-        /// Rows of all matrices.
-        rows: usize,
-        /// Columns of all matrices.
-        cols: usize,
-    },
 }
 
 /// How the `X_h` of all heads lie in the client's matrix.
@@ -114,13 +107,6 @@ pub enum Weights<'a> {
     },
     /// `u` of [`Relation::Hadamard`].
     Hadamard(&'a Matrix<u64>),
-    /// `u` and `v` of [`Relation::Elementwise`].
-    Elementwise {
-        /// `u`, what the client's second matrix is multiplied with.
-        u: &'a Matrix<u64>,
-        /// `v`, what its first one is multiplied with.
-        v: &'a Matrix<u64>,
-    },
 }
 
 impl Relation {
@@ -130,7 +116,6 @@ impl Relation {
             Self::Dense { rows, outputs, .. } => (rows, outputs),
             Self::Centred { rows, cols }
             | Self::Hadamard { rows, cols }
-            | Self::Elementwise { rows, cols }
             | Self::ScaledRows { rows, cols } => (rows, cols),
             Self::Heads {
                 heads,
@@ -165,7 +150,6 @@ impl Relation {
             Self::ScaledRows { rows, cols } => {
                 vec![Form::Rows { rows, cols }, Form::Repeated { rows }]
             }
-            Self::Elementwise { rows, cols } => vec![Form::Rows { rows, cols }; 2],
         }
     }
 
@@ -193,7 +177,6 @@ impl Relation {
             Self::Centred { cols, .. }
             | Self::RowSums { cols, .. }
             | Self::Hadamard { cols, .. }
-            | Self::Elementwise { cols, .. }
             | Self::ScaledRows { cols, .. } => in_range("number of columns", cols, MAX_COLS),
         }
     }
@@ -226,8 +209,7 @@ impl Relation {
             }
             (Self::RowSums { rows, cols }, Weights::RowSums(u))
             | (Self::Hadamard { rows, cols }, Weights::Hadamard(u)) => check_size(u, rows, cols),
-            (Self::ScaledRows { rows, cols }, Weights::ScaledRows { u, v })
-            | (Self::Elementwise { rows, cols }, Weights::Elementwise { u, v }) => {
+            (Self::ScaledRows { rows, cols }, Weights::ScaledRows { u, v }) => {
                 check_size(u, rows, cols)?;
                 check_size(v, rows, cols)
             }
@@ -259,7 +241,6 @@ impl Weights<'_> {
             Self::RowSums(_) => "row sums",
             Self::ScaledRows { .. } => "scaled rows",
             Self::Hadamard(_) => "a product element by element",
-            Self::Elementwise { .. } => "a product of elements",
         }
     }
 }
@@ -294,9 +275,6 @@ impl fmt::Display for Relation {
             Self::ScaledRows { rows, cols } => write!(f, "scaled rows {rows}×{cols}"),
             Self::Hadamard { rows, cols } => {
                 write!(f, "a product element by element {rows}×{cols}")
-            }
-            Self::Elementwise { rows, cols } => {
-                write!(f, "a product of elements {rows}×{cols}")
             }
         }
     }

@@ -100,7 +100,7 @@ impl SlotPacker {
                 check_row_sums(params, &layout, Chunks::even(&layout, cols).len())
             }
             Relation::Hadamard { .. } => check_slotwise(params, 1),
-            Relation::ScaledRows { .. } | Relation::Elementwise { .. } => check_slotwise(params, 2),
+            Relation::ScaledRows { .. } => check_slotwise(params, 2),
         }
     }
 }
@@ -126,9 +126,7 @@ impl Packer for SlotPacker {
                 layout.rotations()
             }
             Relation::RowSums { .. } => doublings(&layout).collect(),
-            Relation::ScaledRows { .. }
-            | Relation::Hadamard { .. }
-            | Relation::Elementwise { .. } => Vec::new(),
+            Relation::ScaledRows { .. } | Relation::Hadamard { .. } => Vec::new(),
         })
     }
 
@@ -191,9 +189,6 @@ impl Packer for SlotPacker {
                 Prepared::masked(SlotFactors::new(layout, [(chunks, v), (repeated, u)]))
             }
             Weights::Hadamard(u) => Prepared::masked(SlotFactors::new(layout, [(chunks, u)])),
-            Weights::Elementwise { u, v } => {
-                Prepared::masked(SlotFactors::new(layout, [(chunks.clone(), v), (chunks, u)]))
-            }
         })
     }
 

@@ -159,7 +159,6 @@ pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
             Operand::Turned => (inputs, heads * rows),
         }],
         Relation::ScaledRows { rows, cols } => vec![(rows, cols), (rows, 1)],
-        Relation::Elementwise { rows, cols } => vec![(rows, cols); 2],
     }
 }
 
@@ -179,9 +178,7 @@ pub(crate) fn weight_sizes(relation: &Relation) -> Vec<(usize, usize)> {
         Relation::RowSums { rows, cols } | Relation::Hadamard { rows, cols } => {
             vec![(rows, cols)]
         }
-        Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
-            vec![(rows, cols); 2]
-        }
+        Relation::ScaledRows { rows, cols } => vec![(rows, cols); 2],
     }
 }
 
@@ -199,10 +196,6 @@ pub(crate) fn weights<'a>(relation: &Relation, matrices: &'a [Matrix<u64>]) -> W
             v: &matrices[1],
         },
         Relation::Hadamard { .. } => Weights::Hadamard(&matrices[0]),
-        Relation::Elementwise { .. } => Weights::Elementwise {
-            u: &matrices[0],
-            v: &matrices[1],
-        },
     }
 }
 
@@ -247,10 +240,6 @@ pub(crate) fn schoolbook(
             modulus::mul(x[0].get(t, j), w[1].get(t, j)),
         ),
         Relation::Hadamard { .. } => modulus::mul(x[0].get(t, j), w[0].get(t, j)),
-        Relation::Elementwise { .. } => modulus::add(
-            modulus::mul(x[1].get(t, j), w[0].get(t, j)),
-            modulus::mul(x[0].get(t, j), w[1].get(t, j)),
-        ),
     }
 }
 

@@ -30,7 +30,7 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
                 Relation::Dense { .. } | Relation::Centred { .. } => "products with weights",
                 Relation::Heads { .. } => "products of heads",
                 Relation::RowSums { .. } | Relation::ScaledRows { .. } => "products by rows",
-                Relation::Hadamard { .. } | Relation::Elementwise { .. } => "products of elements",
+                Relation::Hadamard { .. } => "products of elements",
             };
             let mut part = Part::default();
             count.exchange(exchange, &mut part);

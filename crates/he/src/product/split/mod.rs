@@ -52,7 +52,7 @@ impl Plan {
             Relation::Hadamard { rows, cols } => {
                 Self::Products(SlotShape::new(params, rows, cols), 1)
             }
-            Relation::ScaledRows { rows, cols } | Relation::Elementwise { rows, cols } => {
+            Relation::ScaledRows { rows, cols } => {
                 Self::Products(SlotShape::new(params, rows, cols), 2)
             }
             Relation::Dense { .. } | Relation::Centred { .. } => {
@@ -156,10 +156,9 @@ impl Packer for SplitPacker {
                 Factors::Heads(HeadWeights::new(params, shape, blocks))
             }
             (Weights::RowSums(u), Plan::Sums(shape)) => Factors::Sums(shape, Wiped::copy(u)),
-            (
-                Weights::ScaledRows { u, v } | Weights::Elementwise { u, v },
-                Plan::Products(shape, _),
-            ) => Factors::Products(shape, vec![Wiped::copy(v), Wiped::copy(u)]),
+            (Weights::ScaledRows { u, v }, Plan::Products(shape, _)) => {
+                Factors::Products(shape, vec![Wiped::copy(v), Wiped::copy(u)])
+            }
             (Weights::Hadamard(u), Plan::Products(shape, _)) => {
                 Factors::Products(shape, vec![Wiped::copy(u)])
             }
