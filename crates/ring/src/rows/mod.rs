@@ -7,9 +7,9 @@
 //! for many strings of bits and one matrix: a product without a multiplication, for which half of
 //! the rows are read on average. The bits are public, so they are branched on.
 //!
-//! **Order.** A block of [`BLOCK`] rows stays in the second-level cache while every string passes
+//! **Order.** A block of `BLOCK` rows stays in the second-level cache while every string passes
 //! it; of what a string selects there, four rows are added up at a time before they reach its sums.
-//! Sums have 32 bits, which [`DRAIN`] rows cannot fill, and then join sums of 64.
+//! Sums have 32 bits, which `DRAIN` rows cannot fill, and then join sums of 64.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
