@@ -30,6 +30,7 @@ static CARDS: LazyLock<[Card; 5]> = LazyLock::new(|| {
         types: 2,
         buckets: vec![8, 16],
         scheme: Scheme::Lean,
+        hint: None,
         reveal: Reveal::Outputs,
         tokenizer: ([2; 32], 10),
         max_stored: 1,
