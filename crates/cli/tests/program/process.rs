@@ -251,6 +251,12 @@ impl Server {
             .parse()
             .unwrap()
     }
+
+    /// Waits until a number of the metrics has come to a value. The server counts after it has
+    /// sent, so a client may be done before what it did is counted.
+    pub(crate) fn counts(&self, name: &str, value: f64) {
+        eventually(&format!("{name} = {value}"), || self.metric(name) == value);
+    }
 }
 
 impl Drop for Server {

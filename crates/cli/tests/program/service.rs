@@ -66,11 +66,9 @@ fn a_text_gets_its_label_and_nothing_is_spent_twice() {
         .arg(&state);
     assert!(delete.status().unwrap().success());
     fails(&mut delete, 1, &[&id, "deleted"]);
-    assert_eq!(server.metric("primer_bundles_prepared_total"), 3.0);
-    assert_eq!(server.metric("primer_inferences_total"), 2.0);
-    eventually("they are counted", || {
-        server.metric("primer_bundles_stored") == 1.0
-    });
+    server.counts("primer_bundles_prepared_total", 3.0);
+    server.counts("primer_inferences_total", 2.0);
+    server.counts("primer_bundles_stored", 1.0);
     assert!(server.page("/healthz").starts_with("HTTP/1.1 200"));
     assert!(server.page("/nothing").starts_with("HTTP/1.1 404"));
     let log = server.log();
