@@ -103,6 +103,7 @@ kinds! {
     /// Shares of one-hot vectors.
     one_hot, "crates/ot" {
         CORRECTIONS = 0x28 "one-hot corrections",
+        BLOCKS = 0x2b "one-hot blocks",
     }
 
     /// Products of bits.

@@ -62,17 +62,6 @@ impl Bits {
         self.bytes[i / 8] >> (i % 8) & 1 == 1
     }
 
-    /// Up to eight bits from `first` on, in a byte.
-    pub(crate) fn eight(&self, first: usize, count: usize) -> u8 {
-        assert!(
-            count <= 8 && first + count <= self.len,
-            "bits that there are"
-        );
-        let byte = |i: usize| u16::from(self.bytes.get(i).copied().unwrap_or(0));
-        let pair = byte(first / 8) | byte(first / 8 + 1) << 8;
-        (pair >> (first % 8)) as u8 & ((1u16 << count) - 1) as u8
-    }
-
     /// The packed bytes; unused bits are zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -120,17 +109,6 @@ mod tests {
                     prop_assert!(u32::from(*bytes.last().unwrap()) >> (len % 8) != 0);
                 }
                 Err(other) => prop_assert!(false, "{}", other),
-            }
-        }
-    }
-
-    #[test]
-    fn eight_bits_from_anywhere() {
-        let bits = Bits::random(61, &mut Prg::new(&[2; 16]));
-        for first in 0..=61usize {
-            for count in 0..=8.min(61 - first) {
-                let expected = (0..count).fold(0, |b, i| b | u8::from(bits.get(first + i)) << i);
-                assert_eq!(bits.eight(first, count), expected);
             }
         }
     }

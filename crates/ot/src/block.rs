@@ -20,7 +20,7 @@ pub(crate) struct State {
     pub(crate) session: Session,
     /// Transfers begun so far.
     pub(crate) spent: u64,
-    /// Threads that may grow trees.
+    /// Threads that may make one-hot vectors.
     pub(crate) threads: usize,
 }
 

@@ -93,28 +93,31 @@ pub fn product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferB
     }
 }
 
-/// Shares of `count` one-hot vectors on transfers of a variant: an extension and a message of
-/// corrections for each chunk of elements. The round trips are [`onehot_rounds`].
-pub fn onehot(variant: Variant, shape: &Shape, count: usize) -> TransferBytes {
-    let chunk = |elements: usize| TransferBytes {
-        from_sender: HEADER_BYTES + (elements * shape.correction_bytes()) as u64,
-        ..extension_as(variant, elements * shape.transfers())
-    };
-    let whole = (count / shape.chunk()) as u64;
-    let full = chunk(shape.chunk());
-    let last = match count % shape.chunk() {
-        0 => TransferBytes::default(),
-        rest => chunk(rest),
-    };
-    TransferBytes {
-        from_sender: whole * full.from_sender + last.from_sender,
-        from_receiver: whole * full.from_receiver + last.from_receiver,
+/// Shares of `count` one-hot vectors ([`crate::onehot`]): what the index party sends, and the
+/// offset party, on transfers of these variants that the index party and the offset party receive.
+/// The round trips are [`onehot_rounds`].
+pub fn onehot([to_index, to_offset]: [Variant; 2], shape: &Shape, count: usize) -> [u64; 2] {
+    let (places, blocks) = (shape.place_transfers(), shape.block_transfers());
+    let extension = |variant, n| extension_as(variant, n).from_receiver;
+    let message = |bytes: usize, n| HEADER_BYTES + (bytes * n) as u64;
+    let mut sent = [0; 2];
+    for n in shape.chunks(count) {
+        sent[0] += message(shape.correction_bytes(), n);
+        sent[1] += extension(to_offset, n * places);
+        if blocks > 0 {
+            let both = message(shape.block_correction_bytes(), n);
+            sent[0] += extension(to_index, n * blocks) + both;
+            sent[1] += extension(to_offset, n * blocks) + both;
+        }
     }
+    sent
 }
 
-/// Round trips of as many: one for each chunk, begun by the receiver.
+/// Round trips of as many: one for each chunk, begun by the offset party, and one more if a vector
+/// has several blocks.
 pub fn onehot_rounds(shape: &Shape, count: usize) -> usize {
-    count.div_ceil(shape.chunk())
+    let chunks = shape.chunks(count).count();
+    chunks + usize::from(chunks > 0 && shape.block_transfers() > 0)
 }
 
 /// `n` products with a known factor, online: a bit up, one residue down, one round.

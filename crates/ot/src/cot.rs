@@ -50,7 +50,7 @@ use crate::check::{Check, MASKING};
 use crate::error::{OtError, Result};
 use crate::hash::Hash;
 use crate::leaves;
-use crate::onehot::TreeKeys;
+use crate::onehot::VectorKeys;
 use crate::setup::Setup;
 use crate::streams::Correction;
 use crate::variant::Variant;
@@ -217,18 +217,18 @@ impl CotSender {
         Hash::new(&self.state.session)
     }
 
-    /// The keys of this state's trees.
-    pub(crate) fn tree_keys(&self) -> TreeKeys {
-        TreeKeys::new(&self.state.session)
+    /// The keys of this state's one-hot vectors.
+    pub(crate) fn vector_keys(&self) -> VectorKeys {
+        VectorKeys::new(&self.state.session)
     }
 
-    /// Lets so many threads grow the trees of [`crate::onehot`]; one, unless this is called. Each
-    /// takes less than a megabyte. Nothing that is sent tells how many there are.
+    /// Sets the number of threads that make one-hot vectors ([`crate::onehot`]); one, unless this
+    /// is called. Nothing that is sent tells how many there are.
     pub fn set_threads(&mut self, threads: usize) {
         self.state.threads = threads.max(1);
     }
 
-    /// Threads that may grow trees.
+    /// Threads that may make one-hot vectors.
     pub(crate) fn threads(&self) -> usize {
         self.state.threads
     }
@@ -353,18 +353,18 @@ impl CotReceiver {
         Hash::new(&self.state.session)
     }
 
-    /// The keys of this state's trees.
-    pub(crate) fn tree_keys(&self) -> TreeKeys {
-        TreeKeys::new(&self.state.session)
+    /// The keys of this state's one-hot vectors.
+    pub(crate) fn vector_keys(&self) -> VectorKeys {
+        VectorKeys::new(&self.state.session)
     }
 
-    /// Lets so many threads grow the trees of [`crate::onehot`]; one, unless this is called. Each
-    /// takes less than a megabyte. Nothing that is sent tells how many there are.
+    /// Sets the number of threads that make one-hot vectors ([`crate::onehot`]); one, unless this
+    /// is called. Nothing that is sent tells how many there are.
     pub fn set_threads(&mut self, threads: usize) {
         self.state.threads = threads.max(1);
     }
 
-    /// Threads that may grow trees.
+    /// Threads that may make one-hot vectors.
     pub(crate) fn threads(&self) -> usize {
         self.state.threads
     }

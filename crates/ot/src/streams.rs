@@ -18,7 +18,7 @@
 //! message to the columns where Δ has a bit.
 
 use crate::base::Session;
-use crate::engine::{Backend, Engine, Expand, Key, LANES, WIDE, Wide, Work};
+use crate::engine::{Backend, Engine, Expand, Key, LANES, WIDE, Work};
 use crate::leaves::Leaves;
 use crate::variant::Variant;
 
@@ -135,8 +135,8 @@ impl Butterfly<'_> {
         for (index, at) in (0..length).step_by(WIDE).enumerate() {
             let first = self.counter + (index * LANES) as u64;
             let counter = |i: usize| u128::from(first + i as u64) ^ self.salt;
-            let counters = Wide(std::array::from_fn(counter));
-            let x = e.read(counters.bytes());
+            let counters: [u128; LANES] = std::array::from_fn(counter);
+            let x = e.read(bytemuck::cast_ref(&counters));
             let mut columns = [e.splat(0); K];
             let mut waiting = [e.splat(0); K];
             let mut total = e.splat(0);

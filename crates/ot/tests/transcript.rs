@@ -121,28 +121,30 @@ fn every_variant() {
 
 #[test]
 fn one_hot_vectors() {
+    let setup = Setup::new(Variant::SOFT_4, BaseOt::Ristretto);
     let run = |bits| {
         let shape = Shape::new(bits).unwrap();
         transcript(
             |channel, rng| {
-                let delta = Delta::random(rng);
-                let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
-                let mut cot = CotSender::setup(Setup::new(variant, base), channel, delta, rng)?;
+                let mut transfers = CotSender::setup(setup, channel, Delta::random(rng), rng)?;
+                let mut labels = CotReceiver::setup(setup, channel, rng)?;
                 let indices: Vec<u16> = (0..100).map(|i| i % 16).collect();
-                onehot::send(&mut cot, channel, shape, &indices, |_, _| Ok(()))
+                let both = (&mut transfers, &mut labels);
+                onehot::with_indices(both, channel, shape, &indices, rng, |_, _| Ok(()))
             },
             |channel, rng| {
-                let (variant, base) = (Variant::SOFT_4, BaseOt::Ristretto);
-                let mut cot = CotReceiver::setup(Setup::new(variant, base), channel, rng)?;
-                onehot::receive(&mut cot, channel, shape, 100, rng, |_, _, _| Ok(()))
+                let mut transfers = CotReceiver::setup(setup, channel, rng)?;
+                let mut labels = CotSender::setup(setup, channel, Delta::random(rng), rng)?;
+                let both = (&mut transfers, &mut labels);
+                onehot::with_offsets(both, channel, shape, 100, rng, |_, _, _| Ok(()))
             },
         )
     };
     let expected = [
-        "b76c6a9356581c52 c657613b0688b740",
-        "03d01cf20e7d68ba 19b03de3b0aee9c2",
-        "27c05a2799aacfe7 561510339e3258e3",
-        "7417244a3632e6fe 36dae64aaa9c84b7",
+        "72bdac6a96c0b61c 462b0cfa21594806",
+        "b3aa430cccd84595 4a711ddd3ea968e2",
+        "1533341094762174 8c81fcc6989d37e2",
+        "345b0337b51cb7f9 ea6919a70354725c",
     ];
     assert_eq!([4, 7, 8, 10].map(run), expected);
 }

@@ -249,7 +249,7 @@ impl ClientSession {
         &self.program
     }
 
-    /// Lets some threads encrypt, open hints and grow the trees of look-ups; one, unless this is
+    /// Lets some threads encrypt, open hints and make the strings of look-ups; one, unless this is
     /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
@@ -369,7 +369,7 @@ impl ServerSession {
         &self.program
     }
 
-    /// Lets some threads compute products and grow the trees of look-ups; one, unless this is
+    /// Lets some threads compute products and make the strings of look-ups; one, unless this is
     /// called. Each takes memory of its own.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);

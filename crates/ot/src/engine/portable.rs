@@ -51,19 +51,11 @@ impl Engine for Portable {
         std::array::from_fn(|l| a[l] & b[l])
     }
 
-    fn masks(self, bits: u8) -> Vector {
-        std::array::from_fn(|l| u128::from(bits >> l & 1).wrapping_neg())
-    }
-
     fn sigma(self, a: Vector) -> Vector {
         a.map(|x| {
             let (high, low) = ((x >> 64) as u64, x as u64);
             u128::from(high ^ low) << 64 | u128::from(high)
         })
-    }
-
-    fn shift_in(self, x: Vector, below: Vector, bits: u32) -> Vector {
-        std::array::from_fn(|l| x[l] << bits | below[l] >> (128 - bits))
     }
 
     fn expand(self, key: u128) -> Key {

@@ -7,17 +7,6 @@ use std::arch::x86_64::*;
 /// The bytes of a rotated last column, for every column.
 const ROTATE: i32 = 0x0c0f_0e0d;
 
-/// Block `l` has bit `l` in every byte.
-const LANE_BITS: [u8; WIDE] = {
-    let mut bytes = [0; WIDE];
-    let mut i = 0;
-    while i < WIDE {
-        bytes[i] = 1 << (i / 16);
-        i += 1;
-    }
-    bytes
-};
-
 /// Proof that the processor has VAES and AVX2.
 ///
 /// Holds [`ROUNDS`], which the compiler must not know: it would unroll the rounds and then put the
@@ -102,9 +91,7 @@ macro_rules! each {
 macro_rules! engine {
     ($engine:ident, $register:ty, $count:expr,
      memory: $load:ident, $store:ident,
-     bits: $xor:ident, $and:ident, $or:ident,
-     words: $shuffle:ident, $align:ident, $left:ident, $right:ident,
-     bytes: $set:ident, $equal:ident, high: $high:expr,
+     bits: $xor:ident, $and:ident, words: $shuffle:ident, high: $high:expr,
      aes: $round:ident, $last:ident, key: $key:expr) => {
         impl $engine {
             #[inline(always)]
@@ -157,31 +144,10 @@ macro_rules! engine {
             }
 
             #[inline(always)]
-            fn masks(self, bits: u8) -> Self::Vector {
-                let lanes = self.read(&LANE_BITS);
-                // SAFETY: proved.
-                each!(lanes, i, unsafe {
-                    $equal($and($set(bits as i8), lanes[i]), lanes[i])
-                })
-            }
-
-            #[inline(always)]
             fn sigma(self, a: Self::Vector) -> Self::Vector {
                 // SAFETY: proved.
                 each!(a, i, unsafe {
                     $xor($shuffle::<0x4e>(a[i]), $and(a[i], $high))
-                })
-            }
-
-            #[inline(always)]
-            fn shift_in(self, x: Self::Vector, below: Self::Vector, bits: u32) -> Self::Vector {
-                // SAFETY: proved.
-                each!(x, i, unsafe {
-                    let up = _mm_cvtsi32_si128(bits as i32);
-                    let down = _mm_cvtsi32_si128(64 - bits as i32);
-                    // The 64-bit word below each one.
-                    let word = $align::<8>(x[i], below[i]);
-                    $or($left(x[i], up), $right(word, down))
                 })
             }
 
@@ -238,17 +204,15 @@ macro_rules! engine {
 engine! {
     Vaes, __m256i, LANES / 2,
     memory: _mm256_loadu_si256, _mm256_storeu_si256,
-    bits: _mm256_xor_si256, _mm256_and_si256, _mm256_or_si256,
-    words: _mm256_shuffle_epi32, _mm256_alignr_epi8, _mm256_sll_epi64, _mm256_srl_epi64,
-    bytes: _mm256_set1_epi8, _mm256_cmpeq_epi8, high: _mm256_set_epi64x(-1, 0, -1, 0),
+    bits: _mm256_xor_si256, _mm256_and_si256,
+    words: _mm256_shuffle_epi32, high: _mm256_set_epi64x(-1, 0, -1, 0),
     aes: _mm256_aesenc_epi128, _mm256_aesenclast_epi128, key: _mm256_broadcastsi128_si256
 }
 
 engine! {
     AesNi, __m128i, LANES,
     memory: _mm_loadu_si128, _mm_storeu_si128,
-    bits: _mm_xor_si128, _mm_and_si128, _mm_or_si128,
-    words: _mm_shuffle_epi32, _mm_alignr_epi8, _mm_sll_epi64, _mm_srl_epi64,
-    bytes: _mm_set1_epi8, _mm_cmpeq_epi8, high: _mm_set_epi64x(-1, 0),
+    bits: _mm_xor_si128, _mm_and_si128,
+    words: _mm_shuffle_epi32, high: _mm_set_epi64x(-1, 0),
     aes: _mm_aesenc_si128, _mm_aesenclast_si128, key: std::convert::identity
 }

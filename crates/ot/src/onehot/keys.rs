@@ -1,42 +1,42 @@
-//! The keys of the trees' hash.
+//! The keys of the hash of rows.
 //!
-//! They are public. All trees of a batch share two, one for nodes and one for rows; both are told
-//! apart from those of other batches by the position of the batch's first transfer, which no other
-//! batch of the session has.
+//! They are public. All vectors of a batch share two, one for pads and one for blocks; both are
+//! told apart from those of other batches by the position of the batch's first transfer, which no
+//! other batch of the session has.
 
 use crate::base::Session;
 use crate::engine::{Backend, Expand, Key};
 
-/// The keys of a session's trees.
-pub(crate) struct TreeKeys {
-    nodes: u128,
-    rows: u128,
+/// The keys of a session's one-hot vectors.
+pub(crate) struct VectorKeys {
+    pads: u128,
+    blocks: u128,
 }
 
 /// The two keys of a batch, expanded.
 pub(super) struct BatchKeys {
-    pub(super) nodes: Key,
-    pub(super) rows: Key,
+    pub(super) pads: Key,
+    pub(super) blocks: Key,
 }
 
-impl TreeKeys {
+impl VectorKeys {
     pub(crate) fn new(session: &Session) -> Self {
-        let both = blake3::derive_key("primer ot tree hash keys v1", session);
+        let both = blake3::derive_key("primer ot one-hot hash keys v2", session);
         let (halves, _) = both.as_chunks::<16>();
         Self {
-            nodes: u128::from_le_bytes(halves[0]),
-            rows: u128::from_le_bytes(halves[1]),
+            pads: u128::from_le_bytes(halves[0]),
+            blocks: u128::from_le_bytes(halves[1]),
         }
     }
 
     /// The keys of the batch whose first transfer is at this position.
     pub(super) fn at(&self, backend: Backend, position: u64) -> BatchKeys {
-        let keys = [self.nodes, self.rows].map(|key| key ^ u128::from(position));
+        let keys = [self.pads, self.blocks].map(|key| key ^ u128::from(position));
         let mut expanded = backend.run(Expand(&keys)).into_iter();
         let mut next = || expanded.next().expect("as many as were given");
         BatchKeys {
-            nodes: next(),
-            rows: next(),
+            pads: next(),
+            blocks: next(),
         }
     }
 }

@@ -1,92 +1,85 @@
-//! Shares of one-hot vectors at a sum of two secrets, from correlated transfers and small trees.
+//! Shares of one-hot vectors at a sum of two secrets, from correlated transfers in both directions.
 //!
-//! The *receiver* of the transfers (the server, in Primer) draws an offset `u`, the *sender* (the
-//! client) holds an index `b`, both below `N = 2^m`. They end with vectors of `N` bits that differ
-//! at one place only: `receiver XOR sender = e_{(u + b) mod N}`. Nobody learns the other's number.
+//! The *offset party* (the server, in Primer) ends with a random offset `u`, the *index party* (the
+//! client) holds an index `b`, both below `N = 2^m`, and they end with vectors of `N` bits that
+//! differ at one place only: `e_{(u + b) mod N}` is their sum. Neither learns the other's number.
 //!
-//! **By polynomials.** A vector is an element of `R = F_2[X]/(X^N - 1)`, `e_i` is `X^i`, and adding
-//! to an index is multiplying by a power of `X`. So what is wanted are shares of `X^u · X^b`, one
-//! factor known to each party. It is made digit by digit: `u` is cut into digits `u_0, u_1, …` with
-//! weights `s_0 = 1, s_1, …`, and shares of a vector `v` are turned into shares of `X^(s·d) · v`
-//! for one digit `d` at a time, beginning with `v = X^b`, all of which is the sender's share.
+//! **The place.** Both draw a random part, `s` and `c`, and the place of the bit is `r = s XOR c`.
+//! Bit `k` of `s` chooses in a transfer, so the index party has pads `H(q), H(q + Δ)` and the other
+//! the one of its bit. Three things are made with these pads, one message of corrections:
 //!
-//! **One digit of D bits.** The sender grows a tree with `2^D` leaves and stretches each leaf to a
-//! row in `R`. By `D` transfers, chosen by the bits of `d`, the receiver learns all leaves but leaf
-//! `d`. With `v_s`, `v_r` the shares of `v`:
+//! * *The unit vector of the lower bits of `r`*, `2^l` places. The index party begins with the unit
+//!   vector of its own part, and for each bit of `s` both halves along that axis change places if
+//!   it is set, which is adding the sum of both halves to each. A product of a bit that one party
+//!   knows with half a vector that the other knows is a transfer: `2^(l-1)` bits of correction.
+//! * *The unit vector of the upper bits*, in the same way: `2^h` marks, one for each block.
+//! * *The place as a number.* `r = Σ 2^k·(s_k + c_k - 2·s_k·c_k)`, and shares of each `s_k·c_k`
+//!   modulo `2^(m-1-k)` are a transfer again. The index party subtracts its share from `b` and says
+//!   what is left, masked as its share is; so the offset party has `u = r - b`.
 //!
-//! ```text
-//! sender     C = v_s + Σ row_i                    sends C, N bits        keeps Σ X^(s·i)·row_i
-//! receiver   row_d := C + v_r + Σ_{i≠d} row_i                            keeps Σ X^(s·i)·row_i
-//! ```
-//!
-//! The receiver's row `d` is the sender's plus `v_s + v_r = v`, all other rows are equal, so the
-//! two results differ by `X^(s·d)·v`. `C` is masked by row `d`, which the receiver cannot compute.
-//! The next digit needs nothing from the receiver, so all digits travel in one message.
-//!
-//! **The tree** is the half-tree of Guo et al. (EUROCRYPT 2023): one hash for two children, and the
-//! sum of each level is the offset Δ of the transfers, so that one block for each level corrects a
-//! transfer to what the receiver lacks. `H(x) = AES_k(σ(x)) + σ(x)` as in garbling; a node `x` has
-//! the children `H(x) + x` (bit 0) and `H(x)` (bit 1). With `q_l` the sender's row of the transfer
-//! for level `l`, and `t_l = q_l + d_l·Δ` the receiver's:
+//! **The blocks.** Block `i` is to be the lower vector `v` if `i` is marked, and zero if not. Let
+//! `t_i` be the parties' shares of mark `i`, and `Δ`, `Δ'` their offsets. Each chooses with its
+//! `t_i` in transfers that the other sends; adding up its rows of both directions and `t_i` times
+//! its own offset, each party has a seed `S_i`, and
 //!
 //! ```text
-//! level 1    nodes q_1 + Δ and q_1: the receiver's t_1 is the node of bit 1 - d_1      no message
-//! level l    sender sends c_l = q_l + (sum of the nodes whose last bit is 1)             16 bytes
-//!            receiver: c_l + t_l is the sum of the nodes whose last bit is 1 - d_l;
-//!            it knows all of them but one, the sibling of the path to leaf d
+//! S_i + S'_i  =  (t_i + t'_i)·(Δ + Δ')        equal, or apart by what no party knows
 //! ```
 //!
-//! The leaves still add up to Δ, so they are hashed once more, under another key, to become rows.
-//! `docs/protocol/ot.md` has the bound.
+//! Pads `H(S_i)` of blocks that are not marked cancel. Both send `Σ_i H(S_i) + v`, with their share
+//! of `v`; the sum `C` of the two messages is `v` and both pads of the marked block, so
+//! `H(S_i) + t_i·C` are shares of block `i`.
 //!
-//! **How the digits are cut** ([`Shape`]) trades bytes for work: a digit costs `N/8` bytes and a
-//! level 16, and a digit of D bits `2^D·N/128` ciphers. Up to 128 entries single bits are both the
-//! shortest and the fastest; above, two digits are nearly as short as one tree of `N` leaves and
-//! several times faster. A wider index is one more digit. A shape that *carries* has a vector of
-//! `2N` entries for two numbers below `N`: the sum does not wrap.
+//! The marks have the sum 1. So the seed of block 0 needs no transfer: it is the sum of all others
+//! and the party's own offset. That also keeps a party that chooses with other bits than its shares
+//! from anything: the number of blocks whose seeds are apart stays odd, never zero, and so what the
+//! other sends stays masked by a pad that is not known.
 //!
-//! **Threads.** Batches of elements need nothing of each other, so as many as there are threads
-//! ([`crate::CotSender::set_threads`]) are grown side by side and handed over in order. The bytes
-//! are the same for any number of them.
+//! **Bytes** ([`Shape`]): of 512 places 64 are in a block. `N/8` bytes for all marks and the whole
+//! vector are never sent: 140 bytes with 23 transfers of four, where shares by trees of `N` leaves
+//! cut in two had 276.
 //!
-//! **Constant time.** The receiver numbers nodes by `i XOR d`, so the path that it lacks is always
-//! at place 0 and neither an address nor a branch depends on `d`: its bits only mask. The sender's
-//! index is placed by masks too.
+//! **Messages.** Three for a chunk after the first transfers: corrections, and the blocks of either
+//! party. A chunk begins with the message that carries the second half of the one before it, so `n`
+//! chunks take `n + 1` round trips.
 //!
-//! Sources: trees for shares of a unit vector in Boyle, Gilboa, Ishai (EUROCRYPT 2015) and Doerner,
-//! shelat (CCS 2017), sums of punctured rows in Chase, Ghosh, Poburinnaya (CRYPTO 2020), shares of
-//! a rotated table in ROTL (PoPETs 2026.2). Cutting the offset into digits is the only thing that
-//! we have not found there in this form.
+//! **Threads.** Batches of elements need nothing of each other, and are divided among the threads
+//! of [`crate::CotSender::set_threads`]. The bytes are the same for any number of them.
+//!
+//! **Constant time.** No branch and no address depends on a part of a place, a share or an index:
+//! bits are masks.
+//!
+//! `docs/protocol/ot.md` has the bounds and the sources.
 
-mod kernel;
+mod axes;
+mod blocks;
+mod chunk;
+mod hash;
+mod index;
 mod keys;
-mod lanes;
-mod receiver;
-mod sender;
+mod offset;
+mod place;
+mod planes;
 mod shape;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use keys::TreeKeys;
-pub use receiver::receive;
-pub use sender::send;
+pub use index::with_indices;
+pub(crate) use keys::VectorKeys;
+pub use offset::with_offsets;
 pub use shape::{MAX_BITS, MIN_BITS, Shape};
 
-use primer_ring::threads;
+use rand_core::CryptoRng;
+use zeroize::Zeroizing;
 
 /// Elements that share the keys of a hash.
 const BATCH: usize = 64;
-/// Elements that a thread works on before all hand over what they have: a quarter of a megabyte of
-/// corrections for the longest index, and enough work to be worth a thread.
-const TURN: usize = 16 * BATCH;
 
-/// Does each job with a worker of its own, the last in this thread, the others in threads of
-/// theirs.
-fn side_by_side<W: Send, J: Send>(
-    workers: &mut [W],
-    jobs: impl Iterator<Item = J>,
-    run: impl Fn(&mut W, J) + Sync,
-) {
-    let pairs = workers.iter_mut().zip(jobs).collect();
-    threads::each(pairs, |(worker, job)| run(worker, job));
+/// Draws a party's random parts of some places.
+fn parts(shape: &Shape, count: usize, rng: &mut impl CryptoRng) -> Zeroizing<Vec<u16>> {
+    let mut parts = Zeroizing::new(vec![0u16; count]);
+    rng.fill_bytes(bytemuck::cast_slice_mut(&mut parts));
+    let mask = (shape.entries() - 1) as u16;
+    parts.iter_mut().for_each(|part| *part &= mask);
+    parts
 }

@@ -1,4 +1,4 @@
-//! How many entries, how many bits of offset, and how these are cut into digits.
+//! How many entries, and into which parts a place is cut.
 
 use super::BATCH;
 use crate::error::{OtError, Result};
@@ -6,73 +6,46 @@ use crate::error::{OtError, Result};
 /// Bits of the shortest index.
 pub const MIN_BITS: u32 = 4;
 /// Bits of the longest index.
-pub const MAX_BITS: u32 = 12;
+pub const MAX_BITS: u32 = 10;
 
-/// Bits of the deepest tree.
-pub(super) const MAX_DEPTH: u32 = 10;
-/// Transfers whose rows are held at once: 4 MiB.
-const CHUNK_TRANSFERS: usize = 1 << 18;
+/// Transfers of a chunk: its rows take 8 MiB.
+const CHUNK_TRANSFERS: usize = 1 << 19;
 
-/// The shape of a one-hot vector and of the trees that make it.
+/// The shape of a one-hot vector of `2^bits` entries: the lower bits of a place are its place in a
+/// block, the upper ones the number of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits of a place in the vector.
-    place_bits: u32,
-    /// Bits of each digit, the lowest first; the rest is zero.
-    digits: [u32; MAX_BITS as usize],
+    lower: u32,
+    upper: u32,
 }
 
 impl Shape {
-    /// Vectors of `2^bits` entries, [`MIN_BITS`] to [`MAX_BITS`]; sums wrap.
+    /// Vectors of `2^bits` entries, [`MIN_BITS`] to [`MAX_BITS`].
     ///
     /// # Errors
     /// [`OtError::Index`] for another number of bits.
     pub fn new(bits: u32) -> Result<Self> {
-        Self::cut(bits, bits)
-    }
-
-    /// Vectors of `2^(bits + 1)` entries for two numbers of `bits` bits: sums do not wrap.
-    ///
-    /// # Errors
-    /// [`OtError::Index`] if `bits + 1` is not a number of bits of [`Self::new`].
-    pub fn carrying(bits: u32) -> Result<Self> {
-        Self::cut(bits.saturating_add(1), bits)
-    }
-
-    /// Vectors of `2^place_bits` entries, offsets of the bits of these digits, the lowest first.
-    ///
-    /// # Errors
-    /// [`OtError::Index`] if a digit has no bits or more than 10, or all together more than a
-    /// place.
-    pub fn with_digits(place_bits: u32, digits: &[u32]) -> Result<Self> {
-        let wrong = || OtError::Index { bits: place_bits };
-        let each = digits.iter().all(|d| (1..=MAX_DEPTH).contains(d));
-        if !(MIN_BITS..=MAX_BITS).contains(&place_bits) || digits.is_empty() || !each {
-            return Err(wrong());
-        }
-        if digits.len() > MAX_BITS as usize || digits.iter().sum::<u32>() > place_bits {
-            return Err(wrong());
-        }
-        let mut all = [0; MAX_BITS as usize];
-        all[..digits.len()].copy_from_slice(digits);
+        // What takes the fewest bytes; the table in `docs/protocol/ot.md` has the neighbours.
+        let upper = match bits {
+            MIN_BITS..=6 => 0,
+            7 | 8 => 2,
+            9..=MAX_BITS => 3,
+            _ => return Err(OtError::Index { bits }),
+        };
         Ok(Self {
-            place_bits,
-            digits: all,
+            lower: bits - upper,
+            upper,
         })
     }
 
-    /// The usual digits: single bits where a row is at most a block, else two halves.
-    fn cut(place_bits: u32, bits: u32) -> Result<Self> {
-        let ones = [1; MAX_BITS as usize];
-        match place_bits {
-            MIN_BITS..=7 => Self::with_digits(place_bits, &ones[..bits as usize]),
-            _ => Self::with_digits(place_bits, &[bits / 2, bits.div_ceil(2)]),
-        }
+    /// Bits of a place.
+    pub fn bits(&self) -> u32 {
+        self.lower + self.upper
     }
 
-    /// Entries of a vector.
+    /// Entries of a vector. Numbers below this are indices and offsets.
     pub fn entries(&self) -> usize {
-        1 << self.place_bits
+        1 << self.bits()
     }
 
     /// Bytes of a vector.
@@ -80,39 +53,79 @@ impl Shape {
         self.entries() / 8
     }
 
-    /// Numbers below this are indices and offsets.
-    pub fn indices(&self) -> usize {
-        1 << self.transfers()
-    }
-
-    /// Transfers of an element: the bits of its offset.
-    pub fn transfers(&self) -> usize {
-        self.digits().sum::<u32>() as usize
-    }
-
-    /// Bytes that the sender sends for an element.
+    /// Bytes of the first corrections of an element, all from the index party.
     pub fn correction_bytes(&self) -> usize {
-        16 * self.levels() + self.digits().count() * self.vector_bytes()
+        self.lower as usize * self.swap_bytes() + self.tail_bytes()
     }
 
-    /// Elements that are prepared together: one message of each party.
+    /// Bytes of the second correction of an element, one from each party; none where a vector is
+    /// one block.
+    pub fn block_correction_bytes(&self) -> usize {
+        match self.upper {
+            0 => 0,
+            _ => self.block_bytes(),
+        }
+    }
+
+    /// Transfers of an element that the offset party chooses with the bits of a place.
+    pub fn place_transfers(&self) -> usize {
+        self.bits() as usize
+    }
+
+    /// Transfers of an element in either direction that the parties choose with their shares of the
+    /// vector of blocks: one for each block but the first.
+    pub fn block_transfers(&self) -> usize {
+        self.blocks() - 1
+    }
+
+    /// Elements that are prepared together.
     pub fn chunk(&self) -> usize {
-        (CHUNK_TRANSFERS / self.transfers()) / BATCH * BATCH
+        let transfers = self.place_transfers() + 2 * self.block_transfers();
+        (CHUNK_TRANSFERS / transfers) / BATCH * BATCH
     }
 
-    /// The bits of each digit.
-    pub(crate) fn digits(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
-        self.digits.into_iter().filter(|&d| d != 0)
+    /// The elements of each chunk of `count`.
+    pub(crate) fn chunks(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
+        let chunk = self.chunk();
+        (0..count)
+            .step_by(chunk)
+            .map(move |first| chunk.min(count - first))
     }
 
-    /// Levels that are corrected, of all digits.
-    pub(crate) fn levels(&self) -> usize {
-        self.digits().map(|d| d as usize - 1).sum()
+    /// Bits of a place in a block.
+    pub(crate) fn lower(&self) -> u32 {
+        self.lower
     }
 
-    /// Blocks of 128 entries; a shorter vector lives in one.
+    /// Bits of the number of a block.
+    pub(crate) fn upper(&self) -> u32 {
+        self.upper
+    }
+
+    /// Blocks of a vector.
     pub(crate) fn blocks(&self) -> usize {
-        self.entries().div_ceil(128)
+        1 << self.upper
+    }
+
+    /// Bytes of a block.
+    pub(crate) fn block_bytes(&self) -> usize {
+        (1 << self.lower) / 8
+    }
+
+    /// Bytes of the correction of one swap of the halves of a block.
+    pub(crate) fn swap_bytes(&self) -> usize {
+        self.block_bytes() / 2
+    }
+
+    /// Bytes of an element's other corrections, which are packed together: those of the vector of
+    /// blocks and of the place as a number, and what the index is to the place.
+    pub(crate) fn tail_bytes(&self) -> usize {
+        let (bits, upper) = (self.bits(), self.upper);
+        let swaps = match upper {
+            0 => 0,
+            _ => upper << (upper - 1),
+        };
+        (swaps + bits * (bits - 1) / 2 + bits).div_ceil(8) as usize
     }
 }
 
@@ -121,30 +134,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_cover_the_offset() {
+    fn parts_cover_the_place() {
         for bits in MIN_BITS..=MAX_BITS {
             let shape = Shape::new(bits).unwrap();
-            assert_eq!(shape.transfers() as u32, bits);
-            assert_eq!((shape.entries(), shape.indices()), (1 << bits, 1 << bits));
+            assert_eq!(shape.entries(), 1 << bits);
+            assert_eq!(shape.blocks() * shape.block_bytes(), shape.vector_bytes());
             assert_eq!(shape.chunk() % BATCH, 0);
-            let carrying = Shape::carrying(bits - 1).unwrap();
-            assert_eq!(carrying.entries(), 2 * carrying.indices());
+            assert!(shape.tail_bytes() <= 16 && shape.block_bytes() <= 16);
+            let n = 2 * shape.chunk() + 5;
+            assert_eq!(shape.chunks(n).sum::<usize>(), n);
+            assert_eq!(shape.chunks(n).count(), 3);
         }
-        // The design's figure: 192 bytes with its eight transfers of four.
-        let shape = Shape::new(8).unwrap();
-        assert_eq!(shape.correction_bytes() + 4 * shape.transfers(), 192);
     }
 
     #[test]
     fn other_shapes_are_refused() {
-        for bits in [0, 1, 3, 13, u32::MAX] {
+        for bits in [0, 1, 3, 11, u32::MAX] {
             assert!(matches!(Shape::new(bits), Err(OtError::Index { .. })));
         }
-        assert!(Shape::carrying(2).is_err() && Shape::carrying(12).is_err());
-        assert!(Shape::carrying(u32::MAX).is_err());
-        for digits in [&[][..], &[0, 8], &[11], &[4, 5], &[1; 13], &[u32::MAX, 9]] {
-            assert!(Shape::with_digits(8, digits).is_err(), "{digits:?}");
-        }
-        assert!(Shape::with_digits(8, &[8]).is_ok());
     }
 }

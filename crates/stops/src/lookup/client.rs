@@ -30,14 +30,15 @@ impl ClientStop for Lookups {
             channel,
             labels,
             transfers,
-            ..
+            rng,
         } = tools;
         // Ring elements: a share that does not fit is cut to one.
         let mask = self.shape.entries() as u64 - 1;
         let indices = shares.iter().map(|share| (share & mask) as u16);
         let indices = Zeroizing::new(indices.collect::<Vec<_>>());
         let mut counts = Zeroizing::new(Vec::with_capacity(self.elements));
-        onehot::send(transfers, channel, self.shape, &indices, |_, strings| {
+        let (both, shape) = ((&mut **transfers, &mut **labels), self.shape);
+        onehot::with_indices(both, channel, shape, &indices, *rng, |_, strings| {
             let strings_of = strings.chunks_exact(self.shape.vector_bytes());
             counts.extend(strings_of.map(ones));
             sink.write_all(strings).map_err(store)

@@ -4,8 +4,8 @@
 //! `x = a + b mod N`, `N = 2^m` from 16 to 1024. The tables of [`primer_plan::function::Lookup`]
 //! are public. Wanted are shares of `f(x)` modulo p, of which the client's is its new mask `r`.
 //!
-//! **Offline.** The server draws `u`, and the parties make strings `E_s`, `E_c` of `N` bits that
-//! differ at the place `u + b` only ([`primer_ot::onehot`]). That is all that depends on `N`.
+//! **Offline.** The parties make strings `E_s`, `E_c` of `N` bits that differ at the place `u + b`
+//! only, for a random `u` of the server's ([`primer_ot::onehot`]). That is all that depends on `N`.
 //!
 //! **Online, as numbers.** The server sends `δ = a - u`. Shifted by δ the strings differ at `x`.
 //! Each party adds up the entries that its string selects ([`primer_ring::select`]), and since all
@@ -282,18 +282,17 @@ impl Stop for Lookups {
 
     fn bytes(&self) -> PhaseBytes {
         let (n, results) = (self.elements, self.outputs());
-        // The client is the sender of these.
         let Transfers {
             to_client,
             to_server,
         } = self.transfers;
-        let strings = onehot(to_server, &self.shape, n);
+        let [strings_up, strings_down] = onehot([to_client, to_server], &self.shape, n);
         // Pads are an extension in each direction.
         let pads = |variant, n| extension_as(variant, n).from_receiver;
         let down = self.to_client();
         PhaseBytes {
-            offline_up: strings.from_sender + pads(to_client, down * n),
-            offline_down: strings.from_receiver + pads(to_server, n),
+            offline_up: strings_up + pads(to_client, down * n),
+            offline_down: strings_down + pads(to_server, n),
             online_up: HEADER_BYTES + packed(2 * results, modulus::K),
             online_down: HEADER_BYTES
                 + packed(n, self.share_bits())
@@ -325,7 +324,8 @@ impl Stop for Lookups {
         true
     }
 
-    /// For each chunk of strings the server extends and the client corrects; then both extend.
+    /// For each chunk of strings the server extends and the client corrects, once more for the last
+    /// of them; then both extend.
     fn turns(&self) -> Vec<Turn> {
         let mut turns = [Turn::Down, Turn::Up].repeat(onehot_rounds(&self.shape, self.elements));
         turns.extend([Turn::Up, Turn::Down]);

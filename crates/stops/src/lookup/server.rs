@@ -28,7 +28,8 @@ impl ServerStop for Lookups {
         let mut counts = Zeroizing::new(Vec::with_capacity(n));
         let mut offsets = Zeroizing::new(Vec::with_capacity(n));
         let (shape, bytes) = (self.shape, self.shape.vector_bytes());
-        onehot::receive(transfers, channel, shape, n, *rng, |_, drawn, strings| {
+        let both = (&mut **transfers, &mut **labels);
+        onehot::with_offsets(both, channel, shape, n, *rng, |_, drawn, strings| {
             counts.extend(strings.chunks_exact(bytes).map(ones));
             offsets.extend_from_slice(drawn);
             sink.write_all(strings).map_err(store)

@@ -78,10 +78,12 @@ fn a_server_that_prepares_wrongly_is_an_error() {
         let Party {
             channel,
             receiver,
+            sender,
             prg,
             ..
         } = p;
-        primer_ot::onehot::receive(receiver, channel, shape, COUNT, prg, sink)
+        let both = (receiver, sender);
+        primer_ot::onehot::with_offsets(both, channel, shape, COUNT, prg, sink)
     });
     told(&error, "PeerGone");
 }
@@ -98,11 +100,15 @@ fn a_client_that_prepares_wrongly_is_an_error() {
     let error = server_error(|p, _| {
         let shape = primer_ot::onehot::Shape::new(9)?;
         let Party {
-            channel, sender, ..
+            channel,
+            receiver,
+            sender,
+            prg,
+            ..
         } = p;
-        primer_ot::onehot::send(sender, channel, shape, &[1; COUNT], |_, _| {
-            Ok::<_, StopsError>(())
-        })?;
+        let sink = |_: usize, _: &[u8]| Ok::<_, StopsError>(());
+        let both = (sender, receiver);
+        primer_ot::onehot::with_indices(both, channel, shape, &[1; COUNT], prg, sink)?;
         channel.send(EXTENSION, &[0; 100])?;
         Ok(channel.flush()?)
     });
