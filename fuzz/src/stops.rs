@@ -27,6 +27,7 @@ pub fn all() -> Vec<Arc<dyn TwoPartyStop>> {
         (Means::Garbling, Wanted::Function(&relu)),
         (Means::Garbling, Wanted::Position),
         (Means::ClientGarbling, Wanted::Function(&relu)),
+        (Means::LateClientGarbling, Wanted::Function(&relu)),
         (Means::Transfers, Wanted::Same),
         (Means::LateTransfers, Wanted::Same),
         (Means::Lift, Wanted::Same),

@@ -6,9 +6,9 @@
 //! then XOR of labels; an AND gate takes two ciphertexts (half-gates), by which the evaluator gets
 //! from the labels of two inputs to the label of their product.
 //!
-//! Here one party, the server as a rule, garbles thousands of instances of small circuits. So
-//! everything is arranged around *eight instances side by side*: a wire is eight labels, and an
-//! operation works on all of them.
+//! Here one party garbles thousands of instances of small circuits. So everything is arranged
+//! around *eight instances side by side*: a wire is eight labels, and an operation works on all of
+//! them.
 //!
 //! * [`circuit`]: building circuits with few AND gates, and the compact list that the interpreters
 //!   read.

@@ -142,7 +142,7 @@ kinds! {
     client_garbled, "crates/stops" {
         MASKS = 0x3c "masks of client-garbled outputs",
         CHOICES = 0x3d "masked choices of labels",
-        LABELS = 0x3e "labels of both parties",
+        LABELS = 0x3e "labels of client-garbled circuits",
     }
 
     /// Lifts.

@@ -5,13 +5,13 @@
 //! is made of and how it ends, by which means each kind of stop is computed, and what the plan must
 //! look like.
 //!
-//! | scheme | packing | prepared | products of secrets | scores |
-//! |---|---|---|---|---|
-//! | `base` | features-first | online, just before use | on ciphertexts, online | separate |
-//! | `f` | features-first | offline | opened: nothing homomorphic online | separate |
-//! | `fp` | tokens-first | offline | opened | separate |
-//! | `fpc` | tokens-first | offline | opened | merged |
-//! | `lean` | hints; slots | offline | opened, split, requantised at once | looked up |
+//! | scheme | packing | prepared | products of secrets | scores | garbled by |
+//! |---|---|---|---|---|---|
+//! | `base` | features-first | online, just before use | on ciphertexts, online | separate | server |
+//! | `f` | features-first | offline | opened: nothing homomorphic online | separate | server |
+//! | `fp` | tokens-first | offline | opened | separate | server |
+//! | `fpc` | tokens-first | offline | opened | merged | server |
+//! | `lean` | hints; slots | offline | opened, split, requantised at once | looked up | client |
 //!
 //! A new scheme is a variant with its recipe, here. What it needs that does not exist yet is a
 //! packing behind `primer_he::product` or a means in `primer_stops`.
@@ -109,6 +109,7 @@ impl Scheme {
                 requantise_rows: Means::Lift,
                 products_begin: Beginning::Awaited,
                 products_end: Ending::InStops,
+                functions: Means::ClientGarbling,
                 transfers: Transfers {
                     to_client: Variant::SOFT_4.checked(),
                     to_server: Variant::SOFT_4,
@@ -153,7 +154,8 @@ pub struct Recipe {
     pub products_begin: Beginning,
     /// How products of two secrets end.
     pub products_end: Ending,
-    /// By which means functions are computed that are more than a look-up.
+    /// By which means functions are computed that are more than a look-up. A label is shown to the
+    /// client, so the server garbles it in any case.
     pub functions: Means,
     /// Which transfers stops stand on.
     pub transfers: Transfers,
@@ -184,7 +186,7 @@ impl Recipe {
     pub const fn after_products(&self, function: StopFunction) -> Option<Means> {
         match (self.products_end, function) {
             (Ending::InStops, StopFunction::Requantise) => Some(Means::LateTransfers),
-            (Ending::InStops, StopFunction::InverseRoot) => Some(Means::ClientGarbling),
+            (Ending::InStops, StopFunction::InverseRoot) => Some(Means::LateClientGarbling),
             _ => None,
         }
     }
@@ -449,7 +451,11 @@ mod tests {
                 ..lean
             },
             Recipe {
-                functions: Means::Transfers,
+                functions: Means::Garbling,
+                ..lean
+            },
+            Recipe {
+                functions: Means::LateClientGarbling,
                 ..lean
             },
             Recipe {

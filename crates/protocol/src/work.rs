@@ -230,7 +230,7 @@ impl<'a> Compiler<'a> {
         let (usual, result) = match plan.function(index) {
             Some(function) => (usual, Wanted::Function(function)),
             // The label is a function of the outputs, which nobody gets to see.
-            None if self.shows_label(output) => (self.recipe.functions, Wanted::Position),
+            None if self.shows_label(output) => (Means::Garbling, Wanted::Position),
             None => (usual, Wanted::Same),
         };
         let value = plan.graph().value(input);

@@ -16,8 +16,9 @@
 //! * [`garbled`]: any circuit of [`primer_garble::stop`]. Offline the server garbles and the client
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
-//! * [`client_garbled`]: the same circuits where the client's share too is known online only: the
-//!   client garbles, the server evaluates and has its share at once.
+//! * [`client_garbled`]: the same circuits with the roles swapped: the client garbles and keeps a
+//!   seed, the server evaluates and has its share at once. The client's share may be known online
+//!   only.
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
 //! * [`late`]: the identity where the client's share too is known online only, right after a
 //!   product of two secrets.

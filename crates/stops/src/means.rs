@@ -22,9 +22,11 @@ use std::sync::Arc;
 pub enum Means {
     /// A garbled circuit for each row or element.
     Garbling,
-    /// A circuit for each element that the client garbles; functions of single elements that both
-    /// parties learn online.
+    /// A garbled circuit for each row or element that the client garbles; functions that show
+    /// nothing.
     ClientGarbling,
+    /// The same for functions of what both parties learn online.
+    LateClientGarbling,
     /// One oblivious transfer for each element; requantisation only.
     Transfers,
     /// A product of two late bits for each element; requantisation of what both parties learn
@@ -39,9 +41,10 @@ pub enum Means {
 
 impl Means {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Garbling,
         Self::ClientGarbling,
+        Self::LateClientGarbling,
         Self::Transfers,
         Self::LateTransfers,
         Self::Lift,
@@ -53,6 +56,7 @@ impl Means {
         match self {
             Self::Garbling => "garbling",
             Self::ClientGarbling => "client garbling",
+            Self::LateClientGarbling => "late client garbling",
             Self::Transfers => "transfers",
             Self::LateTransfers => "late transfers",
             Self::Lift => "lift",
@@ -135,17 +139,19 @@ impl StopBuilder {
                 Ok(Arc::new(stop.over(transfers)))
             }
             (Means::Garbling, Wanted::Function(function)) => {
-                let (row, instances) = match function.takes_rows() {
-                    true => (task.cols, task.rows),
-                    false => (1, elements),
-                };
-                let circuit = self.circuit(function, row)?;
-                let stop = Garbled::new(circuit, instances as u64)?;
+                let (circuit, instances) = self.circuits(function, task)?;
+                let stop = Garbled::new(circuit, instances)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::ClientGarbling, Wanted::Function(function)) if !function.takes_rows() => {
-                let stop = ClientGarbled::new(self.circuit(function, 1)?, elements as u64)?;
+            (Means::ClientGarbling, Wanted::Function(function)) => {
+                let (circuit, instances) = self.circuits(function, task)?;
+                let stop = ClientGarbled::new(circuit, instances)?;
                 Ok(Arc::new(stop.over(transfers)))
+            }
+            (Means::LateClientGarbling, Wanted::Function(function)) => {
+                let (circuit, instances) = self.circuits(function, task)?;
+                let stop = ClientGarbled::new(circuit, instances)?;
+                Ok(Arc::new(stop.late().over(transfers)))
             }
             (Means::Garbling, Wanted::Position) => {
                 let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
@@ -157,6 +163,19 @@ impl StopBuilder {
                 what: wanted.name(),
             }),
         }
+    }
+
+    /// Returns the circuit of a function, and how many instances a task has.
+    fn circuits(
+        &mut self,
+        function: &Function,
+        task: &Task<'_>,
+    ) -> Result<(Arc<StopCircuit>, u64)> {
+        let (row, instances) = match function.takes_rows() {
+            true => (task.cols, task.rows),
+            false => (1, task.rows * task.cols),
+        };
+        Ok((self.circuit(function, row)?, instances as u64))
     }
 
     fn circuit(&mut self, function: &Function, row: usize) -> Result<Arc<StopCircuit>> {
@@ -184,7 +203,6 @@ impl Wanted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_plan::function::Softmax;
 
     #[test]
     fn equal_circuits_are_built_once_and_impossible_tasks_are_refused() {
@@ -192,7 +210,6 @@ mod tests {
             ring_bits: 8,
             fraction: 0,
         };
-        let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
         let mut builder = StopBuilder::default();
         let task = |result| Task {
             result,
@@ -201,7 +218,11 @@ mod tests {
             cols: 4,
         };
         for _ in 0..2 {
-            for means in [Means::Garbling, Means::ClientGarbling] {
+            for means in [
+                Means::Garbling,
+                Means::ClientGarbling,
+                Means::LateClientGarbling,
+            ] {
                 let stop = builder.stop(means, &task(Wanted::Function(&relu)));
                 assert_eq!(stop.unwrap().elements(), 12);
             }
@@ -216,7 +237,8 @@ mod tests {
             (Means::Garbling, Wanted::Same),
             (Means::ClientGarbling, Wanted::Same),
             (Means::ClientGarbling, Wanted::Position),
-            (Means::ClientGarbling, Wanted::Function(&softmax)),
+            (Means::LateClientGarbling, Wanted::Same),
+            (Means::LateClientGarbling, Wanted::Position),
             (Means::Lookups, Wanted::Function(&relu)),
             (Means::Lookups, Wanted::Position),
         ];

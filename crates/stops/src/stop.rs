@@ -220,7 +220,7 @@ pub trait ServerStop: Stop {
 /// A server that has asked and waits for the answer.
 pub trait Waiting {
     /// The server's shares of the stop's range flags, [`Stop::flags`] of them, for the first who
-    /// asks.
+    /// asks; none where the answer makes them ([`Self::receive_flagged`]).
     fn flags(&mut self) -> FlagShares {
         FlagShares::default()
     }
@@ -242,6 +242,19 @@ pub trait Waiting {
     /// # Errors
     /// [`crate::StopsError`] of the channel.
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>>;
+
+    /// Online, second half: the same with the server's shares of the stop's range flags,
+    /// [`Stop::flags`] of them.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    fn receive_flagged(
+        mut self: Box<Self>,
+        channel: &mut Channel,
+    ) -> Result<(Vec<u64>, FlagShares)> {
+        let flags = self.flags();
+        Ok((self.receive(channel)?, flags))
+    }
 }
 
 /// A stop with both its parts.

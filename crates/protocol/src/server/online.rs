@@ -183,11 +183,11 @@ impl<'a> OnlineServer<'a> {
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
         for (id, awaited) in std::mem::take(&mut self.awaited) {
             let share = match awaited {
-                Awaited::Stop(mut waiting, part) => {
+                Awaited::Stop(waiting, part) => {
+                    let (results, raised) = waiting.receive_flagged(channel)?;
                     if let Some(flags) = &mut self.flags {
-                        flags.append(&waiting.flags());
+                        flags.append(&raised);
                     }
-                    let results = waiting.receive(channel)?;
                     // A stop that tells the client leaves nothing here.
                     if results.is_empty() {
                         continue;

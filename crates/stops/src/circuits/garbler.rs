@@ -35,18 +35,10 @@ impl Secret {
     }
 
     /// Returns the zero labels from the first on.
-    pub(crate) fn labels(&self) -> ZeroLabels {
-        ZeroLabels(Prg::secret(&self.seed))
-    }
-
-    /// Turns zero labels of ring elements, `bits` each, into those of the bits of their shares, as
-    /// bytes of the wire. No branch depends on a share.
-    pub(crate) fn activate(&self, labels: &mut [Label], bits: usize, shares: &[u64]) {
-        debug_assert_eq!(labels.len(), bits * shares.len());
-        for (labels, share) in labels.chunks_exact_mut(bits).zip(shares) {
-            for (i, label) in labels.iter_mut().enumerate() {
-                *label = self.offset.choose(*label, share >> i & 1 == 1).to_le();
-            }
+    pub(crate) fn labels(&self) -> ZeroLabels<'_> {
+        ZeroLabels {
+            drawn: Prg::secret(&self.seed),
+            offset: &self.offset,
         }
     }
 
@@ -74,14 +66,38 @@ impl Secret {
 }
 
 /// Zero labels of a seed, one after the other.
-pub(crate) struct ZeroLabels(Prg);
+pub(crate) struct ZeroLabels<'a> {
+    drawn: Prg,
+    offset: &'a Offset,
+}
 
-impl ZeroLabels {
+impl ZeroLabels<'_> {
     /// Draws the next ones.
     pub(crate) fn draw(&mut self, labels: &mut [Label]) {
-        self.0.fill(bytemuck::cast_slice_mut(labels));
+        self.drawn.fill(bytemuck::cast_slice_mut(labels));
         for label in labels {
             *label = Label::from_le(*label);
+        }
+    }
+
+    /// Draws the next ones for ring elements, `bits` each, and turns them into those of the bits of
+    /// their shares, as bytes of the wire.
+    pub(crate) fn draw_active(&mut self, labels: &mut [Label], bits: usize, shares: &[u64]) {
+        self.draw(labels);
+        self.change(labels, bits, shares);
+        for label in labels {
+            *label = label.to_le();
+        }
+    }
+
+    /// Takes the other label of a wire's two wherever the bit of a share is one: makes active
+    /// labels of zero labels, and the other way round. No branch depends on a share.
+    pub(crate) fn change(&self, labels: &mut [Label], bits: usize, shares: &[u64]) {
+        debug_assert_eq!(labels.len(), bits * shares.len());
+        for (labels, share) in labels.chunks_exact_mut(bits).zip(shares) {
+            for (i, label) in labels.iter_mut().enumerate() {
+                *label = self.offset.choose(*label, share >> i & 1 == 1);
+            }
         }
     }
 }
@@ -107,7 +123,7 @@ impl Circuits {
         cot: &mut CotSender,
         rng: &mut Prg,
         negated: &[bool],
-        mut place: impl FnMut(&mut ZeroLabels, &[Label], [&mut [Label]; 2]),
+        mut place: impl FnMut(&mut ZeroLabels<'_>, &[Label], [&mut [Label]; 2]),
     ) -> Result<(Secret, Zeroizing<Vec<u64>>)> {
         let secret = Secret::draw(cot, rng);
         let nonce = rng.seed();
@@ -143,8 +159,8 @@ impl Circuits {
         if !told {
             channel.send(NONCE, &nonce)?;
         }
-        // It borrows the offset.
-        drop(garbler);
+        // They borrow the offset.
+        drop((garbler, own));
         Ok((secret, masks))
     }
 }

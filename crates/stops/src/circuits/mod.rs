@@ -31,6 +31,7 @@ use crate::error::{Result, StopsError};
 use crate::flags::FlagShares;
 use primer_garble::circuit::{Circuit, LANES, Modulus, Party};
 use primer_garble::stop::StopCircuit;
+use primer_ot::Bits;
 use primer_ring::pack::packed_len;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -113,12 +114,12 @@ impl Circuits {
     }
 
     /// Takes the range flags out of all outputs of the circuits, a party's share of each.
-    pub(crate) fn split_flags(&self, outputs: &mut Zeroizing<Vec<u64>>) -> FlagShares {
-        let mut flags = FlagShares::with_capacity(self.flags());
-        if self.flags() > 0 {
-            let each = self.circuit().cost().outputs;
+    pub(crate) fn split_flags(&self, outputs: &mut Zeroizing<Vec<u64>>) -> Bits {
+        let each = self.circuit().cost().outputs;
+        let flag = |instance: usize| outputs[(instance + 1) * each - 1] & 1 == 1;
+        let flags = Bits::from_fn(self.flags(), flag);
+        if !flags.is_empty() {
             for instance in 0..self.instances {
-                flags.push(outputs[(instance + 1) * each - 1] & 1 == 1);
                 let (from, to) = (instance * each, instance * (each - 1));
                 outputs.copy_within(from..from + each - 1, to);
             }
@@ -146,6 +147,11 @@ impl Circuits {
     pub(crate) fn outputs_len(&self) -> u64 {
         let packed = packed_len(self.outputs(), self.modulus().width());
         packed.expect("the limits keep instances countable") as u64
+    }
+
+    /// Returns the bytes of a party's shares of the range flags, packed.
+    pub(crate) fn flags_len(&self) -> u64 {
+        self.flags().div_ceil(8) as u64
     }
 
     fn circuit(&self) -> &Circuit {
@@ -176,4 +182,11 @@ impl Circuits {
         let len = self.circuit().garbled_len(instances as u64);
         len.expect("the limits keep instances countable")
     }
+}
+
+/// Returns a party's shares of range flags for the comparison, from their bits.
+pub(crate) fn flag_shares(bits: &Bits) -> FlagShares {
+    let mut shares = FlagShares::with_capacity(bits.len());
+    (0..bits.len()).for_each(|i| shares.push(bits.get(i)));
+    shares
 }

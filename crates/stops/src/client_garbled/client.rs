@@ -1,23 +1,26 @@
 //! The client's side of a client-garbled stop: the garbler.
 //!
-//! Zero labels of a batch come from the seed in this order: `D_j` of all its server's bits, then
-//! the zero labels of all its client's bits. Offline the former are added to the rows of the
-//! transfers; online both are made again and sent in the same order, active.
+//! Zero labels of a batch come from the seed in this order: `D_j` of all its server's bits, then,
+//! if its shares are late, the zero labels of all its client's bits. Offline the former are added
+//! to the rows of the transfers; online both are made again and sent in the same order, active.
+//! Shares that are known offline go into the circuits as the zero labels of their bits.
 
-use super::ClientGarbled;
-use crate::circuits::{Secret, ZeroLabels};
-use crate::error::{Result, expect_count};
+use super::{ClientGarbled, KNOWN_LABEL};
+use crate::circuits::{Secret, ZeroLabels, flag_shares};
+use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::flags::FlagShares;
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_garble::Label;
 use primer_garble::circuit::LANES;
 use primer_net::Channel;
 use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
+use primer_ot::Bits;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 impl ClientStop for ClientGarbled {
-    /// Needs no shares before it runs; the masks go out with the circuits.
+    /// Needs no shares before it runs if they are late; the masks go out with the circuits.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -25,8 +28,9 @@ impl ClientStop for ClientGarbled {
         masks: &[u64],
         sink: &mut dyn Write,
     ) -> Result<()> {
-        expect_count(self.name(), "shares", 0, shares.len())?;
-        self.garble(tools, masks, &[], sink)
+        let [early, _] = self.shares();
+        expect_count(self.name(), "shares", early, shares.len())?;
+        self.garble(tools, shares, masks, &[], sink)
     }
 
     /// The labels of negated outputs open negated residues: that costs nothing, and no branch
@@ -38,9 +42,12 @@ impl ClientStop for ClientGarbled {
         negated: &[bool],
         sink: &mut dyn Write,
     ) -> Result<()> {
+        if !self.late {
+            return Err(StopsError::Negated { stop: self.name() });
+        }
         let instances = self.circuits.instances();
         expect_count(self.name(), "signs", instances, negated.len())?;
-        self.garble(tools, masks, negated, sink)
+        self.garble(tools, &[], masks, negated, sink)
     }
 
     fn listen(
@@ -50,10 +57,15 @@ impl ClientStop for ClientGarbled {
         late: &[u64],
         masks: &[u64],
     ) -> Result<Box<dyn Owing>> {
-        expect_count(self.name(), "late shares", self.elements(), late.len())?;
-        expect_count(self.name(), "masks", self.outputs(), masks.len())?;
-        let bytes = material::take(self.name(), stored, self.stored().client)?;
-        let secret = Secret::from_bytes(self.name(), &bytes)?;
+        let name = self.name();
+        let [_, shares] = self.shares();
+        expect_count(name, "late shares", shares, late.len())?;
+        expect_count(name, "masks", self.outputs(), masks.len())?;
+        let bytes = material::take(name, stored, self.stored().client)?;
+        let (secret, flags) = bytes.split_at(Secret::BYTES);
+        let secret = Secret::from_bytes(name, secret)?;
+        let flags = Bits::from_bytes(flags.to_vec(), self.flags());
+        let flags = flag_shares(&flags.map_err(|error| unusable(name, error))?);
         // They are public: one-time pads.
         let mut choices = vec![0; self.elements()];
         let m = self.ring_bits();
@@ -62,19 +74,22 @@ impl ClientStop for ClientGarbled {
             stop: self.clone(),
             secret,
             choices,
-            shares: Zeroizing::new(late.to_vec()),
+            late: Zeroizing::new(late.to_vec()),
+            flags,
         }))
     }
 }
 
 impl ClientGarbled {
-    /// Garbles and sends everything, with the outputs of some instances negated.
+    /// Garbles and sends everything, with the outputs of some instances negated; `early` are the
+    /// shares, if they are known.
     ///
     /// # Panics
     /// If the transfers' offset does not have its lowest bit set; theirs always does.
     fn garble(
         &self,
         tools: &mut ClientTools<'_>,
+        mut early: &[u64],
         masks: &[u64],
         negated: &[bool],
         sink: &mut dyn Write,
@@ -87,20 +102,31 @@ impl ClientGarbled {
             ..
         } = tools;
         let circuits = &self.circuits;
-        let place = |own: &mut ZeroLabels, rows: &[Label], [server, client]: [&mut [Label]; 2]| {
+        let m = self.ring_bits() as usize;
+        let place = |own: &mut ZeroLabels<'_>, rows: &[Label], labels: [&mut [Label]; 2]| {
+            let [server, client] = labels;
             own.draw(server);
             for (label, row) in server.iter_mut().zip(rows) {
                 *label ^= row;
             }
-            own.draw(client);
+            if self.late {
+                own.draw(client);
+                return;
+            }
+            let (now, later) = early.split_at(client.len() / m);
+            early = later;
+            client.fill(KNOWN_LABEL);
+            own.change(client, m, now);
         };
-        let (secret, garbler_masks) = circuits.garble(channel, cot, rng, negated, place)?;
-        let modulus = self.circuits.modulus();
+        let (secret, mut garbler_masks) = circuits.garble(channel, cot, rng, negated, place)?;
+        let flags = circuits.split_flags(&mut garbler_masks);
+        let modulus = circuits.modulus();
         let both = garbler_masks.iter().zip(masks);
         let both = both.map(|(&own, &new)| modulus.add(own, new));
         channel.send_residues(MASKS, modulus.width(), both)?;
         channel.flush()?;
-        material::keep(self.name(), sink, &*secret.to_bytes())
+        material::keep(self.name(), sink, &*secret.to_bytes())?;
+        material::keep(self.name(), sink, flags.bytes())
     }
 }
 
@@ -109,23 +135,27 @@ struct Listened {
     stop: ClientGarbled,
     secret: Secret,
     choices: Vec<u64>,
-    /// The client's shares.
-    shares: Zeroizing<Vec<u64>>,
+    /// The client's shares, if they are late.
+    late: Zeroizing<Vec<u64>>,
+    flags: FlagShares,
 }
 
 impl Owing for Listened {
+    fn flags(&mut self) -> FlagShares {
+        std::mem::take(&mut self.flags)
+    }
+
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
         let bits = self.stop.ring_bits() as usize;
         let mut stream = channel.send_stream(LABELS, self.stop.labels_len())?;
         let mut own = self.secret.labels();
         let batch = LANES * self.stop.circuit().row();
         let mut labels = Zeroizing::new(vec![0; batch * bits]);
-        let both = (self.choices.chunks(batch)).zip(self.shares.chunks(batch));
-        for (choices, shares) in both {
-            for elements in [choices, shares] {
+        let mut late = self.late.chunks(batch);
+        for choices in self.choices.chunks(batch) {
+            for elements in [Some(choices), late.next()].into_iter().flatten() {
                 let labels = &mut labels[..elements.len() * bits];
-                own.draw(labels);
-                self.secret.activate(labels, bits, elements);
+                own.draw_active(labels, bits, elements);
                 stream.put(bytemuck::cast_slice(labels))?;
             }
         }

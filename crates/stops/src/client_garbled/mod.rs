@@ -1,10 +1,8 @@
-//! Stops by circuits that the *client* garbles and the server evaluates, for a client's share that
-//! comes late.
+//! Stops by circuits that the *client* garbles and the server evaluates.
 //!
-//! After a product of two secrets the server knows its share `a` before it speaks, the client its
-//! share `b` only when it has heard what the server opened. A circuit that the server garbles
-//! ([`crate::garbled`]) wants `b` offline, or a trip in which the client shares it anew. Here the
-//! roles are swapped, and the function of a product is computed in the product's own trip:
+//! A circuit that the server garbles ([`crate::garbled`]) leaves its tables with the client, which
+//! keeps them until its text comes. With the roles swapped the client keeps a seed, and the tables
+//! lie where everything else is that is large: at the server.
 //!
 //! ```text
 //! offline    for each chunk of instances
@@ -13,13 +11,23 @@
 //!            client -> server   A + r for every output                       41 bits each
 //! online     server -> client   d = c ⊕ c', with c the bits of a             m bits
 //!            client -> server   D_j ⊕ d_j·Δ for each bit of a,               16 bytes each
-//!                               the labels of the bits of b                  16 bytes each
+//!                               if b is late, labels of the bits of b        16 bytes each
 //!            server             evaluates: f(x) + A - (A + r) = f(x) - r
 //! ```
 //!
 //! The circuits are those of [`StopCircuit`], with the same inputs: the sum of the shares does not
 //! ask who garbles (`circuits`). Only those that show nothing will do, as what they show would be
 //! shown to the server.
+//!
+//! **The client's share `b`** may be known offline, as after a linear step. Then it goes into the
+//! circuits: the client gives the wire of each of its bits the zero label `b_i·Δ`, and the server
+//! uses the label 0. Nothing is sent or stored for it. A label is to tell nothing but its colour,
+//! which is 0 here whatever the bit is, and the garbling hash asks for no more than that labels
+//! differ by Δ (`docs/garbling.md`, section 2). Or `b` is [late](ClientGarbled::late): after a
+//! product of two secrets the server knows its share `a` before it speaks, the client its share
+//! only when it has heard what the server opened. A circuit of the server's would take a trip
+//! more, in which the client shares `b` anew; here the labels of its bits go up with the others,
+//! and the function of a product is computed in the product's own trip.
 //!
 //! **Labels of the server's bits.** The transfers give the client rows `q_j` and the server
 //! `t_j = q_j ⊕ c'_j·Δ`. The client draws `D_j` from a seed, and the zero label of the wire is
@@ -35,6 +43,10 @@
 //! essential. The server holds `q_j ⊕ c'_j·Δ`, the label of a *random* bit, and to move it to the
 //! bit `c_j` the client would have to send `d_j·Δ`: Δ in the clear, wherever a choice was wrong.
 //!
+//! **Flags.** The last output of a flagged circuit is `flag + A`, and nothing is sent that takes
+//! off its `A`: the lowest bit of what the server evaluates and that of `A` are shares of the flag.
+//! The client keeps its bits, one an instance; the server has its own when it has the answer.
+//!
 //! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension
 //! hides `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client
 //! and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this
@@ -44,13 +56,9 @@
 //! transfers, and what a client that deviates can do, which is *more* than it can do at a circuit
 //! of the server's.
 //!
-//! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances. The server
-//! stores rows and circuits and reads them whole: this is for functions of rows, thousands of
-//! instances, not for those of every element.
-//!
-//! **Flags.** Not raised yet. A circuit may keep a bit as a label ([`primer_garble`]); the colour
-//! of the server's label and that of the client's zero label are then shares of it, without a byte
-//! more on the wire.
+//! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances, and the bits
+//! of flags. The server stores rows and circuits and reads them whole when it needs them: this is
+//! for functions of rows, thousands of instances, not for those of every element.
 
 mod client;
 mod server;
@@ -61,8 +69,8 @@ use crate::error::{Result, StopsError};
 use crate::means::Means;
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_garble::LABEL_BYTES;
 use primer_garble::stop::StopCircuit;
+use primer_garble::{LABEL_BYTES, Label};
 use primer_net::PhaseBytes;
 use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::extension_as;
@@ -70,23 +78,28 @@ use primer_ring::pack::packed_len;
 use primer_ring::prg::SECRET_SEED_BYTES;
 use std::sync::Arc;
 
+/// The server's label of every bit of a share that the client knows offline.
+const KNOWN_LABEL: Label = 0;
+
 /// Some instances of one circuit, garbled by the client.
 #[derive(Debug, Clone)]
 pub struct ClientGarbled {
     circuits: Circuits,
     transfers: Transfers,
+    late: bool,
 }
 
 impl ClientGarbled {
-    /// Makes a stop of `instances` instances of a circuit.
+    /// Makes a stop of `instances` instances of a circuit, for shares of the client's that it knows
+    /// offline.
     ///
     /// # Errors
-    /// [`StopsError::Means`] if the circuit shows bits to its evaluator, has flags or no outputs,
+    /// [`StopsError::Means`] if the circuit shows bits to its evaluator or has no outputs,
     /// [`StopsError::Limit`] if there are more instances than any model needs. Nothing is allocated
     /// before these checks.
     pub fn new(circuit: Arc<StopCircuit>, instances: u64) -> Result<Self> {
         let cost = circuit.circuit().cost();
-        if cost.reveals > 0 || cost.outputs == 0 || circuit.is_flagged() {
+        if cost.reveals > 0 || cost.outputs == 0 {
             return Err(StopsError::Means {
                 means: Means::ClientGarbling.name(),
                 what: circuit.name(),
@@ -95,7 +108,14 @@ impl ClientGarbled {
         Ok(Self {
             circuits: Circuits::new(circuit, instances)?,
             transfers: Transfers::default(),
+            late: false,
         })
+    }
+
+    /// Returns the same for shares of the client's that it knows online only.
+    #[must_use]
+    pub fn late(self) -> Self {
+        Self { late: true, ..self }
     }
 
     /// Returns the same on transfers of other variants.
@@ -114,9 +134,18 @@ impl ClientGarbled {
         self.circuit().ring_bits()
     }
 
+    /// Returns how many shares the client has offline, and how many online.
+    fn shares(&self) -> [usize; 2] {
+        match self.late {
+            false => [self.elements(), 0],
+            true => [0, self.elements()],
+        }
+    }
+
     /// Returns the bytes of all labels that the client sends.
     fn labels_len(&self) -> u64 {
-        (2 * self.circuits.instances() * self.circuits.bits() * LABEL_BYTES) as u64
+        let parties = 1 + usize::from(self.late);
+        (parties * self.circuits.instances() * self.circuits.bits() * LABEL_BYTES) as u64
     }
 }
 
@@ -134,8 +163,12 @@ impl Stop for ClientGarbled {
         self.circuits.outputs()
     }
 
+    fn flags(&self) -> usize {
+        self.circuits.flags()
+    }
+
     fn is_late(&self) -> bool {
-        true
+        self.late
     }
 
     fn bytes(&self) -> PhaseBytes {
@@ -158,12 +191,12 @@ impl Stop for ClientGarbled {
         }
     }
 
-    /// The client keeps a seed and the offset; the server the seed of its choices, rows, nonce and
+    /// The client keeps a seed, the offset and its bits of flags; the server the seed of its choices, rows, nonce and
     /// circuits, and the masks of the outputs under the client's.
     fn stored(&self) -> StoredBytes {
         let circuits = &self.circuits;
         StoredBytes {
-            client: Secret::BYTES as u64,
+            client: Secret::BYTES as u64 + circuits.flags_len(),
             server: SECRET_SEED_BYTES as u64 + circuits.received_len() + circuits.outputs_len(),
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Its random choices, `m` bits for each element, come from a seed that it keeps. In its store lie
 //! the seed, what [`crate::circuits`] keeps of an evaluator, and `A + r` of every output, packed.
+//! Its shares of range flags are what it evaluates, so it has them with its results.
 
-use super::ClientGarbled;
-use crate::circuits::from_wire;
+use super::{ClientGarbled, KNOWN_LABEL};
+use crate::circuits::{flag_shares, from_wire};
 use crate::error::{Result, expect_count, unusable};
+use crate::flags::FlagShares;
 use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_net::Channel;
@@ -77,6 +79,10 @@ struct Requested {
 
 impl Waiting for Requested {
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
+        Ok(self.receive_flagged(channel)?.0)
+    }
+
+    fn receive_flagged(self: Box<Self>, channel: &mut Channel) -> Result<(Vec<u64>, FlagShares)> {
         let circuits = &self.stop.circuits;
         let mut stream = channel.recv_stream(LABELS, self.stop.labels_len())?;
         let mut stored = &self.received[..];
@@ -86,15 +92,22 @@ impl Waiting for Requested {
             for (label, row) in server.iter_mut().zip(rows) {
                 *label ^= row;
             }
-            stream.get(bytemuck::cast_slice_mut(client))?;
-            from_wire(client);
+            match self.stop.late {
+                true => {
+                    stream.get(bytemuck::cast_slice_mut(client))?;
+                    from_wire(client);
+                }
+                false => client.fill(KNOWN_LABEL),
+            }
             Ok(())
         })?;
         stream.finish()?;
+        let mut outputs = evaluated.outputs;
+        let flags = flag_shares(&circuits.split_flags(&mut outputs));
         let modulus = circuits.modulus();
-        let results = evaluated.outputs.iter().zip(self.masks.iter());
+        let results = outputs.iter().zip(self.masks.iter());
         let results = results.map(|(&result, &mask)| modulus.sub(result, mask));
-        Ok(results.collect())
+        Ok((results.collect(), flags))
     }
 }
 

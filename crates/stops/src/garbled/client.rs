@@ -8,7 +8,7 @@
 //! every result minus its new mask: the server cannot tell it from noise, and ends with its share.
 
 use super::Garbled;
-use crate::circuits::from_wire;
+use crate::circuits::{flag_shares, from_wire};
 use crate::error::{Result, StopsError, expect_count};
 use crate::flags::FlagShares;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
@@ -53,7 +53,7 @@ impl ClientStop for Garbled {
         })?;
         stream.finish()?;
         let mut results = evaluated.outputs;
-        let flags = circuits.split_flags(&mut results);
+        let flags = flag_shares(&circuits.split_flags(&mut results));
         let modulus = circuits.modulus();
         for (result, mask) in results.iter_mut().zip(masks) {
             *result = modulus.sub(*result, *mask);

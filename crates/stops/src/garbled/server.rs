@@ -8,7 +8,7 @@
 //! Online it sends the labels of its bits, receives `f(x) + A - r`, and takes off `A`.
 
 use super::Garbled;
-use crate::circuits::Secret;
+use crate::circuits::{Secret, flag_shares};
 use crate::error::{Result, expect_count};
 use crate::flags::FlagShares;
 use crate::material;
@@ -52,7 +52,7 @@ impl ServerStop for Garbled {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
         let (secret, mut masks) = self.read(stored)?;
         self.send_labels(channel, &secret, shares)?;
-        let flags = self.circuits.split_flags(&mut masks);
+        let flags = flag_shares(&self.circuits.split_flags(&mut masks));
         Ok(Box::new(Requested {
             modulus: self.circuits.modulus(),
             masks,
@@ -97,8 +97,7 @@ impl Garbled {
         let mut labels = Zeroizing::new(vec![0; LABEL_BLOCK / bits * bits]);
         for block in shares.chunks(LABEL_BLOCK / bits) {
             let labels = &mut labels[..block.len() * bits];
-            own.draw(labels);
-            secret.activate(labels, bits, block);
+            own.draw_active(labels, bits, block);
             stream.put(bytemuck::cast_slice(labels))?;
         }
         Ok(stream.finish()?)

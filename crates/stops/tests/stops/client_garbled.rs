@@ -1,27 +1,28 @@
-//! What is special about circuits that the client garbles: every share of a ring, chunks, their
-//! bytes, and what each party sees.
+//! What is special about circuits that the client garbles: every share of a ring, signs, chunks,
+//! their bytes. What each party sees is in `client_garbled_views`.
 
-use crate::parties::{Party, run, run_stop, share, sound, stop_client, stop_server};
+use crate::client_garbled_views::is_uniform;
+use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
 use primer_garble::stop::StopCircuit;
 use primer_net::Transport;
-use primer_net::kind::client_garbled::{CHOICES, LABELS};
 use primer_ot::Variant;
-use primer_plan::function::{Function, InverseRoot};
+use primer_plan::function::{Function, InverseRoot, Reciprocal};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{ClientGarbled, Garbled, Result, Stop, StopsError};
+use primer_stops::{ClientGarbled, Garbled, Result, Stop, StopsError, TwoPartyStop};
 use rand_core::Rng;
-use std::collections::HashSet;
 use std::sync::Arc;
 
-fn relu(ring_bits: u32, instances: u64) -> ClientGarbled {
+/// For shares of the client's that it knows offline, and for late ones.
+pub(crate) fn relu(ring_bits: u32, instances: u64) -> [ClientGarbled; 2] {
     let function = Function::Relu {
         ring_bits,
         fraction: 0,
     };
     let circuit = StopCircuit::new(&function, 1).unwrap();
-    ClientGarbled::new(Arc::new(circuit), instances).unwrap()
+    let stop = ClientGarbled::new(Arc::new(circuit), instances).unwrap();
+    [stop.clone(), stop.late()]
 }
 
 fn root(ring_bits: u32) -> (InverseRoot, Arc<StopCircuit>) {
@@ -41,10 +42,11 @@ fn all_values_and_all_shares_of_a_small_ring() {
         }
     }
     // The random choices are new every time: all of their values meet all shares.
-    let stop = relu(5, want.len() as u64);
-    for _ in 0..4 {
-        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
-        assert_eq!(got.results, want);
+    for stop in relu(5, want.len() as u64) {
+        for _ in 0..4 {
+            let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+            assert_eq!(got.results, want);
+        }
     }
 }
 
@@ -71,9 +73,11 @@ fn a_root_after_a_truncation_of_any_shares() {
     });
     let (server, client): (Vec<u64>, Vec<u64>) = shares.unzip();
     let stop = ClientGarbled::new(circuit, pairs.len() as u64).unwrap();
-    let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
-    for (y, (x, r)) in got.results.iter().zip(&pairs) {
-        assert_eq!(*y, root.apply(t.shared(*x, *r)));
+    for stop in [stop.clone(), stop.late()] {
+        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+        for (y, (x, r)) in got.results.iter().zip(&pairs) {
+            assert_eq!(*y, root.apply(t.shared(*x, *r)));
+        }
     }
 }
 
@@ -119,6 +123,7 @@ fn roots_with_signs() {
     let negated: Vec<bool> = values.iter().map(|_| prg.next_u32() & 1 == 1).collect();
     let (server, client) = share(&values, 22, &mut prg);
     let stop = ClientGarbled::new(circuit, values.len() as u64).unwrap();
+    let stop = stop.late();
     let run = |negated: &[bool]| run_signed(&stop, (&server, &client), negated);
     let (results, stored) = run(&negated).unwrap();
     assert_eq!(stored.len() as u64, stop.stored().server);
@@ -138,45 +143,52 @@ fn roots_with_signs() {
     );
 }
 
-/// Only circuits of the client's can be negated.
+/// Only circuits of the client's can be negated, if its shares are late.
 #[test]
 fn other_stops_cannot_be_negated() {
-    let stop = Garbled::new(root(22).1, 2).unwrap();
-    let refused = run(
-        Transport::Memory,
-        |p| {
-            let part = stop_client(&stop);
-            let refused = part.prepare_signed(&mut p.client(), &[0; 2], &[true; 2], &mut vec![]);
-            Ok(refused.unwrap_err().to_string())
-        },
-        |_| Ok(()),
-    );
-    assert!(refused.unwrap().0.ends_with("cannot be negated"));
+    let (_, circuit) = root(22);
+    let stops: [&dyn TwoPartyStop; 2] = [
+        &Garbled::new(Arc::clone(&circuit), 2).unwrap(),
+        &ClientGarbled::new(circuit, 2).unwrap(),
+    ];
+    for stop in stops {
+        let refused = run(
+            Transport::Memory,
+            |p| {
+                let (part, mut sink) = (stop_client(stop), Vec::new());
+                let refused = part.prepare_signed(&mut p.client(), &[0; 2], &[true; 2], &mut sink);
+                Ok(refused.unwrap_err().to_string())
+            },
+            |_| Ok(()),
+        );
+        assert!(refused.unwrap().0.ends_with("cannot be negated"));
+    }
 }
 
 #[test]
 fn many_chunks() {
     // 16-bit ReLU: 65,536 elements fill a chunk of the offline phase.
-    let stop = relu(16, 65_536 + 1003);
+    let count = 65_536 + 1003;
     let mut prg = Prg::new(&[3; 16]);
-    let values: Vec<i64> = (0..stop.elements())
-        .map(|_| i64::from(prg.next_u32() as i16))
-        .collect();
+    let value = |_| i64::from(prg.next_u32() as i16);
+    let values: Vec<i64> = (0..count).map(value).collect();
     let (server, client) = share(&values, 16, &mut prg);
-    let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
     let expected: Vec<i64> = values.iter().map(|x| *x.max(&0)).collect();
-    assert!(got.results == expected);
-    assert_eq!(got.bytes, stop.bytes());
-    assert_eq!(stop.turns().len(), 2 * 2);
+    for stop in relu(16, count) {
+        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+        assert!(got.results == expected);
+        assert_eq!(got.bytes, stop.bytes());
+        assert_eq!(stop.turns().len(), 2 * 2);
+    }
 }
 
 /// The figures of the protocol page: a root of 22 bits for each row of a norm.
 #[test]
-fn bytes_of_a_row() {
+fn bytes_of_a_late_row() {
     let (_, circuit) = root(22);
     let n = 8000;
     let stop = ClientGarbled::new(Arc::clone(&circuit), n).unwrap();
-    let stop = stop.over(Variant::SOFT_4);
+    let stop = stop.late().over(Variant::SOFT_4);
     let (header, bytes) = (8, stop.bytes());
     assert_eq!(bytes.online_down, header + n * 22 / 8);
     assert_eq!(bytes.online_up, header + n * 704);
@@ -190,6 +202,31 @@ fn bytes_of_a_row() {
     assert!(stop.is_late() && !stop.streams());
     let garbled = Garbled::new(circuit, n).unwrap();
     assert_eq!(stop.and_gates(), garbled.and_gates());
+}
+
+/// And a reciprocal of 38 bits for each row of softmax: next to a circuit of the server's the
+/// client sends what it was sent, and keeps a bit instead of all of it.
+#[test]
+fn bytes_of_a_row() {
+    let function = Function::Reciprocal(Reciprocal::new(38, 1.0, 0, 7));
+    let circuit = Arc::new(StopCircuit::new(&function, 1).unwrap());
+    let n = 8000;
+    let stop = ClientGarbled::new(Arc::clone(&circuit), n).unwrap();
+    let stop = stop.over(Variant::SOFT_4);
+    let (header, bytes) = (8, stop.bytes());
+    assert_eq!(bytes.online_down, header + n * 38 / 8);
+    assert_eq!(bytes.online_up, header + n * 608);
+    assert_eq!(bytes.offline_down, header + 8 + n * 152);
+    let tables = circuit.circuit().garbled_len(n).unwrap();
+    let masks = n * 41 / 8;
+    assert_eq!(bytes.offline_up, 3 * header + 16 + tables + masks);
+    assert_eq!(stop.stored().client, 48 + n / 8);
+    assert_eq!(stop.stored().server, 32 + n * 38 * 16 + 16 + tables + masks);
+    assert!(!stop.is_late() && !stop.streams());
+    let garbled = Garbled::new(circuit, n).unwrap().over(Variant::SOFT_4);
+    assert_eq!(stop.and_gates(), garbled.and_gates());
+    assert!(bytes.online() < garbled.bytes().online());
+    assert_eq!(garbled.stored().client, n * 38 * 16 + 16 + tables);
 }
 
 #[test]
@@ -207,191 +244,4 @@ fn circuits_that_show_something_and_impossible_amounts_are_refused() {
         let error = ClientGarbled::new(Arc::clone(&circuit), instances).unwrap_err();
         assert!(matches!(error, StopsError::Limit { .. }), "{error}");
     }
-}
-
-const RING: u32 = 8;
-const COUNT: usize = 4000;
-/// Labels of one party.
-const SIDE: usize = COUNT * RING as usize;
-/// The server's stored seed, in front of its rows.
-const SEED: usize = 32;
-
-fn prepare_client(p: &mut Party<'_>, masks: &[u64]) -> Result<Vec<u8>> {
-    let mut stored = Vec::new();
-    let stop = relu(RING, COUNT as u64);
-    stop_client(&stop).prepare(&mut p.client(), &[], masks, &mut stored)?;
-    Ok(stored)
-}
-
-fn prepare_server(p: &mut Party<'_>) -> Result<Vec<u8>> {
-    let mut stored = Vec::new();
-    stop_server(&relu(RING, COUNT as u64)).prepare(&mut p.server(), &mut stored)?;
-    Ok(stored)
-}
-
-/// What the client hears if the server's shares are all `share` and its seed is `seed`, if any.
-fn choices(share: u64, seed: Option<[u8; SEED]>) -> Vec<u64> {
-    let (choices, ()) = run(
-        Transport::Memory,
-        |p| {
-            prepare_client(p, &[0; COUNT])?;
-            let mut choices = vec![0; COUNT];
-            p.channel
-                .recv_residues(CHOICES, RING, 1 << RING, &mut choices)?;
-            Ok(choices)
-        },
-        |p| {
-            let mut stored = prepare_server(p)?;
-            if let Some(seed) = seed {
-                stored[..SEED].copy_from_slice(&seed);
-            }
-            let stop = relu(RING, COUNT as u64);
-            stop_server(&stop).request(p.channel, &mut &stored[..], &[share; COUNT])?;
-            Ok(p.channel.flush()?)
-        },
-    )
-    .unwrap();
-    choices
-}
-
-/// Whether the values of 32 equally likely cells look uniform: the statistic is 31 on average, with
-/// a deviation of 7.9; a uniform sample fails once in 10^8 runs.
-fn is_uniform(cells: impl Iterator<Item = usize>) -> bool {
-    let mut counts = [0f64; 32];
-    cells.for_each(|cell| counts[cell] += 1.0);
-    let expected = counts.iter().sum::<f64>() / 32.0;
-    let distance = counts.map(|c| (c - expected).powi(2) / expected);
-    distance.iter().sum::<f64>() < 100.0
-}
-
-#[test]
-fn the_client_sees_uniform_choices() {
-    let heard = choices(0xa5, None);
-    assert!(is_uniform(heard.iter().map(|d| *d as usize / 8)));
-    assert!(is_uniform(heard.iter().map(|d| *d as usize % 32)));
-    // Pads that are used twice show by how much the shares differ: the test is not blind.
-    let (one, two) = (
-        choices(0xa5, Some([7; SEED])),
-        choices(0x0f, Some([7; SEED])),
-    );
-    let difference = one.iter().zip(&two).map(|(a, b)| a ^ b);
-    assert!(difference.clone().all(|d| d == 0xa5 ^ 0x0f));
-    assert!(!is_uniform(difference.map(|d| d as usize / 8)));
-}
-
-/// What the server hears of the same material, asked with these choices one after the other: all
-/// labels as numbers. With them its stored rows and the client's offset.
-fn labels(asked: &[u64]) -> (Vec<Vec<u128>>, Vec<u128>, u128) {
-    let stop = relu(RING, COUNT as u64);
-    let (delta, (heard, rows)) = run(
-        Transport::Memory,
-        |p| {
-            let masks = [0; COUNT];
-            let stored = prepare_client(p, &masks)?;
-            for _ in asked {
-                let part = stop_client(&stop);
-                part.listen(p.channel, &mut &stored[..], &[0x3c; COUNT], &masks)?
-                    .answer(p.channel)?;
-            }
-            Ok(p.sender.delta().label())
-        },
-        |p| {
-            let stored = prepare_server(p)?;
-            let mut heard = Vec::new();
-            for choice in asked {
-                let choices = [*choice; COUNT];
-                p.channel
-                    .send_residues(CHOICES, RING, choices.iter().copied())?;
-                let mut bytes = vec![0; 2 * SIDE * 16];
-                p.channel.recv_exact(LABELS, &mut bytes)?;
-                heard.push(numbers(&bytes));
-            }
-            Ok((heard, numbers(&stored[SEED..][..SIDE * 16])))
-        },
-    )
-    .unwrap();
-    (heard, rows, delta)
-}
-
-fn numbers(bytes: &[u8]) -> Vec<u128> {
-    let labels = bytes.chunks_exact(16);
-    labels
-        .map(|label| u128::from_le_bytes(label.try_into().unwrap()))
-        .collect()
-}
-
-/// Whether two of these numbers, or a number and zero, differ by the offset.
-fn shows(numbers: impl Iterator<Item = u128>, delta: u128) -> bool {
-    let all: HashSet<u128> = numbers.chain([0]).collect();
-    all.iter().any(|number| all.contains(&(number ^ delta)))
-}
-
-/// Of every wire the server has one label. Whatever it hears, keeps, and makes of them by XOR: no
-/// two differ by the offset. Asked twice the client would show it.
-#[test]
-fn the_server_sees_one_label_of_each_wire() {
-    let (heard, rows, delta) = labels(&[0x5a, 0x5b]);
-    // Batches of eight: the server's bits, then the client's.
-    let batch = 8 * RING as usize;
-    let side = |labels: &[u128], side: usize| -> Vec<u128> {
-        let batches = labels.chunks_exact(2 * batch);
-        let one = batches.flat_map(|both| &both[side * batch..][..batch]);
-        one.copied().collect()
-    };
-    let [first, second] = [0, 1].map(|i| [0, 1].map(|s| side(&heard[i], s)));
-    let active: Vec<u128> = first[0].iter().zip(&rows).map(|(x, t)| x ^ t).collect();
-    let seen = || (rows.iter().chain(&heard[0]).chain(&active)).copied();
-    assert_eq!(seen().collect::<HashSet<_>>().len(), 4 * SIDE, "distinct");
-    assert!(!shows(seen(), delta));
-    assert!(is_uniform(seen().map(|label| (label >> 64) as usize % 32)));
-    assert!(is_uniform(seen().map(|label| label as usize % 32)));
-    // The lowest bit was asked for differently: of its wires there are both labels now.
-    assert!(shows(seen().chain(heard[1].iter().copied()), delta));
-    for (j, (x, y)) in first[0].iter().zip(&second[0]).enumerate() {
-        let flipped = j % RING as usize == 0;
-        assert_eq!(x ^ y, if flipped { delta } else { 0 });
-    }
-    assert_eq!(first[1], second[1]);
-}
-
-/// What the server ends with, for one value and the same shares throughout; and the masks of the
-/// outputs under the client's that it was sent offline.
-fn ends_with(mask: impl Fn() -> u64 + Sync) -> [Vec<u64>; 2] {
-    let stop = relu(RING, COUNT as u64);
-    let masks: Vec<u64> = (0..COUNT).map(|_| mask()).collect();
-    let (_, (shares, packed)) = run(
-        Transport::Memory,
-        |p| {
-            let stored = prepare_client(p, &masks)?;
-            let part = stop_client(&stop);
-            part.listen(p.channel, &mut &stored[..], &[0x3c; COUNT], &masks)?
-                .answer(p.channel)
-        },
-        |p| {
-            let stored = prepare_server(p)?;
-            let packed = stored[stored.len() - COUNT * 41 / 8..].to_vec();
-            let part = stop_server(&stop);
-            let waiting = part.request(p.channel, &mut &stored[..], &[0x11; COUNT])?;
-            p.channel.flush()?;
-            Ok((waiting.receive(p.channel)?, packed))
-        },
-    )
-    .unwrap();
-    let mut sent = vec![0; COUNT];
-    primer_ring::pack::unpack(&packed, 41, P, &mut sent).unwrap();
-    [shares, sent]
-}
-
-fn residues(values: &[u64]) -> bool {
-    is_uniform(values.iter().map(|v| (v * 32 / P) as usize))
-}
-
-#[test]
-fn the_server_ends_with_uniform_shares() {
-    let [shares, sent] = ends_with(|| modulus::random(&mut Prg::from_os()));
-    assert!(residues(&shares) && residues(&sent));
-    // Without masks it ends with the value, and what it was sent is masked by the garbling only.
-    let [shares, sent] = ends_with(|| 0);
-    assert!(shares.iter().all(|share| *share == 0x3c + 0x11));
-    assert!(!residues(&shares) && residues(&sent));
 }

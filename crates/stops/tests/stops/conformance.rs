@@ -127,18 +127,68 @@ fn sorted(edge: [u32; 2]) -> Case {
     }
 }
 
-/// Every kind of stop: by garbling all functions, by the client's garbling those of late elements,
-/// by transfers the identity, also of late shares or without an answer, by look-ups any function of
-/// a short index.
+/// A reciprocal root of each element.
+fn root(row: usize) -> Case {
+    let root = InverseRoot::new(22, 1.0);
+    let function = Function::InverseRoot(root.clone());
+    let reference = move |x: &[i64]| x.iter().map(|x| root.apply(*x)).collect();
+    Case::function(function, row, Box::new(reference))
+}
+
+/// The tanh of each element.
+fn tanh(row: usize) -> Case {
+    let tanh = Tanh::new(16, 10);
+    let function = Function::Tanh(tanh.clone());
+    let reference = move |x: &[i64]| x.iter().map(|x| tanh.apply(*x)).collect();
+    Case::function(function, row, Box::new(reference))
+}
+
+/// A reciprocal, which raises flags.
+fn reciprocal() -> Case {
+    let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
+    let function = Function::Reciprocal(reciprocal.clone());
+    Case::function(function, 1, Box::new(move |x| vec![reciprocal.apply(x[0])]))
+}
+
+fn softmax(row: usize) -> Case {
+    let softmax = Softmax::new(15, 5, 0, 0);
+    let function = Function::Softmax(softmax.clone());
+    let reference = move |x: &[i64]| {
+        let mut out = vec![0; x.len()];
+        softmax.apply(x, &mut out, &mut SoftmaxScratch::default());
+        out
+    };
+    Case::function(function, row, Box::new(reference))
+}
+
+/// A coarse maximum of a row of nine.
+fn coarse() -> Case {
+    let coarse = CoarseMaximum {
+        ring_bits: 7,
+        fraction: -2,
+        near_bits: 2,
+        far: 5,
+        mask: 0,
+        offset: 0,
+    };
+    let function = Function::CoarseMaximum(coarse.clone());
+    let reference = move |x: &[i64]| {
+        let mut out = vec![0; x.len()];
+        coarse.apply(x, &mut out);
+        out
+    };
+    Case::function(function, 9, Box::new(reference))
+}
+
+/// Every kind of stop: by garbling all functions, by the client's garbling those that show nothing,
+/// also of late shares, by transfers the identity, also of late shares or without an answer, by
+/// look-ups any function of a short index.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
-    let root = InverseRoot::new(22, 1.0);
-    let tanh = Tanh::new(16, 10);
     let relu = Function::Relu {
         ring_bits: 13,
         fraction: 0,
     };
-    let softmax = Softmax::new(15, 5, 0, 0);
     let mut cases = vec![
         Case::function(
             Function::Gelu(gelu.clone()),
@@ -146,29 +196,10 @@ fn cases() -> Vec<Case> {
             Box::new(move |x| vec![gelu.apply(x[0])]),
         ),
         Case::function(relu, 1, Box::new(|x| vec![x[0].max(0)])),
-        Case::function(
-            Function::InverseRoot(root.clone()),
-            1,
-            Box::new(move |x| vec![root.apply(x[0])]),
-        ),
-        Case::function(
-            Function::Tanh(tanh.clone()),
-            1,
-            Box::new(move |x| vec![tanh.apply(x[0])]),
-        ),
+        root(1),
+        tanh(1),
     ];
-    for row in [1, 7, 30] {
-        let softmax = softmax.clone();
-        cases.push(Case::function(
-            Function::Softmax(softmax.clone()),
-            row,
-            Box::new(move |x| {
-                let mut out = vec![0; x.len()];
-                softmax.apply(x, &mut out, &mut SoftmaxScratch::default());
-                out
-            }),
-        ));
-    }
+    cases.extend([1, 7, 30].map(softmax));
     for row in [1, 3] {
         cases.push(Case {
             means: Means::Garbling,
@@ -183,30 +214,9 @@ fn cases() -> Vec<Case> {
             }),
         });
     }
-    let coarse = CoarseMaximum {
-        ring_bits: 7,
-        fraction: -2,
-        near_bits: 2,
-        far: 5,
-        mask: 0,
-        offset: 0,
-    };
-    cases.push(Case::function(
-        Function::CoarseMaximum(coarse.clone()),
-        9,
-        Box::new(move |x| {
-            let mut out = vec![0; x.len()];
-            coarse.apply(x, &mut out);
-            out
-        }),
-    ));
-    let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
-    cases.push(Case::function(
-        Function::Reciprocal(reciprocal.clone()),
-        1,
-        Box::new(move |x| vec![reciprocal.apply(x[0])]),
-    ));
     cases.extend([
+        coarse(),
+        reciprocal(),
         lookup(4, [0; 2], 1),
         lookup(8, [1, 2], 1),
         lookup(8, [0; 2], 2),
@@ -214,24 +224,16 @@ fn cases() -> Vec<Case> {
         sorted([1, 2]),
         sorted([0; 2]),
     ]);
-    let root = InverseRoot::new(22, 1.0);
-    let tanh = Tanh::new(16, 10);
-    let late = [
-        Case::function(
-            Function::InverseRoot(root.clone()),
-            1,
-            Box::new(move |x| vec![root.apply(x[0])]),
-        ),
-        Case::function(
-            Function::Tanh(tanh.clone()),
-            3,
-            Box::new(move |x| x.iter().map(|x| tanh.apply(*x)).collect()),
-        ),
-    ];
-    cases.extend(late.map(|case| Case {
-        means: Means::ClientGarbling,
-        ..case
-    }));
+    for (means, function) in [
+        (Means::ClientGarbling, tanh(3)),
+        (Means::ClientGarbling, coarse()),
+        (Means::ClientGarbling, reciprocal()),
+        (Means::LateClientGarbling, root(1)),
+        (Means::LateClientGarbling, tanh(3)),
+        (Means::LateClientGarbling, coarse()),
+    ] {
+        cases.push(Case { means, ..function });
+    }
     for means in [Means::Transfers, Means::LateTransfers, Means::Lift] {
         cases.extend([3, 16, 40].map(|ring_bits| Case {
             means,

@@ -2,7 +2,7 @@
 
 use crate::lookup::told_in_range;
 use crate::lookup_views::{cell_of_residue, is_uniform};
-use crate::parties::{run, run_stop, sound, stop_client, stop_server};
+use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
 use primer_net::Transport;
 use primer_plan::function::{
     Function, HeadClass, Lookup, LookupTable, PlacedHead, Powers, Reciprocal,
@@ -119,7 +119,7 @@ fn classes_keep_their_elements_and_their_flags() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// A row that has run dry is told, and no other.
+/// A row that has run dry is told, and no other, whichever party garbles.
 #[test]
 fn dry_rows_are_told() {
     let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
@@ -130,15 +130,19 @@ fn dry_rows_are_told() {
         rows: 5,
         cols: 1,
     };
-    let stop = builder.stop(Means::Garbling, &task).unwrap();
-    assert_eq!((stop.outputs(), stop.flags()), (5, 5));
     let mut prg = Prg::from_os();
-    for (sum, inside) in [(127, false), (0, false), (128, true), (1 << 19, true)] {
-        let client: Vec<u64> = (0..5).map(|_| prg.next_u64() & 0xf_ffff).collect();
-        let sums = [1000u64, 128, sum, 4000, 5000];
-        let server = sums.iter().zip(&client);
-        let server: Vec<u64> = server.map(|(x, b)| x.wrapping_sub(*b) & 0xf_ffff).collect();
-        assert_eq!(told_in_range(&*stop, &server, &client), inside, "{sum}");
+    for means in [
+        Means::Garbling,
+        Means::ClientGarbling,
+        Means::LateClientGarbling,
+    ] {
+        let stop = builder.stop(means, &task).unwrap();
+        assert_eq!((stop.outputs(), stop.flags()), (5, 5));
+        for (sum, inside) in [(127, false), (0, false), (128, true), (1 << 19, true)] {
+            let sums = [1000, 128, sum, 4000, 5000];
+            let (server, client) = share(&sums, 20, &mut prg);
+            assert_eq!(told_in_range(&*stop, &server, &client), inside, "{sum}");
+        }
     }
 }
 

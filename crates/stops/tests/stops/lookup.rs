@@ -1,6 +1,6 @@
 //! What is special about look-ups: every index and every share, all sizes, flags, bytes.
 
-use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
+use crate::parties::{run, run_stop, share, sound, stop_client, stop_server, timely};
 use primer_net::Transport;
 use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
@@ -134,8 +134,9 @@ pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u
         Transport::Memory,
         |p| {
             let mut stored = Vec::new();
-            stop_client(stop).prepare(&mut p.client(), client, &masks, &mut stored)?;
-            let mut owing = stop_client(stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
+            let [early, late] = timely(stop, client);
+            stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
+            let mut owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
             let mut flags = FlagShares::default();
             flags.append(&owing.flags());
             assert_eq!(flags.len(), stop.flags());
@@ -147,10 +148,9 @@ pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u
             let mut stored = Vec::new();
             stop_server(stop).prepare(&mut p.server(), &mut stored)?;
             p.channel.flush()?;
-            let mut waiting = stop_server(stop).request(p.channel, &mut &stored[..], server)?;
+            let waiting = stop_server(stop).request(p.channel, &mut &stored[..], server)?;
             p.channel.flush()?;
-            let flags = waiting.flags();
-            waiting.receive(p.channel)?;
+            let (_, flags) = waiting.receive_flagged(p.channel)?;
             let count = flags.len();
             flags.answer(p.channel)?;
             Ok(count)

@@ -2,6 +2,7 @@
 
 mod client_garbled;
 mod client_garbled_faults;
+mod client_garbled_views;
 mod conformance;
 mod counted;
 mod faults;

@@ -172,6 +172,7 @@ pub(crate) fn run_stop_over(
                 assert_eq!(answers.is_some(), stop.is_provisional(), "{}", stop.name());
                 let lifted = owing.lifted();
                 assert_eq!(lifted.is_some(), stop.is_lift(), "{}", stop.name());
+                assert_eq!(owing.flags().len(), stop.flags(), "{}", stop.name());
                 let shown = owing.answer(p.channel)?;
                 let (online_up, online_down, running) = p.passed(&mut seen);
                 let bytes = PhaseBytes {
@@ -205,7 +206,11 @@ pub(crate) fn run_stop_over(
                 let results = match waiting.lifted() {
                     // Nothing is heard of the client.
                     Some(lifted) => lifted.shares.to_vec(),
-                    None => waiting.receive(p.channel)?,
+                    None => {
+                        let (results, flags) = waiting.receive_flagged(p.channel)?;
+                        assert_eq!(flags.len(), stop.flags(), "{}", stop.name());
+                        results
+                    }
                 };
                 Ok(((results, provisional), stored))
             },
