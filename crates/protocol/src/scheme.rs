@@ -7,7 +7,7 @@
 //!
 //! | scheme | packing | prepared | products of secrets | scores | garbled by |
 //! |---|---|---|---|---|---|
-//! | `base` | features-first | online, just before use | on ciphertexts, online | separate | server |
+//! | `base` | features-first | online | on ciphertexts, online | separate | server |
 //! | `f` | features-first | offline | opened: nothing homomorphic online | separate | server |
 //! | `fp` | tokens-first | offline | opened | separate | server |
 //! | `fpc` | tokens-first | offline | opened | merged | server |

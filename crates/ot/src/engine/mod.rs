@@ -1,9 +1,9 @@
 //! AES on eight blocks at a time, on whatever the processor has.
 //!
-//! Column streams ([`crate::streams`]) and one-hot vectors ([`crate::onehot`]) are loops over one cipher,
-//! written once over the trait [`Engine`]: a vector is eight 128-bit blocks, one for each of eight
-//! independent counters or rows. There are three engines with equal results: VAES (two blocks in a
-//! register), AES-NI (one), and portable code. A piece of [`Work`] is handed to
+//! Column streams ([`crate::streams`]) and one-hot vectors ([`crate::onehot`]) are loops over one
+//! cipher, written once over the trait [`Engine`]: a vector is eight 128-bit blocks, one for each
+//! of eight independent counters or rows. There are three engines with equal results: VAES (two
+//! blocks in a register), AES-NI (one), and portable code. A piece of [`Work`] is handed to
 //! [`Backend::run`], which compiles it for the engine that it picked.
 //!
 //! An engine for special instructions is a value that only exists after the processor has been

@@ -191,8 +191,8 @@ impl Stop for ClientGarbled {
         }
     }
 
-    /// The client keeps a seed, the offset and its bits of flags; the server the seed of its choices, rows, nonce and
-    /// circuits, and the masks of the outputs under the client's.
+    /// The client keeps a seed, the offset and its bits of flags; the server the seed of its
+    /// choices, rows, nonce and circuits, and the masks of the outputs under the client's.
     fn stored(&self) -> StoredBytes {
         let circuits = &self.circuits;
         StoredBytes {
