@@ -5,6 +5,7 @@ mod client_garbled_faults;
 mod conformance;
 mod counted;
 mod faults;
+mod flags;
 mod garbled;
 mod late;
 mod layer;
