@@ -104,6 +104,8 @@ fn counts_of_the_page() {
         let largest = StopCircuit::argmax(16, n).unwrap();
         table += &page_row(&format!("argmax of {n}"), "16-bit ring", &largest, 1);
     }
+    let compared = StopCircuit::equality(40);
+    table += &page_row("comparison of range flags", "40 parities", &compared, 1);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/garbling.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has a table");

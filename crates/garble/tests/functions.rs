@@ -386,3 +386,19 @@ fn unusable_stops_are_refused() {
     assert_eq!(StopCircuit::argmax(1, 2), Err(StopError::Ring(1)));
     assert_eq!(StopCircuit::argmax(16, 0), Err(StopError::Row(0)));
 }
+
+#[test]
+fn equality_of_all_pairs_of_strings() {
+    let stop = StopCircuit::equality(4);
+    for server in 0..16u64 {
+        let mine = vec![vec![server]; CLEAR_LANES];
+        let theirs: Vec<Vec<u64>> = (0..CLEAR_LANES as u64).map(|l| vec![l % 16]).collect();
+        let (mine, theirs) = (words(&stop, &mine), words(&stop, &theirs));
+        let result = primer_garble::clear::evaluate(stop.circuit(), &mine, &theirs);
+        assert_eq!(result.revealed.len(), 1);
+        for l in 0..CLEAR_LANES {
+            let equal = result.revealed[0] >> l & 1 == 1;
+            assert_eq!(equal, server == l as u64 % 16);
+        }
+    }
+}

@@ -130,7 +130,7 @@ kinds! {
     /// The comparison of range flags.
     flags, "crates/stops" {
         SEED = 0x37 "range flag subsets",
-        PARITIES = 0x38 "range flag parities",
+        LABELS = 0x38 "range flag labels",
     }
 
     /// Late stops.

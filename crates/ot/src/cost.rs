@@ -2,7 +2,7 @@
 //!
 //! Tests compare these formulas with the meter, so they can be used for sizing.
 
-use crate::base::{BaseOt, mlkem, ristretto};
+use crate::base::{BaseOt, COUNT, mlkem, ristretto};
 use crate::check::{MASKING, PROOF_BYTES};
 use crate::cot::POSITION_BYTES;
 use crate::leaves;
@@ -35,11 +35,16 @@ pub fn setup(base: BaseOt) -> TransferBytes {
 /// The set-up of an extension: the base transfers, and the trees of a variant that has some.
 pub fn setup_as(variant: Variant, base: BaseOt) -> TransferBytes {
     let mut bytes = setup(base);
-    let trees = leaves::payload(variant) as u64;
-    if trees > 0 {
-        bytes.from_receiver += HEADER_BYTES + trees;
-    }
+    bytes.from_receiver += trees(variant);
     bytes
+}
+
+/// The message of the trees, if there is one.
+fn trees(variant: Variant) -> u64 {
+    match leaves::payload(variant) as u64 {
+        0 => 0,
+        payload => HEADER_BYTES + payload,
+    }
 }
 
 /// The payload of an extension by `n`: the position, and `n` bits for each tree; if it is checked,
@@ -64,6 +69,12 @@ pub fn extension_as(variant: Variant, n: usize) -> TransferBytes {
         from_sender: 0,
         from_receiver: HEADER_BYTES + extension_payload(variant, n),
     }
+}
+
+/// New transfers from old ones ([`crate::renewal`]): what a party sends to renew the direction in
+/// which it receives, of one variant. One round for both directions.
+pub fn renewal(variant: Variant) -> u64 {
+    extension_as(variant, COUNT).from_receiver + trees(variant)
 }
 
 /// Bits of a residue of `modulus`.

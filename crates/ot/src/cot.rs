@@ -88,13 +88,13 @@ impl Delta {
 
 /// The sender of an extension.
 pub struct CotSender {
-    delta: Delta,
-    state: State,
+    pub(crate) delta: Delta,
+    pub(crate) state: State,
 }
 
 /// The receiver of an extension.
 pub struct CotReceiver {
-    state: State,
+    pub(crate) state: State,
     /// Where the choices that mask a check come from.
     masking: Option<Prg>,
 }
@@ -247,15 +247,25 @@ impl CotReceiver {
         } = setup;
         let (pairs, session) = base::send(channel, rng, base, &nonce)?;
         let (leaves, session) = leaves::send(channel, variant, &session, &pairs)?;
+        Ok(Self::new(variant, &leaves, session, rng))
+    }
+
+    /// Starts from the leaves of all trees.
+    pub(crate) fn new(
+        variant: Variant,
+        leaves: &leaves::Leaves,
+        session: base::Session,
+        rng: &mut impl CryptoRng,
+    ) -> Self {
         let mut seed = || {
             let mut seed = Zeroizing::new(SecretSeed::default());
             rng.fill_bytes(&mut *seed);
             Prg::secret(&seed)
         };
-        Ok(Self {
-            state: State::new(variant, &leaves, session),
+        Self {
+            state: State::new(variant, leaves, session),
             masking: variant.is_checked().then(&mut seed),
-        })
+        }
     }
 
     /// The variant that was set up.

@@ -19,6 +19,9 @@
 //!    are both known online, all by hashing ([`hash`]); [`onehot`], shares of a unit vector at a
 //!    sum of two secrets, by small trees.
 //!
+//! 4. [`renewal`]: transfers in both directions make new ones, with offsets of their own, for each
+//!    thing that is kept on its own.
+//!
 //! Roles are separate from parties: each extension has a sender and a receiver, and one connection
 //! can carry one in each direction. Costs are in [`cost`] and tested against the meter; security
 //! notes and sources are in `docs/protocol/ot.md`.
@@ -40,6 +43,7 @@ mod offline;
 pub mod onehot;
 pub mod pads;
 pub mod product;
+pub mod renewal;
 mod setup;
 mod stored;
 pub mod streams;
@@ -56,5 +60,6 @@ pub use error::{OtError, Result};
 pub use measure::{Measurement, OneHotMeasurement, measure, measure_onehot};
 pub use pads::{PadReceiver, PadSender};
 pub use product::{ProductAnswering, ProductReceiver, ProductSender, ProductWaiting};
+pub use renewal::{Drawn, Met};
 pub use setup::{NONCE_BYTES, Nonce, Setup};
 pub use variant::Variant;

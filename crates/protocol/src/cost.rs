@@ -13,6 +13,7 @@ use crate::batch::Exchanges;
 use crate::error::Result;
 use crate::exchange::{Exchange, Source};
 use crate::program::Program;
+use crate::renewed;
 use crate::scheme::{Reveal, When};
 use crate::stored;
 use crate::work::{ProductWork, StopWork, Work};
@@ -23,7 +24,7 @@ use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 pub use primer_stops::StoredBytes;
-use primer_stops::{Turn, TwoPartyStop, flags};
+use primer_stops::{Turn, TwoPartyStop};
 use std::collections::HashSet;
 
 /// What some steps of an inference cost, frame headers included, the handshake not.
@@ -96,9 +97,20 @@ fn count(program: &Program, exchanges: &Exchanges, bundles: u64) -> Parts {
     let graph = program.plan().graph();
     let mut count = Count::new(program, exchanges, bundles);
     let mut parts = Parts::default();
-    if count.flags_left.is_some() {
-        parts.outside.bytes += flags::bytes();
+    let recipe = program.scheme().recipe();
+    let mut each = PhaseBytes::default();
+    if recipe.when == When::Offline {
+        each += renewed::bytes(&recipe.transfers);
     }
+    if let Some(comparison) = program.comparison() {
+        each += comparison.bytes();
+        parts.outside.and_gates += comparison.and_gates();
+    }
+    parts.outside.bytes += PhaseBytes {
+        offline_up: bundles * each.offline_up,
+        offline_down: bundles * each.offline_down,
+        ..each
+    };
     let inputs = match program.bits() {
         Some(sizes) => HEADER_BYTES + sizes.bits_len() as u64 + matrix(sizes.residues()),
         None => matrix((graph.tokens, graph.one_hot())),
@@ -135,6 +147,9 @@ pub fn stored(program: &Program) -> StoredBytes {
         client: stored::HEADER_BYTES,
         server: stored::HEADER_BYTES,
     };
+    if let Some(comparison) = program.comparison() {
+        total += comparison.stored();
+    }
     total
 }
 

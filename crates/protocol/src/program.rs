@@ -22,7 +22,7 @@ use primer_net::meter::Phase;
 use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
-use primer_stops::{FlagShares, TwoPartyStop};
+use primer_stops::{Comparison, TwoPartyStop};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -256,10 +256,9 @@ impl Program {
         stops.map(|work| work.stop.flags()).sum()
     }
 
-    /// Room for a party's shares of all flags, if there are any.
-    pub(crate) fn flag_shares(&self) -> Option<FlagShares> {
-        let flags = self.flags();
-        (flags > 0).then(|| FlagShares::with_capacity(flags))
+    /// Returns how flags are compared at the end, if there are any.
+    pub(crate) fn comparison(&self) -> Option<Comparison> {
+        (self.flags() > 0).then(|| Comparison::over(self.scheme().recipe().transfers))
     }
 
     /// Stands for the version, the parameters, the recipe, what is revealed, the plan, every stop

@@ -19,6 +19,7 @@
 use crate::error::{ProtocolError, Result};
 use crate::program::Program;
 pub use crate::program::VERSION;
+use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::scheme::{Reveal, Scheme};
 use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
@@ -109,10 +110,8 @@ const fn message(key: KeyKind) -> Kind {
 pub struct ClientSession {
     pub(crate) program: Program,
     pub(crate) keys: ClientKeys,
-    /// The client's labels come from these.
-    pub(crate) labels: CotReceiver,
-    /// The client's requantisations are these.
-    pub(crate) transfers: CotSender,
+    /// What the transfers of bundles are made of.
+    pub(crate) roots: ClientTransfers,
     /// The model's hint, if the scheme needs one.
     pub(crate) hint: Option<Arc<Published>>,
     pub(crate) threads: usize,
@@ -129,8 +128,8 @@ pub(crate) type See<'a> = dyn FnMut(ValueId, &Matrix<u64>) + Send + 'a;
 pub struct ServerSession {
     pub(crate) program: Program,
     pub(crate) keys: ServerKeys,
-    pub(crate) labels: CotSender,
-    pub(crate) transfers: CotReceiver,
+    /// What the transfers of bundles are made of.
+    pub(crate) roots: ServerTransfers,
     pub(crate) threads: usize,
     pub(crate) rng: Prg,
     pub(crate) poison: Poison,
@@ -234,8 +233,7 @@ impl ClientSession {
         Ok(Self {
             program,
             keys,
-            labels,
-            transfers,
+            roots: ClientTransfers { labels, transfers },
             hint,
             threads: 1,
             rng,
@@ -254,7 +252,7 @@ impl ClientSession {
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
         self.keys.set_threads(threads);
-        self.transfers.set_threads(threads);
+        self.roots.set_threads(threads);
     }
 
     /// Shows the client its own share of what goes into each stop, so that the fixed-point
@@ -356,8 +354,7 @@ impl ServerSession {
         Ok(Self {
             program,
             keys,
-            labels,
-            transfers,
+            roots: ServerTransfers { labels, transfers },
             threads: 1,
             rng,
             poison: Poison::default(),
@@ -374,7 +371,7 @@ impl ServerSession {
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.max(1);
         self.keys.set_threads(threads);
-        self.transfers.set_threads(threads);
+        self.roots.set_threads(threads);
     }
 }
 

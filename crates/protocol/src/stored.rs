@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! version, fingerprint of the program, seed
+//! the material of the comparison of range flags
 //! for each segment:  step by step, what is known of its products of secrets, the client's masks
 //!                    that do not come from the seed, the server's shares of silent steps
 //!                    the material of its stops that do not stream

@@ -9,15 +9,12 @@ use common::{
     blind, check, classify, client, infer_revealing, server, small_with, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
+use primer_net::kind::flags::{LABELS, SEED};
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};
 use primer_protocol::{Reveal, Scheme};
 use std::sync::Arc;
-
-/// As the frames of `primer_stops::flags` are marked.
-const SEED: u8 = 0x37;
-const PARITIES: u8 = 0x38;
 
 /// The activation of a layer: what goes in, and its classes.
 fn activation<'a>(
@@ -108,12 +105,13 @@ fn a_damaged_question_or_answer_about_flags_is_an_error() {
     };
     let (_, _, clean) = run(None);
     for (from, log, kind, length) in [
-        (From::Client, &clean[0], SEED, 16),
-        (From::Server, &clean[1], PARITIES, 5),
+        (From::Client, &clean[0], SEED, 21),
+        (From::Server, &clean[1], LABELS, 1280),
     ] {
-        let places: Vec<usize> = (0..log.len()).filter(|at| log[*at].0 == kind).collect();
+        let of_kind = |at: &usize| log[*at].0 == kind.code();
+        let places: Vec<usize> = (0..log.len()).filter(of_kind).collect();
         let [at] = places[..] else {
-            panic!("{} messages of kind {kind}", places.len());
+            panic!("{} messages of {kind}", places.len());
         };
         assert_eq!(log[at].1, length);
         for (fault, said) in [

@@ -4,13 +4,15 @@
 
 mod common;
 
+use common::attack::{client_prepares, server_prepares};
+use common::frames::{Frame, Frames, meet};
 use common::{bound, classify, hinted, offer, open, served, tiny_for, words};
 use primer_hint::error::HintError;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
 use primer_net::kind::protocol::{ENCRYPTED, INPUT_CORRECTION, MASK_SECRET};
 use primer_net::pair::{run_parties, test_options};
+use primer_net::{Channel, Kind};
 use primer_plan::graph::{Form, Graph, Op};
 use primer_plan::shape::{Head, Pooling};
 use primer_protocol::hints::Build;
@@ -19,123 +21,47 @@ use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme, client};
 use primer_ring::prg::Prg;
 use std::collections::HashSet;
-use std::io::{self, Cursor, Write};
+use std::io::{self, Cursor};
 use std::sync::{Arc, Mutex};
 
-const HEADER: usize = 8;
 const TOKENS: usize = 3;
 
-/// Frames of one kind as they pass: their payloads are kept, and become something else.
-#[derive(Clone)]
-struct Frames {
-    kind: u8,
-    /// What every byte of their payloads becomes, if it becomes another.
-    byte: Option<u8>,
-    seen: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// Everything that passed.
-    all: Arc<Mutex<Vec<u8>>>,
+/// What came of a preparation over a link that changes what the client sends.
+struct Prepared {
+    end: Result<(), ProtocolError>,
+    /// What the client said by messages of one kind, before they were changed.
+    seen: Vec<Vec<u8>>,
+    /// What the server said.
+    said: Frames,
 }
 
-impl Frames {
-    fn of(kind: u8, byte: Option<u8>) -> Self {
-        Self {
-            kind,
-            byte,
-            seen: Arc::default(),
-            all: Arc::default(),
-        }
-    }
-}
-
-struct Passing<W> {
-    inner: W,
-    frames: Frames,
-    header: Vec<u8>,
-    left: u64,
-    hit: bool,
-}
-
-impl<W> Passing<W> {
-    fn new(inner: W, frames: &Frames) -> Self {
-        Self {
-            inner,
-            frames: frames.clone(),
-            header: Vec::new(),
-            left: 0,
-            hit: false,
-        }
-    }
-}
-
-impl<W: Write> Write for Passing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut changed = bytes.to_vec();
-        for byte in &mut changed {
-            if self.left == 0 {
-                self.header.push(*byte);
-                if let Ok(word) = <[u8; HEADER]>::try_from(&self.header[..]) {
-                    let word = u64::from_le_bytes(word);
-                    self.header.clear();
-                    (self.left, self.hit) = (word >> 8, word as u8 == self.frames.kind);
-                    if self.hit {
-                        self.frames.seen.lock().unwrap().push(Vec::new());
-                    }
-                }
-                continue;
-            }
-            self.left -= 1;
-            if self.hit {
-                let mut seen = self.frames.seen.lock().unwrap();
-                seen.last_mut().unwrap().push(*byte);
-                *byte = self.frames.byte.unwrap_or(*byte);
-            }
-        }
-        self.frames.all.lock().unwrap().extend_from_slice(&changed);
-        self.inner.write_all(&changed)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-/// Prepares some bundles over a link that changes what the client sends. Returns what the server
-/// sent while it did.
+/// Prepares some bundles. The payloads of one kind are kept, and all their bytes become another if
+/// there is one.
 fn prepared(
     model: &Arc<IntModel>,
-    scheme: Scheme,
-    bundles: usize,
-    seed: u8,
-    frames: &Frames,
-) -> Result<Vec<u8>, ProtocolError> {
-    let (server_in, client_out) = io::pipe().unwrap();
-    let (client_in, server_out) = io::pipe().unwrap();
-    let said = Frames::of(0xff, None);
-    std::thread::scope(|scope| {
-        let serving = scope.spawn(|| {
-            let mut channel = Channel::over(Passing::new(server_out, &said), server_in);
-            let offer = offer(model, Reveal::Outputs);
-            let rng = Prg::new(&[2; 16]);
-            let mut session = ServerSession::accept(&mut channel, offer, rng)?;
-            let served = served(model, session.program())?;
-            let mut kept = vec![Vec::new(); bundles];
-            let mut sinks: Vec<&mut (dyn Write + Send)> = Vec::new();
-            sinks.extend(kept.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
-            session.prepare_together(&mut channel, &served, &mut sinks)
-        });
-        let mut channel = Channel::over(Passing::new(client_out, frames), client_in);
-        let rng = Prg::new(&[seed; 16]);
-        let mut session = open(&mut channel, model, scheme, TOKENS, rng)?;
-        let mut kept = vec![Vec::new(); bundles];
-        let mut sinks: Vec<&mut (dyn Write + Send)> = Vec::new();
-        sinks.extend(kept.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
-        let prepared = session.prepare_together(&mut channel, &mut sinks);
-        drop(channel);
-        serving.join().unwrap()?;
-        prepared?;
-        Ok(said.all.lock().unwrap().clone())
-    })
+    (scheme, bundles, seed): (Scheme, usize, u8),
+    kind: Kind,
+    byte: Option<u8>,
+) -> Prepared {
+    let kept: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
+    let seen = Arc::clone(&kept);
+    let edit = move |_: usize, frame: &mut Frame| {
+        if frame.kind == kind.code() {
+            seen.lock().unwrap().push(frame.payload.clone());
+            if let Some(byte) = byte {
+                frame.payload.fill(byte);
+            }
+        }
+    };
+    let met = meet(
+        edit,
+        |channel| client_prepares(channel, model, (scheme, TOKENS), seed, bundles),
+        |channel| server_prepares(channel, model, 2, bundles),
+    );
+    let end = met.server.and(met.client).map(|_| ());
+    let seen = std::mem::take(&mut *kept.lock().unwrap());
+    let said = met.down;
+    Prepared { end, seen, said }
 }
 
 /// Offline the server says nothing that depends on what a client says about its masks: an honest
@@ -144,22 +70,20 @@ fn prepared(
 #[test]
 fn what_a_client_says_about_masks_is_not_answered() {
     let model = tiny_for(Scheme::Lean);
-    let said = |byte| {
-        let frames = Frames::of(MASK_SECRET.code(), byte);
-        let said = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap();
-        // The input, four values of the layer, what the pooler and the head read.
-        assert_eq!(frames.seen.lock().unwrap().len(), 7);
-        said
+    let said = |kind, byte, messages| {
+        let prepared = prepared(&model, (Scheme::Lean, 1, 1), kind, byte);
+        prepared.end.unwrap();
+        assert_eq!(prepared.seen.len(), messages);
+        prepared.said
     };
-    let honest = said(None);
+    // The input, four values of the layer, what the pooler and the head read.
+    let honest = said(MASK_SECRET, None, 7);
     assert!(!honest.is_empty());
     for byte in [0, 1, 0x55] {
-        assert!(said(Some(byte)) == honest, "{byte}");
+        assert!(said(MASK_SECRET, Some(byte), 7) == honest, "{byte}");
     }
     for byte in [0, 1] {
-        let frames = Frames::of(INPUT_CORRECTION.code(), Some(byte));
-        assert!(prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap() == honest);
-        assert_eq!(frames.seen.lock().unwrap().len(), 1);
+        assert!(said(INPUT_CORRECTION, Some(byte), 1) == honest, "{byte}");
     }
 }
 
@@ -168,10 +92,15 @@ fn what_a_client_says_about_masks_is_not_answered() {
 #[test]
 fn corrections_of_inputs_are_padded() {
     let model = tiny_for(Scheme::Lean);
-    let frames = Frames::of(INPUT_CORRECTION.code(), None);
-    prepared(&model, Scheme::Lean, 4, 1, &frames).unwrap();
-    prepared(&model, Scheme::Lean, 4, 2, &frames).unwrap();
-    let seen = frames.seen.lock().unwrap();
+    let prepared = |bundles, seed, byte| {
+        prepared(
+            &model,
+            (Scheme::Lean, bundles, seed),
+            INPUT_CORRECTION,
+            byte,
+        )
+    };
+    let seen = [1, 2].map(|seed| prepared(4, seed, None).seen).concat();
     assert_eq!(seen.len(), 8);
     for (i, a) in seen.iter().enumerate() {
         for b in &seen[..i] {
@@ -186,9 +115,7 @@ fn corrections_of_inputs_are_padded() {
             "{set} of {bits}"
         );
     }
-    drop(seen);
-    let frames = Frames::of(INPUT_CORRECTION.code(), Some(0xff));
-    let error = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap_err();
+    let error = prepared(1, 1, Some(0xff)).end.unwrap_err();
     assert!(matches!(error, ProtocolError::Net(_)), "{error}");
 }
 
@@ -197,14 +124,13 @@ fn corrections_of_inputs_are_padded() {
 #[test]
 fn what_a_client_encrypts_by_the_papers_scheme_is_answered() {
     let model = tiny_for(Scheme::Fp);
-    let said = |kind| {
-        let frames = Frames::of(kind, Some(1));
-        prepared(&model, Scheme::Fp, 1, 1, &frames)
-    };
-    let honest = said(MASK_SECRET.code()).unwrap();
+    let prepared = |kind| prepared(&model, (Scheme::Fp, 1, 1), kind, Some(1));
+    let honest = prepared(MASK_SECRET);
+    honest.end.unwrap();
+    let other = prepared(ENCRYPTED);
     // Changed answers may be beyond what the client decrypts; they were sent all the same.
-    match said(ENCRYPTED.code()) {
-        Ok(other) => assert!(other != honest),
+    match other.end {
+        Ok(()) => assert!(other.said != honest.said),
         Err(error) => assert!(matches!(error, ProtocolError::He(_)), "{error}"),
     }
 }
@@ -214,22 +140,21 @@ fn what_a_client_encrypts_by_the_papers_scheme_is_answered() {
 #[test]
 fn no_secret_is_used_twice() {
     let model = tiny_for(Scheme::Lean);
-    let all = Frames::of(MASK_SECRET.code(), None);
+    let prepared =
+        |bundles, seed, byte| prepared(&model, (Scheme::Lean, bundles, seed), MASK_SECRET, byte);
     // 32 bundles of 3 tokens are one group, of which there is one message for each value.
-    prepared(&model, Scheme::Lean, 32, 1, &all).unwrap();
-    assert_eq!(all.seen.lock().unwrap().len(), 7);
+    let many = prepared(32, 1, None);
+    many.end.unwrap();
+    assert_eq!(many.seen.len(), 7);
     // The same client again, after a preparation that failed in the middle: it begins with another
     // seed, since a session in which something failed is not used again.
-    let cut = Frames {
-        kind: MASK_SECRET.code(),
-        byte: Some(0xff),
-        ..all.clone()
-    };
-    let error = prepared(&model, Scheme::Lean, 1, 2, &cut).unwrap_err();
+    let cut = prepared(1, 2, Some(0xff));
+    let error = cut.end.unwrap_err();
     let expected = matches!(error, ProtocolError::Hint(HintError::Bytes { .. }));
     assert!(expected, "{error}");
-    prepared(&model, Scheme::Lean, 1, 3, &all).unwrap();
-    let seen = all.seen.lock().unwrap();
+    let last = prepared(1, 3, None);
+    last.end.unwrap();
+    let seen = [many.seen, cut.seen, last.seen].concat();
     let distinct: HashSet<&[u8]> = seen.iter().map(Vec::as_slice).collect();
     assert!(seen.len() > 14);
     assert_eq!(distinct.len(), seen.len());
@@ -261,7 +186,7 @@ fn a_session_draws_fresh_secrets_for_each_preparation() {
             }
         },
     );
-    // Behind the header come masks of values.
+    // Behind the header come the comparison of flags and masks of values.
     let (first, second) = (&ours[0][66..], &ours[1][66..]);
     let same = first.iter().zip(second).filter(|(a, b)| a == b).count();
     assert!(same * 50 < first.len(), "{same} of {}", first.len());
@@ -270,8 +195,8 @@ fn a_session_draws_fresh_secrets_for_each_preparation() {
 #[test]
 fn messages_that_are_not_below_the_modulus_are_named() {
     let model = tiny_for(Scheme::Lean);
-    let frames = Frames::of(MASK_SECRET.code(), Some(0xff));
-    let error = prepared(&model, Scheme::Lean, 1, 1, &frames).unwrap_err();
+    let prepared = prepared(&model, (Scheme::Lean, 1, 1), MASK_SECRET, Some(0xff));
+    let error = prepared.end.unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("the message of a preparation"), "{text}");
 }

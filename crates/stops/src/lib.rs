@@ -56,7 +56,7 @@ pub use bytes::StoredBytes;
 pub use classes::ClassedLookups;
 pub use client_garbled::ClientGarbled;
 pub use error::{Result, StopsError};
-pub use flags::FlagShares;
+pub use flags::{Comparison, FlagShares};
 pub use garbled::Garbled;
 pub use late::LateRequantise;
 pub use lift::{Lift, Lifted};

@@ -15,6 +15,7 @@
 
 mod argmax;
 mod coarse;
+mod equality;
 mod gelu;
 mod inverse_root;
 mod reciprocal;
@@ -116,6 +117,18 @@ impl StopCircuit {
             row,
             flagged: false,
         })
+    }
+
+    /// Returns the comparison of two strings of bits, one of each party: whether they are equal is
+    /// shown to the evaluator. The strings are not shares of anything.
+    pub fn equality(bits: u32) -> Self {
+        Self {
+            name: "the comparison of range flags",
+            circuit: equality::circuit(bits),
+            ring_bits: bits,
+            row: 1,
+            flagged: false,
+        }
     }
 
     /// Its name, for messages.

@@ -12,8 +12,10 @@ pub(crate) use online::OnlineClient;
 
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
+use crate::flags::Flags;
 use crate::masks::Masks;
 use crate::program::Program;
+use crate::renewed::ClientTransfers;
 use crate::scheme::When;
 use crate::seeds::Seeds;
 use crate::session::{ClientSession, See};
@@ -127,13 +129,32 @@ impl ClientSession {
             ClientSecrets::draw(&program, hints, hint, numbers, rng)
         });
         if program.scheme().recipe().when == When::Offline {
-            let mut preparation = Preparation::new(self, &program, secrets, sinks.len())?;
+            let mut renewed = self.renew(channel, sinks)?;
+            let mut preparation = Preparation::new(self, &program, secrets, Some(&mut renewed))?;
             preparation.run(channel, program.segments(), &mut masks, sinks, &mut clock)?;
         }
         for sink in sinks {
             sink.flush()?;
         }
         Ok(clock.times())
+    }
+
+    /// Makes the transfers of each bundle, and with them its comparison of range flags.
+    fn renew(
+        &mut self,
+        channel: &mut Channel,
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<Vec<ClientTransfers>> {
+        let _phase = channel.phase("offline/others");
+        let (program, threads, rng) = (&self.program, self.threads, &mut self.rng);
+        let mut renewed = self.roots.renew(channel, program, sinks.len(), rng)?;
+        for (transfers, sink) in renewed.iter_mut().zip(sinks) {
+            transfers.set_threads(threads);
+            if let Some(comparison) = program.comparison() {
+                comparison.client_prepare(&mut transfers.tools(channel, rng), sink)?;
+            }
+        }
+        Ok(renewed)
     }
 
     /// Online with this session, for schemes that prepare their steps online; others need only
@@ -168,7 +189,7 @@ impl ClientSession {
         // Steps that are prepared online have no late stops: what there is to see is seen then.
         let mut see = |_: ValueId, _: &Matrix<u64>| ();
         let mut online = begin(channel, program, &mut bundle, input, &mut see)?;
-        let mut preparation = Preparation::new(self, program, None, 1)?;
+        let mut preparation = Preparation::new(self, program, None, None)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
             let (masks, clock) = (&mut online.masks, &mut online.clock);
@@ -231,6 +252,7 @@ fn begin<'a>(
     let clock = Clock::start();
     online::check_input(program.plan().graph(), input)?;
     let seeds = stored::read_header(&mut *bundle.0, program)?;
+    let flags = Flags::read(&mut *bundle.0, program, |stored| stored.client)?;
     let masks = Masks::new(program, seeds);
-    OnlineClient::send(channel, program, masks, input, see, clock)
+    OnlineClient::send(channel, program, (masks, flags), input, see, clock)
 }

@@ -6,6 +6,7 @@
 use crate::client::Answer;
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
+use crate::flags::Flags;
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::scheme::Reveal;
@@ -24,7 +25,7 @@ use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::pack;
-use primer_stops::{ClientStop, FlagShares, Lifted, Owing};
+use primer_stops::{ClientStop, Lifted, Owing};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -53,7 +54,7 @@ pub(crate) struct OnlineClient<'a> {
     owed: Vec<(ValueId, Owed)>,
     label: Option<usize>,
     /// Its shares of range flags, until it has asked about all of them.
-    flags: Option<FlagShares>,
+    flags: Option<Flags>,
     in_range: Option<bool>,
     see: &'a mut See<'a>,
     shown: Vec<u8>,
@@ -67,7 +68,7 @@ impl<'a> OnlineClient<'a> {
     pub(super) fn send(
         channel: &mut Channel,
         program: &'a Program,
-        masks: Masks,
+        (masks, flags): (Masks, Option<Flags>),
         input: &Input,
         see: &'a mut See<'a>,
         mut clock: Clock,
@@ -98,7 +99,7 @@ impl<'a> OnlineClient<'a> {
             turned: HashMap::new(),
             owed: Vec::new(),
             label: None,
-            flags: program.flag_shares(),
+            flags,
             in_range: None,
             see,
             shown,
@@ -182,8 +183,7 @@ impl<'a> OnlineClient<'a> {
                 }
             }
         }
-        let all = self.program.flags();
-        match self.flags.take_if(|flags| flags.len() == all) {
+        match self.flags.take_if(|flags| flags.are_complete()) {
             None => channel.flush()?,
             Some(flags) => {
                 let asked = flags.ask(channel, &mut self.masks.subsets())?;

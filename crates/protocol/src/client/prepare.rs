@@ -15,6 +15,7 @@ use crate::hgs;
 use crate::local::Party;
 use crate::masks::Masks;
 use crate::program::Program;
+use crate::renewed::ClientTransfers;
 use crate::session::{ClientSession, See};
 use crate::share::Share;
 use crate::silent::ClientSecrets;
@@ -22,9 +23,8 @@ use crate::stop::{self, RingShare};
 use crate::stored::Keeping;
 use crate::work::{StopWork, Work};
 use primer_net::Channel;
-use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
-use primer_stops::{ClientStop, ClientTools};
+use primer_stops::ClientStop;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(super) struct Preparation<'a> {
     program: &'a Program,
     exchanges: Arc<Exchanges>,
     asker: Asker<'a>,
-    labels: &'a mut CotReceiver,
-    transfers: &'a mut CotSender,
+    /// Of each bundle.
+    transfers: &'a mut [ClientTransfers],
     rng: &'a mut Prg,
     see: &'a mut See<'a>,
     /// Where linear steps are silent.
@@ -45,18 +45,23 @@ pub(super) struct Preparation<'a> {
 }
 
 impl<'a> Preparation<'a> {
+    /// Puts a session to work on bundles with transfers of their own, or on one with the session's.
     pub(super) fn new(
         session: &'a mut ClientSession,
         program: &'a Program,
         secrets: Option<ClientSecrets<'a>>,
-        bundles: usize,
+        transfers: Option<&'a mut [ClientTransfers]>,
     ) -> Result<Self> {
+        let transfers = match transfers {
+            Some(renewed) => renewed,
+            None => std::slice::from_mut(&mut session.roots),
+        };
+        let bundles = transfers.len();
         Ok(Self {
             program,
             exchanges: program.exchanges_for(bundles)?,
             asker: Asker::new(&session.keys),
-            labels: &mut session.labels,
-            transfers: &mut session.transfers,
+            transfers,
             rng: &mut session.rng,
             see: &mut *session.see,
             secrets,
@@ -210,8 +215,9 @@ impl<'a> Preparation<'a> {
                 };
                 if work.stop.streams() == streams {
                     let _phase = program.preparing(channel, index);
-                    for (masks, sink) in masks.iter_mut().zip(sinks.iter_mut()) {
-                        self.stop(channel, index, work, masks, sink)?;
+                    for (bundle, sink) in sinks.iter_mut().enumerate() {
+                        let place = (index, bundle);
+                        self.stop(channel, place, work, &mut masks[bundle], sink)?;
                     }
                     clock.lap(program.step(index));
                 }
@@ -246,7 +252,7 @@ impl<'a> Preparation<'a> {
     fn stop(
         &mut self,
         channel: &mut Channel,
-        index: usize,
+        (index, bundle): (usize, usize),
         StopWork {
             input,
             output,
@@ -260,12 +266,7 @@ impl<'a> Preparation<'a> {
             false => stop::client_share(self.program, index, *input, masks, &mut *self.see),
         };
         let mask = masks.of_stop(&**stop, *output);
-        let mut tools = ClientTools {
-            channel,
-            labels: self.labels,
-            transfers: self.transfers,
-            rng: self.rng,
-        };
+        let mut tools = self.transfers[bundle].tools(channel, self.rng);
         let stop = &**stop;
         let signed = self.program.plan().graph().signed();
         let signed = signed.filter(|signed| signed.factor == *output);

@@ -16,7 +16,9 @@ pub(crate) use online::{OnlineServer, Words};
 
 use crate::clock::Clock;
 use crate::error::{ProtocolError, Result};
+use crate::flags::Flags;
 use crate::program::Program;
+use crate::renewed::ServerTransfers;
 use crate::scheme::When;
 use crate::seeds::{Seeds, Use};
 use crate::session::{See, ServerSession};
@@ -116,13 +118,32 @@ impl ServerSession {
                 values: &opening,
                 sinks,
             };
-            let mut preparation = Preparation::new(self, model, seeds.len())?;
+            let mut renewed = self.renew(channel, bundles.sinks)?;
+            let mut preparation = Preparation::new(self, model, Some(&mut renewed))?;
             preparation.run(channel, program.segments(), bundles, &mut clock)?;
         }
         for sink in sinks {
             sink.flush()?;
         }
         Ok(clock.times())
+    }
+
+    /// Makes the transfers of each bundle, and with them its comparison of range flags.
+    fn renew(
+        &mut self,
+        channel: &mut Channel,
+        sinks: &mut [&mut (dyn Write + Send)],
+    ) -> Result<Vec<ServerTransfers>> {
+        let _phase = channel.phase("offline/others");
+        let (program, threads, rng) = (&self.program, self.threads, &mut self.rng);
+        let mut renewed = self.roots.renew(channel, program, sinks.len(), rng)?;
+        for (transfers, sink) in renewed.iter_mut().zip(sinks) {
+            transfers.set_threads(threads);
+            if let Some(comparison) = program.comparison() {
+                comparison.server_prepare(&mut transfers.tools(channel, rng), sink)?;
+            }
+        }
+        Ok(renewed)
     }
 
     /// Online with this session, for schemes that prepare their steps online; others need only
@@ -156,7 +177,7 @@ impl ServerSession {
         let program = self.program.clone();
         let mut see = |_: ValueId, _: &Matrix<u64>| ();
         let mut online = begin(channel, model, &mut bundle, &mut see)?;
-        let mut preparation = Preparation::new(self, model, 1)?;
+        let mut preparation = Preparation::new(self, model, None)?;
         for steps in program.segments() {
             let mut memory = Zeroizing::new(Vec::new());
             let values = &online.values;
@@ -216,7 +237,8 @@ fn begin<'a>(
 ) -> Result<OnlineServer<'a>> {
     let clock = Clock::start();
     let seeds = stored::read_header(&mut *bundle.0, model.program())?;
-    OnlineServer::receive(channel, model, seeds, see, clock)
+    let flags = Flags::read(&mut *bundle.0, model.program(), |stored| stored.server)?;
+    OnlineServer::receive(channel, model, (seeds, flags), see, clock)
 }
 
 fn check_model(program: &Program, model: &ServerModel) -> Result<()> {

@@ -7,6 +7,7 @@ use crate::bits::{Said, Sizes};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::fhgs::{self, Factors};
+use crate::flags::Flags;
 use crate::hgs;
 use crate::linear;
 use crate::local::Party;
@@ -28,7 +29,7 @@ use primer_ot::Bits;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
-use primer_stops::{FlagShares, Lifted, ServerStop, Waiting};
+use primer_stops::{Lifted, ServerStop, Waiting};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
@@ -72,7 +73,7 @@ pub(crate) struct OnlineServer<'a> {
     /// What was asked for and is not answered yet.
     awaited: Vec<(ValueId, Awaited)>,
     /// Its shares of range flags, until the client has asked about all of them.
-    flags: Option<FlagShares>,
+    flags: Option<Flags>,
     pub(crate) scratch: Scratch,
     see: &'a mut See<'a>,
     pub(super) clock: Clock,
@@ -83,7 +84,7 @@ impl<'a> OnlineServer<'a> {
     pub(super) fn receive(
         channel: &mut Channel,
         model: &'a ServerModel,
-        seeds: Seeds,
+        (seeds, flags): (Seeds, Option<Flags>),
         see: &'a mut See<'a>,
         mut clock: Clock,
     ) -> Result<Self> {
@@ -110,7 +111,7 @@ impl<'a> OnlineServer<'a> {
             opened: HashSet::new(),
             turned: HashMap::new(),
             awaited: Vec::new(),
-            flags: program.flag_shares(),
+            flags,
             scratch: Scratch::default(),
             see,
             clock,
@@ -210,8 +211,7 @@ impl<'a> OnlineServer<'a> {
             };
             self.values.insert(id, share);
         }
-        let all = self.program.flags();
-        if let Some(flags) = self.flags.take_if(|flags| flags.len() == all) {
+        if let Some(flags) = self.flags.take_if(|flags| flags.are_complete()) {
             flags.answer(channel)?;
         }
         Ok(())

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::exchange::{Answerer, Intake, reply};
 use crate::flow::{Act, Flow, Planned};
 use crate::program::Program;
+use crate::renewed::ServerTransfers;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
 use crate::server::products::{Answered, Asked, Computed, Products, Values};
@@ -21,9 +22,8 @@ use crate::silent::{self, ServerProducts};
 use crate::stored::Keeping;
 use crate::work::Work;
 use primer_net::Channel;
-use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
-use primer_stops::{ServerStop, ServerTools};
+use primer_stops::ServerStop;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::ops::Range;
@@ -53,17 +53,23 @@ pub(super) struct Preparation<'a> {
 /// What stops are prepared with.
 struct Tools<'a> {
     program: &'a Program,
-    labels: &'a mut CotSender,
-    transfers: &'a mut CotReceiver,
+    /// Of each bundle.
+    transfers: &'a mut [ServerTransfers],
     rng: &'a mut Prg,
 }
 
 impl<'a> Preparation<'a> {
+    /// Puts a session to work on bundles with transfers of their own, or on one with the session's.
     pub(super) fn new(
         session: &'a mut ServerSession,
         model: &'a ServerModel,
-        bundles: usize,
+        transfers: Option<&'a mut [ServerTransfers]>,
     ) -> Result<Self> {
+        let transfers = match transfers {
+            Some(renewed) => renewed,
+            None => std::slice::from_mut(&mut session.roots),
+        };
+        let bundles = transfers.len();
         let intake = Intake::default();
         Ok(Self {
             model,
@@ -74,8 +80,7 @@ impl<'a> Preparation<'a> {
             intake,
             tools: Tools {
                 program: model.program(),
-                labels: &mut session.labels,
-                transfers: &mut session.transfers,
+                transfers,
                 rng: &mut session.rng,
             },
         })
@@ -289,13 +294,9 @@ impl<'a> Driver<'a, '_, '_> {
                     continue;
                 }
                 let _phase = program.preparing(self.channel, index);
-                for sink in self.bundles.sinks.iter_mut() {
-                    let mut tools = ServerTools {
-                        channel: self.channel,
-                        labels: self.tools.labels,
-                        transfers: self.tools.transfers,
-                        rng: self.tools.rng,
-                    };
+                let sinks = self.bundles.sinks.iter_mut();
+                for (transfers, sink) in self.tools.transfers.iter_mut().zip(sinks) {
+                    let mut tools = transfers.tools(self.channel, self.tools.rng);
                     ServerStop::prepare(&*work.stop, &mut tools, sink)?;
                 }
                 self.lap(index);

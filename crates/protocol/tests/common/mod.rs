@@ -1,6 +1,8 @@
 //! Models, inputs and a pair of parties for the tests of this crate.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
+pub mod attack;
+pub mod frames;
 pub mod relay;
 
 use primer_hint::errors::deviation;

@@ -2,11 +2,12 @@
 
 use crate::parties::{run, run_stop, share, sound, stop_client, stop_server, timely};
 use primer_net::Transport;
+use primer_ot::Variant;
 use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{FlagShares, Lookups, Stop, StopsError, TwoPartyStop};
+use primer_stops::{Comparison, FlagShares, Lookups, Stop, StopsError, TwoPartyStop};
 use rand_core::Rng;
 
 /// A table of GELU on an index with `fraction` fractional bits.
@@ -74,7 +75,7 @@ fn many_chunks() {
     let lookup = gelu(10, 5, [0; 2]);
     let count = 60_000;
     let stop = Lookups::new(&lookup, count).unwrap();
-    assert_eq!(stop.turns().len(), 2 * 3 + 2);
+    assert_eq!(stop.turns().len(), 2 * 4 + 2);
     let mut prg = Prg::new(&[4; 16]);
     let indices: Vec<i64> = (0..count).map(|i| i as i64 % 1024 - 512).collect();
     let (server, client) = share(&indices, 10, &mut prg);
@@ -130,29 +131,34 @@ fn in_range(lookup: &Lookup, indices: &[i64]) -> bool {
 /// What the client is told at the end of some shared elements of a stop with flags.
 pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u64]) -> bool {
     let masks = vec![0; stop.outputs()];
+    let comparison = Comparison::over(Variant::default().into());
     let (verdict, count) = run(
         Transport::Memory,
         |p| {
             let mut stored = Vec::new();
             let [early, late] = timely(stop, client);
             stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
+            let mut compared = Vec::new();
+            comparison.client_prepare(&mut p.client(), &mut compared)?;
             let mut owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
             let mut flags = FlagShares::default();
             flags.append(&owing.flags());
             assert_eq!(flags.len(), stop.flags());
             owing.answer(p.channel)?;
-            let asked = flags.ask(p.channel, &mut p.prg)?;
+            let asked = comparison.ask(p.channel, &mut &compared[..], &flags, &mut p.prg)?;
+            p.channel.flush()?;
             asked.receive(p.channel)
         },
         |p| {
             let mut stored = Vec::new();
             stop_server(stop).prepare(&mut p.server(), &mut stored)?;
-            p.channel.flush()?;
+            let mut compared = Vec::new();
+            comparison.server_prepare(&mut p.server(), &mut compared)?;
             let waiting = stop_server(stop).request(p.channel, &mut &stored[..], server)?;
             p.channel.flush()?;
             let (_, flags) = waiting.receive_flagged(p.channel)?;
             let count = flags.len();
-            flags.answer(p.channel)?;
+            comparison.answer(p.channel, &mut &compared[..], &flags)?;
             Ok(count)
         },
     )

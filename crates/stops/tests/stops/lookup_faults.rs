@@ -2,11 +2,10 @@
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, Party, run, run_stop, sound};
-use primer_net::kind::flags::{PARITIES, SEED};
 use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_net::kind::one_hot::CORRECTIONS as STRINGS;
 use primer_net::kind::transfer::EXTENSION;
-use primer_net::{Kind, NetError, Transport};
+use primer_net::{Kind, Transport};
 use primer_stops::{ClientStop, Lookups, Result, ServerStop, StopsError};
 
 const COUNT: usize = 24;
@@ -180,36 +179,4 @@ fn damaged_material_is_an_error_where_it_can_be_seen() {
     let offsets = COUNT * 64;
     let other = |stored: &mut Vec<u8>| stored[offsets] ^= 1;
     assert!(run_stop(Transport::Memory, &stop, shares, [&sound, &other]).is_ok());
-}
-
-#[test]
-fn flags_of_another_length_are_errors() {
-    let flags = || {
-        let mut flags = primer_stops::FlagShares::default();
-        flags.push(true);
-        flags
-    };
-    let error = run(
-        Transport::Memory,
-        |p| flags().ask(p.channel, &mut p.prg)?.receive(p.channel),
-        |p| {
-            p.channel.recv(SEED, 16)?;
-            p.channel.send(PARITIES, &[0; 4])?;
-            Ok(p.channel.flush()?)
-        },
-    );
-    let wrong = |error: StopsError| {
-        let told = matches!(error, StopsError::Net(NetError::WrongLength { .. }));
-        assert!(told, "{error}");
-    };
-    wrong(error.unwrap_err());
-    let error = run(
-        Transport::Memory,
-        |p| {
-            p.channel.send(SEED, &[0; 15])?;
-            Ok(p.channel.flush()?)
-        },
-        |p| flags().answer(p.channel),
-    );
-    wrong(error.unwrap_err());
 }

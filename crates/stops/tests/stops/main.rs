@@ -6,6 +6,7 @@ mod client_garbled_views;
 mod conformance;
 mod counted;
 mod faults;
+mod flags;
 mod garbled;
 mod late;
 mod layer;

@@ -1,0 +1,195 @@
+//! The comparison of two strings of flags: one instance of a garbled circuit, whose evaluator, the
+//! client, knows its bits online only.
+//!
+//! Zero labels come from a seed of the server's in this order: `D_j` of the client's bits, then the
+//! zero labels of its own. Offline the former are added to the rows of the transfers; online both
+//! are made again and sent in the same order, active.
+
+use super::{FlagShares, SUBSETS};
+use crate::bytes::StoredBytes;
+use crate::circuits::{Circuits, Secret, ZeroLabels, from_wire};
+use crate::error::Result;
+use crate::material;
+use crate::stop::{ClientTools, ServerTools};
+use crate::transfers::Transfers;
+use primer_garble::stop::StopCircuit;
+use primer_garble::{LABEL_BYTES, Label};
+use primer_net::frame::HEADER_BYTES;
+use primer_net::kind::flags::{LABELS, SEED};
+use primer_net::{Channel, PhaseBytes};
+use primer_ot::cost::extension_as;
+use primer_ring::prg::{Prg, SEED_BYTES};
+use rand_core::Rng;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// Bytes of the parities.
+const PARITIES_BYTES: usize = SUBSETS as usize / 8;
+/// Bytes of the client's question.
+const ASKED_BYTES: usize = SEED_BYTES + PARITIES_BYTES;
+/// Labels of the server's answer: of both parties' parities.
+const LABELS_COUNT: usize = 2 * SUBSETS as usize;
+
+/// How the flags of one inference are compared.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    circuits: Circuits,
+    transfers: Transfers,
+}
+
+impl Comparison {
+    /// Makes a comparison on transfers of some variants.
+    pub fn over(transfers: Transfers) -> Self {
+        let circuits = Circuits::new(Arc::new(StopCircuit::equality(SUBSETS)), 1);
+        Self {
+            circuits: circuits.expect("one small instance is within all limits"),
+            transfers,
+        }
+    }
+
+    /// Returns what it sends, frame headers included, for any number of flags.
+    pub fn bytes(&self) -> PhaseBytes {
+        let rows = extension_as(self.transfers.to_client, SUBSETS as usize);
+        PhaseBytes {
+            offline_up: rows.from_receiver,
+            offline_down: 2 * HEADER_BYTES + LABEL_BYTES as u64 + self.circuits.garbled_len(1),
+            online_up: HEADER_BYTES + ASKED_BYTES as u64,
+            online_down: HEADER_BYTES + (LABELS_COUNT * LABEL_BYTES) as u64,
+        }
+    }
+
+    /// Returns what it leaves in the stores: at the client its random choices, rows and circuit, at
+    /// the server a seed and the offset.
+    pub fn stored(&self) -> StoredBytes {
+        StoredBytes {
+            client: 8 + self.circuits.received_len(),
+            server: Secret::BYTES as u64,
+        }
+    }
+
+    /// Counts the AND gates.
+    pub fn and_gates(&self) -> u64 {
+        self.circuits.and_gates()
+    }
+
+    /// Offline, the client: draws choices and takes the circuit.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel, the transfers and the sink.
+    pub fn client_prepare(&self, tools: &mut ClientTools<'_>, sink: &mut dyn Write) -> Result<()> {
+        let choices = Zeroizing::new([tools.rng.next_u64() & ((1 << SUBSETS) - 1)]);
+        let bytes = Zeroizing::new(choices[0].to_le_bytes());
+        material::keep(self.circuits.name(), sink, &*bytes)?;
+        (self.circuits).receive(tools.channel, tools.labels, &*choices, sink)
+    }
+
+    /// Offline, the server: garbles the circuit.
+    ///
+    /// # Errors
+    /// As [`Self::client_prepare`].
+    pub fn server_prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
+        let ServerTools {
+            channel,
+            labels: cot,
+            rng,
+            ..
+        } = tools;
+        let place =
+            |own: &mut ZeroLabels<'_>, rows: &[Label], [server, client]: [&mut [Label]; 2]| {
+                own.draw(client);
+                for (label, row) in client.iter_mut().zip(rows) {
+                    *label ^= row;
+                }
+                own.draw(server);
+            };
+        let (secret, _) = self.circuits.garble(channel, cot, rng, &[], place)?;
+        channel.flush()?;
+        material::keep(self.circuits.name(), sink, &*secret.to_bytes())
+    }
+
+    /// Online, the client: asks, with subsets of its own choice. `stored` gives what went to the
+    /// sink. The answer comes later.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel and of material that is not this comparison's.
+    pub fn ask(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        flags: &FlagShares,
+        rng: &mut Prg,
+    ) -> Result<Asked> {
+        let material = material::take(self.circuits.name(), stored, self.stored().client)?;
+        let (choices, received) = material.split_at(8);
+        let choices = u64::from_le_bytes(choices.try_into().expect("eight bytes"));
+        let seed = rng.seed();
+        let pad = flags.parities(&seed) ^ choices;
+        let mut message = [0; ASKED_BYTES];
+        message[..SEED_BYTES].copy_from_slice(&seed);
+        message[SEED_BYTES..].copy_from_slice(&pad.to_le_bytes()[..PARITIES_BYTES]);
+        channel.send(SEED, &message)?;
+        Ok(Asked {
+            circuits: self.circuits.clone(),
+            received: Zeroizing::new(received.to_vec()),
+        })
+    }
+
+    /// Online, the server: answers.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn answer(
+        &self,
+        channel: &mut Channel,
+        stored: &mut dyn Read,
+        flags: &FlagShares,
+    ) -> Result<()> {
+        let name = self.circuits.name();
+        let secret = material::take(name, stored, self.stored().server)?;
+        let secret = Secret::from_bytes(name, &secret)?;
+        let mut message = [0; ASKED_BYTES];
+        channel.recv_exact(SEED, &mut message)?;
+        let mut seed = [0; SEED_BYTES];
+        seed.copy_from_slice(&message[..SEED_BYTES]);
+        let mut pad = [0; 8];
+        pad[..PARITIES_BYTES].copy_from_slice(&message[SEED_BYTES..]);
+        let mut own = secret.labels();
+        let mut labels = Zeroizing::new(vec![0; LABELS_COUNT]);
+        let bits = [u64::from_le_bytes(pad), flags.parities(&seed)];
+        for (labels, bits) in labels.chunks_mut(SUBSETS as usize).zip(bits) {
+            own.draw_active(labels, SUBSETS as usize, &[bits]);
+        }
+        channel.send(LABELS, bytemuck::cast_slice(&labels))?;
+        Ok(channel.flush()?)
+    }
+}
+
+/// A client that has asked.
+pub struct Asked {
+    circuits: Circuits,
+    /// Rows, nonce and circuit.
+    received: Zeroizing<Vec<u8>>,
+}
+
+impl Asked {
+    /// Tells whether no flag is set.
+    ///
+    /// # Errors
+    /// [`crate::StopsError`] of the channel and of material that is not this comparison's.
+    pub fn receive(self, channel: &mut Channel) -> Result<bool> {
+        let mut labels = Zeroizing::new(vec![0; LABELS_COUNT]);
+        channel.recv_exact(LABELS, bytemuck::cast_slice_mut(&mut labels))?;
+        from_wire(&mut labels);
+        let (ours, theirs) = labels.split_at(SUBSETS as usize);
+        let mut stored = &self.received[..];
+        let evaluated = (self.circuits).evaluate(&mut stored, |rows, [server, client]| {
+            for ((label, row), sent) in client.iter_mut().zip(rows).zip(ours) {
+                *label = row ^ sent;
+            }
+            server.copy_from_slice(theirs);
+            Ok(())
+        })?;
+        Ok(evaluated.revealed[0])
+    }
+}

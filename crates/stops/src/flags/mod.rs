@@ -1,0 +1,86 @@
+//! Range flags: whether any value of an inference came near the end of its range.
+//!
+//! A look-up can tell for every element whether its index lies in the outermost cells of the table
+//! ([`primer_plan::function::Lookup::edge`]). The flags are shared like everything else: the XOR of
+//! the parties' bits is the flag. Collected over an inference they are two long strings that are
+//! equal if and only if no flag is set. At the end the parties compare the parities of 40 random
+//! subsets of them, in a garbled circuit that tells the client one bit ([`Comparison`]):
+//!
+//! ```text
+//! offline    client -> server   columns: transfers with random choices c'
+//!            server -> client   a nonce, the garbled circuit
+//! online     client -> server   a seed of subsets; d = c ⊕ c', with c its parities     21 bytes
+//!            server -> client   D_j ⊕ d_j·Δ for each of the client's parities,
+//!                               the labels of its own                             1,280 bytes
+//!            client             evaluates: whether all parities are equal
+//! ```
+//!
+//! The seed goes up with the client's answer to the last stop that has flags, the labels come down
+//! in front of whatever the server says next: they take no trip of their own. Labels of bits that
+//! come late are made as in [`crate::client_garbled`], with the parties' roles exchanged, and so
+//! is the argument that they show nothing but themselves.
+//!
+//! **What it tells.** If no flag is set, all parities are equal, and the client is told so. If one
+//! is set, each parity differs with probability one half, independently, so the client is not told
+//! with probability 2^-40. The server hears the subsets after all flags are fixed.
+//!
+//! **What it leaks.** One bit. A client that deviates may choose the subsets, and its own parities,
+//! as it likes: it learns whether 40 parities of the server's shares, of its choice, are what it
+//! guesses, and these shares are uniform but for what its own add up to. The server learns nothing:
+//! it hears a random seed and a one-time pad.
+
+mod comparison;
+
+pub use comparison::{Asked, Comparison};
+
+use primer_ring::prg::{Prg, Seed};
+use rand_core::Rng;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Subsets that are compared.
+pub const SUBSETS: u32 = 40;
+
+/// A party's shares of flags, in the order of the elements. Wiped when dropped.
+#[derive(Default, Zeroize, ZeroizeOnDrop)]
+pub struct FlagShares {
+    /// A byte for each, 0 or 1.
+    bits: Vec<u8>,
+}
+
+impl FlagShares {
+    /// Makes room for `flags` shares: a buffer that grows would leave copies behind.
+    pub fn with_capacity(flags: usize) -> Self {
+        Self {
+            bits: Vec::with_capacity(flags),
+        }
+    }
+
+    /// Adds the share of one more flag.
+    pub fn push(&mut self, bit: bool) {
+        self.bits.push(bit.into());
+    }
+
+    /// Adds the shares of another stop.
+    pub fn append(&mut self, other: &Self) {
+        self.bits.extend_from_slice(&other.bits);
+    }
+
+    /// Counts the flags so far.
+    pub fn len(&self) -> usize {
+        self.bits.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    /// Computes the parities of the subsets that a seed stands for.
+    fn parities(&self, seed: &Seed) -> u64 {
+        let mut subsets = Prg::new(seed);
+        let parities = self.bits.iter().fold(0, |parities, &bit| {
+            parities ^ (subsets.next_u64() & u64::from(bit).wrapping_neg())
+        });
+        parities & ((1 << SUBSETS) - 1)
+    }
+}
