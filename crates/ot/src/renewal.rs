@@ -12,18 +12,18 @@
 //! Q   grows trees of its seeds for P (`leaves`): P is the sender of new transfers, with Δ'
 //! ```
 //!
-//! Both directions do this at once, each on the other's transfers, in one round trip for any number
-//! of new pairs ([`Drawn`], [`Met`]). The old transfers are used for nothing else.
+//! Both directions do this at once, each on the other's transfers, in one and a half round trips
+//! for any number of new pairs ([`Drawn`], [`Met`]). The old transfers are used for nothing else.
 //!
-//! **Why it is private.** `Δ'` is a receiver's choices, which the extension hides from `Q`, whatever
-//! `Q` does: the sender of an extension says nothing. That `P` lacks the other seed of each pair is
-//! what transfers promise, and if `P` is not trusted, the extension is [checked](Variant::checked).
-//! The hash is that of all other uses of rows, under the positions of these transfers. `Q` is the
-//! receiver of the new transfers and may deviate as it may after base transfers with public keys:
-//! its trees are checked in the same way, and the name of the new state covers them.
+//! **Why it is private.** `Δ'` is a receiver's choices, which the extension hides from `Q`,
+//! whatever `Q` does: the sender of an extension says nothing. That `P` lacks the other seed of
+//! each pair is what transfers promise, and if `P` is not trusted, the extension is
+//! [checked](Variant::checked). The hash is that of all other uses of rows, under the positions of
+//! these transfers. `Q` is the receiver of the new transfers and may deviate as it may after base
+//! transfers with public keys: its trees are checked in the same way, and the name of the new state
+//! covers them.
 //!
-//! Precomputed transfers as base transfers of an extension: Beaver, *Correlated pseudorandomness
-//! and the complexity of private computations*, STOC 1996.
+//! Precomputed transfers: Beaver, *Precomputing Oblivious Transfer*, CRYPTO 1995.
 
 use crate::base::{COUNT, Chosen, Pairs, Session};
 use crate::bits::Bits;

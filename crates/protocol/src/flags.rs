@@ -52,13 +52,13 @@ impl Flags {
         self.shares.len() == self.all
     }
 
-    /// The client asks whether any is set.
+    /// Asks whether any is set: the client.
     pub(crate) fn ask(self, channel: &mut Channel, rng: &mut Prg) -> Result<Asked> {
         let mut stored = &self.material[..];
         Ok((self.comparison).ask(channel, &mut stored, &self.shares, rng)?)
     }
 
-    /// The server answers.
+    /// Answers: the server.
     pub(crate) fn answer(self, channel: &mut Channel) -> Result<()> {
         let mut stored = &self.material[..];
         Ok((self.comparison).answer(channel, &mut stored, &self.shares)?)

@@ -73,7 +73,7 @@ impl Comparison {
         self.circuits.and_gates()
     }
 
-    /// Offline, the client: draws choices and takes the circuit.
+    /// Draws choices and takes the circuit: the client, offline.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel, the transfers and the sink.
@@ -84,7 +84,7 @@ impl Comparison {
         (self.circuits).receive(tools.channel, tools.labels, &*choices, sink)
     }
 
-    /// Offline, the server: garbles the circuit.
+    /// Garbles the circuit: the server, offline.
     ///
     /// # Errors
     /// As [`Self::client_prepare`].
@@ -108,7 +108,7 @@ impl Comparison {
         material::keep(self.circuits.name(), sink, &*secret.to_bytes())
     }
 
-    /// Online, the client: asks, with subsets of its own choice. `stored` gives what went to the
+    /// Asks, with subsets of its own choice: the client, online. `stored` gives what went to the
     /// sink. The answer comes later.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Comparison {
         })
     }
 
-    /// Online, the server: answers.
+    /// Answers: the server, online.
     ///
     /// # Errors
     /// As [`Self::ask`].
