@@ -23,7 +23,7 @@ const SIDE: usize = COUNT * RING as usize;
 /// The server's stored seed, in front of its rows.
 const SEED: usize = 32;
 /// The client's shares.
-const SHARES: [u64; COUNT] = [0x3c; COUNT];
+static SHARES: [u64; COUNT] = [0x3c; COUNT];
 
 fn prepare_client(p: &mut Party<'_>, stop: &ClientGarbled, masks: &[u64]) -> Result<Vec<u8>> {
     let mut stored = Vec::new();
