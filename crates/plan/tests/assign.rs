@@ -139,11 +139,11 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
         let format = plan.scale(seen.id("layer0.intermediate")).format().unwrap();
         let fine = Format::fitting(18, MARGIN * left).fraction;
         assert!(
-            format.bits <= 23 && format.fraction <= fine.max(5),
+            format.bits <= 23 && format.fraction <= fine.max(6),
             "{format:?}"
         );
         assert!(
-            format.bits == 23 || format.fraction == fine.max(5),
+            format.bits == 23 || format.fraction == fine.max(6),
             "{format:?}"
         );
         for class in classes(&plan, &seen, "layer0.intermediate") {
@@ -156,36 +156,39 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
 }
 
 /// Columns are looked up among as many entries as their ranges need, and none among fewer than
-/// those of ±8; counts are told in steps of sixteen.
+/// those of ±8; counts are told in steps of sixteen. In the first layers cells are finer, as far as
+/// there are bits for it.
 #[test]
 fn columns_get_entries_by_their_ranges() {
     let mut seen = Seen::with_form(&shape(), Form::LookedUp);
-    let input = seen.id("layer1.intermediate.sum");
-    seen.values[input.index()] = range(-40.0, 30.0);
-    let ranges = (0..256).map(|j| match j % 64 {
-        0 => 40.0,
-        1..=8 => 9.0,
-        _ => 0.3,
-    });
-    seen.columns.insert(input, ranges.collect());
+    for layer in 0..2 {
+        let input = seen.id(&format!("layer{layer}.intermediate.sum"));
+        seen.values[input.index()] = range(-40.0, 30.0);
+        let ranges = (0..256).map(|j| match j % 64 {
+            0 => 40.0,
+            1..=8 => 9.0,
+            _ => 0.3,
+        });
+        seen.columns.insert(input, ranges.collect());
+    }
     let plan = seen.plan();
-    let found = classes(&plan, &seen, "layer1.intermediate").iter();
-    let found = found.map(|class| {
-        let lookup = &class.lookup;
-        (
-            class.columns,
-            lookup.index_bits,
-            lookup.fraction,
-            lookup.edge,
-        )
+    let found = |name: &str| -> Vec<_> {
+        let classes = classes(&plan, &seen, name).iter();
+        let told = classes.map(|class| {
+            let lookup = &class.lookup;
+            let cells = (lookup.index_bits, lookup.fraction);
+            (class.columns, cells, lookup.edge)
+        });
+        told.collect()
+    };
+    // Up to ±64 in cells of 1/8; four of them, and twelve of the next.
+    let wide = [(16, (10, 3), [32; 2]), (32, (10, 5), [32; 2])];
+    let [first, others] = [(10, 6), (9, 5)].map(|(bits, fraction)| {
+        let edge = 1 << (bits - 5);
+        (208, (bits, fraction), [edge; 2])
     });
-    let expected = [
-        // Up to ±64 in cells of 1/8; four of them, and twelve of the next.
-        (16, 10, 3, [32; 2]),
-        (32, 10, 5, [32; 2]),
-        (208, 9, 5, [16; 2]),
-    ];
-    assert_eq!(found.collect::<Vec<_>>(), expected);
+    assert_eq!(found("layer0.intermediate"), [wide[0], wide[1], first]);
+    assert_eq!(found("layer1.intermediate"), [wide[0], wide[1], others]);
 }
 
 #[test]
@@ -402,11 +405,15 @@ fn a_large_epsilon_has_room_in_the_sum_of_squares() {
 /// The last sixteenth of a table on either side raises the flag; nothing that was seen does.
 #[test]
 fn an_activation_is_flagged_before_its_index_ends() {
-    for reached in [0.3, 2.0, 5.0, 10.0, 30.0] {
+    for (layer, reached) in [0.3, 2.0, 5.0, 10.0, 30.0]
+        .into_iter()
+        .flat_map(|r| [(0, r), (1, r)])
+    {
         let mut seen = Seen::with_form(&shape(), Form::LookedUp);
-        seen.set("layer1.intermediate.sum", range(-reached, reached / 2.0));
+        let name = format!("layer{layer}.intermediate");
+        seen.set(&format!("{name}.sum"), range(-reached, reached / 2.0));
         let plan = seen.plan();
-        for class in classes(&plan, &seen, "layer1.intermediate") {
+        for class in classes(&plan, &seen, &name) {
             let lookup = &class.lookup;
             let cells = (reached * f64::from(lookup.fraction).exp2()).ceil() as i64;
             let half = 1i64 << (lookup.index_bits - 1);

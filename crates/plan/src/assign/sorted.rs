@@ -6,6 +6,10 @@
 //! many times as far in the one text that has it; the range of a single column is a much worse
 //! prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
 //!
+//! **The first layers have finer cells.** Whatever an activation is off by goes on through all
+//! layers behind it, so the same cells cost the logits three times as much in the first layers as
+//! in the middle. The first quarter of the layers has cells of half the width.
+//!
 //! The plan is public and says how many columns each class has. Counts are multiples of
 //! [`TOGETHER`]: those of wide ranges are rounded up, with columns that would have done with less.
 
@@ -16,8 +20,11 @@ use crate::graph::ValueId;
 use crate::scales::Scale;
 use primer_ring::fixed::Format;
 
-/// Fractional bits of an activation's index, unless its range needs more bits than there are.
-const CELL_FRACTION: i32 = 5;
+/// Fractional bits of an activation's index in the first layers and in the others, unless its range
+/// needs more bits than there are.
+const CELL_FRACTIONS: [i32; 2] = [6, 5];
+/// The first layers are one of so many.
+const FIRST_LAYERS: usize = 4;
 /// The narrowest range of a column.
 const NARROWEST: f64 = 8.0;
 /// The columns of a class are a multiple of this, but for the last.
@@ -65,9 +72,18 @@ fn reach(max_abs: f64) -> i32 {
     (MARGIN * max_abs).max(NARROWEST).log2().ceil() as i32
 }
 
+/// Fractional bits of the index of a layer.
+fn cell_fraction(layer: usize, layers: usize) -> i32 {
+    let [first, others] = CELL_FRACTIONS;
+    match layer < layers.div_ceil(FIRST_LAYERS) {
+        true => first,
+        false => others,
+    }
+}
+
 /// Bits and fractional bits of the index of a range.
-fn cells(reach: i32) -> (u32, i32) {
-    let bits = (reach + 1 + CELL_FRACTION).min(Lookup::MAX_BITS as i32);
+fn cells(reach: i32, cell_fraction: i32) -> (u32, i32) {
+    let bits = (reach + 1 + cell_fraction).min(Lookup::MAX_BITS as i32);
     (bits as u32, bits - 1 - reach)
 }
 
@@ -83,13 +99,20 @@ impl Assigner<'_> {
             Some(columns) if columns.len() == cols => groups(columns),
             _ => groups(&vec![self.observations[input.index()].max_abs(); cols]),
         };
+        let layer = self.graph.steps[index].layer;
+        let layer = layer.expect("activations are in layers");
+        let cell_fraction = cell_fraction(layer, self.graph.shape.layers);
         let widest = groups[0].reach;
-        let (ring_bits, fraction) = cells(widest);
+        let (ring_bits, fraction) = cells(widest, cell_fraction);
         if fraction < 0 {
             return Err(self.too_wide(input, self.wide(input), Lookup::MAX_BITS));
         }
-        let (activation, format) = (self.graph.shape.activation, self.activated(output, widest));
-        let classes = groups.iter().map(|group| class(activation, group, format));
+        let activation = self.graph.shape.activation;
+        let format = self.activated(output, widest, cell_fraction);
+        let classes = groups.iter().map(|group| {
+            let index = cells(group.reach, cell_fraction);
+            class(activation, group.columns, index, format)
+        });
         let sorted = Sorted::new(classes.collect()).expect("groups share their scales");
         self.accumulator(input, ring_bits, fraction);
         Ok(self.leave(index, Function::Sorted(sorted)))
@@ -97,10 +120,10 @@ impl Assigner<'_> {
 
     /// What an activation leaves: as fine as other values, and wide enough for whatever its input
     /// can be.
-    fn activated(&self, output: ValueId, reach: i32) -> Format {
+    fn activated(&self, output: ValueId, reach: i32, cell_fraction: i32) -> Format {
         let fitting = Format::fitting(self.activation_bits(), self.wide(output));
         let most = WIDEST as i32 - 1 - reach;
-        let fraction = fitting.fraction.clamp(CELL_FRACTION, most);
+        let fraction = fitting.fraction.clamp(cell_fraction, most);
         Format {
             bits: (fraction + reach + 1) as u32,
             fraction,
@@ -108,15 +131,14 @@ impl Assigner<'_> {
     }
 }
 
-/// The table of a group, whose entries are the activation at their indices.
-fn class(activation: Activation, group: &Group, format: Format) -> Class {
-    let index = cells(group.reach);
+/// The table of a group of columns, whose entries are the activation at their indices.
+fn class(activation: Activation, columns: usize, index: (u32, i32), format: Format) -> Class {
     let output = (format.bits, format.fraction);
     let table = LookupTable::tabulate(index, output, |x| activation.real(x));
     let edge = (1 << (index.0 - 1)) / EDGE;
     let lookup = Lookup::new(index, [edge; 2], vec![table]);
     Class {
-        columns: group.columns,
+        columns,
         slope: SLOPE,
         lookup: lookup.expect("a table of an activation has usable parameters"),
     }
@@ -153,10 +175,27 @@ mod tests {
     }
 
     #[test]
+    fn the_first_quarter_of_the_layers_has_finer_cells() {
+        let first = |layers| {
+            (0..layers)
+                .filter(|layer| cell_fraction(*layer, layers) == 6)
+                .count()
+        };
+        assert_eq!([1, 2, 4, 6, 12, 24].map(first), [1, 1, 1, 2, 3, 6]);
+        assert!((0..3).all(|layer| cell_fraction(layer, 12) == 6));
+        assert_eq!(cell_fraction(3, 12), 5);
+    }
+
+    #[test]
     fn wide_ranges_have_wide_cells_at_last() {
-        assert_eq!(cells(3), (9, 5));
-        assert_eq!(cells(4), (10, 5));
-        assert_eq!(cells(6), (10, 3));
+        assert_eq!(
+            [3, 4, 6].map(|reach| cells(reach, 5)),
+            [(9, 5), (10, 5), (10, 3)]
+        );
+        assert_eq!(
+            [3, 4, 6].map(|reach| cells(reach, 6)),
+            [(10, 6), (10, 5), (10, 3)]
+        );
         assert_eq!([0.0, 5.3, 5.4, 30.0].map(reach), [3, 3, 4, 6]);
     }
 }
