@@ -20,7 +20,10 @@ mod responder;
 mod tokens;
 
 pub use options::{Limits, ServerOptions, SharedStore, Starting};
-pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
+pub use tokens::{
+    AccessTokens, Reloaded, TokenLimits, TokenLine, is_hash, limit_token, list_tokens, new_token,
+    revoke_token,
+};
 
 use crate::hints::{ServerHint, secret};
 use crate::service::message::{Card, Work};
