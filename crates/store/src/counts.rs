@@ -46,12 +46,15 @@ pub enum Counted {
     Answers,
 }
 
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Prepared => "prepared bundles",
-            Self::Answers => "answers",
-        })
+impl Counted {
+    /// What so many of it are called.
+    fn name(self, number: u64) -> &'static str {
+        match (self, number) {
+            (Self::Prepared, 1) => "prepared bundle",
+            (Self::Prepared, _) => "prepared bundles",
+            (Self::Answers, 1) => "answer",
+            (Self::Answers, _) => "answers",
+        }
     }
 }
 
@@ -235,12 +238,13 @@ pub struct Exhausted {
 impl fmt::Display for Exhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            what,
             limit,
             had,
             asked,
             ends_in,
+            ..
         } = self;
+        let what = self.what.name(*limit);
         let of = match ends_in {
             Some(_) => "a day",
             None => "in all",

@@ -70,6 +70,14 @@ pub fn list_tokens(path: &Path) -> Result<(Vec<TokenLine>, Option<ServiceError>)
     look(path)
 }
 
+/// Finds the one token of a file that is called so, by its name or by the first digits of its hash.
+///
+/// # Errors
+/// [`ServiceError`] naming the file: no token or several are called so, or it cannot be read.
+pub fn find_token(path: &Path, called: &str) -> Result<TokenLine, ServiceError> {
+    find(&look(path)?.0, called).map_err(in_file(path))
+}
+
 /// Deletes the line of a token, which is called by its name or by the first digits of its hash.
 ///
 /// # Errors

@@ -35,7 +35,7 @@
 mod file;
 mod line;
 
-pub use file::{limit_token, list_tokens, new_token, revoke_token};
+pub use file::{find_token, limit_token, list_tokens, new_token, revoke_token};
 pub use line::{TokenLimits, TokenLine};
 
 use crate::service::ServiceError;
@@ -94,9 +94,9 @@ impl AccessTokens {
         let hash = hash(token.unwrap_or_default());
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         let none = lines.len() as u64;
-        let place = (0..none).zip(lines.iter()).rev();
-        let place = place.fold(none, |found, (place, line)| {
-            u64::conditional_select(&found, &place, line.hash.ct_eq(&hash))
+        let each = lines.iter().enumerate().rev();
+        let place = each.fold(none, |found, (place, line)| {
+            u64::conditional_select(&found, &(place as u64), line.hash.ct_eq(&hash))
         });
         lines.get(usize::try_from(place).ok()?).cloned()
     }

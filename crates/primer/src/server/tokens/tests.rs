@@ -283,11 +283,11 @@ fn tokens_are_changed_and_revoked_by_name_and_the_rest_stays() {
     );
     let text = std::fs::read(&path).unwrap();
     let word = |line: &TokenLine| line.word().into_bytes();
-    let expected = [&before[..12], &word(&lines[0]), b";prepared=9/day one\n"].concat();
+    let expected = [&before[..13], &word(&lines[0]), b";prepared=9/day one\n"].concat();
     assert!(text.starts_with(&expected));
     assert_eq!(
         text[expected.len()..],
-        before[12 + word(&lines[0]).len() + 5..]
+        before[13 + word(&lines[0]).len() + 5..]
     );
     let back = limit_token(&path, "one", |_| TokenLimits::default()).unwrap();
     assert_eq!(
@@ -295,7 +295,7 @@ fn tokens_are_changed_and_revoked_by_name_and_the_rest_stays() {
         (TokenLimits::default(), before)
     );
     // By name if one is called so, by the first digits of the hash otherwise.
-    let why = |called| revoke_token(&path, called).unwrap_err().to_string();
+    let why = |called: &str| revoke_token(&path, called).unwrap_err().to_string();
     assert!(why("nobody").contains("no token in it is called \"nobody\""));
     assert!(why(&lines[1].id()[..7]).contains("no token"));
     let twins = why("twin");

@@ -29,6 +29,7 @@ pub(super) fn card() -> Card {
         buckets: vec![8, 16, 512],
         scheme: Scheme::Lean,
         reveal: Reveal::Outputs,
+        answer_bits: vec![43, 44, 1_000],
         tokenizer: (std::array::from_fn(|i| 0x40 + i as u8), 226_508),
         hint: Some(Identity {
             name: std::array::from_fn(|i| 0x60 + i as u8),
