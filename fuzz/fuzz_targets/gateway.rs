@@ -32,6 +32,7 @@ static CARDS: LazyLock<[Card; 5]> = LazyLock::new(|| {
         scheme: Scheme::Lean,
         hint: None,
         reveal: Reveal::Outputs,
+        answer_bits: vec![43, 43],
         tokenizer: ([2; 32], 10),
         max_stored: 1,
         idle_seconds: 1,

@@ -158,7 +158,7 @@ class TokenClassificationPipeline(Pipeline):
     With `aggregation_strategy` `"none"` every token stands for itself: `[{"entity": …, "score": …,
     "index": …, "word": …, "start": …, "end": …}]`; with `"simple"` neighbours of one kind stand
     together: `[{"entity_group": …, "score": …, "word": …, "start": …, "end": …}]`. Places are
-    characters of the text. A list of texts gives a list of lists.
+    characters of the text. A server may reveal labels alone; then a `score` is `None`. A list of texts gives a list of lists.
     """
 
     task = "token-classification"

@@ -23,7 +23,9 @@ class Card:
     scheme: str
     """How the private protocol is put together."""
     reveals_scores: bool
-    """Whether scores are told; otherwise the best label alone is."""
+    """Whether scores are told; otherwise the best label alone is, of a text or of each token."""
+    answer_bits: tuple[int, ...]
+    """How many bits an answer can carry at each of `lengths`, whatever a client does."""
 
     @property
     def max_tokens(self) -> int:
@@ -35,6 +37,7 @@ class Card:
         plain = dict(facts)
         plain["labels"] = tuple(plain["labels"])
         plain["lengths"] = tuple(plain["lengths"])
+        plain["answer_bits"] = tuple(plain["answer_bits"])
         return cls(**plain)
 
 
@@ -120,8 +123,9 @@ class Entity:
 
     label: str
     """The label; of several tokens, what is behind its `B-` or `I-`."""
-    score: float
-    """The label's probability; of several tokens, the mean."""
+    score: Optional[float]
+    """The label's probability; of several tokens, the mean; none if the server reveals labels
+    alone."""
     index: Optional[int]
     """The token's place among all tokens of the text; none if tokens were put together."""
     word: str

@@ -138,15 +138,14 @@ impl Head {
         }
     }
 
-    /// Whether its result is one label, so that it can be revealed alone.
-    pub const fn has_one_label(&self) -> bool {
-        matches!(
-            self,
-            Self::Classify {
-                problem: Problem::SingleLabel,
-                ..
-            }
-        )
+    /// Whether its result is one label, of the text or of each token, so that labels can be
+    /// revealed alone.
+    pub const fn shows_labels(&self) -> bool {
+        match self {
+            Self::Classify { problem, .. } => matches!(problem, Problem::SingleLabel),
+            Self::Tokens { .. } => true,
+            Self::Span | Self::Sentence { .. } | Self::Encoder { .. } => false,
+        }
     }
 
     /// What it is for, as Hugging Face's classes are named.

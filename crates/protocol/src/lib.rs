@@ -22,6 +22,7 @@
 //! consumes it.
 #![forbid(unsafe_code)]
 
+mod answer_bits;
 mod batch;
 mod bits;
 mod chgs;
@@ -52,6 +53,7 @@ mod stop;
 mod stored;
 mod work;
 
+pub use answer_bits::output_bits;
 pub use error::{ProtocolError, Result};
 pub use primer_plan::times;
 pub use program::{Program, VERSION};

@@ -399,7 +399,8 @@ pub enum Ending {
 pub enum Reveal {
     /// The outputs of the plan: logits, spans or the encoder's values.
     Outputs,
-    /// Of a classification, the position of the largest logit and nothing else.
+    /// Of a classification, the position of the largest logit and nothing else; of a
+    /// classification of tokens, that of each token.
     Label,
 }
 

@@ -143,7 +143,7 @@ impl<'a> Compiler<'a> {
 
     pub(crate) fn steps(mut self) -> Result<Vec<Work>> {
         let graph = self.plan.graph();
-        if self.reveal == Reveal::Label && !graph.shape.head.has_one_label() {
+        if self.reveal == Reveal::Label && !graph.shape.head.shows_labels() {
             return Err(ProtocolError::NoLabel);
         }
         (0..graph.steps.len())

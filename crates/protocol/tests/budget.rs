@@ -11,7 +11,8 @@ use primer_model::synthetic;
 use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
-use primer_plan::shape::Shape;
+use primer_plan::scales::WEIGHT_BITS;
+use primer_plan::shape::{Head, Pooling, Shape};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
 use std::fmt::Write;
 use std::path::Path;
@@ -112,6 +113,80 @@ fn line(
         stored.server,
     )
     .unwrap();
+}
+
+/// What an operator reads about bits is what programs say of themselves.
+#[test]
+fn the_operators_table_of_bits_follows_from_plans() {
+    let labels = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+    let tags = || Head::Tokens { labels: labels(9) };
+    let sentence = Head::Sentence {
+        pooling: Pooling::Mean,
+        normalised: true,
+    };
+    let (outputs, label) = (Reveal::Outputs, Reveal::Label);
+    let rows = [
+        (
+            "two labels",
+            "scores",
+            Head::classify(labels(2)),
+            30,
+            outputs,
+        ),
+        ("two labels", "label", Head::classify(labels(2)), 30, label),
+        (
+            "three labels",
+            "scores",
+            Head::classify(labels(3)),
+            30,
+            outputs,
+        ),
+        (
+            "three labels",
+            "label",
+            Head::classify(labels(3)),
+            30,
+            label,
+        ),
+        ("tags of 30 tokens, 9 labels", "scores", tags(), 30, outputs),
+        ("tags of 30 tokens, 9 labels", "labels", tags(), 30, label),
+        (
+            "a span among 384 tokens",
+            "scores",
+            Head::Span,
+            384,
+            outputs,
+        ),
+        ("an embedding of 768", "values", sentence, 30, outputs),
+    ];
+    let weights = 85_000_000 * u64::from(WEIGHT_BITS);
+    let mut table = String::new();
+    for (model, output, head, tokens, reveal) in rows {
+        let mut shape = synthetic::bert_shape(1, 768, 12);
+        shape.head = head;
+        let plan = plan(&shape, tokens, Scheme::Lean);
+        let bits = Program::received(plan, Scheme::Lean, reveal)
+            .unwrap()
+            .answer_bits();
+        let (bits, answers) = (grouped(bits), grouped(weights / bits));
+        writeln!(table, "| {model} | {output} | {bits} | {answers} |").unwrap();
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains(&table),
+        "docs/operations.md must have\n{table}"
+    );
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups
+        .map(|group| std::str::from_utf8(group).unwrap())
+        .collect();
+    groups.join(",")
 }
 
 #[test]

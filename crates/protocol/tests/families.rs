@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Run, check, family, infer_revealing, small_for, words};
+use common::{Run, check, family, infer_revealing, reference, small_for, words};
 use primer_model::text::{Input, Truncate};
 use primer_plan::shape::{Head, Pooling, Problem, Summary};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
@@ -151,6 +151,34 @@ fn pooling_in_every_scheme() {
     }
 }
 
+/// A label for each token, padding included, and nothing else; equal to what the scores say.
+#[test]
+fn labels_of_tokens_are_revealed_alone() {
+    let labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"].map(str::to_owned);
+    let head = Head::Tokens {
+        labels: labels.to_vec(),
+    };
+    let input = words(6, 4, 0);
+    for scheme in [Scheme::Lean, Scheme::Fp] {
+        let model = small_for(scheme, 1, (16, 2), head.clone());
+        let run = infer_revealing(&model, &input, scheme, Reveal::Label);
+        assert!(run.answer.integers.is_empty() && run.answer.reals.is_empty());
+        let scores = reference(&model, &input, &run.seen);
+        let best = (0..6).map(|row| {
+            let row = scores[0].row(row);
+            (1..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best })
+        });
+        assert_eq!(
+            run.answer.labels,
+            best.collect::<Vec<_>>(),
+            "{}",
+            scheme.name()
+        );
+        let shown = Program::of(&model, scheme, 6, Reveal::Label).unwrap();
+        assert_eq!(shown.answer_bits(), 6 * 3 + shown.flag_bits());
+    }
+}
+
 #[test]
 fn only_one_label_can_be_revealed_alone() {
     let head = |problem| Head::Classify {
@@ -160,7 +188,7 @@ fn only_one_label_can_be_revealed_alone() {
     };
     let model = small_for(Scheme::Lean, 1, (16, 2), head(Problem::SingleLabel));
     let run = infer_revealing(&model, &words(4, 3, 0), Scheme::Lean, Reveal::Label);
-    assert!(run.answer.label.is_some() && run.answer.reals.is_empty());
+    assert!(run.answer.labels.len() == 1 && run.answer.reals.is_empty());
     for problem in [Problem::MultiLabel, Problem::Regression] {
         let model = small_for(Scheme::Lean, 1, (16, 2), head(problem));
         let error = Program::of(&model, Scheme::Lean, 4, Reveal::Label).err();

@@ -75,7 +75,7 @@ fn a_value_beyond_its_range_is_told() {
     let outside = run(narrowed(1), Reveal::Label);
     assert_eq!(outside.in_range, Some(false));
     let fine = run(tiny_for(Scheme::Lean), Reveal::Label);
-    assert!(fine.in_range == Some(true) && fine.label.is_some());
+    assert!(fine.in_range == Some(true) && fine.labels.len() == 1);
 }
 
 /// The answer is what it would be, but something reached the outermost cells.

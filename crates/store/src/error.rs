@@ -1,6 +1,7 @@
 //! What can go wrong in a store, said with the names and numbers that matter. No variant carries
 //! material or a key.
 
+use crate::counts::Exhausted;
 use crate::id::BundleId;
 use crate::record::Fate;
 use std::io;
@@ -130,6 +131,9 @@ pub enum StoreError {
         /// Bytes that there may be.
         limit: u64,
     },
+    /// An account has had as many as it may.
+    #[error("{0}")]
+    Limit(Exhausted),
     /// The disk has too little room.
     #[error(
         "{path} has {free} bytes free, and {needed} are needed {purpose}",

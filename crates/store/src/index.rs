@@ -1,4 +1,4 @@
-//! The index: three small tables in one redb file, opened for one short operation at a time.
+//! The index: small tables in one redb file, opened for one short operation at a time.
 //!
 //! The caller holds the store's lock as long as an [`Index`] lives. Every commit is durable when it
 //! returns (redb's default), in two phases and with its allocator's state, so that opening after a
@@ -8,13 +8,14 @@
 //! for writing only when there is something to write: whoever asks for what is not there costs no
 //! sync.
 
+use crate::counts::{Account, Charge, Counting, Counts};
 use crate::error::{Result, StoreError};
 use crate::files;
 use crate::id::BundleId;
 use crate::record::{self, Entry, Past};
 use redb::{
     Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable, Table,
-    TableDefinition, WriteTransaction,
+    TableDefinition, TableError, WriteTransaction,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ type Definition = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
 const BUNDLES: Definition = TableDefinition::new("bundles");
 const ATTACHMENTS: Definition = TableDefinition::new("attachments");
 const PAST: Definition = TableDefinition::new("past");
+/// By account; a store of before has none.
+const COUNTS: TableDefinition<'static, &'static [u8; 32], &'static [u8]> =
+    TableDefinition::new("counts");
 const ABOUT: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("about");
 
 /// Entries are small; the default would be sized for a real database.
@@ -43,6 +47,7 @@ pub(crate) struct Tables<'t> {
     bundles: Table<'t, &'static [u8; 16], &'static [u8]>,
     attachments: Table<'t, &'static [u8; 16], &'static [u8]>,
     past: Table<'t, &'static [u8; 16], &'static [u8]>,
+    counts: Table<'t, &'static [u8; 32], &'static [u8]>,
     path: &'t Path,
 }
 
@@ -168,6 +173,41 @@ impl Index {
     }
 }
 
+impl Index {
+    /// What an account has had: nothing if it is not known.
+    pub(crate) fn counts(&self, account: &[u8; 32]) -> Result<Counts> {
+        let Some(table) = self.counts_table()? else {
+            return Ok(Counts::default());
+        };
+        let value = table.get(account).map_err(fault(&self.path))?;
+        let counting = value.map(|v| record::decode_counts(*account, v.value()));
+        Ok(counting.transpose()?.map(|c| c.counts).unwrap_or_default())
+    }
+
+    pub(crate) fn all_counts(&self) -> Result<Vec<Counting>> {
+        let Some(table) = self.counts_table()? else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        for pair in table.iter().map_err(fault(&self.path))? {
+            let (key, value) = pair.map_err(fault(&self.path))?;
+            all.push(record::decode_counts(*key.value(), value.value())?);
+        }
+        Ok(all)
+    }
+
+    /// None in a store that was made before there were counts, and has not been written since.
+    fn counts_table(&self) -> Result<Option<CountsTable>> {
+        match self.reading()?.open_table(COUNTS) {
+            Ok(table) => Ok(Some(table)),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(fault(&self.path)(error)),
+        }
+    }
+}
+
+type CountsTable = redb::ReadOnlyTable<&'static [u8; 32], &'static [u8]>;
+
 fn open_for_writing(path: &Path) -> Result<Database> {
     Database::builder()
         .set_cache_size(CACHE_BYTES)
@@ -194,6 +234,7 @@ impl<'t> Tables<'t> {
             bundles: txn.open_table(BUNDLES).map_err(fault(path))?,
             attachments: txn.open_table(ATTACHMENTS).map_err(fault(path))?,
             past: txn.open_table(PAST).map_err(fault(path))?,
+            counts: txn.open_table(COUNTS).map_err(fault(path))?,
             path,
         })
     }
@@ -244,6 +285,28 @@ impl<'t> Tables<'t> {
     /// Forgets a tombstone.
     pub(crate) fn forget(&mut self, id: BundleId) -> Result<()> {
         self.past.remove(id.as_bytes()).map_err(fault(self.path))?;
+        Ok(())
+    }
+
+    /// The counts after a charge, if it is within what is allowed; nothing is written.
+    pub(crate) fn charged(&self, charge: &Charge, now: u64) -> Result<Counts> {
+        let id = charge.account.id;
+        let value = self.counts.get(&id).map_err(fault(self.path))?;
+        let before = value.map(|v| record::decode_counts(id, v.value()));
+        let before = before.transpose()?.map(|c| c.counts).unwrap_or_default();
+        before.with(charge, now)
+    }
+
+    pub(crate) fn keep_counts(&mut self, account: &Account, counts: &Counts) -> Result<()> {
+        let record = record::encode_counts(account, counts);
+        self.counts
+            .insert(&account.id, record.as_slice())
+            .map_err(fault(self.path))?;
+        Ok(())
+    }
+
+    pub(crate) fn forget_counts(&mut self, account: &Account) -> Result<()> {
+        self.counts.remove(&account.id).map_err(fault(self.path))?;
         Ok(())
     }
 }

@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod counts;
 mod draft;
 mod error;
 mod files;
@@ -59,6 +60,10 @@ mod space;
 mod spent;
 mod store;
 
+pub use counts::{
+    Account, Allowance, Allowances, Charge, Counted, Counting, Counts, Exhausted, NotAnAllowance,
+    PASSING_ACCOUNTS, Tally,
+};
 pub use draft::Draft;
 pub use error::{Result, StoreError};
 pub use files::load_key;
@@ -72,12 +77,13 @@ pub use space::{RESERVE, check_room};
 pub use spent::Spent;
 pub use store::{Store, unix_now};
 
-/// For fuzzing: decodes what the index holds for a bundle and for a tombstone.
+/// For fuzzing: decodes what the index holds for a bundle, for a tombstone and for an account.
 #[doc(hidden)]
-pub fn decode_records(bytes: &[u8]) -> (Option<Entry>, Option<Past>) {
+pub fn decode_records(bytes: &[u8]) -> (Option<Entry>, Option<Past>, Option<Counting>) {
     let id = BundleId::from_bytes([0; 16]);
     (
         record::decode_entry(id, bytes).ok(),
         record::decode_past(id, bytes).ok(),
+        record::decode_counts([0; 32], bytes).ok(),
     )
 }

@@ -1,6 +1,9 @@
 //! The embedded engine: a directory with an index and bulk files. Every operation is one short turn
 //! under the lock.
 
+mod counts;
+
+use crate::counts::{Charge, PASSING_ACCOUNTS};
 use crate::draft::{Bulk, Draft};
 use crate::error::{Result, StoreError};
 use crate::files::{self, StoreKey};
@@ -154,7 +157,13 @@ impl Local {
         Draft::begin(meta, &self.0.key, None, path, Box::new(bulk))
     }
 
-    pub(crate) fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
+    pub(crate) fn spend(
+        &self,
+        id: BundleId,
+        peer: &[u8; 32],
+        charge: Option<&Charge>,
+        now: u64,
+    ) -> Result<Spent> {
         let Turn { lock: _lock, index } = self.0.turn()?;
         // What cannot be spent is refused without a write: an impatient peer costs no sync.
         if let Some(past) = index.past(id)?.filter(|past| past.peer == *peer) {
@@ -167,7 +176,17 @@ impl Local {
             let expires = entry.expires;
             return Err(StoreError::Expired { id, expires, now });
         }
-        let taken = index.change(|tables| self.0.take(tables, &entry, now))?;
+        let taken = index.change(|tables| {
+            // Beyond its limit nobody is given a bundle, and the bundle stays.
+            let counted = charge.map(|charge| tables.charged(charge, now).map(|c| (charge, c)));
+            let counted = counted.transpose()?;
+            let taken = self.0.take(tables, &entry, now)?;
+            // What turns out to be damaged is not given out.
+            if let Some((charge, counts)) = counted.filter(|_| taken.is_ok()) {
+                tables.keep_counts(&charge.account, &counts)?;
+            }
+            Ok(taken)
+        })?;
         match taken {
             Ok((bulk, attachment)) => self.0.hand_out(entry, bulk, attachment),
             Err(fault) => {
@@ -230,6 +249,7 @@ impl Local {
     }
 
     pub(crate) fn delete_expired(&self, now: u64) -> Result<Removed> {
+        let accounts = self.forget_counts(PASSING_ACCOUNTS)?;
         let Turn { lock: _lock, index } = self.0.turn()?;
         let mut expired = index.entries()?;
         expired.retain(|entry| entry.expires <= now);
@@ -239,8 +259,9 @@ impl Local {
             bundles: expired.len() as u64,
             bytes: expired.iter().map(|entry| entry.file_bytes).sum(),
             tombstones: old.len() as u64,
+            accounts,
         };
-        if removed == Removed::default() {
+        if expired.is_empty() && old.is_empty() {
             return Ok(removed);
         }
         index.change(|tables| {

@@ -3,6 +3,7 @@
 //! Records are postcard after one byte of version, so that a later program can tell them apart. The
 //! attachment is a value of its own: listing and choosing do not touch it.
 
+use crate::counts::{Account, Counting, Counts, Tally};
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::seal::{HEADER_BYTES, sealed_bytes};
@@ -192,6 +193,8 @@ pub struct Removed {
     pub bytes: u64,
     /// Tombstones that are no longer needed.
     pub tombstones: u64,
+    /// Passing accounts whose counts were forgotten, because there were too many.
+    pub accounts: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -212,6 +215,14 @@ struct PastRecord {
     spends: u32,
     at: u64,
     until: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CountsRecord {
+    lasting: bool,
+    prepared: Tally,
+    answers: Tally,
+    changed: u64,
 }
 
 fn encode(record: &impl Serialize) -> Vec<u8> {
@@ -275,5 +286,29 @@ pub(crate) fn decode_past(id: BundleId, bytes: &[u8]) -> Result<Past> {
         spends: r.spends,
         at: r.at,
         until: r.until,
+    })
+}
+
+pub(crate) fn encode_counts(account: &Account, counts: &Counts) -> Vec<u8> {
+    encode(&CountsRecord {
+        lasting: account.lasting,
+        prepared: counts.prepared,
+        answers: counts.answers,
+        changed: counts.changed,
+    })
+}
+
+pub(crate) fn decode_counts(id: [u8; 32], bytes: &[u8]) -> Result<Counting> {
+    let r: CountsRecord = decode("record of an account", bytes)?;
+    Ok(Counting {
+        account: Account {
+            id,
+            lasting: r.lasting,
+        },
+        counts: Counts {
+            prepared: r.prepared,
+            answers: r.answers,
+            changed: r.changed,
+        },
     })
 }

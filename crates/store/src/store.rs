@@ -4,6 +4,7 @@
 //! place for blobs that any number of machines use together ([`crate::fleet`]). Whoever has a
 //! [`Store`] need not know which it is: the promise is the same.
 
+use crate::counts::{Charge, Counting, Counts};
 use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::fleet::FleetOptions;
@@ -100,7 +101,40 @@ impl Store {
     /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent
     /// (or deleted) before, [`StoreError::Expired`], [`StoreError::Damaged`].
     pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
-        either!(self, engine => engine.spend(id, peer, now))
+        either!(self, engine => engine.spend(id, peer, None, now))
+    }
+
+    /// Takes a bundle as [`Self::spend`] does, and counts it in the same transaction: both last
+    /// when this returns, or neither.
+    ///
+    /// # Errors
+    /// As [`Self::spend`]; [`StoreError::Limit`] if there may be no more: then the bundle stays.
+    pub fn spend_counted(
+        &self,
+        id: BundleId,
+        peer: &[u8; 32],
+        charge: &Charge,
+        now: u64,
+    ) -> Result<Spent> {
+        either!(self, engine => engine.spend(id, peer, Some(charge), now))
+    }
+
+    /// Counts something; it lasts when this returns, and nothing takes it back.
+    ///
+    /// # Errors
+    /// [`StoreError::Limit`] if there may be no more: then nothing is counted.
+    pub fn count(&self, charge: &Charge, now: u64) -> Result<()> {
+        either!(self, engine => engine.count(charge, now))
+    }
+
+    /// What was counted for an account: nothing for one that is not known.
+    pub fn counts(&self, account: &[u8; 32]) -> Result<Counts> {
+        either!(self, engine => engine.counts(account))
+    }
+
+    /// What was counted for all accounts that are known.
+    pub fn all_counts(&self) -> Result<Vec<Counting>> {
+        either!(self, engine => engine.all_counts())
     }
 
     /// The stored bundles in the order in which they expire.
@@ -172,7 +206,8 @@ impl Store {
         either!(self, engine => engine.delete(id, now))
     }
 
-    /// Deletes what has expired, and forgets tombstones that nobody can still need.
+    /// Deletes what has expired, and forgets tombstones that nobody can still need and counts of
+    /// passing accounts beyond [`PASSING_ACCOUNTS`](crate::PASSING_ACCOUNTS).
     pub fn delete_expired(&self, now: u64) -> Result<Removed> {
         either!(self, engine => engine.delete_expired(now))
     }

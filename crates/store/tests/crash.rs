@@ -6,9 +6,11 @@
 
 mod common;
 
-use common::{NOW, PEER, id, material, meta, take};
+use common::{NOW, PEER, id, material, meta, take_by};
 use primer_ring::prg::Prg;
-use primer_store::{BundleId, Fate, Store, StoreError, Wanted};
+use primer_store::{
+    Account, Allowance, BundleId, Charge, Counted, Fate, Store, StoreError, Wanted,
+};
 use rand_core::Rng;
 use std::collections::BTreeMap;
 use std::env;
@@ -21,6 +23,16 @@ use std::time::Duration;
 use tempfile::tempdir;
 
 const BYTES: usize = 300_000;
+
+const ANSWER: Charge = Charge {
+    account: Account {
+        id: [7; 32],
+        lasting: true,
+    },
+    what: Counted::Answers,
+    number: 1,
+    allowance: Allowance::UNLIMITED,
+};
 
 fn start(role: &str, dir: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
@@ -76,7 +88,8 @@ fn work(dir: &Path) {
         if rng.next_u32().is_multiple_of(4) {
             continue;
         }
-        if let Some(mut spent) = take(&store, &wanted, NOW) {
+        let counting = |id| store.spend_counted(id, &PEER, &ANSWER, NOW);
+        if let Some(mut spent) = take_by(&store, &wanted, NOW, counting) {
             let id = spent.entry().id;
             note(dir, "spent", &id.to_string());
             let mut got = Vec::new();
@@ -185,6 +198,13 @@ fn killed_at_any_moment_nothing_is_spent_twice() {
             "{id} is not known as spent"
         );
     }
+    // As many are counted as were spent: no kill came between the two.
+    let all = spent
+        .values()
+        .filter(|(fate, _)| *fate == Fate::Spent)
+        .count();
+    let counted = store.counts(&ANSWER.account.id).unwrap().answers.in_all;
+    assert!(counted == all as u64 && all >= times.len() && all > 0);
     // What was stored is there whole or was spent, perhaps right before a kill.
     let stored = lines(dir, "stored");
     for id in stored.iter().map(|line| line.parse::<BundleId>().unwrap()) {

@@ -263,8 +263,8 @@ fn fleet_stores_of_before_there_was_a_chain_are_taken_on() {
     // Tables of version 2, in which the epoch moves on.
     rig.sql(
         "DROP TRIGGER primer_append_epoch ON primer_about; DROP FUNCTION primer_append_epoch; \
-         DROP TABLE primer_epochs, primer_rollbacks; ALTER TABLE primer_about \
-         DROP COLUMN renewed, DROP COLUMN chained; DELETE FROM primer_schema WHERE version = 3",
+         DROP TABLE primer_epochs, primer_rollbacks, primer_counts; ALTER TABLE primer_about \
+         DROP COLUMN renewed, DROP COLUMN chained; DELETE FROM primer_schema WHERE version > 2",
     );
     let old_move = |number: u64| {
         let nonce = format!("{number:032x}");

@@ -241,11 +241,11 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     rig.sql(
         "ALTER TABLE primer_bundles DROP COLUMN key; ALTER TABLE primer_past DROP COLUMN replica, \
          DROP COLUMN replica_name; DROP TRIGGER primer_append_epoch ON primer_about; \
-         DROP TABLE primer_epochs, primer_rollbacks; ALTER TABLE primer_about \
+         DROP TABLE primer_epochs, primer_rollbacks, primer_counts; ALTER TABLE primer_about \
          DROP COLUMN renewed, DROP COLUMN chained; DELETE FROM primer_schema WHERE version > 1",
     );
     let store = rig.join("one");
-    assert_eq!(rig.sql("SELECT max(version) FROM primer_schema"), "3");
+    assert_eq!(rig.sql("SELECT max(version) FROM primer_schema"), "4");
     assert_eq!(all(&store, 2), material(id(2), 1000));
     assert!(gone(store.spend(id(1), &PEER, NOW).err(), Fate::Spent));
     rig.sql("INSERT INTO primer_schema (version) VALUES (99)");
@@ -320,7 +320,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     drop(store);
     rig.sql(
         "DROP TABLE primer_about, primer_bundles, primer_past, primer_reservations, \
-         primer_replicas, primer_schema, primer_epochs, primer_rollbacks",
+         primer_replicas, primer_schema, primer_epochs, primer_rollbacks, primer_counts",
     );
     let error = Store::connect(rig.options("three", &key(1))).err().unwrap();
     assert!(error.to_string().contains("the database is new"), "{error}");

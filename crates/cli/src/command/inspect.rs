@@ -80,6 +80,8 @@ struct Expected {
     inferences: f64,
     /// A bound of the probability that an inference has a wrong share.
     odds: f64,
+    /// Bits that an answer can carry, and one that has labels alone, if the head has labels.
+    answer_bits: (u64, Option<u64>),
 }
 
 impl Expected {
@@ -108,6 +110,11 @@ impl Expected {
             hint,
             inferences: program.inferences(),
             odds: program.odds(),
+            answer_bits: {
+                let labels = Program::received(plan.clone(), scheme, Reveal::Label).ok();
+                let labels = labels.map(|program| program.answer_bits());
+                (program.answer_bits(), labels)
+            },
         })
     }
 }
@@ -124,6 +131,15 @@ fn privacy(expected: &Expected) -> String {
             expected.odds.log2()
         ),
     }
+}
+
+/// How many bits an answer can carry, in a sentence.
+fn answer((bits, labels): (u64, Option<u64>)) -> String {
+    let labels = labels.map(|labels| format!("; labels alone (serve --reveal label): {labels}"));
+    format!(
+        "carries at most {bits} bits, whatever a client does{}",
+        labels.unwrap_or_default()
+    )
 }
 
 /// A set of homomorphic parameters in a sentence: degree, modulus and the bound of the security
@@ -302,6 +318,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
          weights      {WEIGHT_BITS} bits with sign\n\
          encryption   {}\n\
          privacy      {}\n\
+         an answer    {}\n\
          fingerprint  {}\n\n",
         shape.family.name(),
         shape.architecture(),
@@ -315,6 +332,7 @@ fn to_text(name: &str, plan: &Plan, expected: &Expected, all_layers: bool) -> St
         graph.tokens,
         expected.encryption,
         privacy(expected),
+        answer(expected.answer_bits),
         hex(&plan.fingerprint()),
     );
     out += &format!(
@@ -452,6 +470,8 @@ fn to_json(name: &str, plan: &Plan, expected: &Expected) -> Value {
         "encryption": expected.encryption, "security_bits": 123,
         "inferences_within_40_bits": expected.inferences.floor(),
         "wrong_share_odds": expected.odds, "scheme": expected.scheme.name(),
+        "bits_per_answer": expected.answer_bits.0,
+        "bits_per_answer_of_labels": expected.answer_bits.1,
         "fingerprint": hex(&plan.fingerprint()),
         "and_gates": expected.total.and_gates,
         "bytes": {

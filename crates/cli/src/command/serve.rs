@@ -11,6 +11,7 @@ use primer::server::{Reloaded, Starting, identity};
 use primer::service::message::Work;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
 use primer::{Server, ServerOptions};
+use primer_store::{Allowance, Allowances};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -64,7 +65,8 @@ pub(super) struct ServeArgs {
     /// How the plan is compiled
     #[arg(long, default_value = Scheme::default().name())]
     scheme: Scheme,
-    /// What clients learn: all outputs of the model, or the label alone
+    /// What clients learn: all outputs of the model, or the label alone, of the text or of each
+    /// token
     #[arg(long, default_value = "logits")]
     reveal: RevealArg,
     /// Threads that prepare bundles, divided among the sessions [default: all cores]
@@ -166,6 +168,13 @@ struct LimitArgs {
     /// Bytes of unspent bundles that are kept altogether
     #[arg(long, value_name = "BYTES", default_value_t = 512 << 30)]
     max_stored_bytes: u64,
+    /// Answers that a client may have, if its token does not say otherwise: N/day (of universal
+    /// time), N (in all), both with a comma, or unlimited
+    #[arg(long, value_name = "LIMIT", default_value = "unlimited")]
+    max_answers: Allowance,
+    /// Bundles that may be prepared for a client, if its token does not say otherwise
+    #[arg(long, value_name = "LIMIT", default_value = "unlimited")]
+    max_prepared: Allowance,
     /// Lengths whose encoded weights stay in memory
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u64).range(1..=64))]
@@ -197,7 +206,7 @@ struct LimitArgs {
 enum RevealArg {
     /// All outputs of the model
     Logits,
-    /// The label alone
+    /// The label alone, of the text or of each token
     Label,
 }
 
@@ -266,6 +275,10 @@ impl ServeArgs {
                 tokens: limits.max_tokens as usize,
                 stored_per_client: limits.max_stored_bytes_per_client,
                 stored: limits.max_stored_bytes,
+                allowances: Allowances {
+                    prepared: limits.max_prepared,
+                    answers: limits.max_answers,
+                },
                 lengths: limits.max_lengths as usize,
                 expiry: seconds(limits.bundle_days * 86_400),
                 handshake: seconds(limits.handshake_timeout),
@@ -370,6 +383,7 @@ fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
             "address": address.to_string(), "fingerprint": fingerprint.to_string(),
             "metrics": server.metrics_address().map(|a| a.to_string()),
             "model": card.model, "max_tokens": card.max_tokens(), "scheme": card.scheme.name(),
+            "bits_per_answer": card.answer_bits.last(),
         }));
     }
     output::line(format_args!(

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use primer::{SharedStore, Zeroizing};
 use primer_store::StoreError;
-use primer_store::fleet::{KEY_VARIABLE, Keys};
+use primer_store::fleet::{FleetOptions, KEY_VARIABLE, Keys};
 use std::path::PathBuf;
 
 /// Where a shared store is.
@@ -48,6 +48,19 @@ impl KeyArgs {
 }
 
 impl SharedArgs {
+    /// What a command that is no replica joins it with; nothing if the store is not shared.
+    pub(super) fn fleet(&self, name: &str) -> Result<Option<FleetOptions>> {
+        let options = |store: SharedStore| FleetOptions {
+            database: store.database,
+            authority: store.authority,
+            blobs: store.blobs,
+            keys: store.keys,
+            name: name.into(),
+            witness: None,
+        };
+        Ok(self.store()?.map(options))
+    }
+
     /// What is given; nothing if the store is not shared.
     pub(super) fn store(&self) -> Result<Option<SharedStore>> {
         let (database, blobs) = match (&self.store, &self.blobs) {

@@ -37,16 +37,8 @@ pub(super) fn run(args: &StoreArgs) -> Result<()> {
 }
 
 fn options(args: &SharedArgs) -> Result<FleetOptions> {
-    let store = args.store()?;
-    let store = store.context("give the shared store with --store and --blobs")?;
-    Ok(FleetOptions {
-        database: store.database,
-        authority: store.authority,
-        blobs: store.blobs,
-        keys: store.keys,
-        name: "primer store".into(),
-        witness: None,
-    })
+    let options = args.fleet("primer store")?;
+    options.context("give the shared store with --store and --blobs")
 }
 
 #[cfg(not(feature = "fleet"))]

@@ -18,8 +18,8 @@ Output, as Hugging Face's pipeline for named entities prints it:
 \"word\": \"anna weber\"}]
 or, with --aggregate none, one object a token:
   [{\"entity\": \"B-PER\", \"index\": 3, …}]
-start and end count characters. Tokens with the label O are left out. With --json: one object with
-entities, in_range, offline_s, online_s and bytes.
+start and end count characters. Tokens with the label O are left out; score is null if the server
+reveals only labels. With --json: one object with entities, in_range, offline_s, online_s and bytes.
 
 Entities are put together by the client: the server learns the padded length and nothing else.
 

@@ -70,6 +70,56 @@ fn tokens_get_labels() {
     fails(embed.arg("ok"), 1, &named);
 }
 
+/// With labels alone the entities are the same, and have no scores; and an answer carries fewer
+/// bits, as `inspect` says and `serve` announces. What has no labels cannot reveal them.
+#[test]
+fn tokens_get_labels_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = family("roberta-ner");
+    let text = "a quiet , moving film";
+    let tagged = |reveal: &str| {
+        let args = ["--model", &model, "--max-tokens", "16", "--reveal", reveal];
+        let server = Server::start(&dir.path().join(reveal), &args);
+        let state = dir.path().join("client").join(reveal);
+        let found = json(client("tag", &server, &state).args([text, "--aggregate", "none"]));
+        found["entities"].as_array().unwrap().clone()
+    };
+    let (with, without) = (tagged("logits"), tagged("label"));
+    assert_eq!(with.len(), without.len());
+    for (with, without) in with.iter().zip(&without) {
+        assert!(with["score"].is_f64() && without["score"].is_null());
+        for key in ["entity", "index", "word", "start", "end"] {
+            assert_eq!(with[key], without[key], "{key}");
+        }
+    }
+    let inspect = |model: &str| {
+        let mut inspect = primer();
+        json(inspect.args(["inspect", "--tokens", "16", "--model", model]))
+    };
+    let found = inspect(&model);
+    let logits = found["steps"].as_array().unwrap().iter().rev();
+    let ring = logits
+        .filter_map(|step| step["scale"]["ring_bits"].as_u64())
+        .next()
+        .unwrap();
+    assert_eq!(found["bits_per_answer"], 16 * 3 * ring + 1);
+    assert_eq!(found["bits_per_answer_of_labels"], 16 * 2 + 1);
+    assert!(inspect(&family("sentence"))["bits_per_answer_of_labels"].is_null());
+    let mut none = primer();
+    none.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--reveal",
+        "label",
+        "--model",
+    ]);
+    none.arg(family("sentence"))
+        .arg("--state")
+        .arg(dir.path().join("none"));
+    fails(&mut none, 1, &["only a model with labels"]);
+}
+
 /// Any of several labels may be right, in any of many languages.
 #[test]
 fn each_of_several_labels_has_its_own_probability() {

@@ -19,6 +19,7 @@ mod gateway;
 mod health;
 mod hint;
 mod hostile;
+mod limits;
 mod log;
 mod manners;
 mod many;

@@ -345,6 +345,10 @@ pub(crate) fn check_program(program: &Program, card: &Card) -> Result<(), Servic
     let (vocab, types) = (shape.vocab as u32, shape.types as u32);
     let other = shape.head != card.head || shape.family != card.family;
     let other = other || vocab != card.vocab || types != card.types;
+    // What it says to those who want to know is what its plan says.
+    let tokens = program.plan().graph().tokens;
+    let bits = card.bits_at(tokens).map(u64::from);
+    let other = other || bits.is_some_and(|bits| bits != program.answer_bits());
     if other || program.reveal() != card.reveal {
         let what = "a plan that its card does not describe".to_owned();
         return Err(ServiceError::Nonsense { what });

@@ -79,7 +79,7 @@ pub(crate) fn classification(
     removed: usize,
     cost: Cost,
 ) -> Option<Classification> {
-    if let Some(index) = answer.label {
+    if let [index] = answer.labels[..] {
         return Some(Classification {
             label: labels.get(index)?.clone(),
             index,

@@ -4,7 +4,7 @@
 //! neither which piece of a context answers, nor whether any does, nor how long a text is within
 //! its padded length.
 
-use super::outcome::Cost;
+use super::outcome::{Cost, argmax, probabilities};
 use super::span::{self, Found};
 use super::tags::{self, Aggregate, Entity};
 use super::{Client, odd_answer};
@@ -145,12 +145,10 @@ impl Client {
         let (input, places) = self.text.encode_with_places(text, limit)?;
         self.check(&input)?;
         let (answer, cost) = self.infer(&input)?;
-        let scores = answer.reals.first().filter(|m| m.cols() == labels.len());
-        let scores = scores.ok_or_else(odd_answer)?;
-        let rows = (0..scores.rows()).map(|row| scores.row(row));
+        let found = found(&answer, &labels).ok_or_else(odd_answer)?;
         let how = (aggregate, &self.text);
         Ok(Tagging {
-            entities: tags::entities(text, (&input, &places), &labels, rows, how),
+            entities: tags::entities(text, (&input, &places), &labels, &found, how),
             removed: input.removed,
             in_range: answer.in_range,
             cost,
@@ -221,6 +219,22 @@ impl Client {
         cost.prepared_ahead = ahead;
         Ok((answers, cost))
     }
+}
+
+/// The label of each token, and its probability unless only labels are revealed. A peer decides
+/// what the plan gives out, so nothing here is taken for granted.
+fn found(answer: &Answer, labels: &[String]) -> Option<Vec<(usize, Option<f64>)>> {
+    if !answer.labels.is_empty() {
+        let known = answer.labels.iter().all(|label| *label < labels.len());
+        return known.then(|| answer.labels.iter().map(|label| (*label, None)).collect());
+    }
+    let scores = answer.reals.first().filter(|m| m.cols() == labels.len())?;
+    let rows = (0..scores.rows()).map(|row| scores.row(row));
+    let best = rows.map(|row| {
+        let label = argmax(row);
+        (label, Some(probabilities(row)[label]))
+    });
+    Some(best.collect())
 }
 
 /// Start and end scores of all tokens.

@@ -44,7 +44,9 @@ impl Client {
             }
             match prepared {
                 // There may be room for some of them.
-                Err(ServiceError::Refused(Refusal::Stored { .. })) if bundles > 1 => {
+                Err(ServiceError::Refused(Refusal::Stored { .. } | Refusal::Limit(_)))
+                    if bundles > 1 =>
+                {
                     most = bundles / 2;
                 }
                 Err(error) => return Err(error.having_kept(made.ids.len(), count)),

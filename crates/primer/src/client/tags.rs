@@ -4,7 +4,6 @@
 //! [`Aggregate::Simple`] neighbours of one kind are put together until another begins; tokens with
 //! the label `O` belong to none and are left out.
 
-use super::outcome::{argmax, probabilities};
 use primer_model::text::{Input, Place, TextEncoder};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -22,8 +21,9 @@ pub enum Aggregate {
 pub struct Entity {
     /// The label; of several tokens, what is behind its `B-` or `I-`.
     pub label: String,
-    /// The label's probability; of several tokens, the mean.
-    pub score: f64,
+    /// The label's probability; of several tokens, the mean; `None` if the server reveals only
+    /// labels.
+    pub score: Option<f64>,
     /// The token's place among all tokens of the text; none if there are several.
     pub index: Option<usize>,
     /// The token as the vocabulary has it, or several as text.
@@ -58,27 +58,26 @@ struct Token {
     id: u32,
     index: usize,
     label: usize,
-    score: f64,
+    score: Option<f64>,
     place: (usize, usize),
 }
 
-/// The entities of a text: `rows` has the scores of all labels for each token, `places` tells where
-/// the tokens stand.
-pub(super) fn entities<'a>(
+/// The entities of a text: `found` has the label of each token and its probability, `places` tells
+/// where the tokens stand.
+pub(super) fn entities(
     text: &str,
     (input, places): (&Input, &[Place]),
     labels: &[String],
-    rows: impl Iterator<Item = &'a [f64]>,
+    found: &[(usize, Option<f64>)],
     (aggregate, encoder): (Aggregate, &TextEncoder),
 ) -> Vec<Entity> {
-    let tokens = rows.zip(places).zip(&input.ids).enumerate();
-    let tokens = tokens.filter_map(|(index, ((row, place), id))| {
-        let label = argmax(row);
+    let tokens = found.iter().zip(places).zip(&input.ids).enumerate();
+    let tokens = tokens.filter_map(|(index, (((label, score), place), id))| {
         Some(Token {
             id: *id,
             index,
-            label,
-            score: probabilities(row)[label],
+            label: *label,
+            score: *score,
             place: (*place)?,
         })
     });
@@ -103,10 +102,11 @@ pub(super) fn entities<'a>(
             let named = groups.iter().filter(|g| kind(&labels[g[0].label]).1 != "O");
             let together = |group: &Vec<Token>| {
                 let ids: Vec<u32> = group.iter().map(|token| token.id).collect();
-                let scores = group.iter().map(|token| token.score);
+                // All tokens have one, or none.
+                let sum: Option<f64> = group.iter().map(|token| token.score).sum();
                 Entity {
                     label: kind(&labels[group[0].label]).1.to_owned(),
-                    score: scores.sum::<f64>() / group.len() as f64,
+                    score: sum.map(|sum| sum / group.len() as f64),
                     index: None,
                     word: encoder.join(&ids),
                     start: group[0].place.0,
@@ -157,18 +157,10 @@ mod tests {
         places.resize(12, None);
         // The special tokens and the padding look like persons, and do not count.
         let best = [1, 1, 2, 1, 0, 3, 3, 0, 1, 1, 1, 1];
-        let rows: Vec<Vec<f64>> = best
-            .map(|b| (0..4).map(|l| if l == b { 2.0 } else { 0.0 }).collect())
-            .to_vec();
-        let of = |aggregate| {
-            let rows = rows.iter().map(Vec::as_slice);
-            entities(
-                text,
-                (&input, &places),
-                &labels,
-                rows,
-                (aggregate, &encoder),
-            )
+        let of = |aggregate, score| {
+            let found = best.map(|label| (label, score));
+            let how = (aggregate, &encoder);
+            entities(text, (&input, &places), &labels, &found, how)
         };
         let shown = |found: &[Entity]| -> Vec<(String, String, usize, usize)> {
             let one = |e: &Entity| (e.label.clone(), e.word.clone(), e.start, e.end);
@@ -176,7 +168,7 @@ mod tests {
         };
         let entity =
             |label: &str, word: &str, start, end| (label.to_owned(), word.to_owned(), start, end);
-        let simple = of(Aggregate::Simple);
+        let simple = of(Aggregate::Simple, Some(0.75));
         assert_eq!(
             shown(&simple),
             [
@@ -185,13 +177,17 @@ mod tests {
                 entity("LOC", "rome", 19, 23),
             ]
         );
-        let chance = 2f64.exp() / (3.0 + 2f64.exp());
         assert!(
             simple
                 .iter()
-                .all(|e| (e.score - chance).abs() < 1e-12 && e.index.is_none())
+                .all(|e| e.score == Some(0.75) && e.index.is_none())
         );
-        let alone = of(Aggregate::None);
+        // Without scores the labels are the same.
+        let bare = of(Aggregate::Simple, None);
+        assert_eq!(shown(&bare), shown(&simple));
+        let json = serde_json::to_value(&bare[0]).unwrap();
+        assert!(json["score"].is_null() && json["entity_group"] == "PER");
+        let alone = of(Aggregate::None, None);
         assert_eq!(
             shown(&alone),
             [

@@ -1,8 +1,9 @@
 //! One connection, from its handshake to its last request.
 //!
-//! `hint` sends the model's hint, `phases` prepares and infers, `sink` keeps what is prepared,
-//! `refusals` says what went wrong.
+//! `account` says for whom it counts, `hint` sends the model's hint, `phases` prepares and infers,
+//! `sink` keeps what is prepared, `refusals` says what went wrong.
 
+mod account;
 mod hint;
 mod phases;
 mod refusals;
@@ -11,10 +12,12 @@ mod sink;
 use super::Shared;
 use super::gate::{Cut, Place, Progress, Stage};
 use super::metrics::Phase;
+use super::tokens::TokenLine;
 use crate::service::message::{
     self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work,
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
+use account::Caller;
 use primer_net::{Channel, NetError, Report, Traffic};
 use primer_protocol::session::ServerSession;
 use primer_store::unix_now;
@@ -28,8 +31,8 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
     let peer = socket.peer_addr().map(|a| a.to_string());
     let peer = peer.unwrap_or_default();
     tracing::debug!(connection = number, peer, "arrived");
-    // What a session moved, if one began.
-    let mut session = None;
+    // What a session moved, if one began, and by which token.
+    let (mut session, mut token) = (None, None);
     listen(&socket, place);
     let result = Channel::tls_accept(socket, &shared.tls, &shared.channel_options())
         .map_err(ServiceError::from)
@@ -41,6 +44,7 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
                 meter: channel.meter().clone(),
                 channel,
                 client: [0; 32],
+                caller: Caller::default(),
                 arrived,
                 begun: false,
                 session: None,
@@ -49,6 +53,7 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
             let result = connection.run();
             let traffic = connection.account();
             session = connection.begun.then_some(traffic);
+            token = connection.caller.label();
             result
         });
     let metrics = &shared.metrics;
@@ -64,17 +69,18 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
         }
         (Ok(()), None) => "left".to_owned(),
         (Err(ServiceError::Refused(refusal)), None) => {
-            metrics.refused(&refusal);
+            metrics.refused(&refusal, token.as_deref());
             tracing::info!(connection = number, %refusal, "refused");
             format!("refused: {refusal}")
         }
         (Err(error), None) => {
             metrics.failed.add(1);
             if error.is_cheating() {
-                metrics.cheating.add(1);
+                metrics.caught(token.as_deref());
                 tracing::error!(
                     connection = number,
                     peer,
+                    token,
                     "a client does not follow the protocol"
                 );
             }
@@ -89,6 +95,7 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
             tracing::info!(
                 connection = number,
                 peer,
+                token,
                 reason,
                 seconds,
                 received,
@@ -116,6 +123,8 @@ struct Connection<'a> {
     /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
     /// it.
     client: [u8; 32],
+    /// For whom its bundles and answers are counted.
+    caller: Caller,
     arrived: Instant,
     /// Whether it was admitted.
     begun: bool,
@@ -130,16 +139,21 @@ type Step<T> = Result<T, ServiceError>;
 impl Connection<'_> {
     fn run(&mut self) -> Step<()> {
         let greeting = Greeting::receive(&mut self.channel)?;
-        if let Err(refusal) = self.admit(&greeting) {
-            Reception::Refused(refusal.clone()).send(&mut self.channel)?;
-            return Err(refusal.into());
-        }
+        let token = match self.admit(&greeting) {
+            Ok(token) => token,
+            Err(refusal) => {
+                Reception::Refused(refusal.clone()).send(&mut self.channel)?;
+                return Err(refusal.into());
+            }
+        };
         self.begun = true;
         self.client = blake3::derive_key("primer 2026 client account", &greeting.pseudonym);
         drop(greeting);
+        self.caller = Caller::new(token, self.client);
         tracing::info!(
             connection = self.place.number(),
             client = hex(&self.client[..4]),
+            token = self.caller.label(),
             "session begins"
         );
         Reception::Card(Box::new(self.shared.card.clone())).send(&mut self.channel)?;
@@ -169,8 +183,10 @@ impl Connection<'_> {
             };
             match answered {
                 Err(ServiceError::Refused(refusal)) => {
-                    self.shared.metrics.refused(&refusal);
-                    tracing::info!(connection = self.place.number(), %refusal, "request refused");
+                    let token = self.caller.label();
+                    self.shared.metrics.refused(&refusal, token.as_deref());
+                    let connection = self.place.number();
+                    tracing::info!(connection, token, %refusal, "request refused");
                     Reply::Refused(refusal).send(&mut self.channel)?;
                 }
                 other => other?,
@@ -178,18 +194,22 @@ impl Connection<'_> {
         }
     }
 
-    fn admit(&self, greeting: &Greeting) -> Result<(), Refusal> {
+    /// Takes a place for a client; gives its token, if tokens are asked for.
+    fn admit(&self, greeting: &Greeting) -> Result<Option<TokenLine>, Refusal> {
         if greeting.version != VERSION {
             return Err(Refusal::Version(VERSION));
         }
-        if let Some(tokens) = &self.shared.access
-            && !tokens.admits(greeting.token.as_ref().map(|t| t.as_str()))
-        {
-            return Err(Refusal::Token);
-        }
+        let token = match &self.shared.access {
+            Some(tokens) => {
+                let token = tokens.admits(greeting.token.as_ref().map(|t| t.as_str()));
+                Some(token.ok_or(Refusal::Token)?)
+            }
+            None => None,
+        };
         // Whoever comes while nothing can be stored or spent is sent on, before it takes a place.
         self.check_usable()?;
-        self.place.admit()
+        self.place.admit()?;
+        Ok(token)
     }
 
     /// Checks that the store could be used when it was looked at last.

@@ -4,7 +4,9 @@
 //! happened; histograms how long each completed phase took and how many bytes it moved, by phase:
 //! *handshake* is from the connection to the card, *offline* one preparation (of several bundles,
 //! if they are prepared together), *online* one inference. Refusals are counted by their reason.
-//! Nothing here tells one client from another.
+//! What is counted for access tokens has the names that the operator gave them; clients without
+//! tokens are not told apart. Limits rest on counts that last, in the store; these here begin at
+//! zero when the server starts.
 
 mod known;
 
@@ -72,6 +74,17 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// Counters by one label.
 pub(crate) type Counts = Family<Labels<1>, Count>;
+
+/// Counters by the name of an access token.
+pub(crate) type ByToken = Family<[(&'static str, String); 1], Count>;
+
+/// Adds to what is counted for a token, if there is one.
+fn add(counts: &ByToken, token: Option<&str>, number: u64) {
+    if let Some(token) = token {
+        let labels = [("token", token.to_owned())];
+        counts.get_or_create(&labels).add(number);
+    }
+}
 
 /// A part of a session that ends with a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +191,7 @@ fn reason(refusal: &Refusal) -> &'static str {
         Refusal::Store => "store",
         Refusal::Role(_) => "role",
         Refusal::Hint => "hint",
+        Refusal::Limit(_) => "limit",
     }
 }
 
@@ -215,6 +229,14 @@ metrics! {
     failed: Count = "connections_failed_total", "Connections that ended with an error";
     cheating: Count = "clients_cheating_total",
         "Sessions ended because the client was caught at not following the protocol";
+    token_prepared: ByToken = "token_prepared_total",
+        "Bundles whose preparation was begun, by the name of the access token";
+    token_answers: ByToken = "token_answers_total",
+        "Bundles spent, by the name of the access token";
+    token_limited: ByToken = "token_limited_total",
+        "Requests refused because a limit of counts was reached, by the name of the access token";
+    token_cheating: ByToken = "token_cheating_total",
+        "Sessions ended because the client was caught, by the name of the access token";
     prepared: Count = "bundles_prepared_total", "Bundles prepared";
     inferred: Count = "inferences_total", "Online phases completed";
     offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
@@ -292,8 +314,27 @@ impl Metrics {
         }
     }
 
+    /// A preparation begins.
+    pub(crate) fn begun(&self, token: Option<&str>, bundles: usize) {
+        add(&self.token_prepared, token, bundles as u64);
+    }
+
+    /// A bundle was spent.
+    pub(crate) fn spent(&self, token: Option<&str>) {
+        add(&self.token_answers, token, 1);
+    }
+
+    /// A client was caught at not following the protocol.
+    pub(crate) fn caught(&self, token: Option<&str>) {
+        self.cheating.add(1);
+        add(&self.token_cheating, token, 1);
+    }
+
     /// A greeting or a request was refused.
-    pub(crate) fn refused(&self, refusal: &Refusal) {
+    pub(crate) fn refused(&self, refusal: &Refusal, token: Option<&str>) {
+        if matches!(refusal, Refusal::Limit(_)) {
+            add(&self.token_limited, token, 1);
+        }
         self.refusals
             .get_or_create(&[("reason", reason(refusal))])
             .add(1);
@@ -327,7 +368,19 @@ mod tests {
         let metrics = Metrics::default();
         metrics.inferred.add(3);
         metrics.online_seconds.add(1.5);
-        metrics.refused(&Refusal::Token);
+        metrics.refused(&Refusal::Token, None);
+        metrics.begun(Some("the \"archive\""), 4);
+        metrics.begun(None, 1);
+        metrics.spent(Some("b"));
+        metrics.caught(Some("b"));
+        let limit = primer_store::Exhausted {
+            what: primer_store::Counted::Answers,
+            limit: 1,
+            had: 1,
+            asked: 1,
+            ends_in: None,
+        };
+        metrics.refused(&Refusal::Limit(limit), Some("b"));
         let traffic = Traffic {
             bytes_sent: 2_000,
             bytes_received: 900,
@@ -351,6 +404,12 @@ mod tests {
             "primer_stored_bytes 70",
             "# TYPE primer_requests_refused_total counter",
             "primer_requests_refused_total{reason=\"token\"} 1",
+            "primer_requests_refused_total{reason=\"limit\"} 1",
+            "primer_token_prepared_total{token=\"the \\\"archive\\\"\"} 4",
+            "primer_token_answers_total{token=\"b\"} 1",
+            "primer_token_limited_total{token=\"b\"} 1",
+            "primer_token_cheating_total{token=\"b\"} 1",
+            "primer_clients_cheating_total 1",
             "# TYPE primer_phase_duration_seconds histogram",
             "primer_phase_duration_seconds_sum{phase=\"online\"} 0.3",
             "primer_phase_duration_seconds_bucket{le=\"0.256\",phase=\"online\"} 0",
@@ -376,7 +435,11 @@ mod tests {
     #[test]
     fn help_type_and_values_have_one_name() {
         let metrics = Metrics::default();
-        metrics.refused(&Refusal::Full);
+        metrics.refused(&Refusal::Full, None);
+        metrics.begun(Some("one"), 1);
+        metrics.spent(Some("one"));
+        metrics.caught(Some("one"));
+        add(&metrics.token_limited, Some("one"), 1);
         metrics.introduce("one", "infer");
         let page = metrics.text(&LEVELS);
         let mut kinds = BTreeMap::new();
@@ -403,7 +466,9 @@ mod tests {
         }
         let expected = "connections_total connections_turned_away_total requests_refused_total \
                         connections_cut_total connections_failed_total clients_cheating_total \
-                        bundles_prepared_total inferences_total offline_seconds_total \
+                        token_prepared_total token_answers_total token_limited_total \
+                        token_cheating_total bundles_prepared_total inferences_total \
+                        offline_seconds_total \
                         online_seconds_total phase_duration_seconds phase_bytes hint_bytes_total \
                         received_bytes_total sent_bytes_total sessions bundles_stored stored_bytes \
                         store_ready store_rolled_back store_seen_seconds store_free_bytes \

@@ -20,7 +20,10 @@ mod responder;
 mod tokens;
 
 pub use options::{Limits, ServerOptions, SharedStore, Starting};
-pub use tokens::{AccessTokens, Reloaded, is_hash, new_token};
+pub use tokens::{
+    AccessTokens, Reloaded, TokenLimits, TokenLine, find_token, is_hash, limit_token, list_tokens,
+    new_token, revoke_token,
+};
 
 use crate::hints::{ServerHint, secret};
 use crate::service::message::{Card, Work};
@@ -208,8 +211,9 @@ impl Server {
             hint: hint.as_ref().map(|hint| *hint.published.identity()),
             ..offer::card(&model, &limits, &tokenizer)?
         };
-        if card.reveal == Reveal::Label && !card.head.has_one_label() {
-            let message = "only a model with labels, one of which is right, can reveal it alone";
+        if card.reveal == Reveal::Label && !card.head.shows_labels() {
+            let message = "only a model with labels, one of which is right for a text or for each \
+                           token, can reveal labels alone";
             return Err(ServiceError::Options(message.into()));
         }
         let models = Models::new(
@@ -219,7 +223,11 @@ impl Server {
             limits.lengths,
         );
         // Fails now rather than at the first client if the plan cannot be compiled.
-        models.program(card.buckets[0] as usize)?;
+        let first = models.program(card.buckets[0] as usize)?;
+        let card = Card {
+            answer_bits: models.answer_bits(&card.buckets, first.flag_bits())?,
+            ..card
+        };
         let patience = Patience {
             handshake: limits.handshake,
             idle: limits.idle,

@@ -14,7 +14,7 @@ use crate::service::message::Refusal;
 use primer_hint::multipliers::Multipliers;
 use primer_model::quantise::IntModel;
 use primer_protocol::server::ServerModel;
-use primer_protocol::{Program, Reveal, Scheme, cost};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost, output_bits};
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +99,21 @@ impl Models {
         let program = program.with_hint(hint)?;
         check_inferences(self.scheme, tokens, program.inferences())?;
         Ok(program)
+    }
+
+    /// How many bits an answer can carry at each of some lengths, those of range flags included.
+    pub(crate) fn answer_bits(
+        &self,
+        lengths: &[u32],
+        flags: u64,
+    ) -> Result<Vec<u32>, ServiceError> {
+        let each = lengths.iter().map(|tokens| {
+            let plan = self.model.plan(*tokens as usize);
+            let plan = plan.map_err(ProtocolError::from)?;
+            let bits = flags + output_bits(&plan, self.reveal);
+            Ok(u32::try_from(bits).unwrap_or(u32::MAX))
+        });
+        each.collect()
     }
 
     /// The model for a length, made if it is not there; it stays until the caller lets go of it.

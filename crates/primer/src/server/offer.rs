@@ -48,6 +48,7 @@ pub(super) fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<C
         buckets,
         scheme: Scheme::default(),
         reveal: Reveal::Outputs,
+        answer_bits: Vec::new(),
         tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
         max_stored: limits.stored_per_client,
         hint: None,

@@ -6,6 +6,7 @@ use crate::service::message::Work;
 use primer_net::tls::{Clients, Identity};
 use primer_protocol::scheme::When;
 use primer_protocol::{Reveal, Scheme};
+use primer_store::Allowances;
 use primer_store::fleet::Keys;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,6 +117,8 @@ pub struct Limits {
     pub stored_per_client: u64,
     /// Bytes of unspent bundles altogether.
     pub stored: u64,
+    /// Bundles prepared and answers of one client, where its access token does not say otherwise.
+    pub allowances: Allowances,
     /// Lengths whose encoded weights are kept in memory.
     pub lengths: usize,
     /// Unspent bundles are deleted after this time.
@@ -138,6 +141,7 @@ impl Default for Limits {
             tokens: 512,
             stored_per_client: 64 << 30,
             stored: 512 << 30,
+            allowances: Allowances::default(),
             lengths: 4,
             expiry: Duration::from_secs(30 * 24 * 3600),
             handshake: Duration::from_secs(10),

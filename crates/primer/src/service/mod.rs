@@ -60,7 +60,7 @@ pub use error::{ServiceError, io_error};
 pub use primer_store::BundleId;
 
 /// The version of the service's messages.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {

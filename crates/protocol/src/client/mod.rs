@@ -61,12 +61,12 @@ impl Bundle {
 
 /// The answer, in the order of the graph's outputs.
 pub struct Answer {
-    /// As integers at the plan's scales; none if only the label is revealed.
+    /// As integers at the plan's scales; none if only labels are revealed.
     pub integers: Vec<Matrix<i64>>,
     /// As real numbers.
     pub reals: Vec<Matrix<f64>>,
-    /// The position of the largest logit, if only that is revealed.
-    pub label: Option<usize>,
+    /// The position of the largest logit of the text, or of each token, if only these are revealed.
+    pub labels: Vec<usize>,
     /// Whether no flagged value came near the end of its range ([`primer_stops::flags`]); `None`
     /// where the program has no flags and nobody is told. After `Some(false)` the outputs may be
     /// garbage.

@@ -52,7 +52,8 @@ pub(crate) struct OnlineClient<'a> {
     turned: HashMap<ValueId, Bits>,
     /// What the server has asked for and that is not answered yet.
     owed: Vec<(ValueId, Owed)>,
-    label: Option<usize>,
+    /// What a stop has shown: positions of the largest logits.
+    labels: Vec<usize>,
     /// Its shares of range flags, until it has asked about all of them.
     flags: Option<Flags>,
     in_range: Option<bool>,
@@ -98,7 +99,7 @@ impl<'a> OnlineClient<'a> {
             opened: HashMap::new(),
             turned: HashMap::new(),
             owed: Vec::new(),
-            label: None,
+            labels: Vec::new(),
             flags,
             in_range: None,
             see,
@@ -176,7 +177,7 @@ impl<'a> OnlineClient<'a> {
                         flags.append(&stop.flags());
                     }
                     let shown = stop.answer(channel)?;
-                    self.label = shown.first().copied().or(self.label);
+                    self.labels.extend(shown);
                 }
                 Owed::Share(share) => {
                     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
@@ -284,7 +285,7 @@ impl<'a> OnlineClient<'a> {
         self.turned.get(&id)
     }
 
-    /// Takes the server's share of the outputs, unless only a label is revealed.
+    /// Takes the server's share of the outputs, unless only labels are revealed.
     pub(super) fn finish(mut self, channel: &mut Channel) -> Result<Answer> {
         let plan = self.program.plan();
         let graph = plan.graph();
@@ -292,7 +293,7 @@ impl<'a> OnlineClient<'a> {
         let mut answer = Answer {
             integers: Vec::new(),
             reals: Vec::new(),
-            label: self.label,
+            labels: std::mem::take(&mut self.labels),
             in_range: self.in_range,
             shown: std::mem::take(&mut self.shown),
             times: Times::default(),

@@ -341,7 +341,7 @@ impl<'a> OnlineServer<'a> {
         Ok(channel.flush()?)
     }
 
-    /// Sends the server's share of the outputs, unless only a label is revealed.
+    /// Sends the server's share of the outputs, unless only labels are revealed.
     pub(super) fn finish(mut self, channel: &mut Channel) -> Result<Times> {
         let graph = self.program.plan().graph();
         let _phase = channel.phase("online/others");

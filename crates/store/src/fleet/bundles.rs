@@ -6,7 +6,8 @@ use super::keeper::{self, Chore, Keeper};
 use super::rows::{self, PAST, STORED, Stored};
 use super::sweep::{self, Swept};
 use super::witness::Witness;
-use super::{FleetOptions, agreement, drafts, moves, quotas, schema, spending};
+use super::{FleetOptions, agreement, counts, drafts, moves, quotas, schema, spending};
+use crate::counts::{Charge, Counting, Counts, PASSING_ACCOUNTS};
 use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
@@ -241,14 +242,33 @@ impl Fleet {
         drafts::begin(&self.core, meta)
     }
 
-    pub(crate) fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
+    pub(crate) fn count(&self, charge: &Charge, now: u64) -> Result<()> {
+        counts::count(&self.core, charge, now)
+    }
+
+    pub(crate) fn counts(&self, account: &[u8; 32]) -> Result<Counts> {
+        let found = counts::list(&self.core, Some(account))?;
+        Ok(found.first().map(|one| one.counts).unwrap_or_default())
+    }
+
+    pub(crate) fn all_counts(&self) -> Result<Vec<Counting>> {
+        counts::list(&self.core, None)
+    }
+
+    pub(crate) fn spend(
+        &self,
+        id: BundleId,
+        peer: &[u8; 32],
+        charge: Option<&Charge>,
+        now: u64,
+    ) -> Result<Spent> {
         let found = self.stored(id)?;
         if let Some((stored, attachment)) = found.filter(|(s, _)| s.entry.peer == *peer) {
             let expires = stored.entry.expires;
             if expires <= now {
                 return Err(StoreError::Expired { id, expires, now });
             }
-            if let Some(spent) = spending::spend(&self.core, stored, attachment, now)? {
+            if let Some(spent) = spending::spend(&self.core, stored, attachment, charge, now)? {
                 return Ok(spent);
             }
         }
@@ -273,7 +293,7 @@ impl Fleet {
     }
 
     pub(crate) fn delete(&self, id: BundleId, now: u64) -> Result<()> {
-        match spending::bury(&self.core, id, Fate::Deleted, now)? {
+        match spending::bury(&self.core, id, Fate::Deleted, None, now)? {
             Some(blob) => {
                 self.erase_later(id, blob);
                 Ok(())
@@ -294,7 +314,7 @@ impl Fleet {
         let mut removed = Removed::default();
         for entry in expired {
             // Another replica may be at it, too: each counts what it won.
-            if let Some(blob) = spending::bury(&self.core, entry.id, Fate::Expired, now)? {
+            if let Some(blob) = spending::bury(&self.core, entry.id, Fate::Expired, None, now)? {
                 removed.bundles += 1;
                 removed.bytes += entry.file_bytes;
                 self.erase_later(entry.id, blob);
@@ -303,6 +323,7 @@ impl Fleet {
         let sql = "DELETE FROM primer_past WHERE until <= $1 AND blob IS NULL RETURNING 1";
         let forgotten = self.rows(sql, &[(&limit, Type::INT8)], |_| Ok(()))?;
         removed.tombstones = forgotten.len() as u64;
+        removed.accounts = counts::forget(&self.core, PASSING_ACCOUNTS)?;
         Ok(removed)
     }
 }

@@ -58,6 +58,8 @@ mod bundles;
 #[cfg(feature = "fleet")]
 mod core;
 #[cfg(feature = "fleet")]
+mod counts;
+#[cfg(feature = "fleet")]
 mod database;
 #[cfg(feature = "fleet")]
 mod drafts;

@@ -10,10 +10,11 @@ use crate::error::{Result, StoreError};
 use tokio_postgres::types::Type;
 
 /// All versions, oldest first.
-const VERSIONS: [&str; 3] = [
+const VERSIONS: [&str; 4] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
 ];
 
 /// Brings the tables to a version. Replicas that start together wait for each other.

@@ -1,9 +1,10 @@
 //! The end of a bundle: one transaction in which its row goes and its tombstone comes.
 
-use super::agreement;
 use super::core::Core;
 use super::keeper::Chore;
 use super::rows::{self, Stored};
+use super::{agreement, counts};
+use crate::counts::Charge;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::record::{Fate, GRACE_SECONDS};
@@ -30,17 +31,23 @@ const BURY: &str = "\
     SELECT id, peer, $2, $3, $4, greatest(expires, $4) + $5, blob, $6, $7 FROM gone \
     RETURNING blob";
 
-/// Buries a bundle; durable when this returns. Gives its object to the caller that won: none if
+/// Buries a bundle, and counts it if that is asked for; durable when this returns. Gives its object to the caller that won: none if
 /// there was no such bundle (any more).
 ///
 /// # Errors
 /// [`StoreError::RolledBack`] if the database is not what this replica has seen. An error of the
 /// commit leaves open whether it took place. Then nobody was given the bundle, and
 /// it may be lost.
-pub(super) fn bury(core: &Core, id: BundleId, fate: Fate, now: u64) -> Result<Option<String>> {
+pub(super) fn bury(
+    core: &Core,
+    id: BundleId,
+    fate: Fate,
+    charge: Option<&Charge>,
+    now: u64,
+) -> Result<Option<String>> {
     let (id, replica) = (id.as_bytes().to_vec(), core.replica().to_vec());
     let (fate, spends) = (rows::fate_number(fate), i32::from(fate == Fate::Spent));
-    let (now, grace) = (rows::signed(now), rows::signed(GRACE_SECONDS));
+    let (at, grace) = (rows::signed(now), rows::signed(GRACE_SECONDS));
     let seen = core.seen();
     let number = seen.as_ref().map(|seen| rows::signed(seen.number));
     let nonce = seen.map(|seen| seen.nonce.to_vec());
@@ -48,7 +55,7 @@ pub(super) fn bury(core: &Core, id: BundleId, fate: Fate, now: u64) -> Result<Op
         (&id, Type::BYTEA),
         (&fate, Type::INT2),
         (&spends, Type::INT4),
-        (&now, Type::INT8),
+        (&at, Type::INT8),
         (&grace, Type::INT8),
         (&replica, Type::BYTEA),
         (&core.name, Type::TEXT),
@@ -57,10 +64,16 @@ pub(super) fn bury(core: &Core, id: BundleId, fate: Fate, now: u64) -> Result<Op
     ];
     let done = core.database.with(async |client| {
         let change = client.transaction().await?;
+        let counted = match charge {
+            Some(charge) => Some((charge, counts::charged(&change, charge, now).await?)),
+            None => None,
+        };
         let won = change.query_typed(BURY, &values).await?;
         let blob = won.first().map(|row| row.try_get(0)).transpose()?;
         if blob.is_none() {
             agreement::sound(core, &change).await?;
+        } else if let Some((charge, counts)) = counted {
+            counts::keep(&change, &charge.account, &counts).await?;
         }
         change.commit().await?;
         Ok(blob)
@@ -77,6 +90,7 @@ pub(super) fn spend(
     core: &Arc<Core>,
     stored: Stored,
     attachment: Vec<u8>,
+    charge: Option<&Charge>,
     now: u64,
 ) -> Result<Option<Spent>> {
     core.check_agreement()?;
@@ -103,7 +117,9 @@ pub(super) fn spend(
         Ok(_) => Fate::Spent,
         Err(_) => Fate::Damaged,
     };
-    material.spent = bury(core, id, fate, now)?.is_some();
+    // What turns out to be damaged is not given out.
+    let charge = charge.filter(|_| fate == Fate::Spent);
+    material.spent = bury(core, id, fate, charge, now)?.is_some();
     if !material.spent {
         return Ok(None);
     }

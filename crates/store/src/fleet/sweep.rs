@@ -86,7 +86,7 @@ pub(super) fn sweep(core: &Core, only_count: bool) -> Result<Swept> {
         if !objects.contains(name) && !core.blobs.has(name)? {
             swept.bundles += 1;
             if let Some((id, _)) = parse_object(name).filter(|_| !only_count) {
-                spending::bury(core, id, Fate::Damaged, crate::unix_now())?;
+                spending::bury(core, id, Fate::Damaged, None, crate::unix_now())?;
             }
         }
     }

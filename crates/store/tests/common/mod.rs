@@ -48,12 +48,22 @@ pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
 /// Takes a bundle that will do, as a client does: the one for the fewest tokens, and of those the
 /// one that expires first. One that somebody else took or that is damaged is passed over.
 pub(crate) fn take(store: &Store, wanted: &Wanted, now: u64) -> Option<Spent> {
+    take_by(store, wanted, now, |id| store.spend(id, &wanted.peer, now))
+}
+
+/// The same, by a way of spending.
+pub(crate) fn take_by(
+    store: &Store,
+    wanted: &Wanted,
+    now: u64,
+    spend: impl Fn(BundleId) -> Result<Spent, StoreError>,
+) -> Option<Spent> {
     loop {
         let mut fitting = store.list().unwrap();
         fitting.retain(|entry| wanted.fits(entry) && entry.expires > now);
         let best = fitting.into_iter();
         let best = best.min_by_key(|entry| (entry.tokens, entry.expires, entry.id))?;
-        match store.spend(best.id, &best.peer, now) {
+        match spend(best.id) {
             Ok(spent) => return Some(spent),
             Err(StoreError::Gone { .. } | StoreError::Damaged { .. }) => {}
             Err(error) => panic!("{error}"),

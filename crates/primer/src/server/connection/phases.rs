@@ -11,7 +11,7 @@ use crate::service::{BundleId, ServiceError};
 use primer_protocol::server::{self, Bundle};
 use primer_protocol::session::ServerSession;
 use primer_ring::prg::Prg;
-use primer_store::{Fate, Meta, unix_now};
+use primer_store::{Counted, Fate, Meta, unix_now};
 use std::io::Write;
 use std::time::Instant;
 
@@ -42,6 +42,8 @@ impl<'a> Connection<'a> {
             }
             .into());
         }
+        self.check_limit(Counted::Prepared, bundles)?;
+        self.check_use()?;
         let built = self.built(tokens)?;
         let needed = built.stored.saturating_mul(bundles as u64);
         let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
@@ -65,6 +67,13 @@ impl<'a> Connection<'a> {
             .session
             .as_ref()
             .is_none_or(|(length, _)| *length != tokens);
+        // Counted before it begins: what a client that deviates could learn by preparing, it could
+        // also learn by a preparation that it breaks off.
+        let charge = self.charge(Counted::Prepared, bundles);
+        let counted = self.shared.store.count(&charge, now);
+        counted.map_err(store_refusal)?;
+        let token = self.caller.label();
+        self.shared.metrics.begun(token.as_deref(), bundles);
         Reply::Go { fresh }.send(&mut self.channel)?;
         let (started, before) = (Instant::now(), self.meter.report());
         if fresh {
@@ -90,7 +99,7 @@ impl<'a> Connection<'a> {
         self.shared.metrics.prepared.add(bundles as u64);
         self.shared.metrics.offline_seconds.add(seconds);
         let connection = self.place.number();
-        tracing::info!(connection, bundle = %first, bundles, tokens, seconds, "prepared");
+        tracing::info!(connection, token, bundle = %first, bundles, tokens, seconds, "prepared");
         Reply::Committed.send(&mut self.channel)
     }
 
@@ -119,6 +128,7 @@ impl<'a> Connection<'a> {
         let Some(entry) = entry.filter(|e| e.peer == self.client) else {
             return Err(self.why_not_there(id)?.into());
         };
+        self.check_limit(Counted::Answers, 1)?;
         if !self.shared.card.buckets.contains(&entry.tokens) {
             return Err(Refusal::OtherProgram(id).into());
         }
@@ -137,10 +147,16 @@ impl<'a> Connection<'a> {
         }
         let (started, before) = (Instant::now(), self.meter.report());
         let spent = store
-            .spend(id, &self.client, unix_now())
+            .spend_counted(
+                id,
+                &self.client,
+                &self.charge(Counted::Answers, 1),
+                unix_now(),
+            )
             .map_err(store_refusal)?;
-        let connection = self.place.number();
-        tracing::info!(connection, bundle = %id, "spent, the online phase begins");
+        let (connection, token) = (self.place.number(), self.caller.label());
+        self.shared.metrics.spent(token.as_deref());
+        tracing::info!(connection, token, bundle = %id, "spent, the online phase begins");
         Reply::Agreed.send(&mut self.channel)?;
         server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
         let seconds = self.completed(Phase::Online, started, &before);
@@ -148,7 +164,7 @@ impl<'a> Connection<'a> {
         self.shared.metrics.inferred.add(1);
         self.shared.metrics.online_seconds.add(seconds);
         let tokens = entry.tokens;
-        tracing::info!(connection = self.place.number(), bundle = %id, tokens, seconds, "inferred");
+        tracing::info!(connection, token, bundle = %id, tokens, seconds, "inferred");
         Ok(())
     }
 

@@ -41,6 +41,7 @@ pub(super) fn store_refusal(error: StoreError) -> ServiceError {
             .into();
         }
         StoreError::Full { .. } => return Refusal::Full.into(),
+        StoreError::Limit(exhausted) => return Refusal::Limit(*exhausted).into(),
         StoreError::Space { .. } => {
             tracing::warn!(%error, "no bundle is prepared");
             return Refusal::Full.into();

@@ -31,6 +31,8 @@ pub struct Card {
     pub scheme: Scheme,
     /// What the client learns.
     pub reveal: Reveal,
+    /// How many bits an answer can carry at each length on offer, whatever a client does.
+    pub answer_bits: Vec<u32>,
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),
     /// The hint that bundles are prepared with, if the scheme has hints.
@@ -53,6 +55,13 @@ impl Card {
         self.scheme.recipe().batch((tokens, one_hot), wanted)
     }
 
+    /// Returns how many bits an answer of a padded length can carry, if it is on offer.
+    pub fn bits_at(&self, tokens: usize) -> Option<u32> {
+        let mut each = self.buckets.iter().zip(&self.answer_bits);
+        let found = each.find(|(bucket, _)| **bucket as usize == tokens);
+        found.map(|(_, bits)| *bits)
+    }
+
     /// The smallest padded length on offer for a number of tokens.
     pub fn bucket(&self, tokens: usize) -> Option<usize> {
         let fits = |b: &&u32| **b as usize >= tokens;
@@ -73,6 +82,12 @@ impl Card {
         let lengths = self.buckets.len();
         if lengths == 0 || lengths > MAX_BUCKETS || !ascending || self.buckets[0] == 0 {
             return nonsense(format!("a card with {lengths} lengths that do not ascend"));
+        }
+        if self.answer_bits.len() != lengths {
+            let told = self.answer_bits.len();
+            return nonsense(format!(
+                "a card with bits of {told} answers for {lengths} lengths"
+            ));
         }
         if self.max_tokens() > 512 || self.vocab == 0 || self.vocab > 1 << 20 {
             return nonsense(format!(

@@ -2,6 +2,7 @@
 
 use super::{Work, check_name, name};
 use crate::service::{BundleId, ServiceError, VERSION};
+use primer_store::Exhausted;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -85,6 +86,9 @@ pub enum Refusal {
     /// There is no hint, or none with such chunks.
     #[error("its hint does not have what was asked for")]
     Hint,
+    /// The client has had as many bundles or answers as it may.
+    #[error("{0}")]
+    Limit(Exhausted),
 }
 
 impl Refusal {

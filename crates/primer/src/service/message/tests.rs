@@ -19,6 +19,7 @@ fn card() -> Card {
         buckets: vec![8, 16],
         scheme: Scheme::Fp,
         reveal: Reveal::Outputs,
+        answer_bits: vec![43, 43],
         tokenizer: ([2; 32], 10),
         hint: None,
         max_stored: 1,
@@ -58,7 +59,7 @@ fn received(card: Card) -> Result<Card, ServiceError> {
 #[test]
 fn cards_pass_and_senseless_ones_do_not() {
     assert_eq!(received(card()).unwrap(), card());
-    let spoil: [fn(&mut Card); 14] = [
+    let spoil: [fn(&mut Card); 15] = [
         |c| c.model = "\u{1b}[2J".into(),
         |c| c.model = "x".repeat(257),
         |c| c.head = Head::classify(Vec::new()),
@@ -71,6 +72,7 @@ fn cards_pass_and_senseless_ones_do_not() {
         |c| c.buckets = vec![16, 8],
         |c| c.buckets = vec![0, 8],
         |c| c.buckets = vec![8, 513],
+        |c| c.answer_bits.truncate(1),
         |c| c.vocab = 0,
         |c| c.tokenizer.1 = MAX_TOKENIZER as u32 + 1,
         |c| c.scheme = Scheme::Lean,

@@ -6,6 +6,7 @@ use primer_hint::params::hint_bytes;
 use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head, Pooling, Problem, Summary};
 use primer_protocol::{Reveal, Scheme};
+use primer_store::{Counted, Exhausted};
 
 /// The version in examples: they stay the same when ours is raised.
 pub(super) const OTHER_VERSION: u16 = 300;
@@ -28,6 +29,7 @@ pub(super) fn card() -> Card {
         buckets: vec![8, 16, 512],
         scheme: Scheme::Lean,
         reveal: Reveal::Outputs,
+        answer_bits: vec![43, 44, 1_000],
         tokenizer: (std::array::from_fn(|i| 0x40 + i as u8), 226_508),
         hint: Some(Identity {
             name: std::array::from_fn(|i| 0x60 + i as u8),
@@ -121,8 +123,22 @@ pub(super) fn refusals() -> Vec<(String, Refusal)> {
         Store;
         Role(Work::Prepare);
         Hint;
+        Limit(limit(Counted::Answers, Some(18_720)));
     );
+    let limits = every!(Counted: Prepared; Answers;);
+    let limits =
+        limits.map(|(name, what)| (format!("Limit.{name}"), Refusal::Limit(limit(what, None))));
     let work = every!(Work: Prepare; Infer;);
     let roles = work.map(|(name, work)| (format!("Role.{name}"), Refusal::Role(work)));
-    found.into_iter().chain(roles).collect()
+    found.into_iter().chain(roles).chain(limits).collect()
+}
+
+fn limit(what: Counted, ends_in: Option<u64>) -> Exhausted {
+    Exhausted {
+        what,
+        limit: 1_000,
+        had: 998,
+        asked: 4,
+        ends_in,
+    }
 }
