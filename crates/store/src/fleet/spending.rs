@@ -31,8 +31,8 @@ const BURY: &str = "\
     SELECT id, peer, $2, $3, $4, greatest(expires, $4) + $5, blob, $6, $7 FROM gone \
     RETURNING blob";
 
-/// Buries a bundle, and counts it if that is asked for; durable when this returns. Gives its object to the caller that won: none if
-/// there was no such bundle (any more).
+/// Buries a bundle, and counts it if that is asked for; durable when this returns. Gives its object
+/// to the caller that won: none if there was no such bundle (any more).
 ///
 /// # Errors
 /// [`StoreError::RolledBack`] if the database is not what this replica has seen. An error of the

@@ -23,7 +23,7 @@
 //! | the file | is admitted from then on |
 //! |---|---|
 //! | has no fault | every token in it |
-//! | has a damaged line, or is not its owner's alone | tokens known before that are still in it, with the limits of before |
+//! | has a damaged line, or is not its owner's alone | tokens known before, as they were |
 //! | is empty, missing, too long or cannot be read | none: every client is refused |
 //!
 //! So a file with a fault adds no token and raises no limit: it may not be its owner's who wrote
