@@ -11,9 +11,9 @@
 //! | labels | for each row `ceil(log2 labels)`: a position, and nothing else |
 //! | range flags, where the scheme has them | one more: in range or not |
 //!
-//! The server's share of an output follows from an element of the ring that the last stop reads, and
-//! from what the client knows. The elements are those of the padded length: a client can ask for answers about padding, too.
-//! Two logits in a ring of 21 bits are 43 bits, their label is 2.
+//! The server's share of an output follows from an element of the ring that the last stop reads,
+//! and from what the client knows. The elements are those of the padded length: a client can ask
+//! for answers about padding, too. Two logits in a ring of 21 bits are 43 bits, their label is 2.
 
 use crate::program::Program;
 use crate::scheme::Reveal;
