@@ -176,7 +176,7 @@ fn shapes_say_what_a_family_has() {
         "XLMRobertaForSequenceClassification"
     );
     assert_eq!((multilingual.types, multilingual.positions), (0, 62));
-    assert!(!multilingual.head.has_one_label());
+    assert!(!multilingual.head.shows_labels());
 }
 
 /// A copy of a fixture that a test may change.
