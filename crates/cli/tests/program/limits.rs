@@ -83,7 +83,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert_eq!(found["answers"]["in_all"], 2);
     assert_eq!(found["prepared"]["limit"], "9/day");
     assert_eq!(found["answers"]["limit"], "1000/day,2");
-    server.counts("primer_token_limited_total{token=\"the archive\"}", 4.0);
+    server.counts("primer_token_limited_total{token=\"the archive\"}", 5.0);
 
     // A deleted bundle stays counted; a higher limit lets the client go on, until it is revoked.
     let mut delete = primer();

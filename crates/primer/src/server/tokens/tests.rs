@@ -27,7 +27,7 @@ fn tokens_are_kept_as_hashes_and_withdrawn_by_line() {
     assert!(tokens.admits(Some(&one)).is_some() && tokens.admits(Some(&two)).is_some());
     let first = text.lines().next().unwrap();
     for wrong in [None, Some(""), Some(&one[..70]), Some(first)] {
-        assert!(!tokens.admits(wrong).is_some());
+        assert!(tokens.admits(wrong).is_none());
     }
     // The second is withdrawn when the file is read again; a third comes without a newline
     // before it.
@@ -37,7 +37,7 @@ fn tokens_are_kept_as_hashes_and_withdrawn_by_line() {
     let reloaded = tokens.reload();
     assert!(reloaded.tokens == 2 && reloaded.fault.is_none());
     assert!(tokens.admits(Some(&one)).is_some() && tokens.admits(Some(&three)).is_some());
-    assert!(!tokens.admits(Some(&two)).is_some());
+    assert!(tokens.admits(Some(&two)).is_none());
 }
 
 /// A file that is gone or has no token admits none: the last token can be withdrawn.
@@ -57,7 +57,7 @@ fn the_last_token_can_be_withdrawn() {
         assert!(why.contains(words), "{what}: {why}");
         assert!(left == 0 && tokens.count() == 0, "{what}");
         assert!(
-            !tokens.admits(Some(&one)).is_some() && !tokens.admits(None).is_some(),
+            tokens.admits(Some(&one)).is_none() && tokens.admits(None).is_none(),
             "{what}"
         );
         // It is admitted again as soon as its line is back.
@@ -79,7 +79,7 @@ fn the_last_token_can_be_withdrawn() {
     std::fs::create_dir(&path).unwrap();
     let reloaded = tokens.reload();
     assert!(reloaded.tokens == 0 && reloaded.fault.is_some());
-    assert!(!tokens.admits(Some(&one)).is_some(), "a directory");
+    assert!(tokens.admits(Some(&one)).is_none(), "a directory");
 }
 
 /// Whatever else is wrong with the file: what is not in it is withdrawn, and a fault adds none.
@@ -110,8 +110,8 @@ fn a_fault_keeps_no_token_whose_line_is_gone_and_adds_none() {
         assert!(why.contains(words), "{why}");
         assert_eq!(reloaded.tokens, 1);
         assert!(tokens.admits(Some(&one)).is_some(), "{why}");
-        assert!(!tokens.admits(Some(&two)).is_some(), "{why}");
-        assert!(!tokens.admits(Some(&new)).is_some(), "{why}");
+        assert!(tokens.admits(Some(&two)).is_none(), "{why}");
+        assert!(tokens.admits(Some(&new)).is_none(), "{why}");
     }
 }
 
