@@ -8,7 +8,8 @@
 //! shares and errors of a real run injected, this reference gives that run's result exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
-//! reported ([`OutOfRange`]).
+//! reported ([`OutOfRange`]). What the protocol itself can notice, the range flags of look-ups and
+//! of sums that have run dry, is counted besides ([`Outcome::flags`]).
 
 mod errors;
 mod range;
@@ -34,6 +35,9 @@ pub struct Outcome {
     pub reals: Vec<Matrix<f64>>,
     /// Values that left their range.
     pub out_of_range: Vec<OutOfRange>,
+    /// How many range flags are set, those of padding included, as in the protocol: its client is
+    /// told that there are some. `None` where the plan has no flags.
+    pub flags: Option<usize>,
 }
 
 /// Room that is reused between inferences.
@@ -73,6 +77,7 @@ pub fn run(
         workspace,
         values: graph.values.iter().map(|_| None).collect(),
         out_of_range: Vec::new(),
+        flags: None,
         signs: Vec::new(),
     };
     for (index, step) in graph.steps.iter().enumerate() {
@@ -99,6 +104,7 @@ pub fn run(
         integers,
         reals,
         out_of_range: walk.out_of_range,
+        flags: walk.flags,
     }
 }
 
@@ -109,6 +115,7 @@ struct FixedWalk<'a> {
     workspace: &'a mut Workspace,
     values: Vec<Option<Matrix<i64>>>,
     out_of_range: Vec<OutOfRange>,
+    flags: Option<usize>,
     /// The signs of embedded rows.
     signs: Vec<Sign>,
 }
@@ -491,12 +498,17 @@ impl FixedWalk<'_> {
                 x.data_mut().iter_mut().for_each(|v| *v = tanh.apply(*v));
             }
             Some(Function::Lookup(lookup)) => {
+                self.flag(lookup.is_flagged(), x.data(), |v| lookup.flag(v));
                 let table = &lookup.tables[0];
                 x.data_mut().iter_mut().for_each(|v| *v = table.at(*v));
             }
-            Some(Function::Powers(powers)) => self.powers(powers, &mut x),
+            Some(Function::Powers(powers)) => {
+                self.flag_powers(powers, &x);
+                self.powers(powers, &mut x);
+            }
             Some(Function::Reciprocal(reciprocal)) => {
                 self.check_dry(input, reciprocal, &x);
+                self.flag(true, x.data(), |v| reciprocal.is_dry(v));
                 (x.data_mut().iter_mut()).for_each(|v| *v = reciprocal.apply(*v));
             }
             Some(Function::Softmax(softmax)) => each_row(&mut x, |row, out| {
@@ -520,14 +532,19 @@ impl FixedWalk<'_> {
         self.check_classes(input, sorted);
         let mut x = self.get(input).clone();
         let cols = x.cols();
+        let mut indices = Vec::new();
         for ((columns, by), class) in sorted.indices().zip(&sorted.classes) {
+            indices.clear();
             for r in 0..x.rows() {
                 for c in columns.clone() {
                     let v = &mut x.row_mut(r)[c];
                     let place = truncate.place(by, input, r * cols + c, *v);
+                    indices.push(place.0);
                     *v = Sorted::result(class, place);
                 }
             }
+            let lookup = &class.lookup;
+            self.flag(lookup.is_flagged(), &indices, |v| lookup.flag(v));
         }
         x
     }

@@ -14,6 +14,7 @@ use crate::kind::Kind;
 use crate::meter::{Meter, Phase};
 use crate::pipe::pipe;
 use crate::reader::{Incoming, Reader, RecvStream, Untimed};
+use crate::record::Recorder;
 use crate::shape::{LinkShape, ShapedWriter};
 use crate::socket::{PIECE, Socket};
 use crate::tls::{Agreed, TlsClient, TlsServer, agreed};
@@ -46,11 +47,15 @@ impl Default for Options {
     }
 }
 
+/// The sending and the receiving side of a transport.
+type Ends = (Box<dyn Write + Send>, Box<dyn Incoming>);
+
 /// One party's end of a connection.
 pub struct Channel {
     writer: Writer,
     reader: Reader,
     meter: Meter,
+    recorder: Recorder,
     agreed: Option<Agreed>,
 }
 
@@ -64,7 +69,10 @@ impl Channel {
         } = *options;
         let (left_out, right_in) = pipe(capacity, shape, timeout);
         let (right_out, left_in) = pipe(capacity, shape, timeout);
-        let build = |output, input| Self::new(Box::new(output), Box::new(input), timeout, None);
+        let build = |output, input| {
+            let ends: Ends = (Box::new(output), Box::new(input));
+            Self::new(ends, timeout, Recorder::default(), None)
+        };
         (build(left_out, left_in), build(right_out, right_in))
     }
 
@@ -75,18 +83,16 @@ impl Channel {
     pub fn tcp(socket: TcpStream, options: &Options) -> Result<Self> {
         let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
         let output = socket.another().map_err(setup_error)?;
-        Ok(Self::shaped(
-            TcpWriter(output),
-            TcpReader(socket),
-            options,
-            None,
-        ))
+        let recorder = socket.recorder();
+        let ends = (TcpWriter(output), TcpReader(socket));
+        Ok(Self::shaped(ends, options, recorder, None))
     }
 
     /// A channel over any two streams of bytes, unencrypted: recorded or invented ones. Time-outs
     /// are up to the streams.
     pub fn over(output: impl Write + Send + 'static, input: impl Read + Send + 'static) -> Self {
-        Self::new(Box::new(output), Box::new(Untimed(input)), None, None)
+        let ends: Ends = (Box::new(output), Box::new(Untimed(input)));
+        Self::new(ends, None, Recorder::default(), None)
     }
 
     /// The server's end of a TLS channel.
@@ -112,14 +118,15 @@ impl Channel {
 
     fn tls(connection: rustls::Connection, socket: Socket, options: &Options) -> Result<Self> {
         let agreed = agreed(&connection);
-        let (output, input) = halves(connection, socket).map_err(setup_error)?;
-        Ok(Self::shaped(output, input, options, Some(agreed)))
+        let recorder = socket.recorder();
+        let ends = halves(connection, socket).map_err(setup_error)?;
+        Ok(Self::shaped(ends, options, recorder, Some(agreed)))
     }
 
     fn shaped(
-        output: impl Write + Send + 'static,
-        input: impl Incoming + 'static,
+        (output, input): (impl Write + Send + 'static, impl Incoming + 'static),
         options: &Options,
+        recorder: Recorder,
         agreed: Option<Agreed>,
     ) -> Self {
         let mut output: Box<dyn Write + Send> = Box::new(output);
@@ -128,20 +135,21 @@ impl Channel {
                 ShapedWriter::new(output, options.capacity, options.shape, options.timeout);
             output = Box::new(shaped);
         }
-        Self::new(output, Box::new(input), options.timeout, agreed)
+        Self::new((output, Box::new(input)), options.timeout, recorder, agreed)
     }
 
     fn new(
-        output: Box<dyn Write + Send>,
-        input: Box<dyn Incoming>,
+        (output, input): Ends,
         timeout: Option<Duration>,
+        recorder: Recorder,
         agreed: Option<Agreed>,
     ) -> Self {
         let meter = Meter::new();
         Self {
-            writer: Writer::new(output, timeout, meter.clone()),
-            reader: Reader::new(input, timeout, meter.clone()),
+            writer: Writer::new(output, timeout, meter.clone(), recorder.clone()),
+            reader: Reader::new(input, timeout, meter.clone(), recorder.clone()),
             meter,
+            recorder,
             agreed,
         }
     }
@@ -222,6 +230,11 @@ impl Channel {
     #[must_use = "the phase ends when this guard is dropped"]
     pub fn phase(&self, name: &str) -> Phase {
         self.meter.phase(name)
+    }
+
+    /// What takes down the time of this end, when it is asked to.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// What TLS agreed on; `None` on other transports.

@@ -11,6 +11,7 @@
 //! * [`message`]: packed residues and small structures on top of frames.
 //! * [`meter`]: bytes and rounds per named phase; [`PhaseBytes`]: bytes of an inference, counted or
 //!   computed.
+//! * [`record`]: what a party does moment by moment, for pictures.
 //! * [`shape`]: a slower link, simulated inside the program.
 //! * [`pair`]: both parties in one process, for tests and measurements; [`clock`]: what each of
 //!   them costs.
@@ -29,6 +30,7 @@ pub mod meter;
 pub mod pair;
 mod pipe;
 mod reader;
+pub mod record;
 pub mod shape;
 mod socket;
 pub mod tls;
@@ -43,5 +45,6 @@ pub use kind::Kind;
 pub use meter::{Meter, Report, Traffic};
 pub use pair::{Transport, run_pair, run_pair_over, run_parties};
 pub use reader::RecvStream;
+pub use record::Recorder;
 pub use shape::{Link, LinkShape};
 pub use writer::SendStream;

@@ -5,6 +5,7 @@ use crate::error::{Direction, NetError, Result};
 use crate::frame::{HEADER_BYTES, decode_header};
 use crate::kind::Kind;
 use crate::meter::Meter;
+use crate::record::{Doing, Recorder};
 use crate::socket::PIECE;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ struct Patience {
     timeout: Option<Duration>,
     waited: Duration,
     moved: usize,
+    recorder: Recorder,
 }
 
 impl Patience {
@@ -47,9 +49,10 @@ impl Patience {
     fn read(&mut self, inner: &mut dyn Incoming, out: &mut [u8]) -> io::Result<usize> {
         loop {
             let left = self.timeout.map(|time| time.saturating_sub(self.waited));
-            let started = Instant::now();
+            let (started, begun) = (Instant::now(), self.recorder.begin());
             let result = inner.read(out, left);
             self.waited += started.elapsed();
+            self.recorder.end(Doing::Receiving, begun);
             match result {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(n) => {
@@ -81,13 +84,19 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(inner: Box<dyn Incoming>, timeout: Option<Duration>, meter: Meter) -> Self {
+    pub(crate) fn new(
+        inner: Box<dyn Incoming>,
+        timeout: Option<Duration>,
+        meter: Meter,
+        recorder: Recorder,
+    ) -> Self {
         Self {
             inner,
             patience: Patience {
                 timeout,
                 waited: Duration::ZERO,
                 moved: 0,
+                recorder,
             },
             buffer: vec![0; BUFFER].into(),
             start: 0,

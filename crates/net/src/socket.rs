@@ -11,6 +11,7 @@
 //! and gives up at once: in these protocols whoever sends expects an answer, and there will be
 //! none.
 
+use crate::record::{Doing, Recorder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -29,6 +30,7 @@ const LAST_WORD: PollFlags = PollFlags::empty();
 pub(crate) struct Socket {
     stream: TcpStream,
     timeout: Option<Duration>,
+    recorder: Recorder,
 }
 
 impl Socket {
@@ -36,7 +38,11 @@ impl Socket {
         // Messages are gathered before they come here, so the system need not wait for more.
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, timeout })
+        Ok(Self {
+            stream,
+            timeout,
+            recorder: Recorder::default(),
+        })
     }
 
     /// Another handle of the same socket.
@@ -44,7 +50,13 @@ impl Socket {
         Ok(Self {
             stream: self.stream.try_clone()?,
             timeout: self.timeout,
+            recorder: self.recorder.clone(),
         })
+    }
+
+    /// Where its waits are taken down.
+    pub(crate) fn recorder(&self) -> Recorder {
+        self.recorder.clone()
     }
 
     /// Reads what there is, and waits so long for the first of it; zero bytes are the end.
@@ -115,7 +127,10 @@ impl Socket {
             // A time too long for the system's clock is no limit.
             let left = left.and_then(|left| Timespec::try_from(left).ok());
             let mut polled = [PollFd::new(&self.stream, flags)];
-            match poll(&mut polled, left.as_ref()) {
+            let begun = self.recorder.begin();
+            let woken = poll(&mut polled, left.as_ref());
+            self.recorder.end(Doing::Waiting, begun);
+            match woken {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(polled[0].revents()),
                 Err(error) => return Err(error.into()),

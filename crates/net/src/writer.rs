@@ -5,6 +5,7 @@ use crate::error::{Direction, Result};
 use crate::frame::{HEADER_BYTES, encode_header};
 use crate::kind::Kind;
 use crate::meter::Meter;
+use crate::record::{Doing, Recorder};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(crate) struct Writer {
     buffer: Vec<u8>,
     meter: Meter,
     account: Account,
+    recorder: Recorder,
 }
 
 impl Writer {
@@ -27,12 +29,14 @@ impl Writer {
         inner: Box<dyn Write + Send>,
         timeout: Option<Duration>,
         meter: Meter,
+        recorder: Recorder,
     ) -> Self {
         Self {
             inner,
             buffer: Vec::with_capacity(BUFFER),
             meter,
             account: Account::new(Direction::Send, timeout),
+            recorder,
         }
     }
 
@@ -64,7 +68,7 @@ impl Writer {
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.account.check_sound()?;
         self.empty()?;
-        self.inner.flush().map_err(|error| self.account.fail(error))
+        self.hand(|inner| inner.flush())
     }
 
     /// Whether bytes are waiting for a flush.
@@ -80,13 +84,22 @@ impl Writer {
             self.buffer.extend_from_slice(data);
             return Ok(());
         }
-        let result = self.inner.write_all(data);
-        result.map_err(|error| self.account.fail(error))
+        self.hand(|inner| inner.write_all(data))
     }
 
     fn empty(&mut self) -> Result<()> {
-        let result = self.inner.write_all(&self.buffer);
+        let gathered = std::mem::take(&mut self.buffer);
+        let result = self.hand(|inner| inner.write_all(&gathered));
+        self.buffer = gathered;
         self.buffer.clear();
+        result
+    }
+
+    /// Lets the network take something.
+    fn hand(&mut self, take: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let begun = self.recorder.begin();
+        let result = take(&mut *self.inner);
+        self.recorder.end(Doing::Sending, begun);
         result.map_err(|error| self.account.fail(error))
     }
 }

@@ -61,7 +61,7 @@ fn only_the_label_is_revealed() {
         let run = infer_revealing(&model, &input, Scheme::Fp, Reveal::Label);
         assert!(run.answer.integers.is_empty() && run.answer.reals.is_empty());
         assert_eq!(run.answer.labels, [label], "{words}");
-        let logits = reference(&model, &input, &run.seen);
+        let logits = reference(&model, &input, &run.seen).integers;
         let largest = usize::from(logits[0].get(0, 1) > logits[0].get(0, 0));
         assert_eq!(largest, label);
     }

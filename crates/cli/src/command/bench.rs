@@ -19,7 +19,7 @@ pub(super) struct BenchArgs {
     /// float
     #[arg(long, conflicts_with_all = [
         "model", "layers", "tokens", "schemes", "link", "runs", "bundles", "threads", "growth",
-        "report",
+        "timeline", "report",
     ])]
     kernels: bool,
     /// A shape with random weights (bert-tiny, bert-small, bert-base, bert-medium, bert-large,
@@ -55,6 +55,10 @@ pub(super) struct BenchArgs {
     /// Measure also how cost grows: 1, 2 and 4 layers, and 8 to 512 tokens on one layer
     #[arg(long)]
     growth: bool,
+    /// Draw what both parties do from moment to moment of an online phase: computing, sending and
+    /// receiving, waiting, by kinds of steps; of one scheme
+    #[arg(long, value_name = "FILE.svg")]
+    timeline: Option<PathBuf>,
     /// Write a page with tables and pictures beside the paper's figures (report.html if no file is
     /// named)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "report.html")]
@@ -108,10 +112,14 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
     }
     // Before the work, so that a bad path does not cost the results.
     let mut records = Records::read(&args.with)?;
-    if let Some(path) = &args.report {
+    for path in args.report.iter().chain(&args.timeline) {
         super::report::writable(path)?;
     }
-    let Measurement { table, stopped } = bench::measure(&Request {
+    let Measurement {
+        table,
+        timeline,
+        stopped,
+    } = bench::measure(&Request {
         model: args.model.clone(),
         layers: args.layers,
         tokens: args.tokens,
@@ -121,11 +129,15 @@ pub(super) fn run(args: &BenchArgs) -> Result<()> {
         bundles: args.bundles,
         threads: args.threads,
         growth: args.growth,
+        timeline: args.timeline.is_some(),
     })?;
     if args.json {
         output::line(serde_json::to_string(&table)?)?;
     } else {
         output::text(text(&table))?;
+    }
+    if let (Some(path), Some(timeline)) = (&args.timeline, &timeline) {
+        super::report::write(path, &timeline.svg())?;
     }
     if let Some(path) = &args.report {
         records.tables.push(table);

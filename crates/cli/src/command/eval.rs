@@ -130,8 +130,8 @@ fn warn(found: &Evaluation) {
     }
     if let Some(flagged @ 1..) = found.flagged() {
         warning!(
-            "primer: in {flagged} private answers a value came near the end of its range, so they \
-             may be wrong; calibrate with text closer to the data (--calibration)"
+            "primer: in {flagged} answers a value came near the end of its range, so they may be \
+             wrong, and the client is told; calibrate with text closer to the data (--calibration)"
         );
     }
     let (shortened, n) = (found.truncated(), found.answers.len());
@@ -172,6 +172,19 @@ fn text(found: &Evaluation) -> String {
     if let Some(with_fixed) = scores.with_fixed {
         let with_fixed = percent(with_fixed);
         out += &format!("            {with_fixed} with fixed point in the clear\n");
+    }
+    if let Some(told) = found.told() {
+        out += &format!(
+            "told        {} right, {} right but flagged, {} wrong and flagged, {} wrong and not \
+             flagged\n",
+            told.right, told.right_flagged, told.wrong_flagged, told.wrong_unflagged
+        );
+    }
+    if let Some(error) = found.logit_error().filter(|_| request.engine != Engine::Float) {
+        out += &format!(
+            "logits      off by {:.4} in the mean, 99 % by less than {:.3}, at most {:.3}\n",
+            error.mean, error.p99, error.largest
+        );
     }
     out += &format!("time        {:.1} s\n", found.seconds);
     out

@@ -345,9 +345,13 @@ fn a_value_near_the_end_of_its_range_is_told() {
     ]);
     let output = eval.args(model).output().unwrap();
     let warning = stderr(&output);
-    assert!(warning.contains("in 1 private answers"), "{warning}");
+    assert!(warning.contains("in 1 answers"), "{warning}");
     assert!(!warning.contains("  "), "a gap in {warning}");
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["answers_out_of_range"], 1);
+    assert_eq!(found["flags_as_fixed"], 1.0);
+    let told = found["told"].as_object().unwrap();
+    let flagged = ["right_flagged", "wrong_flagged"].map(|name| told[name].as_u64().unwrap());
+    assert_eq!(flagged.iter().sum::<u64>(), 1, "{told:?}");
     assert_eq!(found["out_of_range"].as_array().unwrap().len(), 0);
 }

@@ -19,6 +19,12 @@ pub(super) fn request(request: &Request) -> Result<()> {
             request.link.name()
         );
     }
+    if request.timeline {
+        ensure_usage!(
+            matches!(request.entrants[..], [Entrant::Scheme(_)]),
+            "a timeline is of one scheme of the protocol: name one with --schemes"
+        );
+    }
     if request.growth {
         growth::check(request)?;
     }
@@ -55,6 +61,7 @@ mod tests {
             bundles: 1,
             threads: 1,
             growth: false,
+            timeline: false,
         }
     }
 
@@ -77,6 +84,22 @@ mod tests {
         assert!(super::request(&asked).is_ok());
         asked.runs = 0;
         assert!(super::request(&asked).is_err());
+    }
+
+    #[test]
+    fn a_timeline_is_of_one_scheme() {
+        let scheme = Entrant::Scheme(Scheme::Fp);
+        for (entrants, fine) in [
+            (vec![scheme], true),
+            (vec![scheme, Entrant::Scheme(Scheme::Base)], false),
+            (vec![Entrant::Gc], false),
+            (vec![Entrant::Fhe], false),
+        ] {
+            let mut asked = asks(scheme);
+            (asked.entrants, asked.timeline) = (entrants, true);
+            let checked = super::request(&asked);
+            assert_eq!(checked.is_ok(), fine, "{:?}: {checked:?}", asked.entrants);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::pair::pair;
 use super::party::{self, Job, Measured, Outcome};
 use super::subject::Subject;
 use super::table::{Row, StepRow};
-use super::{Entrant, Plain, Request, middle};
+use super::{Entrant, Found, Plain, Request, middle};
 use anyhow::{Context, Result};
 use primer::PhaseBytes;
 use primer_comparator_fhe::cost::{Estimate, Ring, Units};
@@ -132,7 +132,7 @@ pub(super) fn check(request: &Request, subject: &Subject) -> Result<()> {
 }
 
 /// Runs the small shape and extrapolates to the model of the request.
-pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
+pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
     crate::note!("primer: {}, scheme fhe: measuring operations", subject.name);
     let setup = setup()?;
     let units = Units::measure(&setup.params);
@@ -202,5 +202,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         in_range: None,
         steps,
     };
-    Ok((row, server.pinned && client.pinned))
+    Ok(Found {
+        row,
+        pinned: server.pinned && client.pinned,
+        timeline: None,
+    })
 }

@@ -11,7 +11,7 @@ use super::pair::pair;
 use super::party::{self, Job, Measured, Outcome};
 use super::subject::Subject;
 use super::table::{Row, StepRow};
-use super::{Entrant, Plain, Request, middle};
+use super::{Entrant, Found, Plain, Request, middle};
 use anyhow::{Context, Result, ensure};
 use primer::PhaseBytes;
 use primer_comparator_gc::{Count, SMALL_TOKENS, client, server, small_shape};
@@ -74,7 +74,7 @@ pub(super) fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 }
 
 /// Runs the small shape and extrapolates to the model of the request.
-pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<(Row, bool)> {
+pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
     crate::note!("primer: {}, scheme gc: counting its gates", subject.name);
     let whole = Count::of(&subject.plan(Form::Separate, request.tokens)?)?;
     let (small, model) = small()?;
@@ -164,5 +164,9 @@ pub(super) fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Re
         in_range: None,
         steps,
     };
-    Ok((row, server.pinned && client.pinned))
+    Ok(Found {
+        row,
+        pinned: server.pinned && client.pinned,
+        timeline: None,
+    })
 }

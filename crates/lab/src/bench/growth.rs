@@ -118,6 +118,7 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
         layers: Some(layers),
         tokens,
         growth: false,
+        timeline: false,
         ..request.clone()
     };
     let subject = super::Subject::whole(&part)?;
@@ -138,7 +139,7 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
             );
             continue;
         }
-        let (row, _) = super::scheme::measure(&part, &subject, scheme, &plain)?;
+        let row = super::scheme::measure(&part, &subject, scheme, &plain)?.row;
         points.push(Point::of(&row, layers, tokens));
     }
     Ok(points)

@@ -6,7 +6,8 @@
 //! starts the two parties as two processes on a core each ([`party`]), connected over TLS as in
 //! production, with a link in between that can be slowed down to the paper's. [`shapes`] names the
 //! models of the paper, [`entrant`] what is measured: the protocol's schemes and the two systems
-//! that the paper compares itself with.
+//! that the paper compares itself with. [`timeline`] shows what both parties do from moment to
+//! moment of an online phase.
 
 mod check;
 pub mod entrant;
@@ -21,9 +22,11 @@ mod scheme;
 pub mod shapes;
 mod subject;
 pub mod table;
+pub mod timeline;
 
 pub use entrant::Entrant;
 pub use table::Table;
+pub use timeline::Timeline;
 
 use self::subject::Subject;
 use self::table::Row;
@@ -55,6 +58,8 @@ pub struct Request {
     pub threads: usize,
     /// Whether growth is measured as well.
     pub growth: bool,
+    /// Whether it is taken down what both parties do from moment to moment; of one scheme only.
+    pub timeline: bool,
 }
 
 /// What was measured, and what ended it early if something did: hours of finished rows are not lost
@@ -62,21 +67,34 @@ pub struct Request {
 pub struct Measurement {
     /// What was finished.
     pub table: Table,
+    /// The online phase of the run that is told, if it was asked for.
+    pub timeline: Option<Timeline>,
     /// Why the rest is missing.
     pub stopped: Option<Error>,
 }
 
 impl Measurement {
     /// An error that came before the first row is all there is.
-    fn of(table: Table, filled: Result<()>) -> Result<Self> {
-        match filled {
-            Err(error) if table.results.is_empty() => Err(error),
-            filled => Ok(Self {
-                table,
-                stopped: filled.err(),
-            }),
-        }
+    fn of(table: Table, filled: Result<Option<Timeline>>) -> Result<Self> {
+        let (timeline, stopped) = match filled {
+            Err(error) if table.results.is_empty() => return Err(error),
+            Err(error) => (None, Some(error)),
+            Ok(timeline) => (timeline, None),
+        };
+        Ok(Self {
+            table,
+            timeline,
+            stopped,
+        })
     }
+}
+
+/// What was found of one entrant.
+struct Found {
+    row: Row,
+    /// Whether both parties had a core of their own.
+    pinned: bool,
+    timeline: Option<Timeline>,
 }
 
 /// Runs everything that was asked for, until something fails.
@@ -110,9 +128,9 @@ fn empty(request: &Request, subject: &Subject) -> Table {
     }
 }
 
-fn fill(table: &mut Table, request: &Request, subject: Subject) -> Result<()> {
+fn fill(table: &mut Table, request: &Request, subject: Subject) -> Result<Option<Timeline>> {
     let plain = Plain::run(&subject, request.tokens)?;
-    rows(table, &request.entrants, |entrant| match entrant {
+    let timeline = rows(table, &request.entrants, |entrant| match entrant {
         Entrant::Scheme(scheme) => scheme::measure(request, &subject, scheme, &plain),
         Entrant::Gc => gc::measure(request, &subject, &plain),
         Entrant::Fhe => fhe::measure(request, &subject, &plain),
@@ -122,24 +140,24 @@ fn fill(table: &mut Table, request: &Request, subject: Subject) -> Result<()> {
         let growth = growth::measure(request).context("measuring how cost grows");
         table.growth = Some(growth?);
     }
-    Ok(())
+    Ok(timeline)
 }
 
-/// Measures one row after the other, until one fails; says of each also whether both parties had a
-/// core of their own.
+/// Measures one row after the other, until one fails; returns the timeline of the last.
 fn rows(
     table: &mut Table,
     entrants: &[Entrant],
-    measure: impl Fn(Entrant) -> Result<(Row, bool)>,
-) -> Result<()> {
+    measure: impl Fn(Entrant) -> Result<Found>,
+) -> Result<Option<Timeline>> {
+    let mut last = None;
     for &entrant in entrants {
         let measured = measure(entrant);
-        let (row, pinned) =
-            measured.with_context(|| format!("measuring scheme {}", entrant.name()))?;
-        table.pinned &= pinned;
-        table.results.push(row);
+        let found = measured.with_context(|| format!("measuring scheme {}", entrant.name()))?;
+        table.pinned &= found.pinned;
+        table.results.push(found.row);
+        last = found.timeline;
     }
-    Ok(())
+    Ok(last)
 }
 
 /// The float reference of the same model on the same input, on one thread.
@@ -209,17 +227,22 @@ mod tests {
             bundles: 1,
             threads: 1,
             growth: false,
+            timeline: false,
         };
         let subject = Subject::synthetic("small", &bert_shape(1, 16, 2)).unwrap();
         let measure = |fails: Entrant| {
             let mut table = empty(&request, &subject);
             let filled = rows(&mut table, &request.entrants, |entrant| match entrant {
                 one if one == fails => bail!("the server failed"),
-                one => Ok((row(one.name()), one != Entrant::Gc)),
+                one => Ok(Found {
+                    row: row(one.name()),
+                    pinned: one != Entrant::Gc,
+                    timeline: None,
+                }),
             });
             Measurement::of(table, filled)
         };
-        let Measurement { table, stopped } = measure(Entrant::Fhe).unwrap();
+        let Measurement { table, stopped, .. } = measure(Entrant::Fhe).unwrap();
         let schemes: Vec<&str> = table.results.iter().map(|r| &*r.scheme).collect();
         assert_eq!(schemes, ["fp", "gc"]);
         assert!(!table.pinned, "a party of one row shared its core");

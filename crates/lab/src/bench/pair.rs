@@ -65,6 +65,7 @@ pub(super) fn pair(
         runs: request.runs,
         bundles: bundles(request, entrant),
         threads: request.threads,
+        timeline: request.timeline,
         link: request.link,
     };
     let prepared = prepared.map(Path::to_owned);

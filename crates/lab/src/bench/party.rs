@@ -4,6 +4,7 @@
 //! both run the same number of inferences and print what they measured, as JSON on standard output.
 //! [`super::measure`] starts them.
 
+use super::timeline::{self, Lane};
 use super::{Entrant, fhe, gc, pinned};
 use crate::hinted::{self, Hinted};
 use anyhow::{Context, Result, ensure};
@@ -52,6 +53,8 @@ pub(super) struct Job {
     pub(super) bundles: usize,
     /// How many threads it may have.
     pub(super) threads: usize,
+    /// Whether it takes down what it does online from moment to moment.
+    pub(super) timeline: bool,
     /// The link in between.
     pub(super) link: Link,
 }
@@ -147,6 +150,8 @@ pub(super) struct Outcome {
     pub(super) outputs: Vec<Vec<f64>>,
     /// Whether the client was told of each inference that values stayed in their ranges.
     pub(super) in_range: Option<bool>,
+    /// What this party did online, a lane for each run, if it was asked for.
+    pub(super) lanes: Vec<Lane>,
     pub(super) peak_rss: u64,
     pub(super) pinned: bool,
 }
@@ -244,8 +249,9 @@ fn server(job: &Job, entrant: Entrant, prepared: Option<&Path>) -> Result<Outcom
             let multipliers = hinted.map(|hinted| hinted.multipliers);
             let model = ServerModel::new(Arc::new(model), &program, multipliers)?;
             let model_s = read_s + started.elapsed().as_secs_f64();
-            serve(job, &program, &model, &mut accept(job, hint)?)?;
+            let lanes = serve(job, &program, &model, &mut accept(job, hint)?)?;
             Ok(Outcome {
+                lanes,
                 model_s: Some(model_s),
                 hint_build_s,
                 ..Outcome::default()
@@ -274,7 +280,13 @@ fn accept(job: &Job, hint: Option<([u8; 32], PathBuf)>) -> Result<Channel> {
     )?)
 }
 
-fn serve(job: &Job, program: &Program, model: &ServerModel, channel: &mut Channel) -> Result<()> {
+fn serve(
+    job: &Job,
+    program: &Program,
+    model: &ServerModel,
+    channel: &mut Channel,
+) -> Result<Vec<Lane>> {
+    let mut lanes = Vec::new();
     let offer = |_, _| Ok(program.clone());
     let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
     session.set_threads(job.threads);
@@ -284,9 +296,28 @@ fn serve(job: &Job, program: &Program, model: &ServerModel, channel: &mut Channe
         let mut file = files.swap_remove(0);
         file.rewind()?;
         let bundle = server::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        session.infer(channel, model, bundle)?;
+        let infer = |channel: &mut Channel| Ok(session.infer(channel, model, bundle)?);
+        let (_, lane) = recorded(job, channel, program, infer)?;
+        lanes.extend(lane);
     }
-    Ok(())
+    Ok(lanes)
+}
+
+/// Runs an online phase, and makes a lane of it if a timeline is asked for.
+fn recorded<T>(
+    job: &Job,
+    channel: &mut Channel,
+    program: &Program,
+    run: impl FnOnce(&mut Channel) -> Result<T>,
+) -> Result<(T, Option<Lane>)> {
+    if !job.timeline {
+        return Ok((run(channel)?, None));
+    }
+    let recorder = channel.recorder().clone();
+    recorder.start();
+    let result = run(channel)?;
+    let lane = timeline::lane(&recorder.stop(), program.plan().graph())?;
+    Ok((result, Some(lane)))
 }
 
 /// Room for some bundles.
@@ -350,8 +381,13 @@ fn ask(
         file.rewind()?;
         let started = Instant::now();
         let bundle = client::Bundle::new(BufReader::with_capacity(1 << 20, file));
-        let infer = || Ok(session.infer(channel, bundle, &input)?);
-        let answer = covered("inferring", infer, |answer| &answer.times)?;
+        let program = session.program().clone();
+        let infer = |channel: &mut Channel| {
+            let infer = || Ok(session.infer(channel, bundle, &input)?);
+            covered("inferring", infer, |answer| &answer.times)
+        };
+        let (answer, lane) = recorded(job, channel, &program, infer)?;
+        outcome.lanes.extend(lane);
         say("online", started);
         let traffic = channel.meter().report().since(&before);
         outcome

@@ -12,19 +12,20 @@ use super::pair::{bundles, pair};
 use super::party::{Measured, Outcome, StepSeconds};
 use super::subject::Subject;
 use super::table::{Row, StepRow};
-use super::{Entrant, Plain, Request, middle};
+use super::timeline::{self, Timeline};
+use super::{Entrant, Found, Plain, Request, middle};
 use anyhow::{Context, Result, ensure};
 use primer::PhaseBytes;
 use primer_protocol::cost::{self, Parts};
 use primer_protocol::{Program, Reveal, Scheme};
 
-/// Measures one scheme; says also whether both parties had a core of their own.
+/// Measures one scheme.
 pub(super) fn measure(
     request: &Request,
     subject: &Subject,
     scheme: Scheme,
     plain: &Plain,
-) -> Result<(Row, bool)> {
+) -> Result<Found> {
     let name = scheme.name();
     let layers = subject.weights.shape.layers;
     crate::note!(
@@ -51,7 +52,57 @@ pub(super) fn measure(
         let (all, layers) = (program.hint_bytes(), cost::hint_layers(&program));
         all + (layers as f64 * more) as u64
     });
-    Ok((row, pinned))
+    let timeline = (request.timeline)
+        .then(|| of_told_run(request, subject, scheme, (&server, &client)))
+        .transpose()?;
+    Ok(Found {
+        row,
+        pinned,
+        timeline,
+    })
+}
+
+/// The timeline of the run that a row tells.
+fn of_told_run(
+    request: &Request,
+    subject: &Subject,
+    scheme: Scheme,
+    (server, client): (&Outcome, &Outcome),
+) -> Result<Timeline> {
+    let bundles = bundles(request, Entrant::Scheme(scheme));
+    let run = told(&client.runs, subject.more_layers(), bundles)?;
+    let lane = |party: &Outcome| {
+        let lane = party.lanes.get(run).cloned();
+        lane.context("a run has no timeline")
+    };
+    let about = format!(
+        "{}, {} of {} layers, {} tokens, scheme {}, link {}",
+        subject.name,
+        subject.weights.shape.layers,
+        subject.layers,
+        request.tokens,
+        scheme.name(),
+        request.link.name()
+    );
+    let theirs = lane(client)?;
+    timeline::check_total(&theirs, client.runs[run].online_s())?;
+    Timeline::new(about, &theirs, &lane(server)?)
+}
+
+/// Which run a row tells, by the seconds of both phases of the whole model.
+fn told(runs: &[Measured], more: f64, bundles: usize) -> Result<usize> {
+    let seconds = |run: &Measured| {
+        let offline = run.offline.iter().map(|s| whole(s, more) / bundles as f64);
+        let online = run.online.iter().map(|s| whole(s, more));
+        offline.chain(online).sum::<f64>()
+    };
+    let numbers: Vec<usize> = (0..runs.len()).collect();
+    middle(&numbers, |number| seconds(&runs[*number])).copied()
+}
+
+/// Seconds of a step, stretched to all layers.
+fn whole(step: &StepSeconds, more: f64) -> f64 {
+    step.outside + step.in_layers * (1.0 + more)
 }
 
 /// What a bundle of the whole model takes in each party's store.
@@ -99,17 +150,12 @@ fn row(
     more: f64,
     (server, client): (&Outcome, &Outcome),
 ) -> Result<Row> {
-    let online = |s: &StepSeconds| s.outside + s.in_layers * (1.0 + more);
-    let offline = |s: &StepSeconds| online(s) / bundles as f64;
-    let run = middle(&client.runs, |run| {
-        let offline = run.offline.iter().map(offline);
-        offline.chain(run.online.iter().map(online)).sum()
-    })?;
+    let run = &client.runs[told(&client.runs, more, bundles)?];
     let phases = run.offline.iter().zip(&run.online);
     let steps = phases.map(|(before, during)| StepRow {
         step: before.step,
-        offline_s: offline(before),
-        online_s: online(during),
+        offline_s: whole(before, more) / bundles as f64,
+        online_s: whole(during, more),
     });
     let steps: Vec<StepRow> = steps.collect();
     let count = |layers: u64, all: u64| all + (layers as f64 * more).round() as u64;

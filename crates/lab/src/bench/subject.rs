@@ -130,6 +130,7 @@ mod tests {
                 bundles: 1,
                 threads: 1,
                 growth: false,
+                timeline: false,
             })
         };
         let whole = first(None).unwrap();

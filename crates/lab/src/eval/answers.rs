@@ -33,9 +33,11 @@ pub struct Answer {
     pub fixed: Option<Vec<Vec<f64>>>,
     /// Values that left their range.
     pub out_of_range: Vec<OutOfRange>,
-    /// Of a private answer, whether the client was told that values stayed in their ranges; `None`
-    /// where nobody is told.
+    /// Whether the client was told that values stayed in their ranges, or would be told if this were
+    /// not in the clear; `None` where nobody is told.
     pub in_range: Option<bool>,
+    /// Of a private answer, what its client would be told of the protocol's integers in the clear.
+    pub fixed_in_range: Option<bool>,
     /// What was answered, as tokens.
     pub input: Input,
     /// The commit of the program that gave a private answer.
@@ -134,6 +136,7 @@ impl Work<'_> {
                 fixed: None,
                 out_of_range,
                 in_range: None,
+                fixed_in_range: None,
                 input,
                 commit: None,
             });
@@ -156,13 +159,16 @@ impl Work<'_> {
         let (truncate, errors) = (&mut truncate, &mut errors);
         let outcome = fixed::run(&plan, prepared, &input, truncate, errors, workspace);
         let logits = rows(&outcome.reals[0]);
+        let in_range = outcome.flags.map(|flags| flags == 0);
+        let is_compared = self.request.engine == Engine::Secure;
         Ok(Answer {
             example,
-            fixed: (self.request.engine == Engine::Secure).then(|| logits.clone()),
+            fixed: is_compared.then(|| logits.clone()),
             logits,
             float,
             out_of_range: outcome.out_of_range,
-            in_range: None,
+            in_range,
+            fixed_in_range: in_range.filter(|_| is_compared),
             input,
             commit: None,
         })

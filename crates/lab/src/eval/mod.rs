@@ -5,16 +5,18 @@
 //! in place of the non-linear functions do to the answers.
 //!
 //! `answers` computes them, `journal` keeps private ones as they come, [`scores`] compares them
-//! with the data and with each other.
+//! with the data and with each other, `told` with the range flags that go with them.
 
 mod answers;
 mod engine;
 mod journal;
 pub mod scores;
+mod told;
 
 pub use answers::Answer;
 pub use engine::{Degrees, Engine, Truncation};
 pub use scores::Scores;
+pub use told::{LogitError, Told};
 
 use self::answers::Work;
 use self::journal::Journal;

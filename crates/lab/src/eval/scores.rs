@@ -1,6 +1,6 @@
 //! How right the answers of an evaluation are, and what is told of it.
 
-use super::{Answer, Engine, Evaluation, Request};
+use super::{Answer, Engine, Evaluation, LogitError, Request, Told};
 use crate::choice::Choice;
 use crate::provenance::Provenance;
 use crate::task::{self, Example, Gold, Task};
@@ -44,6 +44,8 @@ pub struct Scores {
     pub with_float: f64,
     /// The part whose answer is that of the protocol's integers in the clear.
     pub with_fixed: Option<f64>,
+    /// Which examples have another answer than single precision gives.
+    wrong: Vec<bool>,
 }
 
 enum Predicted {
@@ -118,6 +120,7 @@ impl Scores {
             f1: scores.f1,
             accuracy_of_float: score(&float).accuracy,
             with_float: agreement(&ours, &float),
+            wrong: ours.iter().zip(&float).map(|(a, b)| a != b).collect(),
             with_fixed: fixed.map(|fixed| agreement(&ours, &fixed)),
             predicted: predicted(ours),
         }
@@ -135,10 +138,28 @@ impl Evaluation {
         worst_by_value(&self.answers)
     }
 
-    /// Private answers whose client was told that a value came near the end of its range; `None` if
-    /// nobody was told anything.
+    /// Answers whose client was told that a value came near the end of its range, or would be told;
+    /// `None` if nobody is told anything.
     pub fn flagged(&self) -> Option<usize> {
         flagged(&self.answers)
+    }
+
+    /// Examples by whether they are right and whether the client is told; `None` if nobody is.
+    pub fn told(&self) -> Option<Told> {
+        Told::count(&self.scores.wrong, &self.answers)
+    }
+
+    /// By how much logits differ from those of single precision.
+    pub fn logit_error(&self) -> Option<LogitError> {
+        LogitError::of(&self.answers)
+    }
+
+    /// The part of private answers whose client was told what the integers in the clear would tell.
+    fn flags_as_fixed(&self) -> Option<f64> {
+        let pairs = self.answers.iter().map(|a| a.in_range.zip(a.fixed_in_range));
+        let pairs: Vec<(bool, bool)> = pairs.collect::<Option<_>>()?;
+        let equal = pairs.iter().filter(|(ours, fixed)| ours == fixed).count();
+        Some(equal as f64 / pairs.len() as f64)
     }
 
     /// As `primer eval --json` prints it.
@@ -178,8 +199,15 @@ impl Evaluation {
             Engine::Secure => {
                 object["scheme"] = json!(request.scheme.name());
                 object["agreement_with_fixed"] = json!(scores.with_fixed);
-                object["answers_out_of_range"] = json!(self.flagged());
+                object["flags_as_fixed"] = json!(self.flags_as_fixed());
             }
+        }
+        if matches!(request.engine, Engine::Fixed | Engine::Secure) {
+            object["answers_out_of_range"] = json!(self.flagged());
+            object["told"] = json!(self.told());
+        }
+        if request.engine != Engine::Float {
+            object["logit_error"] = json!(self.logit_error());
         }
         let provenance = serde_json::to_value(Provenance::here())?;
         object["model"] = json!(self.model);

@@ -1,8 +1,9 @@
 //! Plots as SVG, readable on their own, in a page and in a README: white ground, no script, no font
 //! of their own, and a title that a screen reader finds.
 //!
-//! [`panel`] draws curves over a pair of axes, [`bars`] compares figures; both place figures by an
-//! `axis` and write elements through `svg`. They know nothing of what they show.
+//! [`panel`] draws curves over a pair of axes, [`bars`] compares figures, [`lanes`] shows who does
+//! what when; all place figures by an `axis` and write elements through `svg`. They know nothing of
+//! what they show.
 //!
 //! # Why not a crate
 //!
@@ -19,6 +20,7 @@
 
 mod axis;
 pub mod bars;
+pub mod lanes;
 pub mod panel;
 mod svg;
 

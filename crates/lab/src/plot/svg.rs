@@ -60,6 +60,38 @@ impl Svg {
         );
     }
 
+    /// Rectangles side by side, between one height and another: from where to where each goes. What
+    /// is narrower than a tenth of a unit is as wide as its rounded ends are apart, so that many of
+    /// them together keep their share.
+    pub(super) fn stripes(
+        &mut self,
+        ends: impl IntoIterator<Item = (f64, f64)>,
+        (top, height): (f64, f64),
+        look: &str,
+    ) {
+        let tenths = |v: f64| (10.0 * v).round() as i64;
+        let mut joined: Vec<(i64, i64)> = Vec::new();
+        for (from, to) in ends {
+            let (from, to) = (tenths(from), tenths(to));
+            match joined.last_mut() {
+                Some(last) if last.1 == from => last.1 = to,
+                _ if from < to => joined.push((from, to)),
+                _ => {}
+            }
+        }
+        if joined.is_empty() {
+            return;
+        }
+        let (top, height) = (short(top), short(height));
+        let stripe = |(from, to): (i64, i64)| {
+            let (x, width) = (from as f64 / 10.0, (to - from) as f64 / 10.0);
+            let (x, width) = (short(x), short(width));
+            format!("M{x} {top}h{width}v{height}h-{width}z")
+        };
+        let stripes: String = joined.into_iter().map(stripe).collect();
+        self.0 += &format!("<path d=\"{stripes}\" {look}/>\n");
+    }
+
     pub(super) fn dot(&mut self, (x, y): (f64, f64), fill: &str) {
         let (x, y) = (short(x), short(y));
         self.0 += &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"3.2\" fill=\"{fill}\"/>\n");
@@ -119,4 +151,30 @@ fn hatching(color: &str) -> String {
 /// What fills a shape with a hatching that was defined.
 pub(super) fn hatched(color: &str) -> String {
     format!("url(#{})", hatching(color))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However narrow stripes are, as much is covered as they are wide together.
+    #[test]
+    fn stripes_keep_their_share() {
+        let mut svg = Svg::default();
+        // Every other hundredth of ten units.
+        let ends = (0..500).map(|i| (f64::from(i) * 0.02, f64::from(i) * 0.02 + 0.01));
+        svg.stripes(ends, (5.0, 20.0), "fill=\"#000\"");
+        let widths = svg.0.split('h').skip(1).step_by(2);
+        let widths = widths.map(|rest| rest.split('v').next().unwrap().parse::<f64>().unwrap());
+        let covered: f64 = widths.sum();
+        assert!((4.0..6.0).contains(&covered), "{covered}");
+        assert!(
+            svg.0.contains(" 5h") && svg.0.contains("v20h-"),
+            "{}",
+            svg.0
+        );
+        let mut empty = Svg::default();
+        empty.stripes([(1.0, 1.01)], (0.0, 1.0), "");
+        assert_eq!(empty.0, "");
+    }
 }

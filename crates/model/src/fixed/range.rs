@@ -1,7 +1,7 @@
 //! What left its range.
 
 use super::FixedWalk;
-use primer_plan::function::{Reciprocal, Sorted};
+use primer_plan::function::{Powers, Reciprocal, Sorted};
 use primer_plan::graph::{StopFunction, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
@@ -86,6 +86,23 @@ impl FixedWalk<'_> {
                 worst: worst as f64 * unit,
                 limit: least as f64 * unit,
             });
+        }
+    }
+
+    /// Counts the range flags of elements that went into a function, if it has any.
+    pub(super) fn flag(&mut self, is_flagged: bool, x: &[i64], flag: impl Fn(i64) -> bool) {
+        if is_flagged {
+            let set = x.iter().filter(|v| flag(**v)).count();
+            *self.flags.get_or_insert_default() += set;
+        }
+    }
+
+    /// The same for the scores of heads, of padded keys and queries too.
+    pub(super) fn flag_powers(&mut self, powers: &Powers, x: &Matrix<i64>) {
+        let head = self.graph().tokens * x.cols();
+        for (head, scores) in x.data().chunks(head).enumerate() {
+            let lookup = &powers.class(head).0.lookup;
+            self.flag(lookup.is_flagged(), scores, |v| lookup.flag(v));
         }
     }
 

@@ -115,7 +115,7 @@ impl ClientSession {
         channel: &mut Channel,
         sinks: &mut [&mut (dyn Write + Send)],
     ) -> Result<Times> {
-        let mut clock = Clock::start();
+        let mut clock = Clock::start(channel);
         let program = self.program.clone();
         let mut masks = Vec::with_capacity(sinks.len());
         for sink in sinks.iter_mut() {
@@ -249,7 +249,7 @@ fn begin<'a>(
     input: &Input,
     see: &'a mut See<'a>,
 ) -> Result<OnlineClient<'a>> {
-    let clock = Clock::start();
+    let clock = Clock::start(channel);
     online::check_input(program.plan().graph(), input)?;
     let seeds = stored::read_header(&mut *bundle.0, program)?;
     let flags = Flags::read(&mut *bundle.0, program, |stored| stored.client)?;

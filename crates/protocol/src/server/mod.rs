@@ -101,7 +101,7 @@ impl ServerSession {
         model: &ServerModel,
         sinks: &mut [&mut (dyn Write + Send)],
     ) -> Result<Times> {
-        let mut clock = Clock::start();
+        let mut clock = Clock::start(channel);
         let program = self.program.clone();
         let seeds: Vec<Seeds> =
             (sinks.iter().map(|_| Seeds::new(self.rng.secret_seed()))).collect();
@@ -235,7 +235,7 @@ fn begin<'a>(
     bundle: &mut Bundle,
     see: &'a mut See<'a>,
 ) -> Result<OnlineServer<'a>> {
-    let clock = Clock::start();
+    let clock = Clock::start(channel);
     let seeds = stored::read_header(&mut *bundle.0, model.program())?;
     let flags = Flags::read(&mut *bundle.0, model.program(), |stored| stored.server)?;
     OnlineServer::receive(channel, model, (seeds, flags), see, clock)

@@ -11,7 +11,7 @@ use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::calibrate::calibrate;
-use primer_model::fixed::{self, Errors, Sign, Truncate, Workspace};
+use primer_model::fixed::{self, Errors, Outcome, Sign, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::{IntModel, IntWeight};
@@ -401,7 +401,7 @@ pub fn infer_revealing(
 
 /// The fixed-point reference, its low bits dropped as the client's shares say and, where linear
 /// steps are silent, with the errors of their products, which must be as small as they should be.
-pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Vec<Matrix<i64>> {
+pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Outcome {
     let plan = model.plan(input.tokens()).unwrap();
     let shares = &run.client;
     let mut given = |id: ValueId, index: usize| shares[&id][index];
@@ -462,7 +462,7 @@ pub fn reference(model: &IntModel, input: &Input, run: &Seen) -> Vec<Matrix<i64>
         let mean = squares.iter().sum::<f64>() / squares.len() as f64;
         assert!((0.8..1.2).contains(&mean), "{mean}");
     }
-    found.integers
+    found
 }
 
 /// The deviation of the error of each column of a linear step's result.
@@ -519,10 +519,14 @@ pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
     .reals
 }
 
-/// Runs a scheme and checks every output against the reference, bit for bit.
+/// Runs a scheme and checks every output against the reference, bit for bit, and what the client
+/// is told of ranges.
 pub fn check(model: &Arc<IntModel>, input: &Input, scheme: Scheme) -> Run {
     let run = infer(model, input, scheme);
     let expected = reference(model, input, &run.seen);
+    let in_range = expected.flags.map(|flags| flags == 0);
+    assert_eq!(run.answer.in_range, in_range, "{}", scheme.name());
+    let expected = expected.integers;
     assert_eq!(run.answer.integers.len(), expected.len());
     for (found, expected) in run.answer.integers.iter().zip(&expected) {
         assert_eq!(found.data(), expected.data(), "{}", scheme.name());

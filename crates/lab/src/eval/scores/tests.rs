@@ -24,6 +24,7 @@ fn no_answer_wins_where_its_score_is_higher_by_more_than_the_threshold() {
             fixed: None,
             out_of_range: Vec::new(),
             in_range: None,
+            fixed_in_range: None,
             input: Input {
                 ids: vec![0; 3],
                 types: vec![0; 3],
@@ -97,6 +98,7 @@ fn each_way_to_compute_is_compared_on_the_same_examples() {
             fixed: Some(logits(fixed)),
             out_of_range: Vec::new(),
             in_range: Some(ours != 2),
+            fixed_in_range: None,
             input: Input {
                 ids: Vec::new(),
                 types: Vec::new(),
@@ -118,6 +120,7 @@ fn each_way_to_compute_is_compared_on_the_same_examples() {
     assert_eq!((all.accuracy, all.accuracy_of_float), (0.5, 0.75));
     assert_eq!((all.with_float, all.with_fixed), (0.75, Some(1.0)));
     assert_eq!(flagged(&answers), Some(2));
+    assert_eq!(all.wrong, [false, true, false, false]);
     assert!(matches!(all.predicted, Predicted::Labels(labels) if labels == [0, 2, 2, 1]));
     answers[3].fixed = None;
     answers[3].in_range = None;
