@@ -180,7 +180,10 @@ fn text(found: &Evaluation) -> String {
             told.right, told.right_flagged, told.wrong_flagged, told.wrong_unflagged
         );
     }
-    if let Some(error) = found.logit_error().filter(|_| request.engine != Engine::Float) {
+    if let Some(error) = found
+        .logit_error()
+        .filter(|_| request.engine != Engine::Float)
+    {
         out += &format!(
             "logits      off by {:.4} in the mean, 99 % by less than {:.3}, at most {:.3}\n",
             error.mean, error.p99, error.largest

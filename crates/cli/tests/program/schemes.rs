@@ -67,10 +67,16 @@ fn eval_runs_in_the_clear_and_through_the_protocol() {
         assert_eq!(secure["agreement_with_fixed"], 1.0, "{scheme:?}");
         let as_fixed = tells_ranges(scheme).then_some(1.0);
         assert_eq!(secure["flags_as_fixed"], serde_json::json!(as_fixed));
-        assert_eq!(fixed["answers_out_of_range"], secure["answers_out_of_range"]);
+        assert_eq!(
+            fixed["answers_out_of_range"],
+            secure["answers_out_of_range"]
+        );
         assert_eq!(fixed["told"].is_object(), tells_ranges(scheme), "{fixed}");
         let error = &fixed["logit_error"];
-        assert!(error["mean"].as_f64() <= error["largest"].as_f64(), "{error}");
+        assert!(
+            error["mean"].as_f64() <= error["largest"].as_f64(),
+            "{error}"
+        );
         let flagged = tells_ranges(scheme).then_some(0);
         assert_eq!(
             secure["answers_out_of_range"],

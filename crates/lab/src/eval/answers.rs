@@ -33,8 +33,8 @@ pub struct Answer {
     pub fixed: Option<Vec<Vec<f64>>>,
     /// Values that left their range.
     pub out_of_range: Vec<OutOfRange>,
-    /// Whether the client was told that values stayed in their ranges, or would be told if this were
-    /// not in the clear; `None` where nobody is told.
+    /// Whether the client was told that values stayed in their ranges, or would be told if this
+    /// were not in the clear; `None` where nobody is told.
     pub in_range: Option<bool>,
     /// Of a private answer, what its client would be told of the protocol's integers in the clear.
     pub fixed_in_range: Option<bool>,

@@ -156,7 +156,10 @@ impl Evaluation {
 
     /// The part of private answers whose client was told what the integers in the clear would tell.
     fn flags_as_fixed(&self) -> Option<f64> {
-        let pairs = self.answers.iter().map(|a| a.in_range.zip(a.fixed_in_range));
+        let pairs = self
+            .answers
+            .iter()
+            .map(|a| a.in_range.zip(a.fixed_in_range));
         let pairs: Vec<(bool, bool)> = pairs.collect::<Option<_>>()?;
         let equal = pairs.iter().filter(|(ours, fixed)| ours == fixed).count();
         Some(equal as f64 / pairs.len() as f64)
