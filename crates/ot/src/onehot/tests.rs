@@ -32,8 +32,7 @@ fn make(shape: Shape, indices: &[u16], [own, others]: [&[u16]; 2], prg: &mut Prg
     let n = indices.len();
     let deltas = [(); 2].map(|()| u128::from_le_bytes(prg.seed()) | 1);
     let mut index = chunk(shape, n);
-    let (offset, offsets, corrections) =
-        places(&mut index, indices, [own, others], deltas[0], prg);
+    let (offset, offsets, corrections) = places(&mut index, indices, [own, others], deltas[0], prg);
     if shape.block_transfers() == 0 {
         return Made {
             from_index: [corrections, Vec::new()],
