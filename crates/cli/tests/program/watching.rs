@@ -14,7 +14,7 @@ fn phases_refusals_and_sessions_are_told() {
             "--metrics",
             "127.0.0.1:0",
             "--max-stored-bytes-per-client",
-            "2000000",
+            "8000000",
         ],
     );
     let state = dir.path().join("client");
