@@ -69,7 +69,7 @@ fn versions_must_agree() {
                 error,
                 ProtocolError::Version {
                     ours: VERSION,
-                    theirs: 11
+                    theirs: 12
                 }
             ),
             "{error}"
@@ -78,7 +78,7 @@ fn versions_must_agree() {
     let ((), server) = pair(
         |channel| {
             channel
-                .send_value(HELLO, &(11u16, Scheme::Fp, 4u32))
+                .send_value(HELLO, &(12u16, Scheme::Fp, 4u32))
                 .unwrap()
         },
         |channel| server(channel, &model, Reveal::Outputs),
@@ -87,7 +87,7 @@ fn versions_must_agree() {
     let (client, ()) = pair(
         |channel| open(channel, Scheme::Fp, 4),
         // The second kind of welcome: a version.
-        |channel| welcome(channel, &(1u32, 11u16)),
+        |channel| welcome(channel, &(1u32, 12u16)),
     );
     expected(client.unwrap_err());
 }

