@@ -14,12 +14,15 @@ struct Hash<'a> {
     rows: &'a mut [u128],
 }
 
-/// The hash of two vectors.
+/// Hashes two vectors of rows where they are. A function and loops, not closures: those would be
+/// compiled without the engine's instructions.
 #[inline(always)]
-fn hash_two<E: Engine>(e: E, key: &Key, [x, y]: [E::Vector; 2]) -> [E::Vector; 2] {
-    let (x, y) = (e.sigma(x), e.sigma(y));
+fn hash_two<E: Engine>(e: E, key: &Key, offset: E::Vector, [low, high]: &mut [[u8; WIDE]; 2]) {
+    let x = e.sigma(e.xor(e.read(low), offset));
+    let y = e.sigma(e.xor(e.read(high), offset));
     let (u, v) = e.encrypt_two([key, key], x, y);
-    [e.xor(u, x), e.xor(v, y)]
+    e.write(e.xor(u, x), low);
+    e.write(e.xor(v, y), high);
 }
 
 impl Work for Hash<'_> {
@@ -28,23 +31,18 @@ impl Work for Hash<'_> {
     #[inline(always)]
     fn run<E: Engine>(self, e: E) {
         let offset = e.splat(self.offset);
-        let two = |both: &mut [[u8; WIDE]; 2]| {
-            let rows = both.each_ref().map(|row| e.xor(e.read(row), offset));
-            let hashed = hash_two(e, self.key, rows);
-            for (row, hashed) in both.iter_mut().zip(hashed) {
-                e.write(hashed, row);
-            }
-        };
         let (whole, rest) = bytemuck::cast_slice_mut::<u128, u8>(self.rows).as_chunks_mut::<WIDE>();
         let (pairs, single) = whole.as_chunks_mut::<2>();
-        pairs.iter_mut().for_each(two);
+        for pair in pairs {
+            hash_two(e, self.key, offset, pair);
+        }
         let mut last = Zeroizing::new([[0; WIDE]; 2]);
         let rows = last.as_flattened_mut();
         let single = single.as_flattened_mut();
         let n = single.len();
         rows[..n].copy_from_slice(single);
         rows[n..][..rest.len()].copy_from_slice(rest);
-        two(&mut last);
+        hash_two(e, self.key, offset, &mut last);
         let rows = last.as_flattened();
         single.copy_from_slice(&rows[..n]);
         rest.copy_from_slice(&rows[n..][..rest.len()]);
