@@ -64,7 +64,7 @@ pub enum OtError {
     #[error("stored material: {0}")]
     Stored(#[from] PackError),
     /// A one-hot vector that cannot be made: our own mistake.
-    #[error("one-hot vectors have indices of 4 to 12 bits in sensible digits, not {bits}")]
+    #[error("one-hot vectors have indices of 4 to 10 bits, not {bits}")]
     Index {
         /// The bits asked for.
         bits: u32,

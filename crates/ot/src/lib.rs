@@ -17,7 +17,7 @@
 //!    random choices and corrected online, when the real choice is known, at a bit up and a few
 //!    bytes down, [`pads`], whose choices are known offline, and [`bit_products`], of two bits that
 //!    are both known online, all by hashing ([`hash`]); [`onehot`], shares of a unit vector at a
-//!    sum of two secrets, by small trees.
+//!    sum of two secrets, by transfers in both directions.
 //!
 //! 4. [`renewal`]: transfers in both directions make new ones, with offsets of their own, for each
 //!    thing that is kept on its own.

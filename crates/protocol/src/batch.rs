@@ -3,9 +3,11 @@
 //!
 //! A product costs ciphertexts, and a ciphertext has room for thousands of values: a bundle of few
 //! tokens leaves most of it empty. Where the packing allows it ([`Recipe::most_bundles`]), the
-//! tokens of several bundles lie side by side in one product. Bundles share nothing else. Each has
-//! a seed of its own, from which its masks are drawn as if it were prepared alone; each is written,
-//! kept and spent on its own, and one that is lost does not concern its neighbours.
+//! tokens of several bundles lie side by side in one product. Bundles share nothing else, but that
+//! is something: one ciphertext hides values of several bundles by one fresh secret
+//! (`docs/protocol/strangers.md`, section 4, counts their answers together). Each has a seed of its
+//! own, from which its masks are drawn as if it were prepared alone; each is written, kept and
+//! spent on its own, and one that is lost does not concern its neighbours.
 
 use crate::error::Result;
 use crate::exchange::Exchange;

@@ -86,7 +86,7 @@ impl ClientTransfers {
         }
     }
 
-    /// Lets some threads grow the trees of look-ups.
+    /// Sets the number of threads that make one-hot shares.
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.transfers.set_threads(threads);
     }
@@ -133,7 +133,7 @@ impl ServerTransfers {
         }
     }
 
-    /// Lets some threads grow the trees of look-ups.
+    /// Sets the number of threads that make one-hot shares.
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.transfers.set_threads(threads);
     }

@@ -9,6 +9,17 @@ use primer_plan::shape::{Family, Head};
 use primer_protocol::{Reveal, Scheme};
 use serde::{Deserialize, Serialize};
 
+/// Bits of all answers by bundles that are prepared together, at most.
+///
+/// A client that deviates can bend answers to carry the secret that hides their products of two
+/// secrets, 8,192 ternary coefficients. With this many bits, 2,261 coefficients, there is still
+/// ring LWE in 5,931 dimensions with 150 bits of modulus, about 128 bits
+/// (`docs/protocol/strangers.md`, section 4).
+const MOST_ANSWER_BITS: u32 = 3_584;
+
+/// Bits of that secret.
+const SECRET_BITS: u32 = 12_984;
+
 /// What a server offers: everything public about its model, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
@@ -50,9 +61,18 @@ impl Card {
     }
 
     /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are.
+    ///
+    /// Bundles that are prepared together share a secret of the server's, so the bits of all their
+    /// answers are kept to [`MOST_ANSWER_BITS`], unless one answer has more than the secret itself.
     pub fn batch(&self, tokens: usize, wanted: usize) -> usize {
         let one_hot = (self.vocab + self.types) as usize;
-        self.scheme.recipe().batch((tokens, one_hot), wanted)
+        let most = match self.bits_at(tokens) {
+            Some(bits @ 1..SECRET_BITS) => (MOST_ANSWER_BITS / bits).max(1) as usize,
+            _ => usize::MAX,
+        };
+        self.scheme
+            .recipe()
+            .batch((tokens, one_hot), wanted.min(most))
     }
 
     /// Returns how many bits an answer of a padded length can carry, if it is on offer.

@@ -97,6 +97,23 @@ fn cards_pass_and_senseless_ones_do_not() {
 }
 
 #[test]
+fn fewer_bundles_are_prepared_together_where_answers_are_wide() {
+    let together = |bits: u32| {
+        let mut card = card();
+        (card.scheme, card.hint) = (Scheme::Lean, hint(GROUP));
+        card.answer_bits = vec![44, bits];
+        [card.batch(8, 100), card.batch(16, 100)]
+    };
+    assert_eq!(together(44), [32, 16]);
+    assert_eq!(together(224), [32, 16]);
+    assert_eq!(together(225), [32, 15]);
+    assert_eq!(together(5_131), [32, 1]);
+    // One answer could carry the whole secret: nothing is kept by preparing it alone.
+    assert_eq!(together(12_983), [32, 1]);
+    assert_eq!(together(12_984), [32, 16]);
+}
+
+#[test]
 fn refusals_arrive_as_errors_and_cannot_paint_the_terminal() {
     let refuse = |refusal: Refusal| {
         let send = |channel: &mut Channel| Reply::Refused(refusal).send(channel).unwrap();
