@@ -38,6 +38,9 @@ pub(super) struct EvalArgs {
     /// At most N tokens per input, longer ones are truncated (the model's own limit if not given)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..))]
     tokens: Option<u64>,
+    /// Pad every input to at least N tokens, as a bundle for longer ones does
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pad: usize,
     /// With SQuAD: tokens that neighbouring windows of a long context share
     #[arg(long, value_name = "N", default_value_t = 64)]
     stride: usize,
@@ -83,6 +86,7 @@ impl EvalArgs {
             degrees: self.degrees,
             limit: self.limit.map(|n| n as usize),
             tokens: self.tokens.map(|n| n as usize),
+            pad: self.pad,
             stride: self.stride,
             null_threshold: self.null_threshold,
             threads: self.threads as usize,

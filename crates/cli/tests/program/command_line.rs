@@ -71,6 +71,19 @@ fn limits_and_long_texts() {
     let eval = ["eval", "--task", "sst2", "--data", &data];
     let report = json(&[&eval[..], &["--tokens", "8", "--engine", "float"]].concat());
     assert_eq!(report["truncated_inputs"], 1);
+    // Padding is invisible to rounded integers: the same logits for eight tokens and for forty.
+    let predictions = |pad: &str| {
+        let data = write(dir.path(), "short.tsv", b"h\tl\nshort and fine\t0\n");
+        let out = dir.path().join(pad);
+        let mut eval = primer();
+        eval.args([
+            "eval", "--task", "sst2", "--data", &data, "--pad", pad, "--json",
+        ]);
+        eval.args(["--truncation", "exact", "--predictions"]);
+        process::json(eval.arg(&out));
+        std::fs::read(out).unwrap()
+    };
+    assert_eq!(predictions("0"), predictions("40"));
 }
 
 #[test]
@@ -152,6 +165,12 @@ fn wrong_usage_has_exit_code_2() {
         &["eval", "--task", "sst2", "--data", "x", "--journal", "y"],
         2,
         &["--journal", "--engine secure"],
+    );
+    let long = ["eval", "--task", "sst2", "--data", "DATA", "--pad", "4000"];
+    fails(
+        &[&long[..], &["--tokens", "64"]].concat(),
+        2,
+        &["64 tokens", "4000"],
     );
     fails(&["explode"], 2, &["explode"]);
 }

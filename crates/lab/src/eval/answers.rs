@@ -110,7 +110,8 @@ impl Work<'_> {
             }
         };
         for input in &mut inputs {
-            input.pad_to(bucket(input.tokens(), self.limit), text.padding());
+            let tokens = bucket(input.tokens(), self.limit).max(self.request.pad);
+            input.pad_to(tokens, text.padding());
             input.fits(&self.model.shape)?;
         }
         Ok(inputs)

@@ -59,6 +59,8 @@ pub struct Request {
     pub limit: Option<usize>,
     /// At most so many tokens of an input.
     pub tokens: Option<usize>,
+    /// At least so many tokens of padding and input together.
+    pub pad: usize,
     /// Tokens that neighbouring windows of a long context share.
     pub stride: usize,
     /// Of SQuAD 2.0: there is no answer if the score of there being none is higher by more.
@@ -97,10 +99,15 @@ pub fn evaluate(request: Request, progress: Progress<'_>) -> Result<Evaluation> 
         "--journal is for --engine secure; the others are done before they could be interrupted"
     );
     let model = Model::load(request.model.as_deref())?;
+    let limit = request.tokens.unwrap_or(usize::MAX).min(model.max_tokens());
+    ensure_usage!(
+        request.pad <= limit,
+        "inputs of at most {limit} tokens cannot be padded to {}",
+        request.pad
+    );
     let mut examples =
         task::read(request.task, &request.data, &model.shape.head).context("reading the data")?;
     examples.truncate(request.limit.unwrap_or(usize::MAX));
-    let limit = request.tokens.unwrap_or(usize::MAX).min(model.max_tokens());
     let prepared = match request.engine {
         Engine::Float | Engine::Fhe => None,
         Engine::Fixed | Engine::Secure => Some(Arc::new(model.prepare(
@@ -164,6 +171,7 @@ fn identity(request: &Request, model: &Model, prepared: &IntModel, limit: usize)
     hasher.update(request.scheme.name().as_bytes());
     hasher.update(request.task.name().as_bytes());
     hasher.update(&limit.to_le_bytes());
+    hasher.update(&request.pad.to_le_bytes());
     if request.task.is_extractive() {
         hasher.update(&request.stride.to_le_bytes());
     }
