@@ -38,6 +38,7 @@ use crate::offline::{self, add, check_modulus, sub};
 use crate::stored::ChoiceMaterial;
 use primer_net::Channel;
 use primer_net::kind::bit_product::{CORRELATION, OPENED};
+use primer_ring::wipe::SecretBytes;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -107,7 +108,7 @@ impl BitSender {
     }
 
     /// The material for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
@@ -180,7 +181,7 @@ impl BitReceiver {
     }
 
     /// The material for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 

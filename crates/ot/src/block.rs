@@ -9,6 +9,7 @@ use crate::leaves;
 use crate::streams::Streams;
 use crate::transpose::{COLUMNS, transpose};
 use crate::variant::Variant;
+use primer_ring::wipe::SecretBytes;
 use zeroize::Zeroizing;
 
 /// Transfers handled at once: their columns (256 KiB) stay in a core's cache.
@@ -50,10 +51,10 @@ impl State {
 
 /// Room for a block of columns, wiped when dropped.
 pub(crate) struct Block {
-    matrix: Zeroizing<Vec<u8>>,
+    matrix: SecretBytes,
     rows: Zeroizing<Vec<u128>>,
     /// The message of a tree: `⌈n/8⌉` bytes, and zeros up to whole vectors.
-    message: Zeroizing<Vec<u8>>,
+    message: SecretBytes,
 }
 
 impl Block {
@@ -73,9 +74,9 @@ impl Block {
     pub(crate) fn new(n: usize) -> Self {
         let n = n.clamp(MASKING, BLOCK);
         Self {
-            matrix: Zeroizing::new(vec![0; COLUMNS * Self::stride(n)]),
+            matrix: SecretBytes::zeros(COLUMNS * Self::stride(n)),
             rows: Zeroizing::new(vec![0; n]),
-            message: Zeroizing::new(vec![0; Self::padded(n)]),
+            message: SecretBytes::zeros(Self::padded(n)),
         }
     }
 

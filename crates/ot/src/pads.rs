@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::offline::{self, add, sub};
 use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::Channel;
-use zeroize::Zeroizing;
+use primer_ring::wipe::SecretBytes;
 
 /// The sender's pads. Each pair is for one message.
 pub struct PadSender(PairMaterial);
@@ -55,7 +55,7 @@ impl PadSender {
     }
 
     /// The pads for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
@@ -106,7 +106,7 @@ impl PadReceiver {
     }
 
     /// The choices and pads for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.material.into_bytes()
     }
 

@@ -37,6 +37,7 @@ use crate::offline::{self, add, check_modulus, check_values, sub};
 use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_net::Channel;
 use primer_net::kind::transfer::{CORRECTIONS, CORRELATION, PRODUCTS};
+use primer_ring::wipe::SecretBytes;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -107,7 +108,7 @@ impl ProductSender {
     }
 
     /// The material for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
@@ -198,7 +199,7 @@ impl ProductReceiver {
     }
 
     /// The material for a store, packed. A stored copy must be loaded once only.
-    pub fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 

@@ -10,6 +10,7 @@ use crate::bits::Bits;
 use crate::error::{OtError, Result};
 use crate::offline::check_modulus;
 use primer_ring::pack::{pack, packed_len, unpack};
+use primer_ring::wipe::{SecretBytes, wipe};
 use zeroize::Zeroizing;
 
 /// Two residues per transfer, or several pairs of them.
@@ -26,7 +27,7 @@ pub(crate) struct ChoiceMaterial {
 }
 
 impl PairMaterial {
-    pub(crate) fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn into_bytes(self) -> SecretBytes {
         packed(Vec::new(), self.pairs.as_flattened(), self.modulus)
     }
 
@@ -45,7 +46,7 @@ impl PairMaterial {
 }
 
 impl ChoiceMaterial {
-    pub(crate) fn into_bytes(self) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn into_bytes(self) -> SecretBytes {
         packed(self.choices.bytes().to_vec(), &self.values, self.modulus)
     }
 
@@ -79,14 +80,12 @@ fn check_length(bytes: &[u8], values: Option<usize>, front: usize, modulus: u64)
     }
 }
 
-fn packed(mut front: Vec<u8>, values: &[u64], modulus: u64) -> Zeroizing<Vec<u8>> {
+fn packed(mut front: Vec<u8>, values: &[u64], modulus: u64) -> SecretBytes {
     let width = crate::cost::width(modulus);
-    // Reserved at once: a buffer that grows would leave copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(
-        front.len() + packed_len(values.len(), width).expect("values in memory can be counted"),
-    ));
+    let values_len = packed_len(values.len(), width).expect("values in memory can be counted");
+    let mut bytes = SecretBytes::with_capacity(front.len() + values_len);
     bytes.extend_from_slice(&front);
-    zeroize::Zeroize::zeroize(&mut front);
+    wipe(&mut front);
     pack(values.iter().copied(), width, &mut bytes);
     bytes
 }

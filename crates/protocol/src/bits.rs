@@ -51,6 +51,7 @@ use primer_plan::graph::Graph;
 use primer_ring::matrix::{Matrix, Scratch, product_mod};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::rows;
+use primer_ring::wipe::SecretBytes;
 use zeroize::Zeroizing;
 
 /// Sizes of an input.
@@ -123,7 +124,7 @@ impl Sizes {
 pub(crate) struct Pad {
     sizes: Sizes,
     /// `B` of each token and, behind it, a bit that is set where `π` is minus one.
-    strings: Zeroizing<Vec<u8>>,
+    strings: SecretBytes,
     /// `ρ`.
     residues: Share,
 }

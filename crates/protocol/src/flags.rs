@@ -8,10 +8,10 @@ use crate::program::Program;
 use crate::stored;
 use primer_net::Channel;
 use primer_ring::prg::Prg;
+use primer_ring::wipe::SecretBytes;
 use primer_stops::flags::Asked;
 use primer_stops::{Comparison, FlagShares, StoredBytes};
 use std::io::Read;
-use zeroize::Zeroizing;
 
 /// The flags of an inference under way.
 pub(crate) struct Flags {
@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     /// The number of flags that there will be.
     all: usize,
     comparison: Comparison,
-    material: Zeroizing<Vec<u8>>,
+    material: SecretBytes,
 }
 
 impl Flags {

@@ -11,6 +11,7 @@
 use crate::share::Share;
 use primer_plan::graph::ValueId;
 use primer_ring::prg::{Prg, SecretSeed};
+use primer_ring::wipe::SecretBytes;
 use zeroize::{Zeroize, Zeroizing};
 
 /// What a matrix of residues is drawn for.
@@ -86,8 +87,8 @@ impl Seeds {
     }
 
     /// Returns the uniform bytes of a use, always the same.
-    pub(crate) fn bytes_for(&self, what: Use, length: usize) -> Zeroizing<Vec<u8>> {
-        let mut bytes = Zeroizing::new(vec![0; length]);
+    pub(crate) fn bytes_for(&self, what: Use, length: usize) -> SecretBytes {
+        let mut bytes = SecretBytes::zeros(length);
         self.generator(what.index()).fill(&mut bytes);
         bytes
     }

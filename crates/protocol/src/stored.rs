@@ -19,9 +19,10 @@ use crate::share::Share;
 use primer_ring::modulus::{K, P};
 use primer_ring::pack::{pack, packed_len, unpack};
 use primer_ring::prg::{SECRET_SEED_BYTES, SecretSeed};
+use primer_ring::wipe::SecretBytes;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 /// Bytes before the first segment.
 pub(crate) const HEADER_BYTES: u64 = 2 + 32 + SECRET_SEED_BYTES as u64;
@@ -57,7 +58,7 @@ pub(crate) fn share_len(rows: usize, cols: usize) -> u64 {
 pub(crate) fn write_share(sink: &mut dyn Write, share: &Share) -> Result<()> {
     let length = share_len(share.rows(), share.cols());
     // Reserved at once: a buffer that grows would leave copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
+    let mut bytes = SecretBytes::with_capacity(length as usize);
     pack(share.data().iter().copied(), K, &mut bytes);
     Ok(sink.write_all(&bytes)?)
 }
@@ -77,8 +78,8 @@ pub(crate) fn read_shares(source: &mut dyn Read, sizes: &[(usize, usize)]) -> Re
 }
 
 /// The next bytes of a bundle.
-pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(vec![0; length as usize]);
+pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<SecretBytes> {
+    let mut bytes = SecretBytes::zeros(length as usize);
     source.read_exact(&mut bytes)?;
     Ok(bytes)
 }
@@ -109,7 +110,7 @@ impl Keeping {
 #[derive(Default)]
 pub(crate) struct Material {
     pub(crate) shares: HashMap<usize, Vec<Share>>,
-    pub(crate) stops: HashMap<usize, Zeroizing<Vec<u8>>>,
+    pub(crate) stops: HashMap<usize, SecretBytes>,
 }
 
 impl Material {
@@ -125,7 +126,7 @@ impl Material {
     }
 
     /// The material of a stop.
-    pub(crate) fn take_stop(&mut self, index: usize) -> Zeroizing<Vec<u8>> {
+    pub(crate) fn take_stop(&mut self, index: usize) -> SecretBytes {
         self.stops.remove(&index).expect("loaded with the segment")
     }
 }

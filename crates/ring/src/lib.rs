@@ -8,7 +8,7 @@
 //! residues without wasted bits, [`coarse`] has what truncation to an index leaves out, [`select`]
 //! adds up what secret bits select of a table, [`rows`] what public bits select of a matrix,
 //! [`measure`] tells how fast this machine multiplies,
-//! [`threads`] divides work.
+//! [`threads`] divides work, [`wipe`] wipes bytes.
 
 pub mod coarse;
 pub mod fixed;
@@ -23,3 +23,4 @@ pub mod rows;
 pub mod select;
 pub mod threads;
 pub mod truncate;
+pub mod wipe;

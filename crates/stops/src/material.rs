@@ -1,8 +1,8 @@
 //! Material of a stop on its way into a party's store and back.
 
 use crate::error::{Result, StopsError, unusable};
+use primer_ring::wipe::SecretBytes;
 use std::io::{Read, Write};
-use zeroize::Zeroizing;
 
 /// Writes what a stop has prepared.
 pub(crate) fn keep(stop: &'static str, sink: &mut dyn Write, material: &[u8]) -> Result<()> {
@@ -11,12 +11,8 @@ pub(crate) fn keep(stop: &'static str, sink: &mut dyn Write, material: &[u8]) ->
 }
 
 /// Reads so many bytes of it back.
-pub(crate) fn take(
-    stop: &'static str,
-    stored: &mut dyn Read,
-    bytes: u64,
-) -> Result<Zeroizing<Vec<u8>>> {
-    let mut material = Zeroizing::new(vec![0; bytes as usize]);
+pub(crate) fn take(stop: &'static str, stored: &mut dyn Read, bytes: u64) -> Result<SecretBytes> {
+    let mut material = SecretBytes::zeros(bytes as usize);
     let read = stored.read_exact(&mut material);
     read.map_err(|error| unusable(stop, error))?;
     Ok(material)

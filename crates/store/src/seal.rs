@@ -18,6 +18,7 @@
 
 use crate::id::BundleId;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use primer_ring::wipe::SecretBytes;
 use std::io::{self, Read, Write};
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -110,11 +111,11 @@ pub fn sealed_bytes(plain: u64) -> u64 {
 
 /// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows
 /// beyond its first capacity, which would leave a copy behind.
-pub(crate) type Chunk = Zeroizing<Vec<u8>>;
+pub(crate) type Chunk = SecretBytes;
 
 /// An empty chunk.
 pub(crate) fn empty_chunk() -> Chunk {
-    Zeroizing::new(Vec::with_capacity(CHUNK_BYTES + TAG_BYTES))
+    SecretBytes::with_capacity(CHUNK_BYTES + TAG_BYTES)
 }
 
 /// Seals whole chunks. After an error the stream must not be continued.
@@ -208,7 +209,7 @@ pub struct Opener<R> {
     source: R,
     /// Bytes of chunks not yet read.
     left: u64,
-    buffer: Zeroizing<Vec<u8>>,
+    buffer: SecretBytes,
     given: usize,
     chunk: u32,
     failed: bool,
@@ -229,7 +230,7 @@ impl<R: Read> Opener<R> {
             key,
             source,
             left: sealed,
-            buffer: Zeroizing::new(Vec::with_capacity(chunk.min(sealed) as usize)),
+            buffer: SecretBytes::with_capacity(chunk.min(sealed) as usize),
             given: 0,
             chunk: 0,
             failed: false,

@@ -9,6 +9,7 @@ use crate::bits::Bits;
 use crate::engine::Backend;
 use crate::error::Result;
 use primer_ring::threads;
+use primer_ring::wipe::SecretBytes;
 use zeroize::Zeroizing;
 
 /// Shares of the two parts of every place of a chunk.
@@ -25,7 +26,7 @@ pub(super) struct Chunk {
 /// The vectors of a chunk but for what the other party's message changes, and this party's message.
 pub(super) struct Opened {
     pub(super) message: Vec<u8>,
-    vectors: Zeroizing<Vec<u8>>,
+    vectors: SecretBytes,
 }
 
 impl Chunk {
@@ -131,7 +132,7 @@ impl Chunk {
         let (shape, n) = (&self.shape, self.len());
         let (transfers, bytes) = (shape.block_transfers(), shape.block_correction_bytes());
         let mut message = vec![0; n * bytes];
-        let mut vectors = Zeroizing::new(vec![0; n * shape.vector_bytes()]);
+        let mut vectors = SecretBytes::zeros(n * shape.vector_bytes());
         let rows = sent.chunks(BATCH * transfers);
         let rows = rows.zip(received.chunks(BATCH * transfers));
         let shares = self.lower.chunks(BATCH).zip(self.marks.chunks(BATCH));
@@ -150,9 +151,9 @@ impl Chunk {
     }
 
     /// Returns the vectors that are one block.
-    pub(super) fn whole(&self) -> Zeroizing<Vec<u8>> {
+    pub(super) fn whole(&self) -> SecretBytes {
         let bytes = self.shape.vector_bytes();
-        let mut vectors = Zeroizing::new(vec![0; self.len() * bytes]);
+        let mut vectors = SecretBytes::zeros(self.len() * bytes);
         for (vector, block) in vectors.chunks_exact_mut(bytes).zip(self.lower.iter()) {
             vector.copy_from_slice(&block.to_le_bytes()[..bytes]);
         }
@@ -160,7 +161,7 @@ impl Chunk {
     }
 
     /// Returns the vectors by what the other party has sent.
-    pub(super) fn close(&self, opened: Opened, theirs: &[u8]) -> Zeroizing<Vec<u8>> {
+    pub(super) fn close(&self, opened: Opened, theirs: &[u8]) -> SecretBytes {
         let Opened {
             message,
             mut vectors,

@@ -14,6 +14,7 @@ use primer_net::Channel;
 use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
 use primer_ring::pack::{pack, unpack};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
+use primer_ring::wipe::SecretBytes;
 use rand_core::Rng;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
@@ -33,7 +34,7 @@ impl ServerStop for ClientGarbled {
         let mut masks = Zeroizing::new(vec![0; self.outputs()]);
         channel.recv_residues(MASKS, modulus.width(), modulus.order(), &mut masks)?;
         let length = self.circuits.outputs_len() as usize;
-        let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+        let mut bytes = SecretBytes::with_capacity(length);
         pack(masks.iter().copied(), modulus.width(), &mut bytes);
         material::keep(self.name(), sink, &bytes)
     }
@@ -72,7 +73,7 @@ impl ServerStop for ClientGarbled {
 struct Requested {
     stop: ClientGarbled,
     /// Rows, nonce and circuits.
-    received: Zeroizing<Vec<u8>>,
+    received: SecretBytes,
     /// `A + r` of every output.
     masks: Zeroizing<Vec<u64>>,
 }

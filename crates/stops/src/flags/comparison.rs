@@ -19,6 +19,7 @@ use primer_net::kind::flags::{LABELS, SEED};
 use primer_net::{Channel, PhaseBytes};
 use primer_ot::cost::extension_as;
 use primer_ring::prg::{Prg, SEED_BYTES};
+use primer_ring::wipe::SecretBytes;
 use rand_core::Rng;
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -131,7 +132,7 @@ impl Comparison {
         channel.send(SEED, &message)?;
         Ok(Asked {
             circuits: self.circuits.clone(),
-            received: Zeroizing::new(received.to_vec()),
+            received: received.to_vec().into(),
         })
     }
 
@@ -169,7 +170,7 @@ impl Comparison {
 pub struct Asked {
     circuits: Circuits,
     /// Rows, nonce and circuit.
-    received: Zeroizing<Vec<u8>>,
+    received: SecretBytes,
 }
 
 impl Asked {

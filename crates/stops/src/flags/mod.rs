@@ -34,24 +34,24 @@ mod comparison;
 pub use comparison::{Asked, Comparison};
 
 use primer_ring::prg::{Prg, Seed};
+use primer_ring::wipe::SecretBytes;
 use rand_core::Rng;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Subsets that are compared.
 pub const SUBSETS: u32 = 40;
 
 /// A party's shares of flags, in the order of the elements. Wiped when dropped.
-#[derive(Default, Zeroize, ZeroizeOnDrop)]
+#[derive(Default)]
 pub struct FlagShares {
     /// A byte for each, 0 or 1.
-    bits: Vec<u8>,
+    bits: SecretBytes,
 }
 
 impl FlagShares {
     /// Makes room for `flags` shares: a buffer that grows would leave copies behind.
     pub fn with_capacity(flags: usize) -> Self {
         Self {
-            bits: Vec::with_capacity(flags),
+            bits: SecretBytes::with_capacity(flags),
         }
     }
 

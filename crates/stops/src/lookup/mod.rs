@@ -83,6 +83,7 @@ use primer_plan::function::{Function, Lookup};
 use primer_ring::modulus;
 use primer_ring::pack::packed_len;
 use primer_ring::select::{Columns, Numbers};
+use primer_ring::wipe::SecretBytes;
 use std::io::Read;
 use zeroize::Zeroizing;
 
@@ -189,8 +190,8 @@ impl Lookups {
     }
 
     /// The next bytes that a party has stored.
-    fn read(&self, stored: &mut dyn Read, length: u64) -> Result<Zeroizing<Vec<u8>>> {
-        let mut bytes = Zeroizing::new(vec![0; length as usize]);
+    fn read(&self, stored: &mut dyn Read, length: u64) -> Result<SecretBytes> {
+        let mut bytes = SecretBytes::zeros(length as usize);
         let read = stored.read_exact(&mut bytes);
         read.map_err(|error| unusable(self.name(), error))?;
         Ok(bytes)

@@ -73,6 +73,7 @@ fn request() -> Request {
         degrees: super::super::Degrees::Middle,
         limit: None,
         tokens: None,
+        pad: 0,
         stride: 64,
         null_threshold: 0.0,
         threads: 1,
