@@ -76,9 +76,7 @@ fn limits_and_long_texts() {
         let data = write(dir.path(), "short.tsv", b"h\tl\nshort and fine\t0\n");
         let out = dir.path().join(pad);
         let mut eval = primer();
-        eval.args([
-            "eval", "--task", "sst2", "--data", &data, "--pad", pad, "--json",
-        ]);
+        eval.args(["eval", "--task", "sst2", "--data", &data, "--pad", pad]);
         eval.args(["--truncation", "exact", "--predictions"]);
         process::json(eval.arg(&out));
         std::fs::read(out).unwrap()

@@ -12,6 +12,10 @@
 //!
 //! Other heads are measured against a coarse maximum. What is left over of the room above goes to
 //! both ends, and the outer half of each end raises range flags.
+//!
+//! The plan is public, so it tells what calibration saw in whole units only: the upper end of a
+//! head's table is one, which moves the ranges by half a unit at most, and so are the parts that
+//! raise flags.
 
 use super::{Assigner, Observation};
 use crate::function::powers::TOP;
@@ -41,9 +45,9 @@ pub(super) const DRY_BITS: u32 = LEAST_BITS as u32 - 1;
 struct Place {
     /// Fractional bits of its cells.
     fraction: i32,
-    /// The score at the upper end of its index.
+    /// The score at the upper end of its index, a whole number of units.
     top: f64,
-    /// What is free above and below, in units.
+    /// What is free below and above, in units.
     free: [f64; 2],
 }
 
@@ -61,10 +65,11 @@ impl Place {
             return None;
         }
         let spare = reach(fraction) - (ABOVE + span + below);
-        let above = (ABOVE + spare / 2.0).min(most);
+        let top = (seen.max + (ABOVE + spare / 2.0).min(most)).round();
+        let above = top - seen.max;
         Some(Self {
             fraction,
-            top: seen.max + above,
+            top,
             free: [reach(fraction) - above - span, above],
         })
     }
@@ -79,7 +84,7 @@ impl Place {
     fn edge(&self) -> [u32; 2] {
         let cells = f64::from(self.fraction).exp2();
         self.free
-            .map(|free| (free / 2.0 * cells).floor().max(1.0) as u32)
+            .map(|free| ((free / 2.0).round().max(1.0) * cells) as u32)
     }
 }
 
