@@ -233,12 +233,13 @@ fn turn(string: &[u8], shift: usize, out: &mut [u64; MAX_WORDS]) {
         out[0] = (bits << shift | bits >> (size - shift)) & ((1 << size) - 1);
         return;
     }
-    let (words, whole, rest) = (size / 64, shift / 64, shift % 64);
+    // A power of two: a remainder is a mask, which takes no division.
+    let (last, whole, rest) = (size / 64 - 1, shift / 64, shift % 64);
     for (k, bytes) in string.chunks_exact(8).enumerate() {
         let bits = word(bytes);
-        out[(k + whole) % words] |= bits << rest;
+        out[(k + whole) & last] |= bits << rest;
         // In two steps: a shift by 64 is none.
-        out[(k + whole + 1) % words] |= bits >> 1 >> (63 - rest);
+        out[(k + whole + 1) & last] |= bits >> 1 >> (63 - rest);
     }
 }
 
