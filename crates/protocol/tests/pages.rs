@@ -9,6 +9,27 @@ const PAGE: &str = "docs/protocol/session.md";
 const BEGIN: &str = "<!-- schemes: begin -->\n";
 const END: &str = "<!-- schemes: end -->";
 
+/// The totals of the guide's table of trips, which `docs/guide/draw.py` writes.
+#[test]
+fn the_guide_has_the_trips_and_bytes_of_the_budget() {
+    let budget = read("crates/protocol/tests/budget.txt");
+    let all = costs(&budget, 12, "lean").expect("BERT-base is in the budget");
+    let [up, down, trips] = [all[2], all[3], all[4]].map(grouped);
+    let row = format!("| **{trips}** | **all** | | **{down}** | | **{up}** |");
+    let page = read("docs/guide.md");
+    assert!(page.contains(&row), "docs/guide.md must have {row}");
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups
+        .map(|group| std::str::from_utf8(group).expect("digits"))
+        .collect();
+    groups.join(",")
+}
+
 fn read(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

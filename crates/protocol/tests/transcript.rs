@@ -66,7 +66,7 @@ fn the_round_trips_of_a_layer() {
     // The values, and the product of merged scores.
     rounds_of_a_layer(Scheme::Fpc, 15, 16);
     // Queries, keys, values, and the scores of those that are on their way; powers; reciprocals;
-    // the activation; and five products with the stop that follows each: a requantisation, or the
+    // the activation; and six products with the stop that follows each: a requantisation, or the
     // root of a LayerNorm, in the trip of which its input is lifted.
     rounds_of_a_layer(Scheme::Lean, 10, 22);
 }
