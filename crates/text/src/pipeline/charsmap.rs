@@ -1,7 +1,7 @@
 //! The table of a `Precompiled` normaliser: sentencepiece's rules, as XLM-R's files carry them.
 //!
-//! A table is a number, a *trie* of so many bytes, and texts with a zero byte behind each. The trie
-//! is a double array of 32-bit units. A search begins at the first unit's base and goes by the
+//! A table is a number, a *trie* of that many bytes, and texts with a zero byte behind each. The
+//! trie is a double array of 32-bit units. A search begins at the first unit's base and goes by the
 //! bytes of a few letters: from base `b` byte `c` leads to unit `b ^ c`, if that has the label `c`;
 //! its offset makes the next base, and if it says that a rule ends here, the unit at that base
 //! holds where the rule's text begins.
@@ -26,7 +26,8 @@ const LONGEST: usize = 5;
 /// Bytes of the longest text of a rule: more would be beyond every growth that is accepted.
 const MAX_TEXT: usize = 64 * LONGEST;
 
-/// A table in base 64, written anew, and by how much its rules can make a text longer.
+/// Checks a table in base 64; returns it written anew, and by how much its rules can make a text
+/// longer.
 pub(super) fn checked(encoded: &str) -> Checked<(String, f64)> {
     if encoded.len() > MAX_TABLE.div_ceil(3) * 4 {
         let bytes = encoded.len() / 4 * 3;
@@ -64,8 +65,9 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The largest factor by which a rule makes a text longer, at least 1. What can be reached is
-    /// followed step by step, all of it at once: a trie of a stranger may lead back to itself.
+    /// Returns the largest factor by which a rule makes a text longer, at least 1. What can be
+    /// reached is followed step by step, all of it at once: a trie of a stranger may lead back to
+    /// itself.
     fn growth(&self) -> Checked<f64> {
         let mut growth: f64 = 1.0;
         let mut bases = vec![false; self.units.len()];
@@ -90,7 +92,7 @@ impl<'a> Table<'a> {
         Ok(growth)
     }
 
-    /// The base that a unit leads to.
+    /// Returns the base that a unit leads to.
     fn base(&self, at: usize) -> Checked<usize> {
         let unit = self.units[at];
         let offset = (unit >> 10) << ((unit & 1 << 9) >> 6);
@@ -101,7 +103,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The text of a rule.
+    /// Returns the text of a rule.
     fn text(&self, start: usize) -> Checked<&str> {
         let rest = self.texts.get(start..);
         let rest = rest.ok_or_else(|| wrong("a rule whose text is not there"))?;

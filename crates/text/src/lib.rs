@@ -7,6 +7,8 @@
 //!
 //! A tokenizer may come from a server that one does not trust: `pipeline` says which are accepted.
 
+#![forbid(unsafe_code)]
+
 mod encoder;
 mod error;
 mod input;
@@ -21,7 +23,7 @@ pub use pipeline::MAX_TEXT;
 /// The public lengths that inputs are padded to, up to a model's limit.
 pub const BUCKETS: [usize; 13] = [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512];
 
-/// The smallest bucket for a number of tokens; the model's limit counts as one.
+/// Returns the smallest bucket for a number of tokens; the model's limit counts as one.
 pub fn bucket(tokens: usize, limit: usize) -> usize {
     BUCKETS
         .into_iter()

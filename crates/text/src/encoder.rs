@@ -27,7 +27,8 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// A tokenizer with the index of its padding and the limit that its configuration has.
+    /// Makes an encoder of a tokenizer, the index of its padding and the limit that its
+    /// configuration has.
     pub(super) fn new(mut tokenizer: Tokenizer, padding: u32, max_tokens: usize) -> Self {
         let processor = tokenizer.get_post_processor().cloned();
         tokenizer.with_post_processor(None::<PostProcessorWrapper>);
@@ -59,13 +60,13 @@ impl TextEncoder {
         Ok(())
     }
 
-    /// The largest number of tokens that the tokenizer's configuration asks for
+    /// Returns the largest number of tokens that the tokenizer's configuration asks for
     /// (`model_max_length`).
     pub const fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// The index of `[PAD]`.
+    /// Returns the index of `[PAD]`.
     pub const fn padding(&self) -> u32 {
         self.padding
     }
@@ -130,19 +131,19 @@ impl TextEncoder {
         pieces.map(window).collect()
     }
 
-    /// A token as its vocabulary has it.
+    /// Returns a token as its vocabulary has it.
     pub fn piece(&self, token: u32) -> Option<String> {
         self.tokenizer.id_to_token(token)
     }
 
-    /// Whether a token stands for what the vocabulary does not have.
+    /// Tells whether a token stands for what the vocabulary does not have.
     pub fn is_unknown(&self, token: u32) -> bool {
         let unknown = ["[UNK]", "<unk>"];
         let mut ids = unknown.iter().filter_map(|u| self.tokenizer.token_to_id(u));
         ids.any(|id| id == token)
     }
 
-    /// Tokens as text again.
+    /// Joins tokens to text again.
     pub fn join(&self, tokens: &[u32]) -> String {
         let pieces: Vec<String> = tokens.iter().filter_map(|t| self.piece(*t)).collect();
         let together = pieces.join(" ");
@@ -152,7 +153,7 @@ impl TextEncoder {
         }
     }
 
-    /// The tokens of one text alone.
+    /// Splits one text alone into tokens.
     fn tokenise(&self, text: &str) -> Result<Encoding, TextError> {
         if text.trim().is_empty() {
             return Err(TextError::Empty);
@@ -167,13 +168,13 @@ impl TextEncoder {
         encoding.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// Tokens that join those of one text or of two.
+    /// Counts the special tokens that join those of one text or of two.
     fn special_tokens(&self, pair: bool) -> usize {
         let processor = self.processor.as_ref();
         processor.map_or(0, |p| p.added_tokens(pair))
     }
 
-    /// The tokens of one text or of two as one row, with the special ones.
+    /// Joins the tokens of one text or of two to one row, with the special ones.
     fn process(&self, first: Encoding, second: Option<Encoding>) -> Result<Encoding, TextError> {
         let row = match &self.processor {
             Some(processor) => processor.process(first, second, true),
@@ -182,7 +183,7 @@ impl TextEncoder {
         row.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// What is left of one text or two within a limit, and how many tokens are not.
+    /// Returns what is left of one text or two within a limit, and how many tokens are not.
     fn encoding(
         &self,
         first: &str,
@@ -259,7 +260,7 @@ fn input_of(encoding: &Encoding, removed: usize) -> Input {
     }
 }
 
-/// Where the tokens of one of the texts stand in it, in characters.
+/// Tells where the tokens of one of the texts stand in it, in characters.
 fn places(encoding: &Encoding, text: usize) -> Vec<Place> {
     let sequences = encoding.get_sequence_ids().into_iter();
     let all = sequences.zip(encoding.get_offsets());

@@ -15,7 +15,7 @@ const MAX_ADDED: usize = 1 << 14;
 /// in common would be 5 GB. This is 1.1 GB at most, and room for a vocabulary of 250,000.
 const MAX_TREE: usize = 3 << 20;
 
-/// Tokens that are set apart from the vocabulary.
+/// Rebuilds the tokens that are set apart from the vocabulary.
 pub(super) fn added_tokens(value: Value) -> Checked<Value> {
     let tokens = match value {
         Value::Null => Vec::new(),
@@ -33,7 +33,7 @@ pub(super) fn added_tokens(value: Value) -> Checked<Value> {
     Ok(Value::Array(tokens))
 }
 
-/// The model, and the pipeline that it belongs to. Old files do not say what it is.
+/// Rebuilds the model, and finds the pipeline that it belongs to. Old files do not say what it is.
 pub(super) fn model(value: Value) -> Checked<(Value, &'static Pipeline)> {
     let Value::Object(mut model) = value else {
         return Err("there is no model".into());

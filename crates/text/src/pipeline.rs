@@ -8,7 +8,7 @@
 //! So the file is not run but *read*, and rebuilt from the parts that we know. [`PIPELINES`] is the
 //! closed list of what supported models use; each part in it has a bounded *growth*, the factor by
 //! which it can make a text longer (in bytes of UTF-8), and the product of all growths of a file is
-//! at most [`MAX_GROWTH`]. Together with [`MAX_TEXT`] that bounds what tokenising takes. Whatever
+//! at most [`MAX_GROWTH`]. Together with [`MAX_TEXT`] that bounds what tokenising takes. All that
 //! is not rebuilt (decoders, truncation, padding, unknown fields, a second value under the same
 //! name) does not reach the tokenizer.
 
@@ -79,7 +79,7 @@ const PIPELINES: [Pipeline; 3] = [
     },
 ];
 
-/// A `tokenizer.json` rebuilt from the parts that are known, or the first that is not.
+/// Rebuilds a `tokenizer.json` from the parts that are known, or names the first that is not.
 ///
 /// # Errors
 /// [`TextError::Tokenizer`].
