@@ -5,7 +5,7 @@ use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
 use primer_text::Input;
-use primer_net::Channel;
+use primer_wire::Channel;
 use primer_protocol::client;
 use primer_protocol::hints::Build;
 use primer_protocol::server::{self, ServerModel};

@@ -7,14 +7,14 @@
 use crate::hinted::Hinted;
 use anyhow::{Context, Result};
 use primer_model::quantise::IntModel;
-use primer_net::pair::{Transport, run_pair_over};
-use primer_net::{Channel, Options};
+use primer_net::pair::{Medium, run_pair_over};
 use primer_protocol::client::{self, Answer};
 use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use primer_text::Input;
+use primer_wire::{Channel, Options};
 use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) fn run(
     // What the receiver of the answers said, if it was not satisfied.
     let mut unhappy = None;
     let result = run_pair_over::<_, _, ProtocolError>(
-        Transport::Tls,
+        Medium::Tls,
         &options,
         |channel| {
             let hint = hinted.map(|hinted| Arc::clone(&hinted.hint));

@@ -32,8 +32,8 @@ use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::Result;
 use crate::leaves;
 use crate::variant::Variant;
-use primer_net::Channel;
 use primer_ring::prg::SEED_BYTES;
+use primer_wire::Channel;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 

@@ -53,10 +53,11 @@ pub use client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
-pub use primer_net::Meter;
-pub use primer_net::PhaseBytes;
-pub use primer_net::tls::{Clients, Fingerprint, Identity};
+pub use primer_net::tls::{Clients, Identity};
 pub use primer_protocol::{Reveal, Scheme};
+pub use primer_wire::Meter;
+pub use primer_wire::PhaseBytes;
+pub use primer_wire::peer::Fingerprint;
 pub use server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
 pub use service::{BundleId, ServiceError};
 pub use zeroize::Zeroizing;

@@ -10,7 +10,7 @@ use primer::source::Model;
 use primer::{Client, ClientOptions, Event, Identity, Server, ServerOptions, ServiceError};
 use primer_hint::published::{CHUNK_BYTES, Index};
 use primer_net::tls::TlsServer;
-use primer_net::{Channel, Options};
+use primer_wire::{Channel, Options};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Publisher {
         std::thread::spawn(move || {
             for socket in listener.incoming() {
                 let options = Options::default();
-                let channel = Channel::tls_accept(socket.unwrap(), &tls, &options);
+                let channel = primer_net::tls_accept(socket.unwrap(), &tls, &options);
                 let log = Arc::clone(&log);
                 std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log));
             }

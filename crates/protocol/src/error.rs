@@ -3,10 +3,10 @@
 use primer_garble::stop::StopError;
 use primer_he::error::HeError;
 use primer_hint::error::HintError;
-use primer_net::NetError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
 use primer_stops::StopsError;
+use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
 

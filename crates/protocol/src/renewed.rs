@@ -16,11 +16,11 @@
 
 use crate::error::Result;
 use crate::program::Program;
-use primer_net::{Channel, PhaseBytes};
 use primer_ot::cost;
 use primer_ot::{CotReceiver, CotSender, Drawn, Met};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, ServerTools, Transfers};
+use primer_wire::{Channel, PhaseBytes};
 
 /// The client's side of transfers in both directions.
 pub(crate) struct ClientTransfers {

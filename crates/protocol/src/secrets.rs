@@ -23,9 +23,9 @@ use crate::server::{OnlineServer, ServerModel};
 use crate::share::Share;
 use crate::work::Kept;
 use primer_he::product::EncodedWeights;
-use primer_net::Channel;
 use primer_plan::graph::{Graph, Step, ValueId};
 use primer_plan::plan::Plan;
+use primer_wire::Channel;
 
 /// A product of two secrets.
 pub(crate) enum SecretProduct {

@@ -24,13 +24,13 @@ use crate::scheme::{Reveal, Scheme};
 use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
 use primer_hint::published::{Hash, Published};
-use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
-use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_wire::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
+use primer_wire::{Channel, Kind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

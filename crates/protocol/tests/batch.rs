@@ -7,13 +7,13 @@ use common::{
     Seen, Shares, bound, classify, offer, open, reference, served, small_for, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
-use primer_net::pair::run_pair;
 use primer_plan::graph::ValueId;
 use primer_protocol::server;
 use primer_protocol::session::ServerSession;
 use primer_protocol::{ProtocolError, Reveal, Scheme, client, cost};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_wire::pair::run_pair;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 

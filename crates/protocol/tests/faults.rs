@@ -6,13 +6,13 @@ mod common;
 
 use common::relay::{self, Fault, From};
 use common::{blind, client, offer, server, tiny, words};
-use primer_net::kind::protocol::{HELLO, WELCOME};
-use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, NetError, Options};
 use primer_protocol::server::ServerModel;
 use primer_protocol::session::{ClientSession, ServerSession, VERSION};
 use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
+use primer_wire::kind::protocol::{HELLO, WELCOME};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, NetError, Options};
 use std::time::{Duration, Instant};
 
 fn prg(seed: u8) -> Prg {

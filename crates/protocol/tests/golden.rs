@@ -10,12 +10,12 @@
 mod common;
 
 use common::{demo, encode, offer, open, served};
-use primer_net::Channel;
 use primer_protocol::client;
 use primer_protocol::server;
 use primer_protocol::session::{ServerSession, VERSION};
 use primer_protocol::{ProtocolError, Reveal, Scheme};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
+use primer_wire::Channel;
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 use std::path::Path;

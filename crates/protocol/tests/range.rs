@@ -9,11 +9,11 @@ use common::{
     blind, check, classify, client, infer_revealing, server, small_with, tiny_for, words,
 };
 use primer_model::quantise::IntModel;
-use primer_net::kind::flags::{LABELS, SEED};
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};
 use primer_protocol::{Reveal, Scheme};
+use primer_wire::kind::flags::{LABELS, SEED};
 use std::sync::Arc;
 
 /// The activation of a layer: what goes in, and its classes.

@@ -5,13 +5,14 @@
 mod common;
 
 use common::{offer, open, served, tiny_for, words};
-use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::record::{Doing, Span};
+use primer_net::pair::{Medium, run_pair_over};
 use primer_plan::graph::Graph;
 use primer_protocol::session::ServerSession;
 use primer_protocol::times::Times;
 use primer_protocol::{ProtocolError, Reveal, Scheme, client, server};
 use primer_ring::prg::Prg;
+use primer_wire::pair::test_options;
+use primer_wire::record::{Doing, Span};
 use std::io::Cursor;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ fn check(spans: &[Span], times: &Times, graph: &Graph) {
 fn the_record_of_an_online_phase_is_its_clock() {
     let (model, input) = (tiny_for(Scheme::Lean), words(4, 4, 1));
     let result = run_pair_over::<_, _, ProtocolError>(
-        Transport::Tls,
+        Medium::Tls,
         &test_options(),
         |channel| {
             let mut session = open(channel, &model, Scheme::Lean, 4, Prg::new(&[1; 16]))?;

@@ -9,8 +9,8 @@ use super::{Entrant, fhe, gc, pinned};
 use crate::hinted::{self, Hinted};
 use anyhow::{Context, Result, ensure};
 use primer_model::quantise::IntModel;
-use primer_net::tls::{Fingerprint, Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Link, Options, Report};
+use primer_net::Link;
+use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
 use primer_plan::graph::PaperStep;
 use primer_protocol::client;
 use primer_protocol::server::{self, ServerModel};
@@ -19,6 +19,8 @@ use primer_protocol::times::Times;
 use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::prg::Prg;
 use primer_text::Input;
+use primer_wire::peer::Fingerprint;
+use primer_wire::{Channel, Options, Report};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, Seek, Write};
@@ -273,7 +275,7 @@ fn accept(job: &Job, hint: Option<([u8; 32], PathBuf)>) -> Result<Channel> {
     };
     tell(&ready)?;
     let (socket, _) = listener.accept().context("waiting for the client")?;
-    Ok(Channel::tls_accept(
+    Ok(primer_net::tls_accept(
         socket,
         &TlsServer::new(&identity)?,
         &options(job),
@@ -337,7 +339,7 @@ fn client(job: &Job, entrant: Entrant, server: &Ready) -> Result<Outcome> {
     let trust = Trust::Pinned(fingerprint);
     let address = server.address;
     let socket = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
-    let mut channel = Channel::tls_connect(socket, &TlsClient::new(trust)?, &options(job))?;
+    let mut channel = primer_net::tls_connect(socket, &TlsClient::new(trust)?, &options(job))?;
     match entrant {
         Entrant::Scheme(scheme) => ask(job, scheme, server.hint.as_ref(), &mut channel),
         Entrant::Gc => gc::ask(job, &mut channel),

@@ -8,14 +8,15 @@ use super::{ClientOptions, Event, HangUp};
 use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
 use crate::service::{BundleId, ServiceError, VERSION, io_error, random};
 use primer_hint::published::Published;
-use primer_net::tls::{Agreed, TlsClient, Trust};
-use primer_net::{Channel, NetError, Options, PhaseBytes};
+use primer_net::tls::{TlsClient, Trust};
 use primer_protocol::client::{self, Answer, Bundle};
 use primer_protocol::session::ClientSession;
 use primer_protocol::{Program, cost};
 use primer_ring::prg::Prg;
 use primer_store::{Bounds, Meta, Spent, Store, unix_now};
 use primer_text::Input;
+use primer_wire::peer::Agreed;
+use primer_wire::{Channel, NetError, Options, PhaseBytes};
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -81,10 +82,10 @@ impl Link {
         // What is on record counts; what the user gives is for a server that is not known yet.
         let recorded = known.find(address);
         let trusted = recorded.or(options.trust);
-        let trust = trusted.map_or(Trust::Nobody, Trust::Pinned);
+        let trust = trusted.map_or(Trust::None, Trust::Pinned);
         let tls = TlsClient::with_identity(trust, options.identity.as_ref())?;
         let mut channel =
-            Channel::tls_connect(socket, &tls, &channel_options).map_err(|error| {
+            primer_net::tls_connect(socket, &tls, &channel_options).map_err(|error| {
                 let address = address.to_owned();
                 match error {
                     NetError::UnknownServer { got } => ServiceError::UnknownServer { address, got },

@@ -3,8 +3,9 @@
 use super::HangUp;
 use crate::service::message::Refusal;
 use crate::service::{BundleId, ServiceError};
-use primer_net::Meter;
-use primer_net::tls::{Fingerprint, Identity};
+use primer_net::tls::Identity;
+use primer_wire::Meter;
+use primer_wire::peer::Fingerprint;
 use std::path::PathBuf;
 use std::time::Duration;
 use zeroize::Zeroizing;

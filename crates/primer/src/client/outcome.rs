@@ -1,8 +1,8 @@
 //! What a client gets: a label, and what it cost.
 
-use primer_net::PhaseBytes;
 use primer_plan::shape::Problem;
 use primer_protocol::client::Answer;
+use primer_wire::PhaseBytes;
 use serde::Serialize;
 
 /// What one inference cost the client.

@@ -124,7 +124,7 @@ fn pause(before: u32) -> Duration {
 mod tests {
     use super::*;
     use crate::service::message::Refusal;
-    use primer_net::{Direction, NetError};
+    use primer_wire::{Direction, NetError};
 
     fn options(wait: Option<u64>, attempts: u32) -> ClientOptions {
         ClientOptions {

@@ -4,8 +4,8 @@ use super::Client;
 use super::link::{Prepared, read_attachment, store_error};
 use crate::service::message::Refusal;
 use crate::service::{BundleId, ServiceError};
-use primer_net::PhaseBytes;
 use primer_store::{Entry, StoreError, Wanted, unix_now};
+use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
 
 impl Client {

@@ -8,7 +8,7 @@
 
 use crate::service::{ServiceError, io_error};
 use crate::state::read_if_there;
-use primer_net::tls::Fingerprint;
+use primer_wire::peer::Fingerprint;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;

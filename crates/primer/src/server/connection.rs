@@ -18,9 +18,9 @@ use crate::service::message::{
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use account::Caller;
-use primer_net::{Channel, NetError, Report, Traffic};
 use primer_protocol::session::ServerSession;
 use primer_store::unix_now;
+use primer_wire::{Channel, NetError, Report, Traffic};
 use refusals::store_refusal;
 use std::net::TcpStream;
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
     // What a session moved, if one began, and by which token.
     let (mut session, mut token) = (None, None);
     listen(&socket, place);
-    let result = Channel::tls_accept(socket, &shared.tls, &shared.channel_options())
+    let result = primer_net::tls_accept(socket, &shared.tls, &shared.channel_options())
         .map_err(ServiceError::from)
         .and_then(|channel| {
             place.progress(Progress::Secured);
@@ -119,7 +119,7 @@ struct Connection<'a> {
     shared: &'a Shared,
     place: &'a Place,
     channel: Channel,
-    meter: primer_net::Meter,
+    meter: primer_wire::Meter,
     /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
     /// it.
     client: [u8; 32],

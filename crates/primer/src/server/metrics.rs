@@ -14,7 +14,7 @@ use super::lookout::Seen;
 use super::process::Process;
 use crate::service::message::Refusal;
 use known::Known;
-use primer_net::Traffic;
+use primer_wire::Traffic;
 use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::counter::{Atomic, Counter};
 use prometheus_client::metrics::family::Family;

@@ -4,7 +4,7 @@ use super::{Count, Part};
 use crate::program::Program;
 use crate::work::Work;
 use primer_he::product::Relation;
-use primer_net::PhaseBytes;
+use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
 
 /// Bytes of one inference by kind of work, frame headers included, the handshake, the masked input

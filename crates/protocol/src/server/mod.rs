@@ -26,9 +26,9 @@ use crate::share::Share;
 use crate::stored;
 use crate::times::Times;
 use prepare::{Bundles, Preparation};
-use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
@@ -37,7 +37,7 @@ use zeroize::Zeroizing;
 /// ```compile_fail,E0382
 /// use primer_protocol::server::{self, Bundle, ServerModel};
 /// # use primer_protocol::ProtocolError;
-/// # use primer_net::Channel;
+/// # use primer_wire::Channel;
 ///
 /// fn twice(
 ///     channel: &mut Channel,

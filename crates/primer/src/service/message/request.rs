@@ -3,7 +3,7 @@
 use super::refusal::{Refusal, refused};
 use super::{MAX_LISTING, MAX_REPLY, MAX_REQUEST, REPLY, REQUEST, SPENT, name, nonsense};
 use crate::service::{BundleId, ServiceError};
-use primer_net::Channel;
+use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 
 /// The name of a bundle of a batch, given that of the first one.

@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::{TOKENIZER, nonsense};
 use crate::service::ServiceError;
-use primer_net::Channel;
+use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 
 /// The files of a tokenizer, as Hugging Face writes them.
