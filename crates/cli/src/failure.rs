@@ -6,6 +6,7 @@
 //! | 2 | wrong usage |
 //! | death by SIGPIPE (141 in a shell) | whoever read the results has gone; nothing is said |
 
+use crate::advice::with_advice;
 use crate::output::OutputError;
 use primer_lab::notes;
 use primer_lab::usage::Usage;
@@ -48,7 +49,7 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let cause = cause.to_string();
+        let cause = with_advice(cause);
         if sentence.is_empty() {
             sentence = cause;
         } else if !sentence.contains(&cause) {

@@ -1,6 +1,7 @@
 //! The program `primer`: reads the command line and hands over to a command.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod command;
 mod config;
 mod failure;

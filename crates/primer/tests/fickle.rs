@@ -109,7 +109,7 @@ fn a_bundle_just_prepared_that_is_refused_is_an_error() {
             let options = Options::default();
             let mut channel = primer_net::tls_accept(socket, &fickle.tls, &options).unwrap();
             let _ = fickle.serve(&mut channel);
-            // Nobody comes a second time.
+            // No client comes a second time.
             drop(listener);
         });
         let options = ClientOptions {

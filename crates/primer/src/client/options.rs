@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// How a client behaves.
+/// How a client behaves, and who it is to its server. Clones are for other clients of the same
+/// owner; they are hung up together.
+#[derive(Clone)]
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,

@@ -38,7 +38,7 @@ pub struct Classification {
     pub removed: usize,
     /// Whether the model's values stayed in the ranges that it was calibrated for, as far as the
     /// scheme can tell: `Some(false)` if one came near the end of its range, so that the answer may
-    /// be wrong; `None` for schemes without range flags, where nobody is told.
+    /// be wrong; `None` for schemes without range flags, which cannot tell.
     pub in_range: Option<bool>,
     /// What it cost.
     pub cost: Cost,
@@ -56,7 +56,7 @@ pub fn probabilities(logits: &[f64]) -> Vec<f64> {
     powers.iter().map(|p| p / sum).collect()
 }
 
-/// What a classifier's outputs say of each label.
+/// Returns what a classifier's outputs say of each label.
 fn scores(logits: &[f64], problem: Problem) -> Vec<f64> {
     match problem {
         Problem::SingleLabel => probabilities(logits),
@@ -65,14 +65,14 @@ fn scores(logits: &[f64], problem: Problem) -> Vec<f64> {
     }
 }
 
-/// The index of the largest value; the first of equals.
+/// Returns the index of the largest value; the first of equals.
 pub fn argmax(values: &[f64]) -> usize {
     let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
     (1..values.len()).fold(0, better)
 }
 
-/// The label of an answer. A peer decides what the plan gives out, so nothing here is taken for
-/// granted.
+/// Finds the label of an answer. A peer decides what the plan gives out, so nothing here is taken
+/// for granted.
 pub(crate) fn classification(
     answer: &Answer,
     (labels, problem): (&[String], Problem),

@@ -4,10 +4,10 @@
 //! the weights, which is large (gigabytes for BERT-base); one encoding serves every client of a
 //! length. It is made when the first client asks; others that ask meanwhile wait for the same one.
 //!
-//! **Memory.** At most so many lengths are encoded *at any moment*, whoever uses them. A length
-//! that nobody uses makes room for another, the least recently used first. If all are in use,
-//! whoever wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later
-//! if none gets free.
+//! **Memory.** The number of lengths that are encoded *at any moment*, for all clients, is limited.
+//! A length that is not in use makes room for another, the least recently used first. If all are in
+//! use, a client of another one waits a while ([`QUEUE`]) for one of them, and is told to try again
+//! later if none gets free.
 
 use crate::service::ServiceError;
 use crate::service::message::Refusal;
@@ -101,7 +101,8 @@ impl Models {
         Ok(program)
     }
 
-    /// How many bits an answer can carry at each of some lengths, those of range flags included.
+    /// Computes how many bits an answer can carry at each of some lengths, those of range flags
+    /// included.
     pub(crate) fn answer_bits(
         &self,
         lengths: &[u32],
@@ -116,7 +117,8 @@ impl Models {
         each.collect()
     }
 
-    /// The model for a length, made if it is not there; it stays until the caller lets go of it.
+    /// Returns the model for a length, made if it is not there; it stays until the caller lets go
+    /// of it.
     pub(crate) fn get(&self, tokens: usize) -> Result<InUse<'_>, ServiceError> {
         let (place, slot) = self.place(tokens)?;
         let mut built = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +150,7 @@ impl Models {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place among the users of a length, once there is room for it.
+    /// Takes a place among the users of a length, once there is room for it.
     fn place(&self, tokens: usize) -> Result<(Place<'_>, Shelf), Refusal> {
         let deadline = Instant::now() + self.queue;
         let mut slots = self.lock();
@@ -267,7 +269,7 @@ mod tests {
         drop(second);
         let third = take(24).unwrap();
         assert_eq!(third.program.plan().graph().tokens, 24);
-        // Whoever comes back to a length that is there finds it, in use or not.
+        // A client that comes back to a length that is there finds it, in use or not.
         drop(third);
         drop(again);
         take(24).unwrap();
@@ -287,7 +289,8 @@ mod tests {
         assert!(models(1).program(8).unwrap().inferences() >= 1e5);
     }
 
-    /// A hint of these weights that is another one, as another secret makes it, is another binding.
+    /// Binds bundles to the hint: one that another secret makes of these weights is another
+    /// binding.
     #[test]
     fn bundles_are_bound_to_the_hint() {
         let plain = models(1);

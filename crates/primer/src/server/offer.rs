@@ -15,7 +15,7 @@ pub(super) fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {
     hash.as_bytes()[..16].try_into().expect("sixteen of 32")
 }
 
-/// What the model and the limits say; the rest is the caller's.
+/// Makes a card of what the model and the limits say; the rest is the caller's.
 pub(super) fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, ServiceError> {
     if tokenizer.len() > MAX_TOKENIZER {
         return Err(ServiceError::Options(format!(

@@ -38,7 +38,7 @@ pub struct ServerOptions {
     pub identity: Option<Identity>,
     /// Who may connect, by certificate.
     pub clients: Clients,
-    /// Who may connect, by access token; everyone if not given. Whoever keeps a clone can have the
+    /// Who may connect, by access token; everyone if not given. The keeper of a clone can have the
     /// file read again.
     pub access: Option<Arc<AccessTokens>>,
     /// How the plan is compiled.
@@ -156,11 +156,8 @@ impl ServerOptions {
     pub(crate) fn check(&self) -> Result<(), ServiceError> {
         let wrong = |message: &str| Err(ServiceError::Options(message.into()));
         if self.scheme.recipe().when == When::Online {
-            let name = self.scheme.name();
-            return Err(ServiceError::Options(format!(
-                "scheme {name} prepares nothing ahead and cannot be served; it is there for \
-                 `primer bench`"
-            )));
+            let scheme = self.scheme.name();
+            return Err(ServiceError::NothingAhead { scheme });
         }
         if self.limits.sessions == 0 || self.limits.sessions > 4096 {
             return wrong("a server has between 1 and 4096 sessions");
@@ -170,10 +167,7 @@ impl ServerOptions {
         }
         // A replica with a certificate of its own making would be another server to clients.
         if self.store.is_some() && self.identity.is_none() {
-            return wrong(
-                "replicas that share a store need the same certificate: give it with --cert and \
-                 --key",
-            );
+            return Err(ServiceError::NoIdentity);
         }
         Ok(())
     }

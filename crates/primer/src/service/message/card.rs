@@ -42,7 +42,8 @@ pub struct Card {
     pub scheme: Scheme,
     /// What the client learns.
     pub reveal: Reveal,
-    /// How many bits an answer can carry at each length on offer, whatever a client does.
+    /// How many bits an answer can carry at most at each length on offer, even to a client that
+    /// cheats.
     pub answer_bits: Vec<u32>,
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),
@@ -55,7 +56,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// The largest number of tokens.
+    /// Returns the largest number of tokens.
     pub fn max_tokens(&self) -> usize {
         self.buckets.last().map_or(0, |b| *b as usize)
     }
@@ -82,7 +83,7 @@ impl Card {
         found.map(|(_, bits)| *bits)
     }
 
-    /// The smallest padded length on offer for a number of tokens.
+    /// Returns the smallest padded length on offer for a number of tokens.
     pub fn bucket(&self, tokens: usize) -> Option<usize> {
         let fits = |b: &&u32| **b as usize >= tokens;
         self.buckets.iter().find(fits).map(|b| *b as usize)
