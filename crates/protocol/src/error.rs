@@ -133,14 +133,44 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Whether the peer was caught: no party that follows the protocol, on whatever line, sends
-    /// this.
+    /// Tells whether the peer was caught: no party that follows the protocol, over any line,
+    /// sends this.
     pub const fn is_cheating(&self) -> bool {
         matches!(
             self,
             Self::Ot(OtError::Inconsistent) | Self::Stops(StopsError::Ot(OtError::Inconsistent))
         )
     }
+
+    /// Finds the channel's error in this one, whichever part passed it on.
+    pub fn channel(&self) -> Option<&NetError> {
+        fn transfer(error: &OtError) -> Option<&NetError> {
+            match error {
+                OtError::Net(net) => Some(net),
+                _ => None,
+            }
+        }
+        match self {
+            Self::Net(net) | Self::Stops(StopsError::Net(net)) => Some(net),
+            Self::Ot(error) | Self::Stops(StopsError::Ot(error)) => transfer(error),
+            // Garbled tables are read through `std::io`, so the channel's error is wrapped once
+            // more.
+            Self::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
+            Self::Store(source) => source.get_ref()?.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+fn wrapped<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NetError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.get_ref()?.downcast_ref();
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The result of a step.

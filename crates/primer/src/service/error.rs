@@ -5,9 +5,7 @@ use super::BundleId;
 use super::message::Refusal;
 use crate::source::SourceError;
 use primer_hint::error::HintError;
-use primer_ot::OtError;
 use primer_protocol::ProtocolError;
-use primer_stops::StopsError;
 use primer_store::StoreError;
 use primer_text::TextError;
 use primer_wire::NetError;
@@ -286,7 +284,7 @@ impl ServiceError {
     pub fn is_broken_connection(&self) -> bool {
         match self {
             Self::Net(error) => broken(error),
-            Self::Protocol(error) => channel_error(error).is_some_and(broken),
+            Self::Protocol(error) => error.channel().is_some_and(broken),
             Self::Refused(refusal) => refusal.is_temporary(),
             Self::Connect { .. } | Self::Away { .. } | Self::Broken { .. } => true,
             Self::Incomplete { cause, .. } => cause.is_broken_connection(),
@@ -343,33 +341,4 @@ fn broken(error: &NetError) -> bool {
         error,
         PeerGone { .. } | Timeout { .. } | Io { .. } | Broken { .. }
     )
-}
-
-/// Finds the channel's error inside one of the protocol's, whichever part passed it on.
-fn channel_error(error: &ProtocolError) -> Option<&NetError> {
-    fn transfer(error: &OtError) -> Option<&NetError> {
-        match error {
-            OtError::Net(net) => Some(net),
-            _ => None,
-        }
-    }
-    match error {
-        ProtocolError::Net(net) | ProtocolError::Stops(StopsError::Net(net)) => Some(net),
-        ProtocolError::Ot(error) | ProtocolError::Stops(StopsError::Ot(error)) => transfer(error),
-        // Garbled tables are read through `std::io`, so the channel's error is wrapped once more.
-        ProtocolError::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
-        ProtocolError::Store(source) => source.get_ref()?.downcast_ref(),
-        _ => None,
-    }
-}
-
-fn wrapped<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NetError> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            return io.get_ref()?.downcast_ref();
-        }
-        cause = error.source();
-    }
-    None
 }
