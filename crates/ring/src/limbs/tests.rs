@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// Residues whose limbs are all at their lowest or highest, and the ends of the range.
+/// Returns the residues whose limbs are all at their lowest or highest, and the ends of the range.
 fn extremes() -> [u64; 6] {
     let joined = |limb: i64, top: i64| ((top << 28) + (limb << 14) + limb) as u64;
     let (lowest, highest) = (1 - (1 << 13), 1 << 13);
