@@ -95,7 +95,7 @@ fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Ve
     e.gather(labels)
 }
 
-/// The label of an operation that needs no table: garbler and evaluator do the same.
+/// Computes the label of an operation that needs no table: garbler and evaluator do the same.
 #[inline(always)]
 fn linear<E: Engine>(
     e: E,
@@ -125,7 +125,7 @@ fn linear<E: Engine>(
     }
 }
 
-/// The lowest bits of eight labels.
+/// Returns the lowest bits of eight labels.
 #[inline(always)]
 fn colors<E: Engine>(e: E, x: E::Vector) -> u8 {
     let mut wire = Wire::default();
