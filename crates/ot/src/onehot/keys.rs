@@ -29,7 +29,7 @@ impl VectorKeys {
         }
     }
 
-    /// The keys of the batch whose first transfer is at this position.
+    /// Returns the keys of the batch whose first transfer is at this position.
     pub(super) fn at(&self, backend: Backend, position: u64) -> BatchKeys {
         let keys = [self.pads, self.blocks].map(|key| key ^ u128::from(position));
         let mut expanded = backend.run(Expand(&keys)).into_iter();
