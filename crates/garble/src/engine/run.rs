@@ -84,7 +84,7 @@ fn hash<E: Engine>(
 
 #[inline(always)]
 fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Vector {
-    // A missing instance of the last batch has zero labels; nothing of it is ever sent.
+    // A missing instance of the last batch has zero labels; no part of it is ever sent.
     const NONE: Label = 0;
     let mut labels = [&NONE; LANES];
     for (l, label) in labels.iter_mut().enumerate() {

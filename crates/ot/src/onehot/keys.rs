@@ -1,8 +1,8 @@
 //! The keys of the hash of rows.
 //!
-//! They are public. All vectors of a batch share two, one for pads and one for blocks; both are
-//! told apart from those of other batches by the position of the batch's first transfer, which no
-//! other batch of the session has.
+//! They are public. All vectors of a batch share two, one for pads and one for blocks; both differ
+//! from those of other batches by the position of the batch's first transfer, which no other batch
+//! of the session has.
 
 use crate::base::Session;
 use crate::engine::{Backend, Expand, Key};

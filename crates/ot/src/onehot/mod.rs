@@ -23,7 +23,7 @@
 //! its own offset, each party has a seed `S_i`, and
 //!
 //! ```text
-//! S_i + S'_i  =  (t_i + t'_i)·(Δ + Δ')        equal, or apart by what no party knows
+//! S_i + S'_i  =  (t_i + t'_i)·(Δ + Δ')        equal, or differing by what no party knows
 //! ```
 //!
 //! Pads `H(S_i)` of blocks that are not marked cancel. Both send `Σ_i H(S_i) + v`, with their share
@@ -32,7 +32,7 @@
 //!
 //! The marks have the sum 1. So the seed of block 0 needs no transfer: it is the sum of all others
 //! and the party's own offset. This also means that a party gains nothing by choosing with bits
-//! other than its shares: the number of blocks whose seeds are apart stays odd, never zero, and so
+//! other than its shares: the number of blocks whose seeds differ stays odd, never zero, and so
 //! what the other sends stays masked by a pad that is not known.
 //!
 //! **Bytes** ([`Shape`]): of 512 places 64 are in a block. `N/8` bytes for all marks and the whole

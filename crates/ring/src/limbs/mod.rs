@@ -19,7 +19,7 @@
 //! [`PANELS`] panels of [`COLUMNS`] columns, in it a block of [`PAIRS`] pairs of rows, in it a
 //! panel at a time. A panel of a block fills a quarter of the first-level cache; every row of the
 //! left side passes it, two at a time, in registers: `2 · 3 · 2` vectors of sums, two of weights.
-//! Each pass asks for its part of the next panel, so that it is there when its turn comes: a
+//! Each pass prefetches its part of the next panel, so that it is in the cache when it is needed: a
 //! model's weights are larger than the caches.
 
 #[cfg(target_arch = "x86_64")]

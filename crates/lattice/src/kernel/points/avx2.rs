@@ -107,9 +107,9 @@ fn constants(prime: Prime) -> Constants {
 /// Computes the sums of `ROWS` rows and eight columns.
 ///
 /// # Safety
-/// There must be `ROWS` numbers at `weights` and eight at `data` for each of the terms, which are
-/// [`PANEL`] numbers apart there, but every [`TOGETHER`] of them `eights`; and room for eight at
-/// `out` in each row, `stride` apart.
+/// For each of the terms there must be `ROWS` numbers at `weights` and eight at `data`, where the
+/// terms of a group of [`TOGETHER`] are [`PANEL`] numbers apart and the groups `eights` numbers
+/// apart. There must be room for eight numbers at `out` in each row, `stride` apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(
