@@ -13,8 +13,8 @@
 //!
 //! A base seed serves as a node or as a one-time pad, once; a node is expanded into its children,
 //! once. For `k = 1` there is no level below. In a checked variant the receiver also proves that
-//! its trees are whole ([`crate::tags`]), in the same message. The sender numbers nodes by `x XOR
-//! Δ_b`, so that what it lacks is at place 0 and nothing but masks depends on Δ; that is also the
+//! its trees are whole ([`crate::tags`]), in the same message. The sender numbers nodes by
+//! `x XOR Δ_b`, so that what it lacks is at place 0 and only masks depend on Δ; that is also the
 //! order in which it needs the leaves.
 
 use crate::base::{Chosen, Pairs, Session};
@@ -29,17 +29,17 @@ use zeroize::{Zeroize, Zeroizing};
 /// The leaves of all trees, tree by tree.
 pub(crate) type Leaves = Zeroizing<Vec<u128>>;
 
-/// Bytes of the sums: two for each level below the top one.
+/// Returns the number of bytes of the sums: two for each level below the top one.
 fn sums_bytes(variant: Variant) -> usize {
     32 * variant.trees() * (variant.bits() - 1)
 }
 
-/// The payload of the message: sums, and the proof of a checked variant.
+/// Returns the payload bytes of the message: sums, and the proof of a checked variant.
 pub(crate) fn payload(variant: Variant) -> usize {
     sums_bytes(variant) + tags::payload(variant)
 }
 
-/// The two children of a node.
+/// Returns the two children of a node.
 fn children(node: u128) -> Zeroizing<[u128; 2]> {
     let mut seed: Seed = node.to_le_bytes();
     let mut prg = Prg::new(&seed);
@@ -62,8 +62,8 @@ fn bind(session: &Session, message: &[u8]) -> Session {
     *hasher.finalize().as_bytes()
 }
 
-/// The extension's receiver: all leaves, from both seeds of each base transfer, and the name of the
-/// session with its trees.
+/// Sends the message of the trees as the extension's receiver. Returns all leaves, from both seeds
+/// of each base transfer, and the name of the session with its trees.
 pub(crate) fn send(
     channel: &mut Channel,
     variant: Variant,
@@ -102,8 +102,9 @@ pub(crate) fn send(
     Ok((leaves, bind(session, &message)))
 }
 
-/// The extension's sender: the leaf of `x` at place `x XOR Δ_b`, that at place 0 not known, and
-/// zero; and the name of the session with its trees.
+/// Receives the message of the trees as the extension's sender. Returns the leaf of `x` at place
+/// `x XOR Δ_b`, with zero at place 0, whose leaf is not known; and the name of the session with its
+/// trees.
 ///
 /// # Errors
 /// [`crate::OtError::Inconsistent`] if the trees of a checked variant are not whole.
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use primer_net::run_pair;
 
-    /// The sender has every leaf but its own, each at its place.
+    /// Checks that the sender has every leaf but its own, each at its place.
     #[test]
     fn all_leaves_but_one() {
         let mut rng = Prg::new(&[8; 16]);
@@ -200,8 +201,8 @@ mod tests {
         }
     }
 
-    /// What a receiver could vary without a new name, it could choose after it knows the
-    /// challenges.
+    /// Checks that the name covers what a receiver could vary: without a new name, it could choose
+    /// that after it knows the challenges.
     #[test]
     fn the_name_of_a_session_covers_its_trees() {
         let message = [5; 100];

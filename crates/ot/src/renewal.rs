@@ -1,7 +1,7 @@
 //! Fresh transfers from others: new offsets for both directions, without public keys.
 //!
 //! An offset opens everything that was made with it, so what is kept for long should not share one.
-//! Base transfers are slow and large ([`crate::base`]); but two parties that have transfers in
+//! Base transfers are slow and large ([`crate::base`]), but two parties that have transfers in
 //! *both* directions can make new base transfers of them. The party that is to have the new offset
 //! `Δ'` chooses with its bits in 128 transfers in which it receives; hashed, the rows are the seeds
 //! of base transfers:
@@ -15,9 +15,9 @@
 //! Both directions do this at once, each on the other's transfers, in one and a half round trips
 //! for any number of new pairs ([`Drawn`], [`Met`]). The old transfers are used for nothing else.
 //!
-//! **Why it is private.** `Δ'` is a receiver's choices, which the extension hides from `Q`,
-//! whatever `Q` does: the sender of an extension says nothing. That `P` lacks the other seed of
-//! each pair is what transfers promise, and if `P` is not trusted, the extension is
+//! **Why it is private.** `Δ'` is a receiver's choices, which the extension hides from `Q`, no
+//! matter what `Q` does: the sender of an extension sends nothing. Transfers guarantee that `P`
+//! lacks the other seed of each pair, and if `P` is not trusted, the extension is
 //! [checked](Variant::checked). The hash is that of all other uses of rows, under the positions of
 //! these transfers. `Q` is the receiver of the new transfers and may deviate as it may after base
 //! transfers with public keys: its trees are checked in the same way, and the name of the new state
@@ -52,7 +52,7 @@ pub struct Met {
     name: Session,
 }
 
-/// The public name of new transfers: that of the old ones, and where in them they begin.
+/// Returns the public name of new transfers: that of the old ones, and where in them they begin.
 fn name(state: &State) -> Session {
     let mut hasher = blake3::Hasher::new_derive_key("primer ot renewed transfers v1");
     hasher.update(&state.session);
@@ -60,7 +60,7 @@ fn name(state: &State) -> Session {
     *hasher.finalize().as_bytes()
 }
 
-/// The seeds that rows hash to, under the positions of their transfers.
+/// Returns the seeds that rows hash to, under the positions of their transfers.
 fn seeds(mut rows: Zeroizing<Vec<u128>>, hash: impl FnOnce(&mut [u128])) -> Chosen {
     hash(&mut rows);
     let seeds = rows.iter().map(|row| row.to_le_bytes());
@@ -110,7 +110,8 @@ impl CotSender {
 }
 
 impl Drawn {
-    /// Takes the trees of the other party: the sender of transfers with the new offset.
+    /// Receives the trees of the other party and becomes the sender of transfers with the new
+    /// offset.
     ///
     /// # Errors
     /// As [`CotSender::setup`].
@@ -126,7 +127,7 @@ impl Drawn {
 }
 
 impl Met {
-    /// Sends the trees: the receiver of transfers with the other party's new offset.
+    /// Sends the trees and becomes the receiver of transfers with the other party's new offset.
     ///
     /// # Errors
     /// As [`CotReceiver::setup`].

@@ -1,7 +1,7 @@
 //! What goes over the wire, byte for byte: a hash of each protocol's messages under fixed seeds.
 //!
-//! A change here is a change of the protocol: parties of before and after do not understand each
-//! other, or what was proved about the bytes has to be proved again.
+//! A change here is a change of the protocol: parties from before and after it do not understand
+//! each other, or what was proved about the bytes has to be proved again.
 
 use primer_net::Channel;
 use primer_ot::onehot::{self, Shape};
@@ -30,7 +30,7 @@ impl<W: Write> Write for Tap<W> {
     }
 }
 
-/// Runs two parties; the hash of what the first sent, then of what the second did.
+/// Runs two parties; returns the hash of what the first sent, then of what the second did.
 fn transcript(
     left: impl FnOnce(&mut Channel, &mut Prg) -> Result<()> + Send,
     right: impl FnOnce(&mut Channel, &mut Prg) -> Result<()> + Send,

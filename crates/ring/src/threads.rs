@@ -1,21 +1,21 @@
 //! Work that is divided between threads.
 //!
 //! A system may refuse a thread: a server has many sessions, and each of them divides its work. A
-//! job that gets no thread is done by whoever asked for it, so a refusal costs time and nothing
-//! else.
+//! job that gets no thread is done by the thread that asked for it, so a refusal costs time and
+//! nothing else.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
-/// Does each job in a thread of its own, the last in this one; gives their results in order.
+/// Runs each job in a thread of its own, the last in this one, and returns their results in order.
 ///
 /// # Panics
-/// If a job does.
+/// If a job panics.
 pub fn each<J: Send, R: Send>(jobs: Vec<J>, run: impl Fn(J) -> R + Sync) -> Vec<R> {
     each_in(Builder::new, jobs, run)
 }
 
-/// The same in threads of a certain kind.
+/// Does the same as [`each`] in threads of a certain kind.
 fn each_in<J: Send, R: Send>(
     kind: impl Fn() -> Builder,
     mut jobs: Vec<J>,
