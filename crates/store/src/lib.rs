@@ -2,9 +2,9 @@
 //!
 //! The offline phase leaves each party with a *bundle*: masks, labels and garbled circuits for one
 //! inference. A mask that covers two inputs covers neither, so a bundle must never serve twice,
-//! whatever happens: two processes that reach for it at once, a crash, `kill -9`, a power cut. The
-//! rule of the protocol is *spent before used*: the fact is on the disk before the first online
-//! byte leaves.
+//! even if two processes reach for it at once, after a crash, `kill -9` or a power cut. The rule of
+//! the protocol is *spent before used*: the fact is on the disk before the first online byte
+//! leaves.
 //!
 //! # A bundle's life
 //!
@@ -77,7 +77,7 @@ pub use space::{RESERVE, check_room};
 pub use spent::Spent;
 pub use store::{Store, unix_now};
 
-/// For fuzzing: decodes what the index holds for a bundle, for a tombstone and for an account.
+/// Decodes what the index holds for a bundle, for a tombstone and for an account; for fuzzing.
 #[doc(hidden)]
 pub fn decode_records(bytes: &[u8]) -> (Option<Entry>, Option<Past>, Option<Counting>) {
     let id = BundleId::from_bytes([0; 16]);
