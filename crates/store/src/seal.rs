@@ -103,7 +103,7 @@ fn nonce(chunk: u32, last: bool) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Bytes of the chunks of a plaintext.
+/// Returns the number of bytes of the chunks of a plaintext.
 pub fn sealed_bytes(plain: u64) -> u64 {
     let chunks = plain.div_ceil(CHUNK_BYTES as u64).max(1);
     plain + chunks * TAG_BYTES as u64
