@@ -88,9 +88,7 @@ impl Request {
             return Err(Failure::bad("\"top_k\" is zero"));
         }
         let takes = |name, given: bool, fits: bool| match given && !fits {
-            true => Err(Failure::bad(format!(
-                "this task does not use \"{name}\""
-            ))),
+            true => Err(Failure::bad(format!("this task does not use \"{name}\""))),
             false => Ok(()),
         };
         let (labels, tokens) = (

@@ -137,8 +137,8 @@ impl Stock {
         (state.progress, state.trouble) = (None, trouble);
     }
 
-    /// Lists, by padded length, how many there are, how many are wanted, how many are being
-    /// prepared.
+    /// Lists how many there are, how many are wanted and how many are being prepared, by padded
+    /// length.
     pub(crate) fn to_json(&self) -> Value {
         let state = self.state();
         let progress = state.progress.as_ref();

@@ -196,7 +196,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Bytes of the whole object.
+    /// Returns the number of bytes of the whole object.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
