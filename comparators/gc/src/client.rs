@@ -58,7 +58,7 @@ pub struct Answer {
 }
 
 impl Session {
-    /// Hears the plan and makes the base transfers.
+    /// Receives the plan and makes the base transfers.
     ///
     /// # Errors
     /// [`crate::GcError`] of the channel and the transfers, or if the plan is refused.
