@@ -65,7 +65,7 @@ impl Routes {
         &self.card
     }
 
-    /// Reports through `/healthz` from now on that the gateway stops; what is under way goes on.
+    /// Makes `/healthz` report from now on that the gateway is stopping; what is under way goes on.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }

@@ -159,7 +159,7 @@ fn square(matrix: &[(f64, f64)], n: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// The forms of a hint in the making.
+/// The forms of a hint that is being built.
 pub(crate) struct Forms {
     /// In the errors of the message: digits, and the secret of the hint.
     errors: Gram,

@@ -9,7 +9,7 @@
 //!
 //! | counted | when, durably | not counted |
 //! |---|---|---|
-//! | a bundle prepared | before its preparation begins, even if it fails | |
+//! | a bundle prepared | before its preparation begins, no matter what becomes of it | |
 //! | an answer | when its bundle is spent | a bundle found damaged |
 //!
 //! A *day* is one of universal time. A clock that is set back does not begin a day anew: counts of
@@ -33,7 +33,7 @@ const DAY: u64 = 24 * 3600;
 pub struct Account {
     /// Its name.
     pub id: [u8; 32],
-    /// Whether it is kept for ever, as that of an access token is; of others there are at most
+    /// Whether it is kept forever, as that of an access token is; of others there are at most
     /// [`PASSING_ACCOUNTS`].
     pub lasting: bool,
 }

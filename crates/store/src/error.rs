@@ -206,7 +206,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The database is not set up to keep what it was told durably.
+    /// The database is not set up to store durably what it is told.
     #[error("the store's database cannot be used: {fault}")]
     Settings {
         /// What is wrong.

@@ -3,8 +3,8 @@
 //! Marking a bundle as spent is a write, so a disk that bundles have filled keeps them from being
 //! used: the party that marks first loses its half, and the other one cannot follow. Bundles
 //! therefore leave a margin free ([`RESERVE`]), and a bundle is not begun unless it fits beside
-//! what is being written and that margin. Others may fill the disk all the same; a party that could
-//! not mark ([`check_mark`]) says so before its peer has.
+//! what is being written and that margin. Other programs may still fill the disk; a party that
+//! could not mark ([`check_mark`]) reports this before its peer has marked.
 //!
 //! What a file system reports is taken as it is, for a user without privileges. A file system that
 //! does not say (some report nothing at all) is taken to have room.

@@ -216,7 +216,7 @@ fn fleet_honest_moves_are_never_taken_for_a_rollback() {
             assert!(store.ready().is_ok());
         }
         move_on(store, 1);
-        // Killed before the objects of before were deleted.
+        // Killed before the objects of earlier epochs were deleted.
         assert!(!epochs.join(&orphan).exists());
         std::fs::write(epochs.join(&before), "").unwrap();
         drop(rig.join("four"));
@@ -284,7 +284,7 @@ fn fleet_stores_of_before_there_was_a_chain_are_taken_on() {
     let one = rig.join("one");
     assert_eq!(rig.sql("SELECT number, chained FROM primer_about"), "6|6");
     assert_eq!(rig.sql("SELECT number FROM primer_epochs"), "6");
-    // Replicas of the version before go on moving it, and leave no gap.
+    // Replicas of the previous version go on moving it, and leave no gap.
     old_move(7);
     eventually("it follows", || epoch(&one) == 7);
     move_on(&one, 1);

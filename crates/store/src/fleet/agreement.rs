@@ -3,15 +3,16 @@
 //! Each look compares three things. What it finds is of two kinds:
 //!
 //! * **The replica's own memory contradicts the database** ([`epoch::follows`]): the history went
-//!   back, or is another one. No move that is under way looks like this, since an epoch is seen
+//!   back, or is a different one. No move that is under way looks like this, since an epoch is seen
 //!   only after its row was committed. It is latched ([`super::rollback`]), on disk and in the
 //!   database, and stays until a renewal.
 //! * **Database and blobs are at different epochs** ([`epoch::agree`]). While the epoch moves on
 //!   this may be so for a moment, and a replica with wrong options for its blobs finds it too, so
 //!   it is not latched: a wrong option must not cost a fleet its bundles. Nor can it be overtaken.
 //!   No replica moves the epoch on while it lasts, so only three things end it: a renewal; blobs
-//!   that are brought to the database, which has kept all along what is spent; or a database that
-//!   is brought back to the blobs, which contradicts the memory of all replicas that saw it before.
+//!   that are brought back in line with the database, which has kept all along what is spent; or a
+//!   database that is brought back in line with the blobs, which contradicts the memory of all
+//!   replicas that saw it before.
 
 use super::core::{BUNDLES, Core, EPOCHS, lock};
 use super::database::{Fault, Outcome};

@@ -8,8 +8,8 @@
 //! 3. the blobs lose all others.
 //!
 //! No matter where a move is killed, the object of the current epoch is there: it is deleted only
-//! in 3, when it is no longer the current one. A database of before step 2 that is brought back
-//! finds its object gone; blobs of before step 1 lack the object that the database asks for.
+//! in 3, when it is no longer the current one. A database from before step 2 that is brought back
+//! finds its object gone; blobs from before step 1 lack the object that the database asks for.
 //! Objects that arrive late (a request that was given up and went through after all) are of epochs
 //! that never become current. A look that reads the database before step 2 and the blobs after step
 //! 3 finds them apart; the next look does not.
@@ -40,9 +40,9 @@
 //!
 //! Since a renewal ends what came before, the chain begins at the latest one. A chain that no
 //! renewal cut is cut 600,000 epochs back, which takes more than eleven months; a replica that was
-//! away for longer cannot compare, says so and does not start. A store of before there was a chain
-//! begins it at the epoch of the upgrade; a replica that has seen only earlier ones has their
-//! numbers compared, as the version before did, once.
+//! away for longer cannot compare, says so and does not start. A store from before there was a
+//! chain begins it at the epoch of the upgrade; a replica that has seen only earlier ones has their
+//! numbers compared once, as the previous version did.
 
 use std::fmt;
 

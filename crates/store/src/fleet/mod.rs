@@ -36,13 +36,13 @@
 //!
 //! A database or a bucket that is restored from a backup brings spent bundles back. Both therefore
 //! hold an *epoch*, a number with a random nonce that moves on every minute, first in the blobs,
-//! then in the database. A part that is restored alone is at another epoch than the other one. The
-//! database keeps all epochs that were current as a chain, and every replica the latest one that it
-//! has seen, in memory and in its own state: a database whose chain lacks it is of before, or went
-//! on from before (`epoch`). A replica that finds this latches, on its disk and in the database,
-//! and from then on no replica gives a bundle out, until `primer store renew` has deleted all of
-//! them (`rollback`). Spending asks in its own transaction (`spending`), so there is no moment in
-//! which an older database gives a bundle out to a replica that has seen a later one.
+//! then in the database. A part that is restored alone is at a different epoch from the other. The
+//! database keeps all epochs that were current as a chain, and every replica remembers the latest
+//! one that it has seen, in memory and in its own state: a database whose chain lacks it is older,
+//! or went on from an older state (`epoch`). A replica that finds this latches, on its disk and in
+//! the database, and from then on no replica gives a bundle out, until `primer store renew` has
+//! deleted all of them (`rollback`). Spending asks in its own transaction (`spending`), so there is
+//! no moment in which an older database gives a bundle out to a replica that has seen a later one.
 //! `docs/fleet.md` says how far this reaches.
 
 mod options;

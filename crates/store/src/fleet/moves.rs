@@ -69,7 +69,7 @@ async fn leave_only(core: &Core, epoch: &Epoch, names: &[String]) -> Outcome<()>
 /// epoch that no replica can have seen. Returns how many bundles there were.
 ///
 /// The burial and the note of the renewal are one transaction: a replica that finds the note knows
-/// that all bundles of before are gone.
+/// that all earlier bundles are gone.
 pub(super) fn renew(core: &Core, now: u64) -> Result<u64> {
     let bundles = core.database.with(async |client| {
         client.batch_execute(LOCK).await?;

@@ -2,8 +2,8 @@
 //!
 //! Each version is a file of SQL that is part of the program and is applied in one transaction; the
 //! table `primer_schema` records which were. A program that finds a version it does not know is
-//! older than the store and leaves it alone. Versions only add, so that replicas of the version
-//! before go on working while others start.
+//! older than the store and leaves it alone. Versions only add, so that replicas of the previous
+//! version go on working while others start.
 
 use super::database::{Database, Fault};
 use crate::error::{Result, StoreError};
