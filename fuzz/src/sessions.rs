@@ -1,4 +1,4 @@
-//! Both parties played once from fixed seeds, what each said written down.
+//! Both parties played once from fixed seeds, with a record of what each said.
 
 use primer_hint::multipliers::Multipliers;
 use primer_hint::published::Published;
@@ -40,7 +40,7 @@ const CASES: [(Scheme, Reveal, &[u8]); 3] = [
 /// A hint, and what the server multiplies with.
 type Hinted = (Arc<Published>, Arc<Multipliers>);
 
-/// The program of a model, bound to its hint if the scheme needs one.
+/// Makes the program of a model, bound to its hint if the scheme needs one.
 fn program(model: &IntModel, scheme: Scheme, reveal: Reveal) -> (Program, Option<Hinted>) {
     let plan = model.plan(TOKENS).expect("the seed has a plan");
     let program = Program::received(plan, scheme, reveal).expect("a small plan");
@@ -72,7 +72,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// What follows the offline phase in everything that was said.
+    /// Takes what follows the offline phase in everything that was said.
     fn after(offline: usize, said: &Mutex<Vec<u8>>) -> Self {
         let bytes = said.lock().unwrap().split_off(offline);
         let frames = crate::frames(&bytes);
@@ -80,7 +80,7 @@ impl Said {
     }
 }
 
-/// Writes down what goes through.
+/// Records what goes through.
 struct Tap(PipeWriter, Arc<Mutex<Vec<u8>>>);
 
 impl Write for Tap {
@@ -98,7 +98,8 @@ impl Write for Tap {
 /// Everything that went through a [`Tap`].
 type Log = Arc<Mutex<Vec<u8>>>;
 
-/// A line between a client and a server: the client's end and what it says, then the server's.
+/// Makes a line between a client and a server: the client's end and what it says, then the
+/// server's.
 fn line() -> ((Channel, Log), (Channel, Log)) {
     let (at_server, to_server) = pipe().expect("a pipe");
     let (at_client, to_client) = pipe().expect("a pipe");
@@ -108,7 +109,7 @@ fn line() -> ((Channel, Log), (Channel, Log)) {
     ((client, up), (server, down))
 }
 
-/// Two parties who talk to each other; gives what comes of each, and what it said.
+/// Runs two parties that talk to each other; returns each one's result, and what it said.
 pub fn recorded<A, B: Send>(
     client: impl FnOnce(&mut Channel) -> A,
     server: impl FnOnce(&mut Channel) -> B + Send,
@@ -133,7 +134,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// One for each form of a plan.
+    /// Records one greeting for each form of a plan.
     pub fn each() -> [Self; 3] {
         CASES.map(|(scheme, reveal, prepared)| Self::record(scheme, reveal, prepared))
     }
@@ -172,7 +173,7 @@ impl Greeting {
     }
 }
 
-/// A small prepared model of the corpus, which is kept without its checksum.
+/// Reads a small prepared model of the corpus, which is kept without its checksum.
 fn seed(prepared: &[u8]) -> IntModel {
     let mut bytes = prepared.to_vec();
     bytes.extend_from_slice(blake3::hash(prepared).as_bytes());
@@ -193,13 +194,13 @@ impl Write for Kept {
     }
 }
 
-/// A channel whose peer says these bytes and then nothing.
+/// Makes a channel whose peer says these bytes and then nothing.
 pub fn peer_says(bytes: Vec<u8>) -> Channel {
     Channel::over(sink(), Cursor::new(bytes))
 }
 
-/// The client until it fails or has its answer; `prepared` is called between the phases, with the
-/// bundle.
+/// Runs the client until it fails or has its answer; `prepared` is called between the phases, with
+/// the bundle.
 fn client(
     channel: &mut Channel,
     scheme: Scheme,
@@ -215,7 +216,7 @@ fn client(
     client_online(channel, &program, bundle)
 }
 
-/// The client's online phase.
+/// Runs the client's online phase.
 fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) -> Result<()> {
     let input = Input {
         ids: vec![0; TOKENS],
@@ -233,7 +234,7 @@ fn client_online(channel: &mut Channel, program: &Program, bundle: Vec<u8>) -> R
     .map(drop)
 }
 
-/// The server likewise.
+/// Runs the server until it fails or has answered, likewise.
 fn server(channel: &mut Channel, model: &ServerModel, prepared: impl FnOnce(&[u8])) -> Result<()> {
     let offer = |scheme, tokens| {
         let ours = model.program();
@@ -249,13 +250,13 @@ fn server(channel: &mut Channel, model: &ServerModel, prepared: impl FnOnce(&[u8
     server_online(channel, model, bundle)
 }
 
-/// The server's online phase.
+/// Runs the server's online phase.
 fn server_online(channel: &mut Channel, model: &ServerModel, bundle: Vec<u8>) -> Result<()> {
     server::infer(channel, model, server::Bundle::new(Cursor::new(bundle))).map(drop)
 }
 
 impl Session {
-    /// A session of each form of a plan.
+    /// Records a session of each form of a plan.
     pub fn each() -> [Self; 3] {
         CASES.map(|(scheme, reveal, prepared)| Self::record(scheme, reveal, prepared))
     }
@@ -299,13 +300,13 @@ impl Session {
         session
     }
 
-    /// A client that has a bundle and is told these bytes.
+    /// Plays a client that has a bundle and is told these bytes.
     pub fn play_client(&self, told: &[u8], bundle: &[u8]) -> Result<()> {
         let mut channel = peer_says(told.to_vec());
         client_online(&mut channel, self.model.program(), bundle.to_vec())
     }
 
-    /// A server likewise.
+    /// Plays a server that has a bundle and is told these bytes.
     pub fn play_server(&self, told: &[u8], bundle: &[u8]) -> Result<()> {
         let mut channel = peer_says(told.to_vec());
         server_online(&mut channel, &self.model, bundle.to_vec())

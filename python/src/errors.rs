@@ -1,28 +1,28 @@
 //! From the library's errors to Python's exceptions.
 //!
 //! The classes are written in Python (`primer/errors.py`), where they can have a second parent and
-//! a documentation; here every error finds its class. Messages are the library's, which carry no
+//! documentation; here every error finds its class. Messages are the library's, which carry no
 //! text, key or token; where they speak of the command line, they are put in Python's terms.
 
 use primer::ServiceError;
 use pyo3::prelude::*;
 
-/// The exception for an error.
+/// Makes the exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
     named(py, class(error), &message(error))
 }
 
-/// An option that makes no sense.
+/// Makes the exception for an option that makes no sense.
 pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
     named(py, "OptionError", message)
 }
 
-/// The object was closed before.
+/// Makes the exception for an object that was closed before.
 pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     named(py, "ClosedError", &format!("this {what} is closed"))
 }
 
-/// Something that has no class of its own.
+/// Makes the exception for an error that has no class of its own.
 pub(crate) fn other(py: Python<'_>, message: &str) -> PyErr {
     named(py, "Error", message)
 }

@@ -60,7 +60,7 @@ impl Operation {
         Self::Rescale,
     ];
 
-    /// The name in tables.
+    /// Returns the name that tables use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Encoding => "encoding",
@@ -87,13 +87,13 @@ impl Count {
         *self.times.entry((place, operation, level)).or_default() += times;
     }
 
-    /// Every entry: place, operation, level, times.
+    /// Lists every entry: place, operation, level, times.
     pub fn entries(&self) -> impl Iterator<Item = (Place, Operation, usize, usize)> {
         (self.times.iter())
             .map(|(&(place, operation, level), &times)| (place, operation, level, times))
     }
 
-    /// How often an operation happens in all.
+    /// Returns how often an operation happens in all.
     pub fn total(&self, operation: Operation) -> usize {
         let of = self.entries().filter(|entry| entry.1 == operation);
         of.map(|entry| entry.3).sum()
@@ -108,31 +108,31 @@ pub trait Arithmetic {
     /// A vector.
     type Value;
 
-    /// What follows belongs to this place.
+    /// Assigns what follows to a place.
     fn enter(&mut self, place: Place);
-    /// Numbers in a vector.
+    /// Returns the number of numbers in a vector.
     fn slots(&self) -> usize;
-    /// The level of a vector.
+    /// Returns the level of a vector.
     fn level(&self, x: &Self::Value) -> usize;
-    /// The same again.
+    /// Copies a vector.
     fn copy(&self, x: &Self::Value) -> Self::Value;
-    /// `x += y`, of the same level.
+    /// Computes `x += y`; both have the same level.
     fn add(&mut self, x: &mut Self::Value, y: &Self::Value);
-    /// `x -= y`, of the same level.
+    /// Computes `x -= y`; both have the same level.
     fn subtract(&mut self, x: &mut Self::Value, y: &Self::Value);
     /// Adds a vector in the clear.
     fn add_slots(&mut self, x: &mut Self::Value, slots: &Slots<'_>);
     /// Adds a number to every slot.
     fn add_constant(&mut self, x: &mut Self::Value, value: f64);
-    /// Rotations to the left.
+    /// Rotates a vector to the left by each of `steps`.
     fn rotations(&mut self, x: &Self::Value, steps: &[i32]) -> Vec<Self::Value>;
-    /// The sum of products with vectors in the clear, at the same level and not rescaled.
+    /// Sums products with vectors in the clear, at the same level and not rescaled.
     fn weighted_sum(&mut self, terms: &[(&Self::Value, &Slots<'_>)]) -> Self::Value;
-    /// Takes the scale of such a sum back; the level falls by one.
+    /// Brings the scale of such a sum back; the level falls by one.
     fn rescale(&mut self, x: Self::Value) -> Self::Value;
-    /// A vector times a number, at any lower level.
+    /// Multiplies a vector by a number, down to any lower level.
     fn scale(&mut self, x: &Self::Value, factor: f64, level: usize) -> Self::Value;
-    /// The sum of products, all of the same level; the level falls by one.
+    /// Sums products, all of the same level; the level falls by one.
     fn products(&mut self, terms: &[(&Self::Value, &Self::Value)]) -> Self::Value;
 }
 
@@ -147,7 +147,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Counts for vectors of so many numbers.
+    /// Counts for vectors of `slots` numbers.
     pub fn new(slots: usize) -> Self {
         Self {
             slots,

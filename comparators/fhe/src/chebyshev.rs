@@ -15,7 +15,7 @@ pub struct Chebyshev {
 }
 
 impl Chebyshev {
-    /// A polynomial from its coefficients.
+    /// Makes a polynomial from its coefficients.
     ///
     /// # Panics
     /// If there is no coefficient or the interval is empty.
@@ -28,27 +28,28 @@ impl Chebyshev {
         }
     }
 
-    /// The ends of the interval.
+    /// Returns the ends of the interval.
     pub fn interval(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// The coefficients of `T_0`, `T_1` and so on.
+    /// Returns the coefficients of `T_0`, `T_1` and so on.
     pub fn coefficients(&self) -> &[f64] {
         &self.coefficients
     }
 
-    /// Levels that its evaluation takes.
+    /// Returns the number of levels that its evaluation takes.
     pub fn depth(&self) -> usize {
         depth(self.coefficients.len() - 1)
     }
 
-    /// Where a number lies in the interval, from -1 to 1.
+    /// Returns where a number lies in the interval, from -1 to 1.
     pub fn normalise(&self, x: f64) -> f64 {
         (2.0 * x - self.low - self.high) / (self.high - self.low)
     }
 
-    /// The value at a number, which may lie outside the interval: there the polynomial runs away.
+    /// Evaluates the polynomial at a number, which may lie outside the interval: there the
+    /// polynomial diverges.
     pub fn at(&self, x: f64) -> f64 {
         let u = self.normalise(x);
         // Clenshaw's recurrence.
@@ -59,7 +60,7 @@ impl Chebyshev {
         self.coefficients[0] + u * next - after
     }
 
-    /// The polynomial that is nearest to a function in the sum of weighted squares over given
+    /// Fits the polynomial that is nearest to a function in the sum of weighted squares over given
     /// points.
     ///
     /// # Panics
@@ -100,13 +101,13 @@ impl Chebyshev {
     }
 }
 
-/// Levels of a polynomial of some degree.
+/// Returns the number of levels of a polynomial of some degree.
 pub fn depth(degree: usize) -> usize {
     (degree + 1).next_power_of_two().trailing_zeros() as usize
 }
 
-/// Points of an interval that crowd at its ends, as many as asked for, each with the same share of
-/// a weight.
+/// Lists `count` points of an interval, which crowd at its ends, each with the same share of a
+/// weight.
 pub fn nodes(low: f64, high: f64, count: usize, weight: f64) -> impl Iterator<Item = (f64, f64)> {
     (0..count).map(move |i| {
         let angle = std::f64::consts::PI * (i as f64 + 0.5) / count as f64;
@@ -115,7 +116,7 @@ pub fn nodes(low: f64, high: f64, count: usize, weight: f64) -> impl Iterator<It
     })
 }
 
-/// Solves a symmetric positive system, the right-hand side being the last column.
+/// Solves a symmetric positive system, whose right-hand side is the last column.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let size = rows.len();
     for i in 0..size {

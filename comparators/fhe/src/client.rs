@@ -14,7 +14,7 @@ use rand_core::CryptoRng;
 use std::time::Instant;
 use zeroize::Zeroizing;
 
-/// What the client got, and what it took.
+/// What the client got, and what that took.
 pub struct Outcome {
     /// One number for each label.
     pub logits: Vec<f64>,

@@ -47,7 +47,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The ring of parameters.
+    /// Returns the ring of parameters.
     pub fn of(params: &Params) -> Self {
         Self {
             degree: params.degree(),
@@ -56,27 +56,27 @@ impl Ring {
         }
     }
 
-    /// Key-switching primes.
+    /// Returns the number of key-switching primes.
     pub const fn special(&self) -> usize {
         special_primes(self.levels, self.digits)
     }
 
-    /// All primes.
+    /// Returns the number of all primes.
     pub const fn primes(&self) -> usize {
         self.levels + BASE + self.special()
     }
 
-    /// Bytes of one key in the server's memory.
+    /// Returns the bytes of one key in the server's memory.
     pub const fn key_memory(&self) -> usize {
         8 * self.digits * self.primes() * self.degree
     }
 
-    /// Bytes of one key on the wire.
+    /// Returns the bytes of one key on the wire.
     pub const fn key_bytes(&self) -> usize {
         16 + self.digits * self.primes() * self.limb_bytes()
     }
 
-    /// Bytes of one fresh ciphertext on the wire.
+    /// Returns the bytes of one fresh ciphertext on the wire.
     pub const fn ciphertext_bytes(&self) -> usize {
         16 + (self.levels + BASE) * self.limb_bytes()
     }
@@ -101,8 +101,8 @@ pub struct Units {
     pub inner: f64,
 }
 
-/// The least processor time of some work in several runs, in nanoseconds. The clock is coarse, so a
-/// run is many in a row.
+/// Measures the least processor time of some work in several runs, in nanoseconds. The clock is
+/// coarse, so a run repeats the work many times.
 fn best(mut work: impl FnMut()) -> f64 {
     let time = |_| {
         let (started, clock) = (Instant::now(), ThreadClock::start());
@@ -167,7 +167,7 @@ impl Units {
         }
     }
 
-    /// Seconds of one operation at a level.
+    /// Returns the seconds of one operation at a level.
     pub fn seconds(&self, ring: &Ring, operation: Operation, level: usize) -> f64 {
         let n = ring.degree as f64;
         let log = n.log2();
@@ -196,7 +196,7 @@ impl Units {
         nanoseconds * n * 1e-9
     }
 
-    /// Seconds of all operations of a count, by place.
+    /// Sums up the seconds of all operations of a count, by place.
     pub fn total(&self, ring: &Ring, count: &Count) -> BTreeMap<Place, f64> {
         let mut seconds = BTreeMap::new();
         for (place, operation, level, times) in count.entries() {
@@ -259,14 +259,14 @@ impl Estimate {
         Err(FheError::TooDeep { depth, levels: 0 })
     }
 
-    /// Seconds in all.
+    /// Returns the seconds in all.
     pub fn total(&self) -> f64 {
         self.seconds.values().sum()
     }
 
-    /// Seconds of a model with so many of this estimate's layers if ciphertexts could be refreshed
-    /// between layers for nothing, once a layer: what is inside layers that many times, the rest
-    /// once.
+    /// Returns the seconds of a model with `layers` of this estimate's layers if ciphertexts could
+    /// be refreshed between layers for nothing, once a layer: what is inside layers that many
+    /// times, the rest once.
     pub fn refreshed(&self, layers: usize) -> f64 {
         let inside = |inside: bool| -> f64 {
             let places = self
@@ -278,17 +278,17 @@ impl Estimate {
         inside(false) + layers as f64 * inside(true)
     }
 
-    /// Bytes of all keys in the server's memory.
+    /// Returns the bytes of all keys in the server's memory.
     pub fn key_memory(&self) -> usize {
         (self.counted.rotations.len() + 1) * self.ring.key_memory()
     }
 
-    /// Bytes that the client sends once for a session.
+    /// Returns the bytes that the client sends once for a session.
     pub fn key_bytes(&self) -> usize {
         (self.counted.rotations.len() + 1) * self.ring.key_bytes()
     }
 
-    /// Bytes that the client sends for each inference.
+    /// Returns the bytes that the client sends for each inference.
     pub fn input_bytes(&self) -> usize {
         self.counted.ciphertexts * self.ring.ciphertext_bytes()
     }

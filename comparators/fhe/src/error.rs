@@ -41,10 +41,10 @@ pub enum FheError {
     TooDeep {
         /// Its depth.
         depth: usize,
-        /// Levels to be had.
+        /// Levels available.
         levels: usize,
     },
-    /// The model's head is none that this comparator computes.
+    /// The model's head is not one that this comparator computes.
     #[error("only BERT's classifiers are computed homomorphically")]
     Head,
     /// The input is not padded to the set-up's tokens.

@@ -3,7 +3,7 @@
 use crate::arithmetic::Arithmetic;
 use crate::packing::lowered;
 
-/// Polynomials in Chebyshev's basis of numbers in `[-1, 1]`, one for each class of slots;
+/// Evaluates polynomials in Chebyshev's basis on numbers in `[-1, 1]`, one for each class of slots;
 /// [`crate::chebyshev`] says how.
 ///
 /// # Panics
@@ -34,7 +34,7 @@ pub fn evaluate<A: Arithmetic>(
     part(a, &powers, &coefficients, class, level)
 }
 
-/// A part of the polynomials at a level.
+/// Evaluates a part of the polynomials at a level.
 fn part<A: Arithmetic>(
     a: &mut A,
     powers: &[A::Value],

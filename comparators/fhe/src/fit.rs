@@ -21,11 +21,11 @@ use primer_ring::matrix::Matrix;
 const INPUTS: usize = 128;
 /// Most samples kept of one value.
 const MOST: usize = 200_000;
-/// How far beyond the numbers that were seen an activation goes, as a factor of the range.
+/// How far an activation goes beyond the numbers that were seen, as a factor of the range.
 const MARGIN: f64 = 1.5;
-/// How far beyond the sums of squares that were seen a root goes.
+/// How far a root goes beyond the sums of squares that were seen.
 const ROOT_MARGIN: f64 = 2.0;
-/// How far beyond the sums that were seen a reciprocal goes. Nothing else runs away as often: a
+/// How far a reciprocal goes beyond the sums that were seen. Nothing else diverges as often: a
 /// score that is three larger than any before makes a sum eight times as large.
 const SUM_MARGIN: f64 = 16.0;
 /// Weight of the range as a whole, that of all samples being 1.
@@ -51,7 +51,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet, if a step is a stop with a function.
+    /// Makes an empty record, if a step is a stop with a function.
     fn nothing(step: &Step) -> Option<Self> {
         match step.op {
             Op::Stop {
@@ -67,8 +67,8 @@ impl Seen {
         }
     }
 
-    /// The samples of both classes; where only the first token gets anywhere, the others are told
-    /// the same.
+    /// Returns the samples of both classes; where only the first token gets anywhere, the others
+    /// get the same.
     fn both(&self) -> [&Samples; 2] {
         let [first, others] = &self.classes;
         let nothing = others.range.is_none() && others.rows.is_empty();
@@ -95,7 +95,7 @@ impl Observer for Seen {
                 let (low, high) = samples.range.unwrap_or((v.into(), v.into()));
                 samples.range = Some((low.min(v.into()), high.max(v.into())));
             }
-            // Of wide values a part will do, another one in every row.
+            // Of wide values a part will do, a different one in every row.
             let every = 1 + value.cols() / 100;
             let room = MOST.saturating_sub(samples.values.len());
             let part = finite.skip(r % every).step_by(every).take(room);
@@ -201,7 +201,7 @@ fn one(shape: &Shape, degrees: &Degrees, seen: &Seen) -> Polynomial {
     }
 }
 
-/// Least squares of the error itself.
+/// Fits by least squares of the error itself.
 fn absolute(samples: &Samples, degree: usize, f: impl Fn(f64) -> f64) -> Chebyshev {
     let (low, high) = samples.range.expect("there are samples");
     let (middle, half) = ((low + high) / 2.0, ((high - low) / 2.0).max(0.5));
@@ -212,7 +212,7 @@ fn absolute(samples: &Samples, degree: usize, f: impl Fn(f64) -> f64) -> Chebysh
     Chebyshev::fit(low, high, degree, points, f)
 }
 
-/// Least squares of the error in parts of the value, for functions of positive numbers.
+/// Fits by least squares of the relative error, for functions of positive numbers.
 fn relative(
     low: f64,
     high: f64,
@@ -224,7 +224,7 @@ fn relative(
     let share = |x: f64, weight: f64| (x, weight / f(x).powi(2));
     let samples = samples.iter().map(|&x| share(x, weight));
     let even = nodes(low, high, 1000, FLOOR).map(|(x, w)| share(x, w));
-    // Small numbers are as many as large ones.
+    // Small numbers count as much as large ones.
     let logs = nodes(low.ln(), high.ln(), 1000, FLOOR).map(|(x, w)| share(x.exp(), w));
     Chebyshev::fit(low, high, degree, samples.chain(even).chain(logs), &f)
 }
@@ -241,8 +241,8 @@ fn softmax(shape: &Shape, degrees: &Degrees, samples: &Samples) -> Vec<HeadSoftm
         let sums: Vec<f64> = rows().map(|(_, row)| sum(row)).collect();
         let least = sums.iter().copied().fold(f64::INFINITY, f64::min);
         let high = SUM_MARGIN * sums.iter().copied().fold(0.0, f64::max);
-        // A polynomial of degree d follows a reciprocal over a range of about d²; what is below
-        // fades.
+        // A polynomial of degree d follows a reciprocal over a range of about d²; below that range
+        // it fades.
         let most = ((degrees.reciprocal + 1) as f64).powi(2);
         let low = (least / SUM_MARGIN).max(high / most);
         let within: Vec<f64> = sums.into_iter().filter(|sum| *sum >= low).collect();
@@ -254,7 +254,7 @@ fn softmax(shape: &Shape, degrees: &Degrees, samples: &Samples) -> Vec<HeadSoftm
     (0..shape.heads).map(one).collect()
 }
 
-/// The logarithm of the sum of powers of two.
+/// Returns the logarithm of the sum of powers of two.
 fn log_sum(row: &[f32]) -> f64 {
     let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = row.iter().map(|v| f64::from(v - max).exp2()).sum();

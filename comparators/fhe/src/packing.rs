@@ -2,11 +2,11 @@
 //!
 //! A matrix of `T` tokens (a power of two) and `w` features (padded to a power of two) lies in a
 //! vector tokens-first: slot `s` holds token `s mod T` and feature `(s/T) mod w`, over and over.
-//! Because the content repeats, rotating by `r·T` rotates the features cyclically whatever their
-//! number, with no masks: sums over features are rotations and additions, and a product with a
-//! matrix is the sum over diagonals of a rotation times a vector in the clear, in baby and giant
-//! steps (Halevi and Shoup 2014). A matrix that is too wide for one vector takes several, each of
-//! the largest width.
+//! Because the content repeats, rotating by `r·T` rotates the features cyclically for any number of
+//! them, with no masks: sums over features are rotations and additions, and a product with a matrix
+//! is the sum over diagonals of a rotation times a vector in the clear, in baby and giant steps
+//! (Halevi and Shoup 2014). A matrix that is too wide for one vector takes several, each of the
+//! largest width.
 
 use crate::arithmetic::Arithmetic;
 
@@ -21,12 +21,12 @@ pub struct Packed<V> {
 /// A weight matrix with what the packing needs to know of it: input feature, output feature, token.
 pub type Entries<'a> = dyn Fn(usize, usize, usize) -> f64 + 'a;
 
-/// The largest width of one vector.
+/// Returns the largest width of one vector.
 pub fn capacity(slots: usize, tokens: usize) -> usize {
     slots / tokens
 }
 
-/// A vector at a level that is not above its own.
+/// Returns a vector at a level that is not above its own.
 pub fn lowered<A: Arithmetic>(a: &mut A, x: &A::Value, level: usize) -> A::Value {
     if a.level(x) == level {
         a.copy(x)
@@ -43,7 +43,7 @@ pub fn fold<A: Arithmetic>(a: &mut A, x: &mut A::Value, step: usize, times: u32)
     }
 }
 
-/// `x·W` for `W` of any size, padded by zeros; one level.
+/// Computes `x·W` for `W` of any size, padded by zeros; one level.
 pub fn linear<A: Arithmetic>(
     a: &mut A,
     tokens: usize,
@@ -96,7 +96,7 @@ pub fn linear<A: Arithmetic>(
     Packed { width, parts }
 }
 
-/// Every token's row moved to the token `shift` places before it, cyclically; one level.
+/// Moves every token's row to the token `shift` places before it, cyclically; one level.
 ///
 /// A rotation by `shift` carries the last tokens of a feature into the next one, so two rotations
 /// complete each other.
@@ -131,7 +131,8 @@ mod tests {
     use crate::ckks::params::Params;
     use primer_ring::prg::Prg;
 
-    /// `x·W` on ciphertexts against the product itself, for vectors of 128 numbers and 4 tokens.
+    /// Compares `x·W` on ciphertexts with the product itself, for vectors of 128 numbers and 4
+    /// tokens.
     fn check(from: usize, to: usize) {
         let params = Params::toy(256, 2, 2);
         let (tokens, slots) = (4, params.slots());

@@ -11,20 +11,19 @@
 //!   tried: sums vary as much as without.
 //! * **Activation, reciprocal root, tangent**: one polynomial each and for each layer.
 //!
-//! Each of them twice: for the first token and for all others. BERTs let the first token's norm
-//! grow a hundred times beyond the others', which is too wide for one polynomial of low degree;
-//! where a token stands is public, so telling them apart costs nothing.
+//! There are two of each: for the first token and for all others. BERTs let the first token's norm
+//! grow a hundred times beyond the others', which is too wide for one polynomial of low degree; the
+//! position of a token is public, so telling them apart costs nothing.
 //!
-//! Out of range nothing good happens: a polynomial runs away with the power of its degree, and
-//! there is nobody to notice. Ranges are widened by a margin for that reason, which costs precision
-//! inside.
+//! Outside its range a polynomial diverges with the power of its degree, and neither party can
+//! notice. Ranges are widened by a margin for that reason, which costs precision inside.
 
 use crate::chebyshev::{self, Chebyshev};
 use primer_model::float::{Functions, StopPoint};
 use primer_plan::graph::StopFunction;
 use primer_ring::matrix::Matrix;
 
-/// How many levels each function may take: the degrees follow.
+/// The degrees of the functions, which decide how many levels each takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Degrees {
     /// Degree of the activation.
@@ -40,7 +39,7 @@ pub struct Degrees {
 }
 
 impl Degrees {
-    /// As shallow as still gives answers.
+    /// As low as still gives answers.
     pub const LOW: Self = Self {
         activation: 7,
         squarings: 5,
@@ -66,7 +65,8 @@ impl Degrees {
         tanh: 15,
     };
 
-    /// Levels of each function: activation, softmax with its mask and division, root, tangent.
+    /// Returns the levels of each function: activation, softmax with its mask and division, root,
+    /// tangent.
     pub fn depths(&self) -> [usize; 4] {
         [
             chebyshev::depth(self.activation),
@@ -95,23 +95,24 @@ pub struct HeadSoftmax {
     pub reciprocal: Chebyshev,
 }
 
-/// Which polynomial a token gets: the first's or the others'.
+/// Returns which polynomial a token gets: the first's or the others'.
 pub fn class(token: usize) -> usize {
     usize::from(token > 0)
 }
 
 impl Softmax {
-    /// The factor of a score in the start of the exponential.
+    /// Returns the factor of a score in the start of the exponential.
     pub fn factor(squarings: usize) -> f64 {
         std::f64::consts::LN_2 / f64::from(1u32 << squarings)
     }
 
-    /// `2^x`, nearly.
+    /// Computes `2^x`, approximately.
     pub fn exponential(squarings: usize, x: f64) -> f64 {
         (1.0 + x * Self::factor(squarings)).powi(1 << squarings)
     }
 
-    /// A row of scores becomes exponentials; gives their sum. The keys beyond `length` are padding.
+    /// Turns a row of scores into exponentials and returns their sum. The keys beyond `length` are
+    /// padding.
     pub fn exponentials(shift: f64, squarings: usize, row: &mut [f32], length: usize) -> f64 {
         row[length..].fill(0.0);
         let mut sum = 0.0;
@@ -140,12 +141,12 @@ pub struct Polynomials {
 }
 
 impl Polynomials {
-    /// The degrees that they were fitted with.
+    /// Returns the degrees that they were fitted with.
     pub fn degrees(&self) -> &Degrees {
         &self.degrees
     }
 
-    /// The polynomial of a stop, by the index of the value that it reads.
+    /// Returns the polynomial of a stop, by the index of the value that it reads.
     ///
     /// # Panics
     /// If there is no such stop.
@@ -155,7 +156,7 @@ impl Polynomials {
             .expect("every function has a polynomial")
     }
 
-    /// The polynomial of one number at a stop.
+    /// Returns the polynomial of one number at a stop.
     ///
     /// # Panics
     /// If there is no such stop, or it is a softmax.
@@ -166,10 +167,10 @@ impl Polynomials {
         }
     }
 
-    /// The softmax of a stop.
+    /// Returns the softmax of a stop.
     ///
     /// # Panics
-    /// If there is no such stop, or it is none.
+    /// If there is no such stop, or it is not a softmax.
     pub fn softmax(&self, value: usize) -> &Softmax {
         match self.get(value) {
             Polynomial::Softmax(softmax) => softmax,

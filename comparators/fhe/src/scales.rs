@@ -1,22 +1,23 @@
-//! What the weights before a polynomial carry for it, so that its numbers lie in `[-1, 1]` at no
-//! cost.
+//! The scales that the weights before a polynomial carry for it, so that its numbers lie in `[-1,
+//! 1]` at no cost.
 
 use crate::chebyshev::Chebyshev;
 use crate::polynomials::{HeadSoftmax, Polynomials, Softmax};
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 
-/// What a number is multiplied with when its interval becomes `[-1, 1]`.
+/// Returns the factor of a number when its interval becomes `[-1, 1]`.
 pub(crate) fn slope(polynomial: &Chebyshev) -> f64 {
     let (low, high) = polynomial.interval();
     2.0 / (high - low)
 }
 
-/// What LayerNorm's input is multiplied with, so that the sum of its squares only lacks an offset.
+/// Returns the factor of LayerNorm's input with which the sum of its squares only lacks an offset.
 pub(crate) fn root_gain(polynomial: &Chebyshev) -> f64 {
     slope(polynomial).sqrt()
 }
 
-/// What a head's exponentials start with, so that their sum only lacks an offset.
+/// Returns the factor of a head's exponentials at the start with which their sum only lacks an
+/// offset.
 pub(crate) fn start_gain(head: &HeadSoftmax, squarings: usize) -> f64 {
     let power = f64::from(1u32 << squarings);
     slope(&head.reciprocal).powf(power.recip())
@@ -33,7 +34,7 @@ pub(crate) struct Into {
 }
 
 impl Into {
-    /// The factor of a feature that belongs to a head.
+    /// Returns the factor of a feature that belongs to a head.
     pub(crate) fn gain(&self, head: usize) -> f64 {
         match self.gains[..] {
             [one] => one,
@@ -42,7 +43,7 @@ impl Into {
     }
 }
 
-/// Factor and offset of every value that a linear map makes for a polynomial.
+/// Returns factor and offset of every value that a linear map makes for a polynomial.
 pub(crate) fn scales(graph: &Graph, polynomials: &Polynomials) -> Vec<[Into; 2]> {
     let one = |gain: f64, shift: f64| Into {
         gains: vec![gain],

@@ -17,7 +17,7 @@ use primer_plan::times::Times;
 pub struct Outcome {
     /// Operations by step and level.
     pub count: Count,
-    /// Seconds of processor time by the steps of the paper's table: the server waits for nobody in
+    /// Seconds of processor time by the steps of the paper's table: the server never waits in
     /// between.
     pub times: Times,
 }
@@ -28,7 +28,7 @@ pub struct Outcome {
 /// [`FheError`] if the client's messages are malformed or the connection fails.
 ///
 /// # Panics
-/// If weights or polynomials are another model's than the set-up's.
+/// If weights or polynomials belong to a model other than the set-up's.
 pub fn run(
     channel: &mut Channel,
     setup: &Setup,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 const PRIME_BITS: usize = 30;
 
 impl Polynomials {
-    /// Polynomials of the right degrees that are all zero: for those who only count.
+    /// Makes polynomials of the right degrees that are all zero, for counting only.
     pub fn counted(graph: &Graph, degrees: &Degrees) -> Self {
         let zero = |degree: usize| Chebyshev::new(-1.0, 1.0, vec![0.0; degree + 1]);
         let plain = |degree: usize| Some(Polynomial::Plain([zero(degree), zero(degree)]));
@@ -75,7 +75,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Counts an inference of a classifier over some tokens, in vectors of so many numbers.
+    /// Counts an inference of a classifier over some tokens, in vectors of `slots` numbers.
     ///
     /// # Errors
     /// [`FheError::Head`] if the model is no classifier, [`FheError::Range`] if it is too wide for
@@ -151,12 +151,12 @@ impl Counted {
     }
 }
 
-/// The fewest digits of key switching with which some levels stay within a modulus.
+/// Returns the fewest digits of key switching with which some levels stay within a modulus.
 pub fn fitting_digits(levels: usize, bits: usize, most: usize) -> Option<usize> {
     (2..=most).find(|&digits| PRIME_BITS * (levels + BASE + special_primes(levels, digits)) <= bits)
 }
 
-/// All that the parties agree on without a word.
+/// All that the parties derive without a message.
 pub struct Setup {
     /// The graph, over a power of two of tokens.
     pub graph: Graph,
@@ -167,11 +167,11 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The set-up of a classifier over some tokens.
+    /// Makes the set-up of a classifier over some tokens.
     ///
     /// # Errors
-    /// [`FheError::TooDeep`] if no parameters in the security table have the levels; else as
-    /// [`Counted::of`].
+    /// [`FheError::TooDeep`] if no parameters in the security table have that many levels;
+    /// otherwise as [`Counted::of`].
     pub fn new(shape: &Shape, tokens: usize, degrees: &Degrees) -> Result<Self, FheError> {
         let mut deepest = (0, 0);
         for (degree, bits) in SECURITY_TABLE {

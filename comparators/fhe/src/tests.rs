@@ -53,7 +53,7 @@ fn model(shape: &Shape, degrees: &Degrees, tokens: usize) -> (FloatWeights, Poly
     (weights, polynomials)
 }
 
-/// A whole inference, and what it should have given.
+/// Runs a whole inference and returns the largest error of a logit.
 fn infer(setup: &Setup, weights: &FloatWeights, polynomials: &Polynomials, input: &Input) -> f64 {
     let mut rng = Prg::new(&[8; 16]);
     let options = Options {
@@ -113,7 +113,7 @@ fn several_vectors_for_wide_matrices() {
     assert!(error < 1e-2, "{error}");
 }
 
-/// Operations in all, in the order of [`Operation::ALL`].
+/// Returns how often each operation happens, in the order of [`Operation::ALL`].
 fn totals(counted: &Counted) -> [usize; 8] {
     Operation::ALL.map(|operation| counted.count.total(operation))
 }

@@ -2,8 +2,8 @@
 //!
 //! The client's one-hot rows (word and type) go in, logits come out. How the steps become levels:
 //!
-//! * **Linear maps** take one. Whatever scales or shifts their result on the way into a polynomial
-//!   is carried by their weights, so polynomials see numbers in `[-1, 1]` for nothing.
+//! * **Linear maps** take one. The scale and shift of their result on the way into a polynomial are
+//!   carried by their weights, so that polynomials see numbers in `[-1, 1]` at no cost.
 //! * **LayerNorm**: squares, a sum over features by rotations, the polynomial of the reciprocal
 //!   root, one product.
 //! * **Scores**: for every distance `δ` between query and key, keys are shifted by `δ` tokens (one
@@ -44,7 +44,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// The widths of a shape over a number of tokens.
+    /// Returns the widths of a shape over a number of tokens.
     pub fn of(shape: &Shape, tokens: usize) -> Self {
         Self {
             tokens: tokens.next_power_of_two(),
@@ -53,8 +53,8 @@ impl Widths {
         }
     }
 
-    /// Where a feature of queries, keys and values lies: heads side by side become the fastest
-    /// index.
+    /// Returns where a feature of queries, keys and values lies: heads side by side become the
+    /// fastest index.
     fn attention(&self, shape: &Shape, j: usize) -> Option<usize> {
         let (head, feature) = (j % self.heads, j / self.heads);
         (head < shape.heads && feature < shape.head_size())
@@ -62,7 +62,7 @@ impl Widths {
     }
 }
 
-/// Width of the client's one-hot rows.
+/// Returns the width of the client's one-hot rows.
 pub fn input_width(shape: &Shape) -> usize {
     (shape.vocab + shape.types).next_power_of_two()
 }
@@ -87,7 +87,7 @@ pub struct PackedWalk<'a, A: Arithmetic> {
 }
 
 impl<'a, A: Arithmetic> PackedWalk<'a, A> {
-    /// A walk over a classifier's graph.
+    /// Begins a walk over a classifier's graph.
     ///
     /// # Panics
     /// If the tokens are not a power of two, the model is not a classifier, or its width does not
@@ -116,7 +116,8 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
         }
     }
 
-    /// All of it: the logits, label `j` in the slot of feature `j` and the first token.
+    /// Runs all of it and returns the logits, label `j` in the slot of feature `j` and the first
+    /// token.
     pub fn run(mut self, inputs: &Inputs<A::Value>) -> A::Value {
         let last = self.graph.last_uses();
         let graph = self.graph;
@@ -150,7 +151,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
         self.values[id.index()].take().expect("steps come in order")
     }
 
-    /// An element of a dense weight or a bias; zero outside.
+    /// Returns the elements of a dense weight or a bias; zero outside.
     fn element(&self, id: WeightId) -> impl Fn(usize, usize) -> f64 + use<'a, A> {
         let weight = self.weights.map(|w| &*w.all()[id.index()]);
         move |i, j| match weight {
@@ -288,7 +289,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
         out
     }
 
-    /// `g⊙x - ⟨h, x⟩`, at a level.
+    /// Computes `g⊙x - ⟨h, x⟩`, at a level.
     fn residual(&mut self, term: &Term, into: &[Into; 2], level: usize) -> A::Value {
         let tokens = self.graph.tokens;
         let weight = self.weights.map(|w| &*w.all()[term.weight.index()]);
@@ -308,7 +309,8 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
             .arithmetic
             .weighted_sum(&[(&x, &|s| element(false, s))]);
         let mut out = self.arithmetic.rescale(gains);
-        // The mean goes off every real feature; where there are padded ones, they must stay zero.
+        // The mean is taken off every real feature; where there are padded ones, they must stay
+        // zero.
         let real = self.graph.shape.hidden;
         let padded = real < width;
         let from = if padded { level + 2 } else { level + 1 };

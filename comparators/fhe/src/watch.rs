@@ -1,4 +1,4 @@
-//! Who leaves the range of a polynomial. In the clear only: under encryption nobody could tell.
+//! What leaves the range of a polynomial. In the clear only: under encryption this cannot be seen.
 
 use crate::polynomials::{Polynomial, Polynomials, Softmax, class};
 use primer_model::float::Observer;
@@ -39,7 +39,7 @@ impl<'a> Watch<'a> {
     }
 
     fn check(&mut self, id: ValueId, x: f64, low: f64, high: f64) {
-        // Also true for what is no number any more.
+        // Also true for NaN.
         if !(x >= low && x <= high) {
             let limit = if x < low { low } else { high };
             let first = Outside {

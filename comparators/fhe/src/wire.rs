@@ -22,17 +22,17 @@ fn limb_bytes(params: &Params) -> usize {
     params.degree() * WIDTH as usize / 8
 }
 
-/// Bytes of a key.
+/// Returns the bytes of a key.
 pub fn key_bytes(params: &Params) -> usize {
     SEED_BYTES + params.digits() * params.all() * limb_bytes(params)
 }
 
-/// Bytes of a fresh ciphertext.
+/// Returns the bytes of a fresh ciphertext.
 pub fn ciphertext_bytes(params: &Params) -> usize {
     SEED_BYTES + params.data() * limb_bytes(params)
 }
 
-/// Bytes of an answer.
+/// Returns the bytes of an answer.
 pub fn answer_bytes(params: &Params) -> usize {
     2 * BASE * limb_bytes(params)
 }

@@ -76,7 +76,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// For that many terms.
+    /// Builds the circuits for `terms` terms.
     pub(crate) fn new(
         circuits: &mut Circuits,
         terms: usize,
@@ -93,7 +93,7 @@ impl Links {
         })
     }
 
-    /// What `instances` of them cost.
+    /// Returns what `instances` of them cost.
     pub(crate) fn uses(&self, instances: usize) -> Vec<Use<'_>> {
         let full = self.full.iter().map(|c| (c, self.terms / TERMS));
         let all = full.chain(self.rest.iter().map(|c| (c, 1)));
@@ -105,7 +105,7 @@ impl Links {
         .collect()
     }
 
-    /// The ranges of terms, each with whether it is a full one.
+    /// Returns the ranges of terms, each with whether it is a full one.
     fn ranges(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         let terms = self.terms;
         (0..terms).step_by(TERMS).map(move |first| {
@@ -157,7 +157,7 @@ pub(crate) struct Chain {
 
 /// Where the labels of a chain come from, by instance.
 pub(crate) struct Feed<S, T, E> {
-    /// The two numbers, and what the head takes besides.
+    /// The two numbers, and what else the head takes.
     pub(crate) start: S,
     /// The factors of some terms, `x` first.
     pub(crate) terms: T,
@@ -166,7 +166,7 @@ pub(crate) struct Feed<S, T, E> {
 }
 
 impl Chain {
-    /// A chain for products.
+    /// Makes a chain for products.
     pub(crate) fn new(
         circuits: &mut Circuits,
         (of, terms, square): (Products, usize, bool),
@@ -181,7 +181,7 @@ impl Chain {
         })
     }
 
-    /// What `instances` of it cost.
+    /// Returns what `instances` of it cost.
     pub(crate) fn uses(&self, instances: usize) -> Vec<Use<'_>> {
         let mut uses = self.links.uses(instances);
         let ends = self.head.iter().chain([&self.tail]);

@@ -39,7 +39,7 @@ pub struct Session {
 pub struct Bundle(Box<dyn Read + Send>);
 
 impl Bundle {
-    /// What [`Session::prepare`] wrote. Whoever kept it must not give it out again.
+    /// Takes what [`Session::prepare`] wrote. The caller must not give it out again.
     pub fn new(source: impl Read + Send + 'static) -> Self {
         Self(Box::new(source))
     }
@@ -58,7 +58,7 @@ pub struct Answer {
 }
 
 impl Session {
-    /// Hears the plan and makes the base transfers.
+    /// Receives the plan and makes the base transfers.
     ///
     /// # Errors
     /// [`crate::GcError`] of the channel and the transfers, or if the plan is refused.
@@ -72,20 +72,20 @@ impl Session {
         Ok(Self { program, cot, rng })
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         self.program.plan()
     }
 
-    /// What one inference costs.
+    /// Returns what one inference costs.
     pub fn count(&self) -> Count {
         Count::of_program(&self.program)
     }
 
-    /// Offline: receives one garbled inference into `sink`, in order.
+    /// Prepares one inference offline: receives it garbled into `sink`, in order.
     ///
     /// # Errors
-    /// [`crate::GcError`] of whatever failed; what was written is useless then.
+    /// [`crate::GcError`] of the failure; what was written is useless then.
     pub fn prepare(&mut self, channel: &mut Channel, sink: &mut dyn Write) -> Result<Times> {
         let _phase = channel.phase("offline");
         let graph = self.program.plan().graph();
@@ -118,10 +118,10 @@ impl Session {
         Ok(times)
     }
 
-    /// Online: the answer for an input of the plan's number of tokens.
+    /// Infers online: returns the answer for an input of the plan's number of tokens.
     ///
     /// # Errors
-    /// [`crate::GcError`] of whatever failed; the bundle is spent in any case.
+    /// [`crate::GcError`] of the failure; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
@@ -164,7 +164,7 @@ impl Session {
         });
         let reals = reals.collect();
         times.add(&graph.steps[graph.steps.len() - 1], since);
-        // Giving back a spent bundle takes the system a while; the answer does not wait for it.
+        // Releasing a spent bundle takes the system a while; the answer does not wait for it.
         std::thread::spawn(move || drop(source));
         Ok(Answer {
             reals,
@@ -175,7 +175,7 @@ impl Session {
     }
 }
 
-/// The labels of the input: those of the random choices, corrected.
+/// Receives the labels of the input: those of the random choices, corrected.
 fn transfer(
     channel: &mut Channel,
     source: &mut dyn Read,
@@ -197,7 +197,7 @@ fn transfer(
     Ok(labels)
 }
 
-/// The outputs, from the colours of their labels.
+/// Decodes the outputs from the colours of their labels.
 fn decode(program: &Program, walk: &LabelWalk<'_>, decoding: &Bits) -> Vec<Matrix<i64>> {
     let graph = program.plan().graph();
     let mut at = 0;

@@ -1,9 +1,10 @@
 //! Sums of many numbers, column by column, their carries saved.
 //!
 //! A full adder turns three bits of one weight into one of it and one of the next, for one AND
-//! gate: every bit that is added costs one gate, whatever it is added to. A sum that grows over
-//! many circuits passes from one to the next as *two* numbers. So that the circuit in the middle is
-//! always the same, each column leaves with exactly two bits: a third is split off by a half adder.
+//! gate: every bit that is added costs one gate, no matter what it is added to. A sum that grows
+//! over many circuits passes from one to the next as *two* numbers. So that the circuit in the
+//! middle is always the same, each column leaves with exactly two bits: a third is split off by a
+//! half adder.
 
 use primer_garble::circuit::{Bit, Builder};
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// An empty sum.
+    /// Makes an empty sum.
     pub(crate) fn new(width: usize) -> Self {
         Self {
             columns: vec![VecDeque::with_capacity(4); width],
@@ -47,7 +48,7 @@ impl Columns {
         }
     }
 
-    /// The three oldest bits of a column become one, and a carry.
+    /// Turns the three oldest bits of a column into one, and returns the carry.
     fn add(&mut self, b: &mut Builder, column: usize) -> Bit {
         let bits = &mut self.columns[column];
         let mut oldest = || bits.pop_front().unwrap_or(Bit::ZERO);
@@ -56,7 +57,7 @@ impl Columns {
         carry
     }
 
-    /// Two numbers with the same sum.
+    /// Returns two numbers with the same sum.
     pub(crate) fn into_two(mut self, b: &mut Builder) -> [Vec<Bit>; 2] {
         let last = self.columns.len().saturating_sub(1);
         for column in 0..self.columns.len() {
@@ -81,7 +82,8 @@ impl Columns {
         })
     }
 
-    /// The sum as one number, its carries rippled: one AND gate for each column but the last.
+    /// Returns the sum as one number, its carries rippled: one AND gate for each column but the
+    /// last.
     pub(crate) fn into_one(mut self, b: &mut Builder) -> Vec<Bit> {
         let mut sum = Vec::with_capacity(self.columns.len());
         for column in 0..self.columns.len() {

@@ -12,7 +12,7 @@ use primer_plan::graph::{Op, Term, ValueId, WeightId, WeightKind};
 use primer_plan::plan::Plan;
 use primer_plan::role::ValueRole;
 
-/// The work of every step.
+/// Compiles the work of every step.
 pub(crate) fn compile(plan: &Plan) -> Result<Vec<Work>> {
     let mut compiler = Compiler {
         plan,
@@ -28,7 +28,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// How the elements of a fixed value are written as labels.
+    /// Returns how the elements of a fixed value are written as labels.
     fn digits(&self, id: ValueId) -> Digits {
         let format = self.plan.scale(id).format();
         let bits = format.expect("a checked plan reads fixed values").bits as usize;
@@ -40,7 +40,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Products of two values or of a value and a weight, at their place in the doubled
+    /// Describes products of two values or of a value and a weight, at their place in the doubled
     /// accumulator.
     fn products(&self, window: Window, x: ValueId, y: Digits, at: u32) -> Products {
         Products {
@@ -123,7 +123,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where the doubled product of two values has its lowest bit.
+    /// Returns where the doubled product of two values has its lowest bit.
     fn shift(&self, factors: &[ValueId], output: ValueId) -> u32 {
         let fraction = factors.iter().map(|id| self.plan.scale(*id).fraction());
         self.plan.shift(fraction.sum(), output)
@@ -315,7 +315,7 @@ impl Compiler<'_> {
     }
 }
 
-/// `rows` rows of `cols` weights.
+/// Describes `rows` rows of `cols` weights.
 fn weights(source: Source, rows: usize, cols: usize) -> Given {
     Given {
         source,

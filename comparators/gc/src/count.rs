@@ -89,32 +89,32 @@ impl Count {
         }
     }
 
-    /// Bytes that the client keeps in a file between the phases: what it received, and its
-    /// transfers.
+    /// Returns the bytes that the client keeps in a file between the phases: what it received, and
+    /// its transfers.
     pub fn stored(&self) -> u64 {
         let transfers =
             self.evaluator_inputs.div_ceil(8) + self.evaluator_inputs * LABEL_BYTES as u64;
         transfers + self.bytes.offline_down - HEADER_BYTES * self.frames
     }
 
-    /// One step of the paper's table.
+    /// Returns the cost of one step of the paper's table.
     pub fn step(&self, step: PaperStep) -> Part {
         let mut part = self.in_layers(step);
         part.add(self.outside_layers(step));
         part
     }
 
-    /// One step in all layers.
+    /// Returns the cost of one step in all layers.
     pub fn in_layers(&self, step: PaperStep) -> Part {
         self.parts.get(&(step, true)).copied().unwrap_or_default()
     }
 
-    /// One step before and after the layers.
+    /// Returns the cost of one step before and after the layers.
     pub fn outside_layers(&self, step: PaperStep) -> Part {
         self.parts.get(&(step, false)).copied().unwrap_or_default()
     }
 
-    /// All steps.
+    /// Returns the cost of all steps.
     pub fn total(&self) -> Part {
         let mut total = Part::default();
         self.parts.values().for_each(|part| total.add(*part));
@@ -126,7 +126,7 @@ impl Count {
 /// label.
 pub(crate) const BEGIN_BYTES: usize = 2 * LABEL_BYTES;
 
-/// The outputs, each with its bits in all.
+/// Lists the outputs, each with its number of bits.
 pub(crate) fn outputs(program: &Program) -> impl Iterator<Item = (ValueId, usize)> {
     let graph = program.plan().graph();
     graph.outputs.iter().map(move |id| {
@@ -138,7 +138,7 @@ pub(crate) fn outputs(program: &Program) -> impl Iterator<Item = (ValueId, usize
     })
 }
 
-/// Bytes that a step has in the stream.
+/// Returns the bytes that a step has in the stream.
 pub(crate) fn stream_bytes(program: &Program, index: usize) -> u64 {
     let given = program.work(index).given();
     let labels: u64 = given.iter().map(|g| g.input_bits()).sum();

@@ -57,13 +57,13 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Input bits.
+    /// Returns the number of input bits.
     pub(crate) fn input_bits(&self) -> u64 {
         (self.count * self.bits) as u64
     }
 }
 
-/// The numbers themselves, the low bits of each.
+/// Computes the numbers themselves, the low bits of each.
 pub(crate) fn values(plan: &Plan, model: &IntModel, given: &Given) -> Result<Zeroizing<Vec<u64>>> {
     let all = model.weights();
     let values: Vec<u64> = match given.source {
@@ -122,7 +122,7 @@ pub(crate) fn values(plan: &Plan, model: &IntModel, given: &Given) -> Result<Zer
     Ok(Zeroizing::new(values))
 }
 
-/// What products with known digits leave to be added: their negatives and their signs.
+/// Returns what products with known digits leave to be added: their negatives and their signs.
 fn known(of: Products, weights: impl IntoIterator<Item = i16>) -> i128 {
     let each = weights.into_iter().map(|w| {
         let negatives = WEIGHT_DIGITS.negatives(i64::from(w)) << of.at;

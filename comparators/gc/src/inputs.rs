@@ -10,18 +10,18 @@ use primer_ot::Bits;
 use primer_plan::graph::Graph;
 use zeroize::Zeroizing;
 
-/// Bits of a token's word, type and padding.
+/// Returns the bits of a token's word, type and padding.
 fn widths(graph: &Graph) -> [usize; 3] {
     let shape = &graph.shape;
     [index_bits(shape.vocab), index_bits(shape.types), 1]
 }
 
-/// Input bits of the client.
+/// Returns the number of input bits of the client.
 pub(crate) fn input_bits(graph: &Graph) -> usize {
     graph.tokens * widths(graph).iter().sum::<usize>()
 }
 
-/// An input as bits.
+/// Writes an input as bits.
 pub(crate) fn bits(graph: &Graph, input: &Input) -> Result<Bits> {
     input.fits(&graph.shape)?;
     if input.tokens() != graph.tokens || input.types.len() != graph.tokens {
@@ -44,7 +44,7 @@ pub(crate) fn bits(graph: &Graph, input: &Input) -> Result<Bits> {
     }))
 }
 
-/// Labels in the order of the bits, cut into what they are labels of.
+/// Cuts labels, in the order of the bits, into what they are labels of.
 pub(crate) fn cut(graph: &Graph, labels: &[Label]) -> Inputs {
     let [word, kind, _] = widths(graph);
     let (words, rest) = labels.split_at(graph.tokens * word);

@@ -14,39 +14,39 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    /// Elements row by row.
+    /// Makes a matrix from its elements, row by row.
     pub(crate) fn new(cols: usize, bits: usize, all: Zeroizing<Vec<Label>>) -> Self {
         debug_assert!(all.len().is_multiple_of((cols * bits).max(1)));
         Self { cols, bits, all }
     }
 
-    /// Bits of an element.
+    /// Returns the bits of an element.
     pub(crate) fn bits(&self) -> usize {
         self.bits
     }
 
-    /// All labels.
+    /// Returns all labels.
     pub(crate) fn all(&self) -> &[Label] {
         &self.all
     }
 
-    /// Neighbouring elements of a row.
+    /// Returns neighbouring elements of a row.
     pub(crate) fn span(&self, row: usize, cols: Range<usize>) -> &[Label] {
         let at = row * self.cols;
         &self.all[(at + cols.start) * self.bits..(at + cols.end) * self.bits]
     }
 
-    /// A whole row.
+    /// Returns a whole row.
     pub(crate) fn row(&self, row: usize) -> &[Label] {
         self.span(row, 0..self.cols)
     }
 
-    /// One element.
+    /// Returns one element.
     pub(crate) fn element(&self, row: usize, col: usize) -> &[Label] {
         self.span(row, col..col + 1)
     }
 
-    /// Rows and columns exchanged.
+    /// Exchanges rows and columns.
     pub(crate) fn transposed(&self) -> Self {
         let rows = self.all.len() / (self.cols * self.bits).max(1);
         let mut all = Zeroizing::new(Vec::with_capacity(self.all.len()));

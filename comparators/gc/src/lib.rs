@@ -64,7 +64,7 @@ pub const MAX_PRODUCTS: u64 = 1 << 25;
 /// Elements of a value or of a weight of a plan that is run, at most: labels of half a gigabyte.
 pub const MAX_ELEMENTS: u64 = 1 << 20;
 
-/// Refuses plans that nobody runs, before a circuit is built for them.
+/// Refuses plans that are too large to run, before a circuit is built for them.
 fn check_size(plan: &Plan) -> Result<()> {
     let graph = plan.graph();
     let counts = graph.counts();

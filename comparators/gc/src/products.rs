@@ -27,7 +27,7 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
-    /// What `x` has to be multiplied by and added.
+    /// Returns what `x` has to be multiplied by before it is added.
     fn correction(self) -> i128 {
         if self.signed {
             -1
@@ -36,12 +36,12 @@ impl Digits {
         }
     }
 
-    /// `N + y`, a constant.
+    /// Returns `N + y`, a constant.
     fn complement(self) -> i128 {
         (1 << self.bits) - 1 - if self.signed { 1 << (self.bits - 1) } else { 0 }
     }
 
-    /// `N`, the sum of the `n_i`, of a number that is known.
+    /// Returns `N`, the sum of the `n_i`, of a number that is known.
     pub(crate) fn negatives(self, y: i64) -> i128 {
         self.complement() - i128::from(y)
     }
@@ -59,17 +59,17 @@ pub(crate) struct Products {
 }
 
 impl Products {
-    /// The constant that makes up for the complemented signs of one product's rows.
+    /// Returns the constant that makes up for the complemented signs of one product's rows.
     pub(crate) fn signs(self) -> i128 {
         -(((1 << self.y.bits) - 1) << (self.at as usize + self.x - 1))
     }
 
-    /// All constants of `count` products of two secrets.
+    /// Returns the sum of all constants of `count` products of two secrets.
     pub(crate) fn constants(self, count: usize) -> i128 {
         count as i128 * (self.signs() + (self.y.complement() << self.at))
     }
 
-    /// The sum over `x` that belongs to `count` products, with a constant.
+    /// Returns the sum over `x` that belongs to `count` products, with a constant.
     pub(crate) fn sum_of_x(self, count: usize, constant: i128) -> Sum {
         Sum {
             window: self.window,
@@ -84,7 +84,7 @@ impl Products {
         }
     }
 
-    /// The sum over `y` that belongs to `count` products.
+    /// Returns the sum over `y` that belongs to `count` products.
     pub(crate) fn sum_of_y(self, count: usize) -> Sum {
         Sum {
             window: self.window,

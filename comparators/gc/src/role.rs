@@ -1,5 +1,4 @@
-//! The two roles on one walk: whoever garbles and whoever evaluates do the same steps in the same
-//! order.
+//! The two roles on one walk: garbler and evaluator do the same steps in the same order.
 //!
 //! A [`Role`] runs batches of a circuit and takes in what the garbler gives. Everything that the
 //! garbler makes goes into one stream of bytes, in the order of the walk: labels of given bits,
@@ -32,7 +31,7 @@ pub(crate) trait Role {
     where
         Self: 'c;
 
-    /// The label of the zero wire.
+    /// Returns the label of the zero wire.
     fn zero(&self) -> Label;
 
     /// Begins to run a circuit.
@@ -51,7 +50,7 @@ pub(crate) trait Role {
     where
         Self: 'c;
 
-    /// Labels of what the garbler gives.
+    /// Returns the labels of what the garbler gives.
     fn give(&mut self, given: &Given) -> Result<Labels>;
 }
 
@@ -71,7 +70,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// From the public seed and this party's label of the zero wire.
+    /// Begins with the public seed and this party's label of the zero wire.
     pub(crate) fn new(seed: &[u8; 16], zero: Label) -> Self {
         Self {
             nonces: Prg::new(seed),

@@ -80,12 +80,12 @@ impl Session {
         })
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         self.program.plan()
     }
 
-    /// Offline: garbles one inference.
+    /// Prepares offline: garbles one inference.
     ///
     /// # Errors
     /// [`crate::GcError`] of the channel and the transfers.
@@ -156,8 +156,8 @@ impl Session {
         })
     }
 
-    /// Online: corrects the transfers for the client's input and tells it how to read the outputs.
-    /// The evaluation is the client's alone.
+    /// Infers online: corrects the transfers for the client's input and tells it how to read the
+    /// outputs. The evaluation is the client's alone.
     ///
     /// # Errors
     /// [`crate::GcError`] of the channel; the material is spent in any case.

@@ -6,8 +6,8 @@ use primer_plan::shape::Shape;
 /// Tokens of the small shape.
 pub const SMALL_TOKENS: usize = 8;
 
-/// One layer of width 32 with two heads and a hundred words: all kinds of steps, in 25 million AND
-/// gates.
+/// Returns one layer of width 32 with two heads and a hundred words: all kinds of steps, in 25
+/// million AND gates.
 pub fn small_shape() -> Shape {
     Shape {
         vocab: 100,

@@ -1,6 +1,6 @@
 //! The circuits of a step, from a description that both parties derive from the plan.
 //!
-//! Products are added up as `products` teaches.
+//! Products are added up as described in `products`.
 //!
 //! A sum of many products is a chain of equal circuits of [`TERMS`] products each, through which
 //! two numbers pass ([`Columns`]), and a last one that adds these two and keeps what the stop
@@ -34,13 +34,13 @@ pub(crate) enum Spec {
     Embedded { window: Window, at: u32 },
     /// A sum over a row.
     Sum(Sum),
-    /// Some products more in a chain; `square` if the factors are the same.
+    /// Some more products in a chain; `square` if the factors are the same.
     Products {
         of: Products,
         terms: usize,
         square: bool,
     },
-    /// One product more, with its correction, at the head of a chain.
+    /// One more product, with its correction, at the head of a chain.
     Gain(Products),
     /// A number, if there is one, minus the two at the end of a chain.
     Difference { window: Window, from: bool },
@@ -80,7 +80,7 @@ impl Gates {
         }
     }
 
-    /// The two numbers of a chain.
+    /// Takes in the two numbers of a chain.
     fn chain(&mut self, window: Window) -> Columns {
         let mut columns = Columns::new(window.width);
         for _ in 0..2 {
@@ -100,7 +100,7 @@ impl Gates {
         self.keep(&sum[window.skipped()..]);
     }
 
-    /// The rows of a product.
+    /// Adds the rows of a product.
     fn rows(&mut self, columns: &mut Columns, of: Products, x: &[Bit], y: &[Bit]) {
         let (top, low) = x.split_last().expect("numbers have bits");
         let at = of.window.column(of.at);
@@ -117,7 +117,7 @@ impl Gates {
     }
 }
 
-/// The bits of a number as those of one that is not negative, and what it is more than before.
+/// Returns the bits of a number as those of one that is not negative, and by how much it is larger.
 fn unsigned(bits: &[Bit], signed: bool) -> (Vec<Bit>, i128) {
     let mut bits = bits.to_vec();
     let more = match bits.last_mut() {
@@ -170,7 +170,8 @@ impl Spec {
     }
 }
 
-/// One gate for each inner node of the tree over the index bits, the highest first.
+/// Builds the circuit of one gate for each inner node of the tree over the index bits, the highest
+/// first.
 fn one_hot(g: &mut Gates, entries: usize) {
     let bits = index_bits(entries);
     let index = g.input(bits);
@@ -190,12 +191,12 @@ fn one_hot(g: &mut Gates, entries: usize) {
     g.keep(&level);
 }
 
-/// Bits of an index among some entries.
+/// Returns the bits of an index among some entries.
 pub(crate) fn index_bits(entries: usize) -> usize {
     entries.next_power_of_two().ilog2() as usize
 }
 
-/// One gate for each bit of each weight; the sum of what is chosen is free.
+/// Builds the circuit of one gate for each bit of each weight; the sum of what is chosen is free.
 fn select(g: &mut Gates, terms: usize) {
     let chosen = g.input(terms);
     let mut sum = vec![Bit::ZERO; WEIGHT];
@@ -209,7 +210,8 @@ fn select(g: &mut Gates, terms: usize) {
     g.keep(&sum);
 }
 
-/// Word and type are signed; the garbler's number makes up for their complemented signs.
+/// Builds the sum of embeddings. Word and type are signed; the garbler's number makes up for their
+/// complemented signs.
 fn embedded(g: &mut Gates, window: Window, at: u32) {
     let mut columns = Columns::new(window.width);
     for _ in 0..2 {
@@ -222,7 +224,7 @@ fn embedded(g: &mut Gates, window: Window, at: u32) {
     g.read(window, columns);
 }
 
-/// What [`embedded`] wants to be made up for.
+/// Returns what the complemented signs of [`embedded`] leave to be made up for.
 pub(crate) fn embedded_signs(at: u32) -> i128 {
     -(2 << (at as usize + WEIGHT - 1))
 }
@@ -234,7 +236,7 @@ fn negative(g: &mut Gates, columns: &mut Columns, at: usize, x: &[Bit]) {
     columns.number(&mut g.b, at, &flipped);
 }
 
-/// What is missing for `-x` of so many bits: `-x = NOT x' + 1 - 2^(bits-1)` with `x'` of
+/// Returns what is missing for `-x` of `bits` bits: `-x = NOT x' + 1 - 2^(bits-1)` with `x'` of
 /// complemented sign.
 pub(crate) fn negative_constant(bits: usize) -> i128 {
     1 - (1 << (bits - 1))

@@ -24,7 +24,7 @@ pub(crate) struct LabelWalk<'p> {
 }
 
 impl<'p> LabelWalk<'p> {
-    /// Before the first step.
+    /// Begins before the first step.
     pub(crate) fn new(program: &'p Program, inputs: Inputs) -> Self {
         let graph = program.plan().graph();
         Self {
@@ -45,12 +45,12 @@ impl<'p> LabelWalk<'p> {
             .expect("steps come in order")
     }
 
-    /// The labels of the outputs, in order.
+    /// Returns the labels of the outputs, in order.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Labels> {
         self.graph().outputs.iter().map(|id| self.get(*id))
     }
 
-    /// One step.
+    /// Takes one step.
     pub(crate) fn step<R: Role>(&mut self, index: usize, role: &mut R) -> Result<()> {
         let step = &self.graph().steps[index];
         let cols = self.graph().value(step.output()).cols;
@@ -260,7 +260,7 @@ impl<'p> LabelWalk<'p> {
         work.chain.run(role, work.instances, &feed)
     }
 
-    /// The heads of a value one below the other.
+    /// Places the heads of a value one below the other.
     fn heads(&self, id: ValueId, heads: usize, dh: usize) -> Labels {
         let value = self.get(id);
         let mut all = Zeroizing::new(Vec::with_capacity(value.all().len()));

@@ -7,7 +7,7 @@
 //!
 //! * above what the stop reads, since carries only go up. A requantisation moreover promises that
 //!   its result has a bit less than the ring, and products rely on that. (Results that the client
-//!   learns keep the bit: it costs nothing there, and who sees them sees whether the promise was
+//!   learns keep the bit: it costs nothing there, and their reader can see whether the promise was
 //!   kept.)
 //! * below the lowest bit of any product. A bias reaches further down, but nothing is there to be
 //!   added to it.
@@ -27,7 +27,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window of an accumulator whose lowest product is at `lowest`.
+    /// Returns the window of an accumulator whose lowest product is at `lowest`.
     pub(crate) fn of(plan: &Plan, output: ValueId, lowest: u32) -> Self {
         let truncation = plan.truncation(output);
         let read = truncation.shift() + 1;
@@ -45,33 +45,33 @@ impl Window {
         Self { low, width, read }
     }
 
-    /// Bits that are read.
+    /// Returns the number of bits that are read.
     pub(crate) fn bits(self) -> usize {
         self.width - self.skipped()
     }
 
-    /// Columns in front of those that are read.
+    /// Returns the number of columns in front of those that are read.
     pub(crate) fn skipped(self) -> usize {
         (self.read - self.low) as usize
     }
 
-    /// What makes the truncation round to nearest.
+    /// Returns what makes the truncation round to nearest.
     pub(crate) fn rounding(self) -> i128 {
         1 << (self.read - 1)
     }
 
-    /// The column of a weight that is in the window.
+    /// Returns the column of a weight that is in the window.
     pub(crate) fn column(self, weight: u32) -> usize {
         (weight - self.low) as usize
     }
 
-    /// A number as it appears in the window.
+    /// Cuts a number to how it appears in the window.
     pub(crate) fn cut(self, number: i128) -> u64 {
         ((number >> self.low) as u64) & ((1 << self.width) - 1)
     }
 }
 
-/// Whether an accumulator is requantised to be multiplied.
+/// Tells whether an accumulator is requantised to be multiplied.
 fn loses_a_bit(graph: &Graph, accumulator: ValueId) -> bool {
     graph.readers(accumulator).any(|step| match step.op {
         Op::Stop {
@@ -83,8 +83,8 @@ fn loses_a_bit(graph: &Graph, accumulator: ValueId) -> bool {
     })
 }
 
-/// Bits of a result that the client learns: those of its function, or of the ring if it is only
-/// requantised.
+/// Returns the bits of a result that the client learns: those of its function, or of the ring if it
+/// is only requantised.
 pub(crate) fn result_bits(plan: &Plan, result: ValueId) -> usize {
     let bits = match plan.graph().maker(result).op {
         Op::Stop {

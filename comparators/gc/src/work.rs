@@ -21,7 +21,7 @@ pub(crate) struct Circuits {
 }
 
 impl Circuits {
-    /// The circuit of a description.
+    /// Returns the circuit of a description.
     pub(crate) fn get(&mut self, spec: Spec) -> Result<Arc<Circuit>> {
         if let Some((_, circuit)) = self.built.iter().find(|(known, _)| *known == spec) {
             return Ok(Arc::clone(circuit));
@@ -143,7 +143,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// The circuits of the step.
+    /// Lists the circuits of the step.
     pub(crate) fn uses<'a>(&'a self, graph: &Graph, output: ValueId) -> Vec<Use<'a>> {
         let value = graph.value(output);
         let size = value.rows * value.cols;
@@ -174,7 +174,7 @@ impl Work {
         }
     }
 
-    /// What the garbler gives for the step.
+    /// Lists what the garbler gives for the step.
     pub(crate) fn given(&self) -> Vec<Given> {
         match self {
             Self::Embed(e) => e.given.to_vec(),
@@ -206,12 +206,12 @@ impl Program {
         })
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The work of a step.
+    /// Returns the work of a step.
     pub(crate) fn work(&self, index: usize) -> &Work {
         &self.work[index]
     }

@@ -1,5 +1,5 @@
-//! A peer that disappears, sends something else, or material that is damaged: an error that says
-//! so, or a wrong result, and never a panic.
+//! A peer that disappears or sends something else, or material that is damaged: the result is a
+//! clear error or a wrong answer, and never a panic.
 #![allow(missing_docs)]
 
 mod common;
@@ -37,8 +37,8 @@ fn every_damaged_frame_is_noticed() {
     for at in 0..clean[0].len() {
         faults.push((From::Client, at, kinds[at % 3]));
     }
-    // Of the server's many frames, the first, the last and some in between. A byte behind the last
-    // of all is nobody's.
+    // Of the server's many frames, the first, the last and some in between. A byte behind the very
+    // last belongs to no message.
     let frames = clean[1].len();
     for (i, at) in [0, 1, 2, frames / 2, frames - 2, frames - 1]
         .into_iter()
@@ -124,7 +124,8 @@ fn plans_that_are_none_or_too_large_are_refused() {
         channel.send(PLAN, b"not a plan").unwrap();
     });
     assert!(matches!(error, GcError::Plan(_)), "{error}");
-    // Scales of a small model serve a shape that nobody runs, since they do not depend on sizes.
+    // Scales of a small model serve a shape that is too large to run, since they do not depend on
+    // sizes.
     let small = model(&tiny());
     let large = Shape {
         head: tiny().head,

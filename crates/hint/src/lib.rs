@@ -35,7 +35,7 @@
 //! `s` whose errors, the dither `τ`, are rounded away, so they look uniform to the server. The
 //! parameters, the size of the errors, and what shares tell together: `docs/hints.md`.
 //!
-//! # A walk through the house
+//! # Overview of the modules
 //! [`params`]: sizes and moduli. [`public`]: elements that both parties expand. [`ring`]: products
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how

@@ -15,7 +15,7 @@ pub struct Ciphertext {
     pub(super) halves: [Vec<u32>; 2],
 }
 
-/// A vector by values modulo the primes of a level.
+/// Encodes a vector by values modulo the primes of a level.
 pub(super) fn encode(params: &Params, values: &[f64], level: usize, scale: f64) -> Vec<u32> {
     let n = params.degree();
     let coefficients = Zeroizing::new(params.embedding().encode(values, scale));
@@ -72,7 +72,7 @@ impl Fresh {
         Self { level, seed, half }
     }
 
-    /// A ciphertext from what was sent of it.
+    /// Makes a ciphertext from what was sent of it.
     ///
     /// # Panics
     /// If the half is not that of a ciphertext at this level.
@@ -81,17 +81,17 @@ impl Fresh {
         Self { level, seed, half }
     }
 
-    /// The seed of the uniform half.
+    /// Returns the seed of the uniform half.
     pub fn seed(&self) -> &Seed {
         &self.seed
     }
 
-    /// The other half, by values, limb by limb.
+    /// Returns the other half, by values, limb by limb.
     pub fn half(&self) -> &[u32] {
         &self.half
     }
 
-    /// Both halves.
+    /// Expands both halves.
     pub fn expand(self, params: &Params) -> Ciphertext {
         let a = uniform(params, &self.seed, self.level + BASE);
         Ciphertext {
@@ -102,18 +102,18 @@ impl Fresh {
 }
 
 impl Ciphertext {
-    /// Its level: products that it still stands, one after the other.
+    /// Returns its level: the number of products that it still allows, one after the other.
     pub fn level(&self) -> usize {
         self.level
     }
 
-    /// What an answer consists of: both halves modulo the primes of level 0.
+    /// Returns what an answer consists of: both halves modulo the primes of level 0.
     pub fn answer<'a>(&'a self, params: &Params) -> [&'a [u32]; 2] {
         let len = BASE * params.degree();
         [&self.halves[0][..len], &self.halves[1][..len]]
     }
 
-    /// A ciphertext of level 0 from an answer.
+    /// Makes a ciphertext of level 0 from an answer.
     ///
     /// # Panics
     /// If a half has another length.

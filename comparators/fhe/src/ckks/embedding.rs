@@ -26,7 +26,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// The encoder of a power-of-two degree.
+    /// Makes the encoder of a power-of-two degree.
     pub fn new(degree: usize) -> Self {
         let angle = |i: usize| PI * i as f64 / degree as f64;
         let roots = (0..2 * degree)
@@ -45,7 +45,7 @@ impl Embedding {
         }
     }
 
-    /// `out_i = Σ_k a_k·ζ^(±2ik)`, in place.
+    /// Computes `out_i = Σ_k a_k·ζ^(±2ik)`, in place.
     fn transform(&self, a: &mut [Complex], inverse: bool) {
         let n = self.degree;
         let log = n.trailing_zeros();
@@ -71,7 +71,7 @@ impl Embedding {
         }
     }
 
-    /// Coefficients of a vector at a scale, rounded.
+    /// Encodes a vector as coefficients at a scale, rounded.
     ///
     /// # Panics
     /// If there are not as many numbers as slots, or one is too large for its scale.
@@ -96,7 +96,7 @@ impl Embedding {
             .collect()
     }
 
-    /// The vector of coefficients at a scale.
+    /// Decodes coefficients at a scale to their vector.
     pub fn decode(&self, coefficients: &[i64], scale: f64) -> Vec<f64> {
         assert_eq!(coefficients.len(), self.degree);
         let mut a: Vec<Complex> = (coefficients.iter().zip(&self.roots))

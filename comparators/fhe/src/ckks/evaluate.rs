@@ -20,7 +20,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator with a client's keys.
+    /// Makes an evaluator with a client's keys.
     pub fn new(keys: &'a EvaluationKeys) -> Self {
         Self {
             params: &keys.params,
@@ -36,14 +36,14 @@ impl<'a> Evaluator<'a> {
         self.count.add(self.place, operation, level, times);
     }
 
-    /// The processor time since the last change of place goes to the place that ends.
+    /// Records the processor time since the last change of place for the place that ends.
     fn settle(&mut self) {
         let Place { step, in_layer } = self.place;
         self.times.record(step, in_layer, self.since.elapsed());
         self.since = ThreadClock::start();
     }
 
-    /// What was done, and the processor time of this thread by step.
+    /// Returns what was done, and the processor time of this thread by step.
     pub fn finish(mut self) -> (Count, Times) {
         self.settle();
         (self.count, self.times)
@@ -57,7 +57,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The residue of a number at a scale, for each limb.
+    /// Returns the residue of a number at a scale, for each limb.
     fn constants(&self, value: f64, scale: f64, limbs: usize) -> impl Iterator<Item = u32> {
         let whole = (value * scale).round();
         assert!(
@@ -195,7 +195,7 @@ impl Arithmetic for Evaluator<'_> {
         assert!(level < x.level, "scaling takes a level");
         self.note(Operation::ScalarProduct, level + 1, 1);
         let (params, n) = (self.params, self.params.degree());
-        // Whatever scale this level has, the factor's makes up for it.
+        // The scale of the factor makes up for the scale of this level.
         let dropped = f64::from(params.prime(level + BASE).value());
         let scale = params.scale(level) * dropped / params.scale(x.level);
         let mut x = self.truncated(x, level + 1);

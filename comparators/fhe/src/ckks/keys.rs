@@ -26,7 +26,7 @@ pub struct SecretKey {
     values: Zeroizing<Vec<u32>>,
 }
 
-/// Small coefficients by values modulo a number of primes.
+/// Returns small coefficients by values modulo a number of primes.
 pub(super) fn small_values(params: &Params, small: &[i8], primes: usize) -> Zeroizing<Vec<u32>> {
     let n = params.degree();
     let mut values = Zeroizing::new(vec![0; primes * n]);
@@ -37,7 +37,7 @@ pub(super) fn small_values(params: &Params, small: &[i8], primes: usize) -> Zero
     values
 }
 
-/// A fresh seed.
+/// Draws a fresh seed.
 pub(super) fn draw_seed(rng: &mut impl CryptoRng) -> Seed {
     let mut seed = [0; SEED_BYTES];
     rng.fill_bytes(&mut seed);
@@ -45,7 +45,7 @@ pub(super) fn draw_seed(rng: &mut impl CryptoRng) -> Seed {
 }
 
 impl SecretKey {
-    /// A fresh secret: uniform ternary.
+    /// Draws a fresh secret: uniform ternary.
     pub fn generate(params: &Arc<Params>, rng: &mut impl CryptoRng) -> Self {
         let small = sample::ternary(rng, params.degree());
         Self {
@@ -54,7 +54,7 @@ impl SecretKey {
         }
     }
 
-    /// The parameters that the key belongs to.
+    /// Returns the parameters that the key belongs to.
     pub fn params(&self) -> &Arc<Params> {
         &self.params
     }
@@ -64,7 +64,7 @@ impl SecretKey {
         &self.values[i * n..][..n]
     }
 
-    /// The key that brings products back to two halves.
+    /// Makes the key that brings products back to two halves.
     pub fn product_key(&self, rng: &mut impl CryptoRng) -> SwitchKey {
         let params = &*self.params;
         let mut square = Zeroizing::new(self.values.to_vec());
@@ -74,7 +74,7 @@ impl SecretKey {
         self.switch_key(&square, &self.values, rng)
     }
 
-    /// The key of a rotation to the left.
+    /// Makes the key of a rotation to the left.
     pub fn rotation_key(&self, steps: i32, rng: &mut impl CryptoRng) -> SwitchKey {
         let params = &*self.params;
         let n = params.degree();
@@ -120,7 +120,7 @@ impl SecretKey {
     }
 }
 
-/// The uniform half of a key, by prime, by digit.
+/// Expands the uniform half of a key, by prime, by digit.
 fn expand(params: &Params, seed: &Seed) -> Vec<u32> {
     let mut prg = Prg::new(seed);
     let len = params.digits() * params.degree();
@@ -139,12 +139,12 @@ pub struct SwitchKey {
 }
 
 impl SwitchKey {
-    /// Numbers of one half: by prime, by digit, by position.
+    /// Returns how many numbers one half has: by prime, by digit, by position.
     pub fn len(params: &Params) -> usize {
         params.all() * params.digits() * params.degree()
     }
 
-    /// Bytes of a key in memory.
+    /// Returns the bytes of a key in memory.
     pub fn memory(params: &Params) -> usize {
         8 * Self::len(params)
     }
@@ -154,7 +154,7 @@ impl SwitchKey {
         Self { seed, interleaved }
     }
 
-    /// A key from what is sent of it: its seed and the half that is not uniform.
+    /// Makes a key from what is sent of it: its seed and the half that is not uniform.
     ///
     /// # Panics
     /// If the half does not have [`Self::len`] numbers.
@@ -163,7 +163,7 @@ impl SwitchKey {
         Self::from_parts(params, seed, b, &expand(params, &seed))
     }
 
-    /// What is sent of the key besides its seed: by prime, by digit.
+    /// Returns what is sent of the key besides its seed: by prime, by digit.
     pub fn sent<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Vec<u32>> + 'a {
         let digits = params.digits();
         (0..params.all() * digits).map(move |limb| {
@@ -173,7 +173,7 @@ impl SwitchKey {
         })
     }
 
-    /// The seed of the uniform half.
+    /// Returns the seed of the uniform half.
     pub fn seed(&self) -> &Seed {
         &self.seed
     }
@@ -192,7 +192,7 @@ pub struct EvaluationKeys {
 }
 
 impl EvaluationKeys {
-    /// Keys from their parts.
+    /// Collects keys from their parts.
     pub fn new(
         params: &Arc<Params>,
         product: SwitchKey,
@@ -209,7 +209,7 @@ impl EvaluationKeys {
         }
     }
 
-    /// Keys for the given rotations.
+    /// Generates the keys for the given rotations.
     pub fn generate(secret: &SecretKey, rotations: &[i32], rng: &mut impl CryptoRng) -> Self {
         let product = secret.product_key(rng);
         let rotations: Vec<_> = (rotations.iter())

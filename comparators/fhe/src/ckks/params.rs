@@ -9,15 +9,15 @@
 //! # One scale for each level
 //! A fixed-point product has the product of the scales, and a rescaling divides by a prime that is
 //! only near the scale. We fix the scale of *every* ciphertext at a level: `S_(l-1) = S_l²/q_l`.
-//! Whatever is at the same level can be added; nothing has to be tracked. The recurrence doubles
-//! every deviation, so primes are chosen along the way: `q_l` is the unused one nearest to
+//! Any two ciphertexts at the same level can be added; nothing has to be tracked. The recurrence
+//! doubles every deviation, so primes are chosen along the way: `q_l` is the unused one nearest to
 //! `S_l²/Δ`, which brings `S_(l-1)` back to `Δ`.
 //!
 //! # Security
 //! With a uniform ternary secret and errors of standard deviation 3.24, 128-bit classical security
 //! allows at most 868 bits of modulus, key-switching primes included, at degree 32,768 and 1,747 at
 //! 65,536 (Bossuat et al., *Security Guidelines for Implementing Homomorphic Encryption*, 2024).
-//! [`Params::new`] refuses anything beyond; there is no way round.
+//! [`Params::new`] refuses anything beyond, without exception.
 
 use super::embedding::Embedding;
 use crate::error::FheError;
@@ -50,14 +50,14 @@ pub struct Params {
     simd: Simd,
 }
 
-/// How many primes key switching adds for some levels and digits.
+/// Returns how many primes key switching adds for some levels and digits.
 pub const fn special_primes(levels: usize, digits: usize) -> usize {
     (levels + BASE).div_ceil(digits)
 }
 
 impl Params {
-    /// A set of the given degree for so many products one after the other, with so many digits of
-    /// key switching.
+    /// Makes a set of the given degree for `levels` products one after the other, with `digits`
+    /// digits of key switching.
     ///
     /// # Errors
     /// [`FheError`] if the degree is unknown, a number out of range, or the modulus beyond the
@@ -77,7 +77,7 @@ impl Params {
         Ok(Arc::new(params))
     }
 
-    /// A small and insecure set: tests only, so that they are fast.
+    /// Makes a small and insecure set: tests only, so that they are fast.
     #[cfg(test)]
     pub(crate) fn toy(degree: usize, levels: usize, digits: usize) -> Arc<Self> {
         Arc::new(Self::unchecked(degree, levels, digits).expect("in range"))
@@ -111,7 +111,7 @@ impl Params {
             scales.push(scale * scale / f64::from(prime.value()));
             chain.push(prime);
         }
-        // Made from the top down, kept from the bottom up.
+        // Made from the top down, stored from the bottom up.
         scales.reverse();
         let (base, switching) = kept.split_at(BASE);
         let mut primes = base.to_vec();
@@ -131,68 +131,68 @@ impl Params {
         })
     }
 
-    /// The ring degree `N`.
+    /// Returns the ring degree `N`.
     pub fn degree(&self) -> usize {
         self.degree
     }
 
-    /// Numbers in one ciphertext, `N/2`.
+    /// Returns how many numbers one ciphertext holds, `N/2`.
     pub fn slots(&self) -> usize {
         self.degree / 2
     }
 
-    /// The level of a fresh ciphertext.
+    /// Returns the level of a fresh ciphertext.
     pub fn levels(&self) -> usize {
         self.levels
     }
 
-    /// Digits of key switching.
+    /// Returns the number of digits of key switching.
     pub fn digits(&self) -> usize {
         self.digits
     }
 
-    /// Primes of a digit, and key-switching primes.
+    /// Returns the number of primes of a digit, which is that of key-switching primes.
     pub fn special(&self) -> usize {
         self.special
     }
 
-    /// Data primes.
+    /// Returns the number of data primes.
     pub fn data(&self) -> usize {
         self.levels + BASE
     }
 
-    /// All primes.
+    /// Returns the number of all primes.
     pub fn all(&self) -> usize {
         self.primes.len()
     }
 
-    /// `log2` of the product of all primes.
+    /// Returns `log2` of the product of all primes.
     pub fn modulus_bits(&self) -> f64 {
         let bits = self.primes.iter().map(|p| f64::from(p.value()).log2());
         bits.sum()
     }
 
-    /// The scale of every ciphertext at a level.
+    /// Returns the scale of every ciphertext at a level.
     pub fn scale(&self, level: usize) -> f64 {
         self.scales[level]
     }
 
-    /// One prime.
+    /// Returns prime `i`.
     pub fn prime(&self, i: usize) -> Prime {
         self.primes[i]
     }
 
-    /// The transform of one prime.
+    /// Returns the transform of prime `i`.
     pub fn ntt(&self, i: usize) -> &Ntt {
         &self.ntts[i]
     }
 
-    /// The encoder.
+    /// Returns the encoder.
     pub fn embedding(&self) -> &Embedding {
         &self.embedding
     }
 
-    /// The instruction set in use.
+    /// Returns the instruction set in use.
     pub fn simd(&self) -> Simd {
         self.simd
     }

@@ -8,8 +8,8 @@ use primer_lattice::kernel::{elementwise, inner::inner};
 ///
 /// With `Q` the product of the primes and `x̂_j = x·(Q/q_j)^-1 mod q_j`, the number of least
 /// absolute value is `Σ x̂_j·(Q/q_j) - v·Q` with `v = round(Σ x̂_j/q_j)`: `v` is computed in
-/// floating point, which is exact enough unless a number is as good as halfway, where either answer
-/// will do.
+/// floating point, which is exact enough unless a number is practically halfway, where either
+/// answer will do.
 struct Lifted<'a> {
     params: &'a Params,
     from: Vec<usize>,
@@ -18,7 +18,7 @@ struct Lifted<'a> {
 }
 
 impl<'a> Lifted<'a> {
-    /// From coefficients modulo each prime of `from`, end to end.
+    /// Makes them from coefficients modulo each prime of `from`, end to end.
     fn new(params: &'a Params, from: Vec<usize>, mut coefficients: Vec<u32>) -> Self {
         let n = params.degree();
         let mut quotient = vec![0.0f64; n];
@@ -42,7 +42,7 @@ impl<'a> Lifted<'a> {
         }
     }
 
-    /// The numbers modulo another prime.
+    /// Writes the numbers modulo prime `i`.
     fn modulo(&self, i: usize, out: &mut [u32]) {
         let prime = self.params.prime(i);
         let product = |skip: Option<usize>| {
@@ -67,8 +67,8 @@ pub(super) struct Digits {
     values: Vec<u32>,
 }
 
-/// The prime behind place `at` of a ciphertext with so many limbs that is extended by the
-/// key-switching primes.
+/// Returns the index of the prime behind place `at` of a ciphertext with `limbs` limbs that is
+/// extended by the key-switching primes.
 fn extended(params: &Params, limbs: usize, at: usize) -> usize {
     if at < limbs {
         at
@@ -78,7 +78,7 @@ fn extended(params: &Params, limbs: usize, at: usize) -> usize {
 }
 
 impl Digits {
-    /// The digits of a polynomial of so many limbs, given by values.
+    /// Cuts a polynomial, given by values, into its digits.
     pub(super) fn new(params: &Params, polynomial: &[u32]) -> Self {
         let n = params.degree();
         let limbs = polynomial.len() / n;
@@ -107,8 +107,8 @@ impl Digits {
         Self { limbs, values }
     }
 
-    /// Both halves of what replaces the polynomial: an encryption of its product with the key's
-    /// message.
+    /// Returns both halves of what replaces the polynomial: an encryption of its product with the
+    /// key's message.
     pub(super) fn switch(&self, params: &Params, key: &SwitchKey) -> [Vec<u32>; 2] {
         let (n, count) = (params.degree(), params.digits());
         let places = self.limbs + params.special();

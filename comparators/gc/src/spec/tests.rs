@@ -6,8 +6,8 @@ use primer_garble::clear::evaluate;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// Numbers of so many bits in, one after the other, behind the zero wire; the kept bits out as one
-/// number.
+/// Runs a circuit on numbers, each with its number of bits, one after the other behind the zero
+/// wire; returns the kept bits as one number.
 fn run(circuit: &Circuit, numbers: &[(i128, usize)]) -> u128 {
     let bits = numbers
         .iter()
@@ -20,7 +20,7 @@ fn run(circuit: &Circuit, numbers: &[(i128, usize)]) -> u128 {
 
 fn signed(prg: &mut Prg, bits: usize) -> i128 {
     let number = (prg.next_u64() as i64) >> (64 - bits);
-    // The edges, too.
+    // The edges as well.
     match prg.next_u32() % 8 {
         0 => -(1 << (bits - 1)),
         1 => (1 << (bits - 1)) - 1,

@@ -21,8 +21,8 @@ use std::sync::Arc;
 const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
 const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
 
-/// The smallest shape that has every kind of step but the pooler, whose table takes longest to
-/// build.
+/// Returns the smallest shape that has every kind of step but the pooler, whose table takes longest
+/// to build.
 pub fn tiny() -> Shape {
     Shape {
         head: Head::Span,
@@ -30,7 +30,7 @@ pub fn tiny() -> Shape {
     }
 }
 
-/// The smallest shape that has every kind of step.
+/// Returns the smallest shape that has every kind of step.
 pub fn classifier() -> Shape {
     Shape {
         vocab: 12,
@@ -49,17 +49,17 @@ fn quantised(shape: &Shape, form: Form) -> IntModel {
     IntModel::quantise(&weights, scales).unwrap()
 }
 
-/// A model with random weights.
+/// Makes a model with random weights.
 pub fn model(shape: &Shape) -> Arc<IntModel> {
     Arc::new(quantised(shape, Form::Separate))
 }
 
-/// A plan without queries and keys.
+/// Makes a plan without queries and keys.
 pub fn merged(shape: &Shape) -> Plan {
     quantised(shape, Form::Merged).plan(2).unwrap()
 }
 
-/// An input of which the first `length` tokens are not padding.
+/// Makes an input of which the first `length` tokens are not padding.
 pub fn input(tokens: usize, length: usize, vocab: usize) -> Input {
     Input {
         ids: (0..tokens)
@@ -72,7 +72,7 @@ pub fn input(tokens: usize, length: usize, vocab: usize) -> Input {
     }
 }
 
-/// The server from the handshake to its last message.
+/// Runs the server from the handshake to its last message.
 pub fn serve(
     channel: &mut Channel,
     model: &Arc<IntModel>,
@@ -86,7 +86,7 @@ pub fn serve(
     Ok(passed)
 }
 
-/// The client from the handshake to the answer, its material in a file.
+/// Runs the client from the handshake to the answer, its material in a file.
 pub fn ask(channel: &mut Channel, input: &Input) -> Result<(client::Answer, Count, u64), GcError> {
     let mut session = client::Session::open(channel, Prg::new(&[1; 16]))?;
     let mut file = BufWriter::new(tempfile::tempfile()?);
