@@ -20,7 +20,7 @@ fn gelu() -> (Gelu, Garbled) {
     (gelu, stop)
 }
 
-/// Runs a stop with the client's stored bytes changed; how many results are wrong.
+/// Runs a stop with the client's stored bytes changed; returns how many results are wrong.
 fn with_damage(change: impl Fn(&mut Vec<u8>) + Sync) -> Result<usize> {
     let (gelu, stop) = gelu();
     let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * (i - 12) + 7).collect();
@@ -95,7 +95,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
     }
 }
 
-/// A client against a server of its own making.
+/// Runs the true client against `server` and returns the error.
 fn client_against(
     server: impl FnOnce(&mut Party<'_>, &Garbled) -> Result<()> + Send,
 ) -> StopsError {
@@ -122,7 +122,8 @@ fn prepare_server(p: &mut Party<'_>, stop: &Garbled) -> Result<Vec<u8>> {
     Ok(stored)
 }
 
-/// Bytes of the garbled circuits: what comes down offline, without the nonce and two headers.
+/// Returns the number of bytes of the garbled circuits: what comes down offline, without the nonce
+/// and two headers.
 fn garbled_len(stop: &Garbled) -> u64 {
     stop.bytes().offline_down - 8 - 16 - 8
 }
