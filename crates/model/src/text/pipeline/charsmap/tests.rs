@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use tokenizers::normalizers::Precompiled;
 use tokenizers::{NormalizedString, Normalizer};
 
-/// A table of rules, laid out wastefully: a block for every node of the trie.
+/// Makes a table of rules, laid out wastefully: a block for every node of the trie.
 fn table(rules: &[(&str, &str)]) -> Vec<u8> {
     let (mut units, mut texts) = (vec![0u32; 2 * BLOCK], Vec::new());
     let link = |from: usize, to: usize| u32::try_from((from ^ to) << 10).unwrap();
@@ -41,7 +41,7 @@ fn growth(table: &[u8]) -> Checked<f64> {
     checked(&STANDARD.encode(table)).map(|(_, growth)| growth)
 }
 
-/// What the library makes of a text.
+/// Returns what the library makes of a text.
 fn normalised(table: &[u8], text: &str) -> String {
     let rules = Precompiled::from(table).unwrap();
     let mut text = NormalizedString::from(text);
@@ -122,7 +122,7 @@ fn what_the_library_would_not_survive_is_refused() {
     assert!(checked(&large).unwrap_err().contains("the limit is 524288"));
 }
 
-/// A trie may lead back to itself; a search ends with its letters all the same.
+/// Checks a trie that leads back to itself: a search still ends with its letters.
 #[test]
 fn circles_are_followed_as_far_as_a_search_goes() {
     let mut table = table(&[("a", "b"), ("c", "0123456789")]);
@@ -137,7 +137,8 @@ fn circles_are_followed_as_far_as_a_search_goes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever is accepted can be run, and makes a text longer by no more than was said.
+    /// Checks that every table that is accepted can be run, and makes a text longer by no more than
+    /// the stated factor.
     #[test]
     fn accepted_tables_are_safe(
         edits in proptest::collection::vec(
