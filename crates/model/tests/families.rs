@@ -156,7 +156,7 @@ fn shapes_say_what_a_family_has() {
         "DistilBertForSequenceClassification"
     );
     assert_eq!((distilbert.types, distilbert.positions), (0, 48));
-    // Two of the table's rows are in front of the first position.
+    // Two of the table's rows precede the first position.
     let roberta = shape("roberta-ner");
     assert_eq!(roberta.architecture(), "RobertaForTokenClassification");
     assert_eq!((roberta.types, roberta.positions), (0, 46));

@@ -52,7 +52,7 @@ pub enum Head {
     Classify {
         /// One name per output.
         labels: Vec<String>,
-        /// The function behind the summary.
+        /// The function after the summary.
         summary: Summary,
         /// What the outputs mean.
         problem: Problem,
@@ -78,7 +78,7 @@ pub enum Head {
     },
 }
 
-/// The function behind the first token's summary.
+/// The function after the first token's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Summary {
     /// Of BERT and RoBERTa.
@@ -172,7 +172,7 @@ impl Head {
     }
 }
 
-/// The sizes of an encoder: all that a client learns about the model besides its scales.
+/// The sizes of an encoder: all that a client learns about the model in addition to its scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Which encoder it is.
@@ -181,7 +181,8 @@ pub struct Shape {
     pub layers: usize,
     /// Features of a token.
     pub hidden: usize,
-    /// Features of an embedding; if they are not as many as a token's, a projection follows.
+    /// Features of an embedding; if their number is not that of a token's features, a projection
+    /// follows.
     pub embedding: usize,
     /// Attention heads; they divide the features evenly.
     pub heads: usize,

@@ -471,7 +471,7 @@ fn masked_keys_end_far_below_the_lowest_row_maximum() {
         softmax.power((lowest_max - (high - softmax.mask)) as u64),
         0
     );
-    // And the ring holds everything from the lowest masked score to the highest.
+    // The ring also holds everything from the lowest masked score to the highest.
     let half = 1i64 << (softmax.ring_bits - 1);
     assert!(low - softmax.mask + softmax.offset > -half + 2);
     assert!(high + softmax.offset < half - 2);
@@ -502,7 +502,7 @@ fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
                     false => COLUMN_LENGTH as f64,
                 };
                 assert!(length <= most, "{length}");
-                // Unless something else is the limit, nearly half of it is used at least.
+                // Unless something else is the limit, at least nearly half of it is used.
                 let limited = length > 0.45 * most;
                 assert!(column < 40.0 || limited, "{length}");
             }
@@ -524,7 +524,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
     let product = plan.term_fractions(&terms[0]).0;
     let fraction = plan.scale(output).fraction();
     assert!(fraction <= product - 15, "{fraction} {product}");
-    // By hand a bit finer than that.
+    // Made by hand, a bit finer than that.
     let mut scales = plan.scales().clone();
     let finer = product - 15 + 1 - fraction;
     scales.values[output.index()] = match plan.scale(output) {

@@ -99,11 +99,11 @@ pub enum Turn {
     Down,
 }
 
-/// What the client prepares stops with: what its session has set up with the server.
+/// What the client prepares stops with, as its session has set it up with the server.
 pub struct ClientTools<'a> {
     /// To the server.
     pub channel: &'a mut Channel,
-    /// The client's labels come from these.
+    /// The transfers that give the client its labels.
     pub labels: &'a mut CotReceiver,
     /// Transfers that the server chooses from.
     pub transfers: &'a mut CotSender,
@@ -115,7 +115,7 @@ pub struct ClientTools<'a> {
 pub struct ServerTools<'a> {
     /// To the client.
     pub channel: &'a mut Channel,
-    /// The labels of the client's bits come from these.
+    /// The transfers that give the labels of the client's bits.
     pub labels: &'a mut CotSender,
     /// Transfers that the server chooses from.
     pub transfers: &'a mut CotReceiver,

@@ -55,7 +55,7 @@ pub enum LoadError {
     /// The weights are not usable.
     #[error("model.safetensors: {0}")]
     Tensors(#[from] TensorError),
-    /// What stands beside a sentence encoder is not usable.
+    /// A file next to a sentence encoder is not usable.
     #[error("{file}: {reason}")]
     Sentence {
         /// The file.

@@ -128,9 +128,9 @@ struct ScoreSpan {
 struct Assigner<'a> {
     graph: &'a Graph,
     observations: &'a [Observation],
-    /// Of scores, what was seen of each head.
+    /// For scores, what was seen of each head.
     by_head: &'a [Vec<Observation>],
-    /// Of values that are looked up by columns, what was seen of each.
+    /// For values that are looked up by columns, what was seen of each column.
     columns: &'a Columns,
     weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,

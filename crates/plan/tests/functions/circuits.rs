@@ -77,7 +77,7 @@ pub(crate) fn tanh(tanh: &Tanh) {
         // The last entry serves what lies beyond the table as well.
         let entry = (magnitude(x) >> tanh.dropped_bits()) as usize;
         if entry < entries.len() {
-            // It is an odd function: what is too much above is too little below.
+            // It is an odd function: what is too large above zero is too small below.
             means.add(entry, if x < 0 { -error } else { error });
         }
     }

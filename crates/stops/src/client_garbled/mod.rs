@@ -49,11 +49,11 @@
 //! its `A`: the lowest bit of what the server evaluates and that of `A` are shares of the flag. The
 //! client keeps its bits, one for each instance; the server has its own when it has the answer.
 //!
-//! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension
-//! hides `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client
-//! and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this
-//! share `s` (which it may draw itself) can produce all of this: active labels and tables at
-//! random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
+//! **Who learns what.** The client receives `d`, the bits of `a` under a one-time pad; the
+//! extension hides `c'`. The server receives circuits, active labels, and `A + r` with `r` drawn by
+//! the client and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator
+//! that has this share `s` (which it may draw itself) can produce all of this: active labels and
+//! tables at random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
 //! `docs/protocol/stops.md` has the argument, why one Δ may serve garbling and the pads of
 //! transfers, and what a client that deviates can do, which is *more* than it can do with a circuit
 //! that the server garbles.

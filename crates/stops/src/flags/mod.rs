@@ -28,7 +28,7 @@
 //! **What it leaks.** One bit. A client that deviates may choose the subsets, and its own parities,
 //! as it likes: it learns whether 40 parities of the server's shares, of its choice, are what it
 //! guesses, and these shares are uniform except for what the client's own shares determine. The
-//! server learns nothing: it receives a random seed and a one-time pad.
+//! server learns nothing: it receives a random seed and bits under a one-time pad.
 
 mod comparison;
 

@@ -26,10 +26,11 @@
 //! The server's message goes with what it opened for the product, so product and requantisation
 //! take one round trip, and the 41 bits for sharing the product anew are saved.
 //!
-//! Who learns what: the client sees `e`, a one-time pad; the server sees `f`, a one-time pad, and
-//! residues masked by `r`, which the client drew offline and uses nowhere else. Each party
-//! truncates on its own, and this is correct for any pair of shares ([`primer_ring::truncate`]), so
-//! it fails only where the other requantisation fails too: for values outside the guard.
+//! Who learns what: the client sees `e`, bits under a one-time pad; the server sees `f`, bits under
+//! a one-time pad, and residues masked by `r`, which the client drew offline and uses nowhere else.
+//! Each party truncates on its own, and this is correct for any pair of shares
+//! ([`primer_ring::truncate`]), so it fails only where the other requantisation fails too: for
+//! values outside the guard.
 
 mod client;
 mod server;

@@ -30,9 +30,9 @@
 //! for `r1` are added up as `e` says. A linear step would need its weights times `r`, which are not
 //! prepared; so only products of secrets read what is lifted.
 //!
-//! Who learns what: the client sees the extension, which hides `α'`, and `e`, a one-time pad of
-//! `α`. The server gets the `w` that it chose, masked by `r0`, which the client drew for this value
-//! alone; the other one is masked by the pad that the server lacks.
+//! Who learns what: the client sees the extension, which hides `α'`, and `e`, which is `α` under a
+//! one-time pad. The server gets the `w` that it chose, masked by `r0`, which the client drew for
+//! this value alone; the other one is masked by the pad that the server lacks.
 
 mod client;
 mod server;

@@ -8,8 +8,8 @@
 //! a + b = u + w·2^m        w = msb(a) OR msb(b)
 //! ```
 //!
-//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: without a wrap `u` would have it too).
-//! So with `α = msb(a)`, `β = msb(b)`, modulo p
+//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: a wrap, because without one the top
+//! bit of `u` would be 1 too). So with `α = msb(a)`, `β = msb(b)`, modulo p
 //!
 //! ```text
 //! v - r = (a - 2^(m-2))  +  (b - β·2^m - r)  +  α·(β - 1)·2^m

@@ -74,7 +74,7 @@ fn damaged_material_spoils_its_own_values_or_is_an_error() {
     }
 }
 
-/// Checks that bits behind the last range flag are refused: the client's flags do not fill their
+/// Checks that bits after the last range flag are refused: the client's flags do not fill their
 /// last byte.
 #[test]
 fn bits_behind_the_last_flag_are_an_error() {
@@ -141,7 +141,7 @@ fn nonsense(stop: &ClientGarbled, [byte, masks]: [u8; 2], labels: usize) -> Resu
 fn nonsense_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
     for stop in roots().1 {
         let nonsense = |bytes| nonsense(&stop, bytes, labels_len(&stop));
-        // All zeros are residues, and the server ends without noticing; all ones are not.
+        // All zeros are residues, and the server finishes without noticing; all ones are not.
         assert_eq!(nonsense([0, 0]).unwrap().len(), COUNT);
         let error = nonsense([0xff, 0]).unwrap_err();
         assert!(matches!(error, StopsError::Material { .. }), "{error}");

@@ -1,5 +1,5 @@
 //! What each party sees of circuits that the client garbles: uniform numbers, and of every wire one
-//! label. Each test is also seen to fail where a pad or a mask is used twice or missing.
+//! label. Each test is also shown to fail where a pad or a mask is used twice or missing.
 
 use crate::client_garbled::relu;
 use crate::parties::{Party, run, run_stop, sound, stop_client, stop_server, timely};
@@ -20,7 +20,7 @@ const RING: u32 = 8;
 const COUNT: usize = 4000;
 /// Labels of one party.
 const SIDE: usize = COUNT * RING as usize;
-/// The server's stored seed, in front of its rows.
+/// Bytes of the server's stored seed, which precedes its rows.
 const SEED: usize = 32;
 /// The client's shares.
 static SHARES: [u64; COUNT] = [0x3c; COUNT];
@@ -101,7 +101,7 @@ struct Seen {
     heard: Vec<Vec<u128>>,
     /// Rows of its transfers.
     rows: Vec<u128>,
-    /// What it keeps behind them: the nonce and the circuits.
+    /// What it keeps after them: the nonce and the circuits.
     circuits: Vec<u8>,
     /// The client's offset.
     delta: u128,

@@ -529,7 +529,7 @@ fn material_is_fresh_every_time() {
         };
         let (first, second) = (stored(), stored());
         for (a, b) in first.iter().zip(&second) {
-            // Of a constant there is nothing to garble: its rows are zero.
+            // A constant has nothing to garble: its rows are zero.
             let pieces = a.chunks_exact(16).filter(|piece| **piece != [0; 16]);
             let pieces: HashSet<&[u8]> = pieces.collect();
             let again = b.chunks_exact(16).filter(|piece| pieces.contains(piece));

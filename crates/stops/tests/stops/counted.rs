@@ -120,7 +120,7 @@ fn classes_keep_their_elements_and_their_flags() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// Checks that a row that has run dry is told, and no other, whichever party garbles.
+/// Checks that a row that has run dry is reported, and no other, whichever party garbles.
 #[test]
 fn dry_rows_are_told() {
     let reciprocal = Reciprocal::new(20, 1.0, 0, 7);

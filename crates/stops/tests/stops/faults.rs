@@ -163,7 +163,7 @@ fn a_server_that_ends_early_is_an_error() {
 
 #[test]
 fn garbage_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
-    // All ones are not residues; all zeros are, and then the client ends without noticing.
+    // All ones are not residues; all zeros are, and then the client finishes without noticing.
     for byte in [0xff, 0] {
         let (_, stop) = gelu();
         let outcome = run(
@@ -244,7 +244,7 @@ fn a_position_beyond_the_row_is_refused() {
     let values = vec![5; stop.elements()];
     let (server, client) = share(&values, 16, &mut Prg::from_os());
     let labels = 16 * 16 * stop.elements();
-    // Wrong labels make random positions; of 200 in 0..4, hardly ever is none a 3.
+    // Wrong labels make random positions; of 200 in 0..4, it is very unlikely that none is a 3.
     let damage = |stored: &mut Vec<u8>| {
         for label in stored[..labels].chunks_exact_mut(16) {
             label[0] ^= 4;

@@ -1,4 +1,4 @@
-//! What is special about garbled stops: chunks, what is seen in their material, limits.
+//! What is special about garbled stops: chunks, the look of their material, limits.
 
 use crate::parties::{run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;

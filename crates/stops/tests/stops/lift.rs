@@ -82,7 +82,7 @@ const SHARES: [u64; 2] = [3001, 2000];
 
 /// What lifts of one value with the same shares leave and show.
 struct Views {
-    /// What the server receives, as it comes.
+    /// What the server receives, unchanged.
     received: Vec<u64>,
     /// What it decrypts of that.
     chosen: Vec<u64>,
