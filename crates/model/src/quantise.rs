@@ -33,7 +33,7 @@ pub struct IntModel {
     scales: Scales,
     source: Digest,
     weights: Vec<IntWeight>,
-    /// By weight, once somebody asked.
+    /// By weight, made on first use.
     packed: Vec<OnceLock<Packed>>,
 }
 
@@ -84,28 +84,28 @@ impl IntModel {
         ))
     }
 
-    /// The digest of the float weights that these integers were made from.
+    /// Returns the digest of the float weights that these integers were made from.
     pub const fn source(&self) -> &Digest {
         &self.source
     }
 
-    /// The model's shape.
+    /// Returns the model's shape.
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The model's scales.
+    /// Returns the model's scales.
     pub const fn scales(&self) -> &Scales {
         &self.scales
     }
 
-    /// The weights in the graph's order.
+    /// Returns the weights in the graph's order.
     pub fn weights(&self) -> &[IntWeight] {
         &self.weights
     }
 
-    /// A dense weight as products modulo p read it: a second copy, which is made when it is asked
-    /// for the first time.
+    /// Returns a dense weight in the layout that products modulo p read: a second copy, made on
+    /// first use.
     ///
     /// # Panics
     /// If the weight is not dense.
@@ -116,7 +116,7 @@ impl IntModel {
         })
     }
 
-    /// The plan for a number of tokens.
+    /// Makes the plan for a number of tokens.
     ///
     /// # Errors
     /// [`PlanError::Tokens`] if the model does not take that many.
@@ -146,7 +146,7 @@ fn reordered(weight: &Weight, ints: IntWeight, order: &[usize]) -> IntWeight {
     }
 }
 
-/// Fractional bits of the sum that a bias is added to.
+/// Returns the fractional bits of the sum that a bias is added to.
 pub(crate) fn bias_fraction(plan: &Plan, id: WeightId) -> i32 {
     let graph: &Graph = plan.graph();
     let fraction = graph.steps.iter().find_map(|step| match &step.op {

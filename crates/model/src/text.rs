@@ -1,11 +1,11 @@
 //! From text to the token rows of the plan.
 //!
-//! Tokenising is Hugging Face's own (`tokenizers`). Truncation follows its rules: the longer of
+//! Tokenisation is Hugging Face's own (`tokenizers`). Truncation follows its rules: the longer of
 //! two texts loses tokens first, or only the second one (for a question and its context). The
 //! result is padded to a *length bucket*: the number of tokens is the one thing about a text that
 //! the server learns, so it is rounded up to one of a few public lengths.
 //!
-//! A tokenizer may come from a server that one does not trust: `pipeline` says which are accepted.
+//! A tokenizer may come from an untrusted server: `pipeline` says which are accepted.
 
 mod encoder;
 mod error;
@@ -21,7 +21,7 @@ pub use pipeline::MAX_TEXT;
 /// The public lengths that inputs are padded to, up to a model's limit.
 pub const BUCKETS: [usize; 13] = [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512];
 
-/// The smallest bucket for a number of tokens; the model's limit counts as one.
+/// Returns the smallest bucket for a number of tokens; the model's limit counts as one.
 pub fn bucket(tokens: usize, limit: usize) -> usize {
     BUCKETS
         .into_iter()

@@ -18,7 +18,7 @@ pub enum Truncate {
 
 /// A model's tokenizer.
 pub struct TextEncoder {
-    /// Without a post-processor: one that trims offsets would do so twice.
+    /// It has no post-processor: one that trims offsets would do so twice.
     tokenizer: Tokenizer,
     /// What joins the tokens of one text or of two, and adds the special ones.
     processor: Option<PostProcessorWrapper>,
@@ -27,7 +27,7 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// A tokenizer with the index of its padding and the limit that its configuration has.
+    /// Joins a tokenizer, the index of its padding and the limit that its configuration has.
     pub(super) fn new(mut tokenizer: Tokenizer, padding: u32, max_tokens: usize) -> Self {
         let processor = tokenizer.get_post_processor().cloned();
         tokenizer.with_post_processor(None::<PostProcessorWrapper>);
@@ -59,13 +59,13 @@ impl TextEncoder {
         Ok(())
     }
 
-    /// The largest number of tokens that the tokenizer's configuration asks for
+    /// Returns the largest number of tokens that the tokenizer's configuration allows
     /// (`model_max_length`).
     pub const fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// The index of `[PAD]`.
+    /// Returns the index of `[PAD]`.
     pub const fn padding(&self) -> u32 {
         self.padding
     }
@@ -85,8 +85,8 @@ impl TextEncoder {
         Ok(input_of(&encoding, removed))
     }
 
-    /// Encodes one text, and tells where in it each token stands, in characters; special tokens
-    /// stand nowhere.
+    /// Encodes one text, and returns the place of each token in it, in characters; special tokens
+    /// have no place.
     ///
     /// # Errors
     /// [`TextError`] as for [`Self::encode`].
@@ -99,8 +99,8 @@ impl TextEncoder {
         Ok((input_of(&encoding, removed), places(&encoding, 0)))
     }
 
-    /// Encodes a first text with as many overlapping pieces of a second one as it takes, each with
-    /// at most `limit` tokens, without padding. Neighbours share `stride` tokens.
+    /// Encodes a first text with each of the overlapping pieces of a second one, as many as are
+    /// needed, each with at most `limit` tokens, without padding. Neighbours share `stride` tokens.
     ///
     /// # Errors
     /// [`TextError`] if a text is empty or the first one leaves no room for the second.
@@ -130,19 +130,19 @@ impl TextEncoder {
         pieces.map(window).collect()
     }
 
-    /// A token as its vocabulary has it.
+    /// Returns a token as its vocabulary has it.
     pub fn piece(&self, token: u32) -> Option<String> {
         self.tokenizer.id_to_token(token)
     }
 
-    /// Whether a token stands for what the vocabulary does not have.
+    /// Tells whether a token stands for what the vocabulary does not have.
     pub fn is_unknown(&self, token: u32) -> bool {
         let unknown = ["[UNK]", "<unk>"];
         let mut ids = unknown.iter().filter_map(|u| self.tokenizer.token_to_id(u));
         ids.any(|id| id == token)
     }
 
-    /// Tokens as text again.
+    /// Turns tokens back into text.
     pub fn join(&self, tokens: &[u32]) -> String {
         let pieces: Vec<String> = tokens.iter().filter_map(|t| self.piece(*t)).collect();
         let together = pieces.join(" ");
@@ -152,7 +152,7 @@ impl TextEncoder {
         }
     }
 
-    /// The tokens of one text alone.
+    /// Makes the tokens of one text alone.
     fn tokenise(&self, text: &str) -> Result<Encoding, TextError> {
         if text.trim().is_empty() {
             return Err(TextError::Empty);
@@ -167,13 +167,14 @@ impl TextEncoder {
         encoding.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// Tokens that join those of one text or of two.
+    /// Returns the number of special tokens that are added to those of one text, or of two if
+    /// `pair`.
     fn special_tokens(&self, pair: bool) -> usize {
         let processor = self.processor.as_ref();
         processor.map_or(0, |p| p.added_tokens(pair))
     }
 
-    /// The tokens of one text or of two as one row, with the special ones.
+    /// Joins the tokens of one text or of two into one row, with the special ones.
     fn process(&self, first: Encoding, second: Option<Encoding>) -> Result<Encoding, TextError> {
         let row = match &self.processor {
             Some(processor) => processor.process(first, second, true),
@@ -182,7 +183,8 @@ impl TextEncoder {
         row.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// What is left of one text or two within a limit, and how many tokens are not.
+    /// Encodes one text or two within a limit; returns what is left, and how many tokens were
+    /// removed.
     fn encoding(
         &self,
         first: &str,
@@ -241,7 +243,7 @@ impl TextEncoder {
     }
 }
 
-/// Refuses more tokens than there may be: what a template adds is the tokenizer's to decide.
+/// Refuses more tokens than there may be: the tokenizer decides what a template adds.
 fn within(encoding: &Encoding, limit: usize) -> Result<(), TextError> {
     match encoding.len() {
         tokens if tokens > limit => Err(TextError::TooMany { tokens, limit }),
@@ -259,7 +261,7 @@ fn input_of(encoding: &Encoding, removed: usize) -> Input {
     }
 }
 
-/// Where the tokens of one of the texts stand in it, in characters.
+/// Returns where the tokens of text number `text` stand in it, in characters.
 fn places(encoding: &Encoding, text: usize) -> Vec<Place> {
     let sequences = encoding.get_sequence_ids().into_iter();
     let all = sequences.zip(encoding.get_offsets());

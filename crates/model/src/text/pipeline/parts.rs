@@ -9,10 +9,10 @@ pub(super) type Checked<T> = Result<T, String>;
 pub(super) const MAX_VOCAB: u64 = 1 << 20;
 /// Parts of a sequence.
 const MAX_PARTS: usize = 8;
-/// Bytes of a token that is set apart, of a prefix, of a replacement.
+/// Bytes of an added token, of a prefix, of a replacement.
 pub(super) const MAX_AFFIX: usize = 64;
 
-/// The fields of a part that it may have, and their values; what is missing is null.
+/// Returns the values of the fields `names` of a part; what is missing is null.
 pub(super) fn fields<const N: usize>(part: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| part.get(name).cloned().unwrap_or_default())
 }
@@ -21,7 +21,8 @@ pub(super) fn name_of(part: &Value) -> &str {
     part.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The parts of a sequence, or a part that stands alone; each one of those that are known.
+/// Returns the parts of a sequence, or a part that stands alone, and refuses parts that are not
+/// `known`.
 pub(super) fn sequence(value: Value, list: &str, known: &[&str]) -> Checked<Vec<Value>> {
     let parts = match value {
         Value::Null => Vec::new(),
@@ -58,7 +59,7 @@ pub(super) fn joined(mut parts: Vec<Value>, list: &str) -> Value {
     }
 }
 
-/// A text of at most [`MAX_AFFIX`] bytes, or none.
+/// Checks that a value is a text of at most [`MAX_AFFIX`] bytes, or null.
 pub(super) fn short(value: &Value, what: &str) -> Checked<()> {
     match value {
         Value::Null => Ok(()),
@@ -67,7 +68,7 @@ pub(super) fn short(value: &Value, what: &str) -> Checked<()> {
     }
 }
 
-/// An index that a card could allow for.
+/// Checks that a value is an index that a card could allow for.
 pub(super) fn index(value: &Value, what: &str) -> Checked<()> {
     match value.as_u64() {
         Some(id) if id < MAX_VOCAB => Ok(()),

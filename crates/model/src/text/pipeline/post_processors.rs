@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// Pieces of a template: a pair of texts and their special tokens.
 const MAX_PIECES: usize = 8;
 
-/// A post-processor that is known.
+/// Rebuilds a post-processor that is known.
 pub(super) fn post_processor(part: Value) -> Checked<Value> {
     let kind = name_of(&part);
     match kind {
@@ -37,10 +37,11 @@ pub(super) fn post_processor(part: Value) -> Checked<Value> {
     }
 }
 
-/// A template in which each text stands once, among few special tokens of one index each.
+/// Rebuilds a template in which each text stands once, among a few special tokens of one index
+/// each.
 ///
-/// The library trusts a template: a piece that names a token or a text that is not there ends the
-/// program. So pieces are rebuilt, too.
+/// The library trusts a template: a piece that names a token or a text that is not there crashes
+/// the program. So pieces are rebuilt, too.
 fn template(part: &Value) -> Checked<Value> {
     let [single, pair, special] = fields(part, ["single", "pair", "special_tokens"]);
     let tokens = special.as_object().ok_or("a template without tokens")?;
@@ -69,7 +70,7 @@ fn template(part: &Value) -> Checked<Value> {
     }))
 }
 
-/// The pieces of a template for some texts.
+/// Rebuilds the pieces of a template for `texts`.
 fn pieces(pieces: &Value, texts: &[&str], tokens: &Map<String, Value>) -> Checked<Vec<Value>> {
     let pieces = pieces.as_array().ok_or("a template without pieces")?;
     let mut rebuilt = Vec::with_capacity(pieces.len().min(MAX_PIECES));

@@ -1,7 +1,7 @@
 use super::super::{TextEncoder, Truncate};
 use super::*;
 
-/// The embedded model's file.
+/// Returns the embedded model's file.
 fn demo() -> Value {
     let bytes = include_bytes!("../../../../../models/sst2-demo/tokenizer.json");
     serde_json::from_slice(bytes).unwrap()
@@ -21,7 +21,7 @@ fn tokens(encoder: &TextEncoder, text: &str) -> Vec<u32> {
     input.unwrap().ids
 }
 
-/// A small model of pieces of words, as XLM-R has it.
+/// Returns a small model of pieces of words, as XLM-R has it.
 fn unigram() -> Value {
     json!({
         "model": {
@@ -36,7 +36,7 @@ fn unigram() -> Value {
     })
 }
 
-/// A small byte-level model, as RoBERTa has it.
+/// Returns a small byte-level model, as RoBERTa has it.
 fn byte_level() -> Value {
     json!({
         "model": {
@@ -70,7 +70,7 @@ fn known_pipelines_give_the_tokens_that_the_library_gives() {
     assert_eq!(tokens(&opened(&unigram()).unwrap(), "ab"), [2, 3]);
 }
 
-/// XLM-R's own pipeline, with the rules of all of Unicode.
+/// Returns XLM-R's own pipeline, with the rules of all of Unicode.
 fn multilingual() -> Value {
     let bytes = include_bytes!("../../../tests/fixtures/family/xlm-roberta/tokenizer.json");
     serde_json::from_slice(bytes).unwrap()
@@ -112,7 +112,8 @@ fn tables_of_rules_run_as_the_library_runs_them() {
     assert!(refused(&twice).contains("without its table"));
 }
 
-/// Two of them would set letters apart and lengthen each.
+/// Checks that two pre-tokenizers of one kind are refused: they would separate letters and lengthen
+/// each.
 #[test]
 fn a_pre_tokenizer_stands_once() {
     let mut file = unigram();
@@ -122,7 +123,7 @@ fn a_pre_tokenizer_stands_once() {
     assert!(refused(&file).contains("\"Metaspace\" twice"));
 }
 
-/// The attack: letters become 64 letters, eight times in a row.
+/// Tries the attack: letters become 64 letters, eight times in a row.
 #[test]
 fn chained_replacements_are_refused() {
     let grow = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "a".repeat(64)});
@@ -230,7 +231,7 @@ fn parts_that_repeat_or_never_end_are_refused() {
     }
 }
 
-/// What is kept of a vocabulary can be hundreds of times as large as the file.
+/// Checks a vocabulary that would take hundreds of times as much memory as the file.
 #[test]
 fn vocabularies_whose_tree_would_fill_memory_are_refused() {
     let mut file = unigram();
@@ -261,7 +262,7 @@ fn byte_level_with_dropout() -> Value {
     file
 }
 
-/// A second value under the same name is read by nobody.
+/// Checks that a second value under the same name is not read.
 #[test]
 fn what_was_checked_is_what_runs() {
     let text = serde_json::to_string(&demo()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use tokenizers::normalizers::Precompiled;
 use tokenizers::{NormalizedString, Normalizer};
 
-/// A table of rules, laid out wastefully: a block for every node of the trie.
+/// Makes a table of rules, laid out wastefully: a block for every node of the trie.
 fn table(rules: &[(&str, &str)]) -> Vec<u8> {
     let (mut units, mut texts) = (vec![0u32; 2 * BLOCK], Vec::new());
     let link = |from: usize, to: usize| u32::try_from((from ^ to) << 10).unwrap();
@@ -41,7 +41,7 @@ fn growth(table: &[u8]) -> Checked<f64> {
     checked(&STANDARD.encode(table)).map(|(_, growth)| growth)
 }
 
-/// What the library makes of a text.
+/// Returns what the library makes of a text.
 fn normalised(table: &[u8], text: &str) -> String {
     let rules = Precompiled::from(table).unwrap();
     let mut text = NormalizedString::from(text);
@@ -96,10 +96,10 @@ fn what_the_library_would_not_survive_is_refused() {
         (&|t| t[0] = 4, "a trie of"),
         (&|t| t.truncate(texts - 1), "a trie of"),
         (&|t| t[texts] = 0xff, "no UTF-8"),
-        // The first base, and one behind a byte.
+        // The first base, and one after a byte.
         (&|t| unit(t, 0, 0xffff_fc00), "out of itself"),
         (&|t| unit(t, tab, 0x00ff_fc00 | 9), "out of itself"),
-        // A text behind the end, and one that begins within a letter.
+        // A text after the end, and one that begins within a letter.
         (&|t| unit(t, text_of_tab, 1 << 31 | 99), "not there"),
         (&|t| unit(t, text_of_tab, u32::MAX), "not there"),
         (&|t| unit(t, text_of_tab, 1 << 31 | 26), "not there"),
@@ -122,11 +122,11 @@ fn what_the_library_would_not_survive_is_refused() {
     assert!(checked(&large).unwrap_err().contains("the limit is 524288"));
 }
 
-/// A trie may lead back to itself; a search ends with its letters all the same.
+/// Checks a trie that leads back to itself: a search still ends with its letters.
 #[test]
 fn circles_are_followed_as_far_as_a_search_goes() {
     let mut table = table(&[("a", "b"), ("c", "0123456789")]);
-    // Behind an `a` all begins anew: the longest text stands for one letter or for more.
+    // After an `a` everything begins again: the longest text stands for one letter or for more.
     let at = BLOCK ^ usize::from(b'a');
     let again = u32::try_from((at ^ BLOCK) << 10 | usize::from(b'a')).unwrap();
     table[4 + 4 * at..8 + 4 * at].copy_from_slice(&again.to_le_bytes());
@@ -137,7 +137,8 @@ fn circles_are_followed_as_far_as_a_search_goes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever is accepted can be run, and makes a text longer by no more than was said.
+    /// Checks that every table that is accepted can be run, and makes a text longer by no more than
+    /// the stated factor.
     #[test]
     fn accepted_tables_are_safe(
         edits in proptest::collection::vec(
@@ -149,7 +150,7 @@ proptest! {
         let mut table = table(&RULES);
         let full: Vec<usize> = (0..table.len()).filter(|at| table[*at] != 0).collect();
         for (place, byte, everywhere) in edits {
-            // Mostly where something stands.
+            // Mostly at places that are in use.
             let at = match everywhere {
                 0 => place.index(table.len()),
                 _ => full[place.index(full.len())],
