@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use libfuzzer_sys::fuzz_target;
 use primer::service::message::TokenizerFiles;
 use primer_fuzz::{Script, edited};
-use primer_model::text::{TextEncoder, Truncate};
+use primer_text::{TextEncoder, Truncate};
 
 const TRUE: [&str; 3] = [
     r###"{"added_tokens":[{"id":0,"content":"[PAD]","single_word":false,"lstrip":false,

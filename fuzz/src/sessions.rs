@@ -4,7 +4,7 @@ use primer_hint::multipliers::Multipliers;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_model::text::Input;
+use primer_text::Input;
 use primer_net::Channel;
 use primer_protocol::client;
 use primer_protocol::hints::Build;

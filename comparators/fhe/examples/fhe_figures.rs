@@ -11,11 +11,11 @@ use primer_comparator_fhe::{client, server, wire};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
-use primer_model::text::Input;
 use primer_net::{Channel, Options, run_parties};
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
+use primer_text::Input;
 use std::collections::BTreeMap;
 
 fn input(shape: &Shape, tokens: usize, length: usize, salt: usize) -> Input {

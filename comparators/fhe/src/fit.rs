@@ -11,10 +11,10 @@ use crate::chebyshev::{Chebyshev, nodes};
 use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax, class};
 use primer_model::float::{self, Exact, Functions, Observer, StopPoint};
 use primer_model::fold::FloatWeights;
-use primer_model::text::Input;
 use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::shape::Shape;
 use primer_ring::matrix::Matrix;
+use primer_text::Input;
 
 /// Most inputs of a calibration text that are used, evenly spread: the model runs over them once
 /// for every layer.

@@ -2,9 +2,9 @@
 
 use crate::polynomials::{Polynomial, Polynomials, Softmax, class};
 use primer_model::float::Observer;
-use primer_model::text::Input;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
+use primer_text::Input;
 use std::collections::BTreeMap;
 
 /// What left the range of one stop's polynomials.

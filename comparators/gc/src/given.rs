@@ -7,9 +7,10 @@ use crate::error::{GcError, Result};
 use crate::products::{Digits, Products};
 use crate::spec::{WEIGHT, embedded_signs, negative_constant};
 use crate::window::Window;
-use primer_model::quantise::{IntModel, IntWeight};
+use primer_model::quantise::IntModel;
 use primer_plan::graph::WeightId;
 use primer_plan::plan::Plan;
+use primer_plan::weights::IntWeight;
 use primer_ring::matrix::Matrix;
 use zeroize::Zeroizing;
 

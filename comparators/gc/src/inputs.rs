@@ -5,9 +5,9 @@ use crate::labels::Labels;
 use crate::spec::index_bits;
 use crate::walk::Inputs;
 use primer_garble::Label;
-use primer_model::text::Input;
 use primer_ot::Bits;
 use primer_plan::graph::Graph;
+use primer_text::Input;
 use zeroize::Zeroizing;
 
 /// Returns the bits of a token's word, type and padding.

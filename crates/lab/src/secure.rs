@@ -7,7 +7,6 @@
 use crate::hinted::Hinted;
 use anyhow::{Context, Result};
 use primer_model::quantise::IntModel;
-use primer_model::text::Input;
 use primer_net::pair::{Transport, run_pair_over};
 use primer_net::{Channel, Options};
 use primer_protocol::client::{self, Answer};
@@ -15,6 +14,7 @@ use primer_protocol::server::{self, ServerModel};
 use primer_protocol::session::{ClientSession, ServerSession};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use primer_ring::prg::Prg;
+use primer_text::Input;
 use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
 use std::time::Duration;

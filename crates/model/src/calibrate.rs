@@ -9,12 +9,12 @@
 
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
-use crate::text::{Input, TextEncoder, TextError, Truncate};
 use primer_plan::assign::{self, AssignError, Observation, Seen, WeightRange};
 use primer_plan::graph::{Form, Graph, Op, StopFunction, ValueId};
 use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
+use primer_text::{Input, TextEncoder, TextError, Truncate};
 use thiserror::Error;
 
 /// Why calibration failed.

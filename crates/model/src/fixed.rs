@@ -19,13 +19,14 @@ pub use errors::{Errors, Sign};
 pub use range::OutOfRange;
 pub use truncate::Truncate;
 
-use crate::quantise::{IntModel, IntWeight};
-use crate::text::Input;
+use crate::quantise::IntModel;
 use primer_plan::function::{Function, Powers, SoftmaxScratch, Sorted};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::plan::{Plan, Rest};
+use primer_plan::weights::IntWeight;
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
+use primer_text::Input;
 
 /// The result of one inference.
 pub struct Outcome {

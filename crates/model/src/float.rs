@@ -8,12 +8,12 @@
 //! others, to find out what they would do to the model's answers.
 
 use crate::fold::{FloatWeight, FloatWeights};
-use crate::text::Input;
 use primer_plan::function::Activation;
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::gemm::{self, Layout};
 use primer_ring::matrix::Matrix;
+use primer_text::Input;
 use std::sync::Arc;
 
 /// Sees every value as it is made.

@@ -17,4 +17,3 @@ pub mod merge;
 pub mod prepared;
 pub mod quantise;
 pub mod synthetic;
-pub mod text;

@@ -2,9 +2,9 @@
 
 use crate::float::{self, NoObserver};
 use crate::fold::FloatWeights;
-use crate::text::Input;
 use primer_plan::graph::{Graph, Op};
 use primer_ring::gemm::{self, Layout};
+use primer_text::Input;
 use std::time::Instant;
 
 /// Speed of the float reference on one thread.

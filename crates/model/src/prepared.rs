@@ -13,11 +13,12 @@
 //! no memory is allocated for weights that the file does not have.
 
 use crate::fold::Digest;
-use crate::quantise::{IntModel, IntWeight};
+use crate::quantise::IntModel;
 use primer_plan::graph::{Graph, Weight, WeightKind};
 use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scales, WEIGHT_BITS};
 use primer_plan::shape::{Shape, ShapeError};
+use primer_plan::weights::IntWeight;
 use primer_ring::fixed::Format;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::K;

@@ -7,25 +7,10 @@ use primer_plan::plan::{Plan, PlanError};
 use primer_plan::role::LinearMap;
 use primer_plan::scales::{Scales, WEIGHT_BITS, WeightScale};
 use primer_plan::shape::Shape;
+use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::fixed::{Format, exp2};
 use primer_ring::matrix::{Matrix, Packed};
 use std::sync::OnceLock;
-
-/// A weight of the graph in integers.
-#[derive(Clone, PartialEq, Eq)]
-pub enum IntWeight {
-    /// Inputs by outputs, [`WEIGHT_BITS`] bits each.
-    Dense(Matrix<i16>),
-    /// Gains and means.
-    Diagonal {
-        /// `g`.
-        gain: Vec<i16>,
-        /// `h`.
-        mean: Vec<i16>,
-    },
-    /// At the scale of the sum it is added to.
-    Bias(Matrix<i64>),
-}
 
 /// A model ready for fixed point: its public numbers and its integer weights.
 pub struct IntModel {
@@ -104,24 +89,33 @@ impl IntModel {
         &self.weights
     }
 
-    /// Returns a dense weight in the layout that products modulo p read: a second copy, made on
-    /// first use.
-    ///
-    /// # Panics
-    /// If the weight is not dense.
-    pub fn packed(&self, id: WeightId) -> &Packed {
-        self.packed[id.index()].get_or_init(|| match &self.weights[id.index()] {
-            IntWeight::Dense(matrix) => Packed::new(matrix),
-            _ => unreachable!("a checked model has a matrix here"),
-        })
-    }
-
-    /// Makes the plan for a number of tokens.
+    /// Compiles the plan for a number of tokens.
     ///
     /// # Errors
     /// [`PlanError::Tokens`] if the model does not take that many.
     pub fn plan(&self, tokens: usize) -> Result<Plan, PlanError> {
         Plan::new(&self.shape, tokens, self.scales.clone())
+    }
+}
+
+impl ModelWeights for IntModel {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn scales(&self) -> &Scales {
+        &self.scales
+    }
+
+    fn weights(&self) -> &[IntWeight] {
+        &self.weights
+    }
+
+    fn packed(&self, id: WeightId) -> &Packed {
+        self.packed[id.index()].get_or_init(|| match &self.weights[id.index()] {
+            IntWeight::Dense(matrix) => Packed::new(matrix),
+            _ => unreachable!("a checked model has a matrix here"),
+        })
     }
 }
 

@@ -13,10 +13,10 @@ use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::load::config::Config;
 use primer_model::quantise::IntModel;
-use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Form;
 use primer_plan::shape::{Head, Pooling, Problem};
 use primer_ring::matrix::Matrix;
+use primer_text::{Input, TextEncoder};
 use serde_json::{Value, json};
 use std::path::Path;
 

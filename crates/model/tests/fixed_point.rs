@@ -12,11 +12,11 @@ use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
-use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
+use primer_text::{Input, TextEncoder};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -282,7 +282,7 @@ fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64,
     for line in data.lines().skip(1) {
         let (sentence, label) = line.split_once('\t').unwrap();
         let limit = weights.shape.max_tokens().min(text.max_tokens());
-        let truncate = primer_model::text::Truncate::LongestFirst;
+        let truncate = primer_text::Truncate::LongestFirst;
         let input = text.encode_padded(sentence, None, limit, truncate).unwrap();
         let outcome = run(&model, &input, seed);
         assert_eq!(outcome.out_of_range, [], "{sentence}");

@@ -6,10 +6,10 @@ mod common;
 use common::{RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers, root, shared};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::{FloatWeight, FloatWeights};
-use primer_model::text::{Input, TextEncoder};
 use primer_plan::graph::Form;
 use primer_plan::role::LinearMap;
 use primer_ring::matrix::Matrix;
+use primer_text::{Input, TextEncoder};
 use serde_json::Value;
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 use primer::client::span::{Found, characters};
 use primer::source::Model;
 use primer_model::float::{self, NoObserver};
-use primer_model::text::Place;
+use primer_text::Place;
 use serde_json::Value;
 use std::path::Path;
 

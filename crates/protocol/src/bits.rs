@@ -44,7 +44,6 @@ use crate::linear::{Scaling, Term};
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::share::Share;
-use primer_model::text::Input;
 use primer_net::Channel;
 use primer_net::kind::protocol::{INPUT, INPUT_BITS, INPUT_CORRECTION};
 use primer_plan::graph::Graph;
@@ -52,6 +51,7 @@ use primer_ring::matrix::{Matrix, Scratch, product_mod};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::rows;
 use primer_ring::wipe::SecretBytes;
+use primer_text::Input;
 use zeroize::Zeroizing;
 
 /// Sizes of an input.

@@ -19,8 +19,9 @@ use primer_hint::multipliers::Multipliers;
 use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::{Hint, HintSecret, Multiplier};
-use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::{Form, Graph, Op, ValueId, WeightId};
+use primer_plan::plan::Plan;
+use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::matrix::Matrix;
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -146,16 +147,21 @@ impl Hints {
 /// # Errors
 /// [`ProtocolError::NoHints`] if they have another form; [`ProtocolError::Plan`] if the model has
 /// no plan.
-pub fn contents_of(model: &IntModel) -> Result<Contents> {
-    let plan = model.plan(1)?;
+pub fn contents_of(model: &impl ModelWeights) -> Result<Contents> {
+    Ok(Hints::of(hinted_plan(model)?.graph()).contents)
+}
+
+/// Compiles the plan of a model for one token, if it has the form that hints are for.
+fn hinted_plan(model: &impl ModelWeights) -> Result<Plan> {
+    let plan = Plan::new(model.shape(), 1, model.scales().clone())?;
     if plan.graph().form != Form::LookedUp {
         return Err(ProtocolError::NoHints);
     }
-    Ok(Hints::of(plan.graph()).contents)
+    Ok(plan)
 }
 
 /// Hashes the integers that hints multiply with: another way of rounding is another hint.
-fn digest(model: &IntModel) -> [u8; 32] {
+fn digest(model: &impl ModelWeights) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("primer weights of a hint v1");
     let mut absorb = |values: &[i16]| {
         hasher.update(&(values.len() as u64).to_le_bytes());
@@ -177,7 +183,7 @@ fn digest(model: &IntModel) -> [u8; 32] {
 
 /// Makes a model's hint.
 pub struct Build<'a> {
-    model: &'a IntModel,
+    model: &'a dyn ModelWeights,
     secret: &'a HintSecret,
     name: Name,
     hints: Hints,
@@ -188,9 +194,8 @@ impl<'a> Build<'a> {
     ///
     /// # Errors
     /// As [`contents_of`].
-    pub fn new(model: &'a IntModel, secret: &'a HintSecret) -> Result<Self> {
-        contents_of(model)?;
-        let plan = model.plan(1)?;
+    pub fn new(model: &'a impl ModelWeights, secret: &'a HintSecret) -> Result<Self> {
+        let plan = hinted_plan(model)?;
         Ok(Self {
             model,
             secret,

@@ -13,12 +13,12 @@ use crate::padding::Padding;
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
-use primer_model::text::Input;
 use primer_plan::graph::ValueId;
 use primer_plan::role::ValueRole;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::TwoPartyStop;
+use primer_text::Input;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -140,8 +140,8 @@ pub(crate) mod tests {
     use primer_model::fold::FloatWeights;
     use primer_model::quantise::IntModel;
     use primer_model::synthetic::{bert_shape, checkpoint};
-    use primer_model::text::TextEncoder;
     use primer_ring::prg::Prg;
+    use primer_text::TextEncoder;
 
     /// A program of a tiny model of one layer.
     pub(crate) fn program(scheme: Scheme) -> Program {

@@ -16,12 +16,12 @@ use crate::work::{Compiler, Kept, Work};
 use primer_he::product::{KeyNeeds, Product, lifetime};
 use primer_hint::error::HintError;
 use primer_hint::published::Identity;
-use primer_model::quantise::IntModel;
 use primer_net::Channel;
 use primer_net::meter::Phase;
 use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
+use primer_plan::weights::ModelWeights;
 use primer_stops::{Comparison, TwoPartyStop};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -90,13 +90,19 @@ struct Inner {
 }
 
 impl Program {
-    /// The program of a model for a scheme and a padded number of tokens.
+    /// Compiles the program of a model for a scheme and a padded number of tokens.
     ///
     /// # Errors
     /// [`ProtocolError::Plan`] if the model does not take that many tokens, and as
     /// [`Self::received`].
-    pub fn of(model: &IntModel, scheme: Scheme, tokens: usize, reveal: Reveal) -> Result<Self> {
-        Self::received(model.plan(tokens)?, scheme, reveal)
+    pub fn of(
+        model: &impl ModelWeights,
+        scheme: Scheme,
+        tokens: usize,
+        reveal: Reveal,
+    ) -> Result<Self> {
+        let plan = Plan::new(model.shape(), tokens, model.scales().clone())?;
+        Self::received(plan, scheme, reveal)
     }
 
     /// The program of a plan that came from elsewhere: from the server, or out of a store.

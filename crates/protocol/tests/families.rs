@@ -5,9 +5,9 @@
 mod common;
 
 use common::{Run, check, family, infer_revealing, reference, small_for, words};
-use primer_model::text::{Input, Truncate};
 use primer_plan::shape::{Head, Pooling, Problem, Summary};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
+use primer_text::{Input, Truncate};
 use serde_json::Value;
 use std::path::Path;
 

@@ -10,9 +10,9 @@ use common::{
 };
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::Input;
 use primer_plan::shape::{Head, Shape};
 use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
+use primer_text::Input;
 
 /// Dropping low bits locally costs at most two units in the last place at each stop. Through the
 /// layers of the models here the logits stay this close to those of rounding to nearest.

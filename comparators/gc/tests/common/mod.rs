@@ -7,7 +7,6 @@ use primer_model::fixed::{self, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
@@ -15,6 +14,7 @@ use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
+use primer_text::{Input, TextEncoder};
 use std::io::{BufReader, BufWriter, Seek};
 use std::sync::Arc;
 

@@ -27,12 +27,12 @@ use primer_comparator_fhe::polynomials::Degrees;
 use primer_comparator_fhe::setup::Setup;
 use primer_comparator_fhe::{client, server, wire};
 use primer_model::synthetic;
-use primer_model::text::Input;
 use primer_net::Channel;
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
+use primer_text::Input;
 
 const TOKENS: usize = 8;
 const DEGREES: Degrees = Degrees::MIDDLE;

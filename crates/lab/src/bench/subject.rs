@@ -8,10 +8,10 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::TextEncoder;
 use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
+use primer_text::TextEncoder;
 use std::path::Path;
 
 /// A model and how many layers the whole of it has.

@@ -82,7 +82,7 @@ fn differences(answer: &Answer) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_model::text::Input;
+    use primer_text::Input;
 
     fn answer(example: usize, in_range: Option<bool>, logits: Vec<Vec<f64>>) -> Answer {
         let tokens = logits.len().max(2);

@@ -1,10 +1,10 @@
 //! Reading a `save_pretrained` directory.
 //!
 //! Three files matter: `config.json` ([`config`]), `model.safetensors` ([`tensors`]) and
-//! `tokenizer.json` or `vocab.txt` ([`crate::text`]); for a sentence encoder also the files that
-//! say how it pools (`sentence.rs`). How the families of encoders differ is described in `family/`.
-//! Everything is checked before it is used, and an error names the file and the field, tensor or
-//! line at fault.
+//! `tokenizer.json` or `vocab.txt` ([`primer_text`]); of a sentence encoder also what says how it
+//! pools (`sentence.rs`). How the families of encoders differ is described in `family/`. Everything
+//! is checked before it is used, and an error names the file and the field, tensor or line at
+//! fault.
 
 pub mod config;
 mod family;
@@ -12,9 +12,9 @@ mod mapped;
 mod sentence;
 pub mod tensors;
 
-use crate::text::{TextEncoder, TextError};
 use config::{Config, ConfigError};
 use mapped::MappedFile;
+use primer_text::{TextEncoder, TextError};
 use sentence::Sentence;
 use std::path::{Path, PathBuf};
 use tensors::{Checkpoint, TensorError};

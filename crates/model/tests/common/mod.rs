@@ -3,7 +3,7 @@
 
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadError, LoadedModel, ModelFiles};
-use primer_model::text::{Input, TextEncoder, Truncate};
+use primer_text::{Input, TextEncoder, Truncate};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

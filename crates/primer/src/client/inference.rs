@@ -3,11 +3,11 @@
 use super::link::{check_program, read_attachment, store_error};
 use super::{Client, Cost, Event};
 use crate::service::ServiceError;
-use primer_model::text::Input;
 use primer_plan::plan::Plan;
 use primer_protocol::Program;
 use primer_protocol::client::Answer;
 use primer_store::{Entry, StoreError, unix_now};
+use primer_text::Input;
 use std::time::Instant;
 
 impl Client {

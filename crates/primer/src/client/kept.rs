@@ -4,7 +4,7 @@ use super::link::Link;
 use crate::service::message::TokenizerFiles;
 use crate::service::{ServiceError, hex, random};
 use crate::state::{State, create_private, file_name, read_if_there, write_private};
-use primer_model::text::TextEncoder;
+use primer_text::TextEncoder;
 use zeroize::Zeroizing;
 
 /// Who this client is to a server: made once, and different for every server.

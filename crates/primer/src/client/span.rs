@@ -1,6 +1,6 @@
 //! From start and end scores to a piece of the context.
 
-use primer_model::text::Place;
+use primer_text::Place;
 
 /// The longest answer, in tokens: Hugging Face's default.
 const MAX_ANSWER: usize = 30;

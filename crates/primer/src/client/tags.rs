@@ -4,7 +4,7 @@
 //! [`Aggregate::Simple`] neighbours of one kind are put together until another begins; tokens with
 //! the label `O` belong to none and are left out.
 
-use primer_model::text::{Input, Place, TextEncoder};
+use primer_text::{Input, Place, TextEncoder};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Whether tokens are put together.

@@ -111,7 +111,7 @@ fn a_build_that_is_cut_leaves_no_hint() {
 
 fn file_of(dir: &Path, ending: &str) -> PathBuf {
     let with = HintSecret::new([5; 32]);
-    let build = primer_protocol::hints::Build::new(&MODEL, &with).unwrap();
+    let build = primer_protocol::hints::Build::new(&*MODEL, &with).unwrap();
     dir.join(crate::service::hex(build.name()))
         .with_extension(ending)
 }

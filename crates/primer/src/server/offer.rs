@@ -4,9 +4,9 @@ use super::Limits;
 use crate::service::ServiceError;
 use crate::service::message::{Card, MAX_TOKENIZER, printable};
 use crate::source::Model;
-use primer_model::text::BUCKETS;
 use primer_plan::shape::Head;
 use primer_protocol::{Reveal, Scheme};
+use primer_text::BUCKETS;
 
 /// Tells generations of weights apart, and nothing else about them: the key is the server's secret.
 pub(super) fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {

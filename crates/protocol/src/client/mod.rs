@@ -23,10 +23,10 @@ use crate::silent::ClientSecrets;
 use crate::stored;
 use crate::times::Times;
 use prepare::Preparation;
-use primer_model::text::Input;
 use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
+use primer_text::Input;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
@@ -35,7 +35,7 @@ use zeroize::Zeroizing;
 /// ```compile_fail,E0382
 /// use primer_protocol::client::{self, Bundle};
 /// # use primer_protocol::{Program, ProtocolError};
-/// # use primer_model::text::Input;
+/// # use primer_text::Input;
 /// # use primer_net::Channel;
 ///
 /// fn twice(

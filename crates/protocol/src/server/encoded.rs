@@ -11,7 +11,7 @@ use crate::scheme::Linear;
 use crate::secrets::SecretProduct;
 use crate::work::{ProductWork, Work};
 use primer_he::product::{EncodedWeights, Weights};
-use primer_model::quantise::IntModel;
+use primer_plan::weights::ModelWeights;
 
 /// Bytes of encoded weights that a server keeps of one program.
 const KEEP_BYTES: usize = 4 << 30;
@@ -23,7 +23,7 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    pub(super) fn new(model: &IntModel, program: &Program) -> Result<Self> {
+    pub(super) fn new(model: &dyn ModelWeights, program: &Program) -> Result<Self> {
         let (exchanges, mut room) = (program.exchanges(), KEEP_BYTES);
         let mut weights = Vec::new();
         for index in 0..program.plan().graph().steps.len() {
@@ -70,7 +70,7 @@ impl Encoded {
 
 /// Encodes the weights of a term.
 fn encode(
-    model: &IntModel,
+    model: &dyn ModelWeights,
     term: &Term,
     exchange: &Exchange,
     room: &mut usize,

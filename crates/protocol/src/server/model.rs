@@ -7,15 +7,15 @@ use crate::linear::Scaling;
 use crate::program::Program;
 use crate::share::power;
 use primer_hint::multipliers::Multipliers;
-use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;
+use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::matrix::{Matrix, Packed};
 use primer_ring::modulus;
 use std::sync::Arc;
 
 /// A model ready to be multiplied with the client's masks of one program.
 pub struct ServerModel {
-    model: Arc<IntModel>,
+    model: Arc<dyn ModelWeights>,
     program: Program,
     encoded: Encoded,
     multipliers: Option<Arc<Multipliers>>,
@@ -30,7 +30,7 @@ impl ServerModel {
     /// [`ProtocolError`] if the model or the hint is not the program's, or its weights do not fit
     /// the homomorphic parameters.
     pub fn new(
-        model: Arc<IntModel>,
+        model: Arc<impl ModelWeights + 'static>,
         program: &Program,
         multipliers: Option<Arc<Multipliers>>,
     ) -> Result<Self> {
@@ -51,7 +51,7 @@ impl ServerModel {
             }
         }
         Ok(Self {
-            encoded: Encoded::new(&model, program)?,
+            encoded: Encoded::new(&*model, program)?,
             model,
             program: program.clone(),
             multipliers,
@@ -63,12 +63,12 @@ impl ServerModel {
         self.encoded.memory()
     }
 
-    /// Weights that were encoded for products on ciphertexts.
+    /// Returns the weights that were encoded for products on ciphertexts.
     pub(crate) fn encoded(&self) -> &Encoded {
         &self.encoded
     }
 
-    /// The multipliers, if the program is one of hints.
+    /// Returns the multipliers, if the program is one of hints.
     ///
     /// # Errors
     /// [`ProtocolError::HintMissing`] if it is and there are none.
@@ -84,7 +84,7 @@ impl ServerModel {
         )))
     }
 
-    /// The program that the weights were encoded for.
+    /// Returns the program that the weights were encoded for.
     pub const fn program(&self) -> &Program {
         &self.program
     }
@@ -94,10 +94,10 @@ impl ServerModel {
     }
 
     pub(crate) fn dense(&self, id: WeightId) -> &Matrix<i16> {
-        dense(&self.model, id)
+        dense(&*self.model, id)
     }
 
-    /// The same as the online products read it.
+    /// Returns the same as the online products read it.
     pub(crate) fn packed(&self, id: WeightId) -> &Packed {
         self.model.packed(id)
     }
@@ -109,22 +109,26 @@ impl ServerModel {
         }
     }
 
-    /// Gains and means of a diagonal weight as residues, at the scale of the accumulator.
+    /// Returns gains and means of a diagonal weight as residues, at the scale of the accumulator.
     pub(crate) fn diagonal(&self, id: WeightId, scaling: Scaling) -> (Vec<u64>, Vec<u64>) {
-        diagonal(&self.model, id, scaling)
+        diagonal(&*self.model, id, scaling)
     }
 }
 
-/// A matrix of a model.
-pub(super) fn dense(model: &IntModel, id: WeightId) -> &Matrix<i16> {
+/// Returns a matrix of a model.
+pub(super) fn dense(model: &dyn ModelWeights, id: WeightId) -> &Matrix<i16> {
     match &model.weights()[id.index()] {
         IntWeight::Dense(matrix) => matrix,
         _ => unreachable!("a checked model has a matrix here"),
     }
 }
 
-/// Gains and means of a diagonal weight of a model, as [`ServerModel::diagonal`].
-pub(super) fn diagonal(model: &IntModel, id: WeightId, scaling: Scaling) -> (Vec<u64>, Vec<u64>) {
+/// Returns gains and means of a diagonal weight of a model, as [`ServerModel::diagonal`].
+pub(super) fn diagonal(
+    model: &dyn ModelWeights,
+    id: WeightId,
+    scaling: Scaling,
+) -> (Vec<u64>, Vec<u64>) {
     let (IntWeight::Diagonal { gain, mean }, Scaling::Diagonal { gain: g, mean: h }) =
         (&model.weights()[id.index()], scaling)
     else {

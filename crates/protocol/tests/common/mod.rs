@@ -14,9 +14,8 @@ use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Errors, Outcome, Sign, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
-use primer_model::quantise::{IntModel, IntWeight};
+use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
@@ -24,6 +23,7 @@ use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
+use primer_plan::weights::IntWeight;
 use primer_protocol::client::{self, Answer};
 use primer_protocol::hints::Build;
 use primer_protocol::server::{self, ServerModel};
@@ -32,6 +32,7 @@ use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost};
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
+use primer_text::{Input, TextEncoder};
 use std::collections::HashMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -200,7 +201,7 @@ pub fn words(tokens: usize, length: usize, seed: usize) -> Input {
 
 /// A text, or a pair, padded to a number of tokens.
 pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usize) -> Input {
-    let truncate = primer_model::text::Truncate::LongestFirst;
+    let truncate = primer_text::Truncate::LongestFirst;
     let mut input = text.encode(first, second, tokens, truncate).unwrap();
     input.pad_to(tokens, text.padding());
     input

@@ -27,7 +27,8 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// Joins a tokenizer, the index of its padding and the limit that its configuration has.
+    /// Makes an encoder of a tokenizer, the index of its padding and the limit that its
+    /// configuration has.
     pub(super) fn new(mut tokenizer: Tokenizer, padding: u32, max_tokens: usize) -> Self {
         let processor = tokenizer.get_post_processor().cloned();
         tokenizer.with_post_processor(None::<PostProcessorWrapper>);
@@ -59,7 +60,7 @@ impl TextEncoder {
         Ok(())
     }
 
-    /// Returns the largest number of tokens that the tokenizer's configuration allows
+    /// Returns the largest number of tokens that the tokenizer's configuration asks for
     /// (`model_max_length`).
     pub const fn max_tokens(&self) -> usize {
         self.max_tokens
@@ -142,7 +143,7 @@ impl TextEncoder {
         ids.any(|id| id == token)
     }
 
-    /// Turns tokens back into text.
+    /// Joins tokens to text again.
     pub fn join(&self, tokens: &[u32]) -> String {
         let pieces: Vec<String> = tokens.iter().filter_map(|t| self.piece(*t)).collect();
         let together = pieces.join(" ");
@@ -152,7 +153,7 @@ impl TextEncoder {
         }
     }
 
-    /// Makes the tokens of one text alone.
+    /// Splits one text alone into tokens.
     fn tokenise(&self, text: &str) -> Result<Encoding, TextError> {
         if text.trim().is_empty() {
             return Err(TextError::Empty);
@@ -167,14 +168,13 @@ impl TextEncoder {
         encoding.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// Returns the number of special tokens that are added to those of one text, or of two if
-    /// `pair`.
+    /// Counts the special tokens that join those of one text or of two.
     fn special_tokens(&self, pair: bool) -> usize {
         let processor = self.processor.as_ref();
         processor.map_or(0, |p| p.added_tokens(pair))
     }
 
-    /// Joins the tokens of one text or of two into one row, with the special ones.
+    /// Joins the tokens of one text or of two to one row, with the special ones.
     fn process(&self, first: Encoding, second: Option<Encoding>) -> Result<Encoding, TextError> {
         let row = match &self.processor {
             Some(processor) => processor.process(first, second, true),
@@ -183,8 +183,7 @@ impl TextEncoder {
         row.map_err(|e| TextError::Encode(e.to_string()))
     }
 
-    /// Encodes one text or two within a limit; returns what is left, and how many tokens were
-    /// removed.
+    /// Returns what is left of one text or two within a limit, and how many tokens are not.
     fn encoding(
         &self,
         first: &str,
@@ -261,7 +260,7 @@ fn input_of(encoding: &Encoding, removed: usize) -> Input {
     }
 }
 
-/// Returns where the tokens of text number `text` stand in it, in characters.
+/// Tells where the tokens of one of the texts stand in it, in characters.
 fn places(encoding: &Encoding, text: usize) -> Vec<Place> {
     let sequences = encoding.get_sequence_ids().into_iter();
     let all = sequences.zip(encoding.get_offsets());

@@ -37,8 +37,7 @@ pub(super) fn post_processor(part: Value) -> Checked<Value> {
     }
 }
 
-/// Rebuilds a template in which each text stands once, among a few special tokens of one index
-/// each.
+/// Rebuilds a template in which each text stands once, among few special tokens of one index each.
 ///
 /// The library trusts a template: a piece that names a token or a text that is not there crashes
 /// the program. So pieces are rebuilt, too.
@@ -70,7 +69,7 @@ fn template(part: &Value) -> Checked<Value> {
     }))
 }
 
-/// Rebuilds the pieces of a template for `texts`.
+/// Rebuilds the pieces of a template for some texts.
 fn pieces(pieces: &Value, texts: &[&str], tokens: &Map<String, Value>) -> Checked<Vec<Value>> {
     let pieces = pieces.as_array().ok_or("a template without pieces")?;
     let mut rebuilt = Vec::with_capacity(pieces.len().min(MAX_PIECES));

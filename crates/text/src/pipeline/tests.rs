@@ -1,9 +1,9 @@
 use super::super::{TextEncoder, Truncate};
 use super::*;
 
-/// Returns the embedded model's file.
+/// Reads the embedded model's file.
 fn demo() -> Value {
-    let bytes = include_bytes!("../../../../../models/sst2-demo/tokenizer.json");
+    let bytes = include_bytes!("../../../../models/sst2-demo/tokenizer.json");
     serde_json::from_slice(bytes).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn tokens(encoder: &TextEncoder, text: &str) -> Vec<u32> {
     input.unwrap().ids
 }
 
-/// Returns a small model of pieces of words, as XLM-R has it.
+/// Describes a small model of pieces of words, as XLM-R has it.
 fn unigram() -> Value {
     json!({
         "model": {
@@ -36,7 +36,7 @@ fn unigram() -> Value {
     })
 }
 
-/// Returns a small byte-level model, as RoBERTa has it.
+/// Describes a small byte-level model, as RoBERTa has it.
 fn byte_level() -> Value {
     json!({
         "model": {
@@ -70,9 +70,9 @@ fn known_pipelines_give_the_tokens_that_the_library_gives() {
     assert_eq!(tokens(&opened(&unigram()).unwrap(), "ab"), [2, 3]);
 }
 
-/// Returns XLM-R's own pipeline, with the rules of all of Unicode.
+/// Reads XLM-R's own pipeline, with the rules of all of Unicode.
 fn multilingual() -> Value {
-    let bytes = include_bytes!("../../../tests/fixtures/family/xlm-roberta/tokenizer.json");
+    let bytes = include_bytes!("../../../model/tests/fixtures/family/xlm-roberta/tokenizer.json");
     serde_json::from_slice(bytes).unwrap()
 }
 
@@ -112,8 +112,7 @@ fn tables_of_rules_run_as_the_library_runs_them() {
     assert!(refused(&twice).contains("without its table"));
 }
 
-/// Checks that two pre-tokenizers of one kind are refused: they would separate letters and lengthen
-/// each.
+/// Refuses two of them, which would set letters apart and lengthen each.
 #[test]
 fn a_pre_tokenizer_stands_once() {
     let mut file = unigram();
@@ -123,7 +122,7 @@ fn a_pre_tokenizer_stands_once() {
     assert!(refused(&file).contains("\"Metaspace\" twice"));
 }
 
-/// Tries the attack: letters become 64 letters, eight times in a row.
+/// Refuses the attack: letters become 64 letters, eight times in a row.
 #[test]
 fn chained_replacements_are_refused() {
     let grow = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "a".repeat(64)});
@@ -231,7 +230,7 @@ fn parts_that_repeat_or_never_end_are_refused() {
     }
 }
 
-/// Checks a vocabulary that would take hundreds of times as much memory as the file.
+/// Refuses vocabularies that would be kept in hundreds of times the bytes of the file.
 #[test]
 fn vocabularies_whose_tree_would_fill_memory_are_refused() {
     let mut file = unigram();
@@ -262,7 +261,7 @@ fn byte_level_with_dropout() -> Value {
     file
 }
 
-/// Checks that a second value under the same name is not read.
+/// Ignores a second value under the same name, in the check and in the tokenizer.
 #[test]
 fn what_was_checked_is_what_runs() {
     let text = serde_json::to_string(&demo()).unwrap();

@@ -7,6 +7,8 @@
 //!
 //! A tokenizer may come from an untrusted server: `pipeline` says which are accepted.
 
+#![forbid(unsafe_code)]
+
 mod encoder;
 mod error;
 mod input;

@@ -1,13 +1,18 @@
 //! Tokenising and truncating as Hugging Face does.
 #![allow(missing_docs)]
 
-mod common;
+use primer_text::{TextEncoder, TextError, Truncate};
+use std::path::Path;
 
-use common::{load, random_model, root};
-use primer_model::text::{TextEncoder, TextError, Truncate};
+/// Reads a file of the repository.
+fn read(path: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read(root.join(path)).unwrap()
+}
 
 fn encoder() -> TextEncoder {
-    load(&root().join("models/sst2-demo")).unwrap().text
+    let config = read("models/sst2-demo/tokenizer_config.json");
+    TextEncoder::from_json(&read("models/sst2-demo/tokenizer.json"), Some(&config)).unwrap()
 }
 
 #[test]
@@ -96,8 +101,9 @@ fn hard_texts() {
 #[test]
 fn vocabulary_and_json_agree() {
     let from_json = encoder();
-    let dir = random_model("random-qa");
-    let from_vocabulary = load(dir.path()).unwrap().text;
+    let config = read("crates/model/tests/fixtures/random-qa/tokenizer_config.json");
+    let vocabulary = read("models/sst2-demo/vocab.txt");
+    let from_vocabulary = TextEncoder::from_vocabulary(&vocabulary, Some(&config)).unwrap();
     for text in [
         "A quiet, Moving film!",
         "naïve Zürich -- don't",

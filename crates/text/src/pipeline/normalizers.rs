@@ -4,7 +4,7 @@ use super::charsmap;
 use super::parts::{Checked, fields, name_of, short};
 use serde_json::{Value, json};
 
-/// Rebuilds a normaliser that is known; returns it with its growth.
+/// Rebuilds a normaliser that is known, and returns its growth.
 pub(super) fn normalizer(part: Value) -> Checked<(Value, f64)> {
     let kind = name_of(&part).to_owned();
     // Growth in UTF-8, by the tables of Unicode's annex 15 and of its case mappings.
@@ -47,8 +47,7 @@ pub(super) fn normalizer(part: Value) -> Checked<(Value, f64)> {
     Ok((json!({"type": kind}), factor))
 }
 
-/// Rebuilds a replacement of one text by another; the only pattern that is accepted is the one that
-/// joins spaces.
+/// Rebuilds a replacement of one text by another; of patterns, the one that joins spaces.
 fn replacement(part: &Value) -> Checked<(Value, f64)> {
     let [pattern, content] = fields(part, ["pattern", "content"]);
     short(&content, "a replacement")?;

@@ -43,8 +43,7 @@ fn parse_tokenizer(json: impl AsRef<[u8]>) -> tokenizers::Result<Tokenizer> {
 }
 
 impl TextEncoder {
-    /// Makes a tokenizer from the bytes of `tokenizer.json`, and of `tokenizer_config.json` if
-    /// there is one.
+    /// Reads the bytes of `tokenizer.json`, and of `tokenizer_config.json` if there is one.
     ///
     /// # Errors
     /// [`TextError::Tokenizer`] if they do not describe a tokenizer.
@@ -65,8 +64,7 @@ impl TextEncoder {
         Self::finish(tokenizer, "tokenizer.json", &config)
     }
 
-    /// Makes a tokenizer from the bytes of `vocab.txt`, and of `tokenizer_config.json` if there is
-    /// one.
+    /// Reads the bytes of `vocab.txt`, and of `tokenizer_config.json` if there is one.
     ///
     /// # Errors
     /// [`TextError::Tokenizer`] if they do not describe a BERT tokenizer.

@@ -1,8 +1,8 @@
 //! The table of a `Precompiled` normaliser: sentencepiece's rules, as they are stored in XLM-R's
 //! files.
 //!
-//! A table is a number, a *trie* of that many bytes, and texts with a zero byte after each. The
-//! trie is a double array of 32-bit units. A search begins at the first unit's base and follows the
+//! A table is a number, a *trie* of that many bytes, and texts with a zero byte behind each. The
+//! trie is a double array of 32-bit units. A search begins at the first unit's base and goes by the
 //! bytes of a few letters: from base `b` byte `c` leads to unit `b ^ c`, if that has the label `c`;
 //! its offset gives the next base, and if it says that a rule ends here, the unit at that base says
 //! where the rule's text begins.
@@ -27,8 +27,8 @@ const LONGEST: usize = 5;
 /// Bytes of the longest text of a rule: more would be beyond every growth that is accepted.
 const MAX_TEXT: usize = 64 * LONGEST;
 
-/// Checks a table in base 64; returns it encoded again, and the factor by which its rules can make
-/// a text longer.
+/// Checks a table in base 64; returns it written anew, and by how much its rules can make a text
+/// longer.
 pub(super) fn checked(encoded: &str) -> Checked<(String, f64)> {
     if encoded.len() > MAX_TABLE.div_ceil(3) * 4 {
         let bytes = encoded.len() / 4 * 3;
@@ -66,8 +66,8 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Computes the largest factor by which a rule makes a text longer, at least 1. All that can be
-    /// reached is followed together, step by step, because an untrusted trie may lead back to
+    /// Returns the largest factor by which a rule makes a text longer, at least 1. What can be
+    /// reached is followed step by step, all of it at once: a trie of a stranger may lead back to
     /// itself.
     fn growth(&self) -> Checked<f64> {
         let mut growth: f64 = 1.0;

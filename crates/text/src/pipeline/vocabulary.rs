@@ -15,7 +15,7 @@ const MAX_ADDED: usize = 1 << 14;
 /// would take 5 GB. This limit is 1.1 GB at most, and enough for a vocabulary of 250,000.
 const MAX_TREE: usize = 3 << 20;
 
-/// Checks the tokens that are added to the vocabulary.
+/// Rebuilds the tokens that are set apart from the vocabulary.
 pub(super) fn added_tokens(value: Value) -> Checked<Value> {
     let tokens = match value {
         Value::Null => Vec::new(),
@@ -33,8 +33,7 @@ pub(super) fn added_tokens(value: Value) -> Checked<Value> {
     Ok(Value::Array(tokens))
 }
 
-/// Rebuilds the model; returns it with the pipeline that it belongs to. Old files do not say what
-/// kind of model it is.
+/// Rebuilds the model, and finds the pipeline that it belongs to. Old files do not say what it is.
 pub(super) fn model(value: Value) -> Checked<(Value, &'static Pipeline)> {
     let Value::Object(mut model) = value else {
         return Err("there is no model".into());

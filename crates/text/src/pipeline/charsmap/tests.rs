@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use tokenizers::normalizers::Precompiled;
 use tokenizers::{NormalizedString, Normalizer};
 
-/// Makes a table of rules, laid out wastefully: a block for every node of the trie.
+/// Lays out a table of rules wastefully: a block for every node of the trie.
 fn table(rules: &[(&str, &str)]) -> Vec<u8> {
     let (mut units, mut texts) = (vec![0u32; 2 * BLOCK], Vec::new());
     let link = |from: usize, to: usize| u32::try_from((from ^ to) << 10).unwrap();
@@ -122,7 +122,7 @@ fn what_the_library_would_not_survive_is_refused() {
     assert!(checked(&large).unwrap_err().contains("the limit is 524288"));
 }
 
-/// Checks a trie that leads back to itself: a search still ends with its letters.
+/// Ends a search with its letters, even if the trie leads back to itself.
 #[test]
 fn circles_are_followed_as_far_as_a_search_goes() {
     let mut table = table(&[("a", "b"), ("c", "0123456789")]);
@@ -137,8 +137,7 @@ fn circles_are_followed_as_far_as_a_search_goes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Checks that every table that is accepted can be run, and makes a text longer by no more than
-    /// the stated factor.
+    /// Runs all that is accepted: it makes a text longer by no more than was said.
     #[test]
     fn accepted_tables_are_safe(
         edits in proptest::collection::vec(

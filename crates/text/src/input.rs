@@ -38,8 +38,8 @@ impl Input {
         self.fits_embeddings(shape.vocab, shape.types)
     }
 
-    /// Checks the same for a model with `vocab` tokens and `types` types. A model without types
-    /// ignores them.
+    /// Checks the same for a model of `vocab` tokens and `types` token types. A model without types
+    /// does not look at them.
     ///
     /// # Errors
     /// As [`Self::fits`].
@@ -68,11 +68,25 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use primer_plan::function::Activation;
+    use primer_plan::shape::{Family, Head};
 
     #[test]
     fn inputs_beyond_the_embeddings_are_refused() {
-        let mut shape = crate::synthetic::bert_shape(1, 8, 2);
-        (shape.vocab, shape.types) = (10, 1);
+        let shape = Shape {
+            family: Family::Bert,
+            layers: 1,
+            hidden: 8,
+            embedding: 8,
+            heads: 2,
+            ffn: 32,
+            vocab: 10,
+            positions: 512,
+            types: 1,
+            activation: Activation::GeluErf,
+            epsilon: 1e-12,
+            head: Head::classify(vec!["LABEL_0".into(), "LABEL_1".into()]),
+        };
         let mut input = Input {
             ids: vec![2, 9],
             types: vec![0, 0],

@@ -3,7 +3,7 @@
 use super::parts::{Checked, fields, name_of, short};
 use serde_json::{Value, json};
 
-/// Rebuilds a pre-tokenizer that is known; returns it with its growth.
+/// Rebuilds a pre-tokenizer that is known, and returns its growth.
 pub(super) fn pre_tokenizer(part: Value) -> Checked<(Value, f64)> {
     let kind = name_of(&part);
     Ok(match kind {

@@ -5,12 +5,12 @@
 //! anything, one after the other, patterns that take forever to match, templates that repeat the
 //! text. Eight replacements of one letter by 64 turn one letter into 2^48.
 //!
-//! So the file is not run but *read*, and rebuilt from known parts. [`PIPELINES`] is the closed
-//! list of what supported models use; each part in it has a bounded *growth*, the factor by which
-//! it can make a text longer (in bytes of UTF-8), and the product of all growths of a file is at
-//! most [`MAX_GROWTH`]. Together with [`MAX_TEXT`] that bounds the cost of tokenising. What is not
-//! rebuilt (decoders, truncation, padding, unknown fields, a second value under the same name) does
-//! not reach the tokenizer.
+//! So the file is not run but *read*, and rebuilt from the parts that we know. [`PIPELINES`] is the
+//! closed list of what supported models use; each part in it has a bounded *growth*, the factor by
+//! which it can make a text longer (in bytes of UTF-8), and the product of all growths of a file is
+//! at most [`MAX_GROWTH`]. Together with [`MAX_TEXT`] that bounds what tokenising takes. All that
+//! is not rebuilt (decoders, truncation, padding, unknown fields, a second value under the same
+//! name) does not reach the tokenizer.
 
 mod charsmap;
 mod normalizers;

@@ -12,7 +12,7 @@ const MAX_PARTS: usize = 8;
 /// Bytes of an added token, of a prefix, of a replacement.
 pub(super) const MAX_AFFIX: usize = 64;
 
-/// Returns the values of the fields `names` of a part; what is missing is null.
+/// Returns the values of the fields that a part may have; what is missing is null.
 pub(super) fn fields<const N: usize>(part: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| part.get(name).cloned().unwrap_or_default())
 }
@@ -21,8 +21,7 @@ pub(super) fn name_of(part: &Value) -> &str {
     part.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the parts of a sequence, or a part that stands alone, and refuses parts that are not
-/// `known`.
+/// Lists the parts of a sequence, or a part that stands alone; each one of those that are known.
 pub(super) fn sequence(value: Value, list: &str, known: &[&str]) -> Checked<Vec<Value>> {
     let parts = match value {
         Value::Null => Vec::new(),
@@ -59,7 +58,7 @@ pub(super) fn joined(mut parts: Vec<Value>, list: &str) -> Value {
     }
 }
 
-/// Checks that a value is a text of at most [`MAX_AFFIX`] bytes, or null.
+/// Checks for a text of at most [`MAX_AFFIX`] bytes, or none.
 pub(super) fn short(value: &Value, what: &str) -> Checked<()> {
     match value {
         Value::Null => Ok(()),
@@ -68,7 +67,7 @@ pub(super) fn short(value: &Value, what: &str) -> Checked<()> {
     }
 }
 
-/// Checks that a value is an index that a card could allow for.
+/// Checks for an index that a card could allow for.
 pub(super) fn index(value: &Value, what: &str) -> Checked<()> {
     match value.as_u64() {
         Some(id) if id < MAX_VOCAB => Ok(()),
