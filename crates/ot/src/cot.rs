@@ -65,7 +65,7 @@ pub(crate) const POSITION_BYTES: usize = 8;
 
 /// The secret difference of all pairs: the free-XOR offset. Its lowest bit is 1.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Delta(u128);
+pub struct Delta(pub(crate) u128);
 
 impl Delta {
     /// Draws a fresh offset.

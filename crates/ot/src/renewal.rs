@@ -7,8 +7,8 @@
 //! of base transfers:
 //!
 //! ```text
-//! P   receives with choices Δ'_i:    t_i = q_i ⊕ Δ'_i·Δ     seed H(t_i)
-//! Q   has q_i and Δ:                                        seeds H(q_i), H(q_i ⊕ Δ)
+//! P   receives with choices Δ'_i:    t_i = q_i ⊕ Δ'_i·Δ     seed H(t_i, Δ'_i)
+//! Q   has q_i and Δ:                                        seeds H(q_i, 0), H(q_i ⊕ Δ, 1)
 //! Q   grows trees of its seeds for P (`leaves`): P is the sender of new transfers, with Δ'
 //! ```
 //!
@@ -18,8 +18,9 @@
 //! **Why it is private.** `Δ'` is a receiver's choices, which the extension hides from `Q`, no
 //! matter what `Q` does: the sender of an extension sends nothing. Transfers guarantee that `P`
 //! lacks the other seed of each pair, and if `P` is not trusted, the extension is
-//! [checked](Variant::checked). The hash is that of all other uses of rows, under the positions of
-//! these transfers. `Q` is the receiver of the new transfers and may deviate as it may after base
+//! [checked](Variant::checked). The hash is that of all other uses of rows, under tweaks of the
+//! positions of these transfers and of the side: a `Q` whose own offset is zero would otherwise
+//! have pairs of equal seeds, trees of which half the leaves are alike, and rows of 32 columns. `Q` is the receiver of the new transfers and may deviate as it may after base
 //! transfers with public keys: its trees are checked in the same way, and the name of the new state
 //! covers them.
 //!
@@ -30,6 +31,7 @@ use crate::bits::Bits;
 use crate::block::State;
 use crate::cot::{CotReceiver, CotSender, Delta};
 use crate::error::Result;
+use crate::hash::Hash;
 use crate::leaves;
 use crate::variant::Variant;
 use primer_net::Channel;
@@ -60,9 +62,16 @@ fn name(state: &State) -> Session {
     *hasher.finalize().as_bytes()
 }
 
-/// Returns the seeds that rows hash to, under the positions of their transfers.
-fn seeds(mut rows: Zeroizing<Vec<u128>>, hash: impl FnOnce(&mut [u128])) -> Chosen {
-    hash(&mut rows);
+/// The bit of a tweak that tells the seeds of choice one from those of choice zero.
+const SIDE: u32 = 127;
+
+/// Returns the seeds that rows hash to, under the positions of their transfers, from `first` on,
+/// and the bits of `sides`.
+fn seeds(hash: &Hash, first: u64, mut rows: Zeroizing<Vec<u128>>, sides: u128) -> Chosen {
+    for (i, row) in rows.iter_mut().enumerate() {
+        let tweak = u128::from(first) + i as u128 | (sides >> i & 1) << SIDE;
+        hash.hash_rows(tweak, std::slice::from_mut(row));
+    }
     let seeds = rows.iter().map(|row| row.to_le_bytes());
     Zeroizing::new(seeds.collect::<Vec<[u8; SEED_BYTES]>>())
 }
@@ -78,10 +87,9 @@ impl CotReceiver {
         let label = Zeroizing::new(delta.label());
         let choices = Bits::from_fn(COUNT, |i| *label >> i & 1 == 1);
         let rows = self.extend_vec(channel, &choices)?;
-        let hash = self.hash();
         Ok(Drawn {
             delta,
-            seeds: seeds(rows, |rows| hash.hash_rows(first.into(), rows)),
+            seeds: seeds(&self.hash(), first, rows, *label),
             name,
         })
     }
@@ -100,7 +108,7 @@ impl CotSender {
         let ones = Zeroizing::new(ones.collect::<Vec<_>>());
         let hash = self.hash();
         let [zeros, ones] =
-            [zeros, ones].map(|rows| seeds(rows, |rows| hash.hash_rows(first.into(), rows)));
+            [(zeros, 0), (ones, u128::MAX)].map(|(rows, side)| seeds(&hash, first, rows, side));
         let pairs = zeros.iter().zip(ones.iter()).map(|(a, b)| [*a, *b]);
         Ok(Met {
             pairs: Zeroizing::new(pairs.collect()),
@@ -139,5 +147,55 @@ impl Met {
     ) -> Result<CotReceiver> {
         let (leaves, session) = leaves::send(channel, variant, &self.name, &self.pairs)?;
         Ok(CotReceiver::new(variant, &leaves, session, rng))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BaseOt, Setup};
+    use primer_net::run_pair;
+    use primer_ring::prg::Prg;
+
+    /// Checks that a client whose offset is zero, which only it could know, still makes pairs of
+    /// two seeds, and receives rows in which all columns occur.
+    #[test]
+    fn an_offset_of_zero_makes_no_equal_seeds() {
+        const TRANSFERS: usize = 4096;
+        let variant = Variant::SOFT_4;
+        let setup = |variant| Setup::new(variant, BaseOt::Ristretto);
+        let ((rows, equal), _) = run_pair(
+            |channel: &mut Channel| {
+                let mut rng = Prg::new(&[1; 16]);
+                let mut labels = CotReceiver::setup(setup(variant.checked()), channel, &mut rng)?;
+                let mut transfers = CotSender::setup(setup(variant), channel, Delta(0), &mut rng)?;
+                let drawn = labels.draw(channel, &mut rng)?;
+                channel.flush()?;
+                let met = transfers.meet(channel)?;
+                let equal = met.pairs.iter().filter(|pair| pair[0] == pair[1]).count();
+                let _sender = drawn.finish(channel, variant)?;
+                let mut receiver = met.finish(channel, variant.checked(), &mut rng)?;
+                let choices = Bits::from_fn(TRANSFERS, |i| i % 3 == 0);
+                let rows = receiver.extend_vec(channel, &choices)?;
+                channel.flush()?;
+                Ok::<_, crate::OtError>((rows, equal))
+            },
+            |channel: &mut Channel| {
+                let mut rng = Prg::new(&[2; 16]);
+                let delta = Delta::random(&mut rng);
+                let mut labels =
+                    CotSender::setup(setup(variant.checked()), channel, delta, &mut rng)?;
+                let mut transfers = CotReceiver::setup(setup(variant), channel, &mut rng)?;
+                let met = labels.meet(channel)?;
+                let drawn = transfers.draw(channel, &mut rng)?;
+                let _receiver = met.finish(channel, variant, &mut rng)?;
+                channel.flush()?;
+                let mut sender = drawn.finish(channel, variant.checked())?;
+                sender.extend_vec(channel, TRANSFERS)
+            },
+        )
+        .unwrap();
+        assert_eq!(equal, 0);
+        assert_eq!(rows.iter().fold(0, |all, row| all | row), u128::MAX);
     }
 }

@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn greetings_have_these_bytes() {
         let hello = Hello {
-            version: 11,
+            version: 12,
             parameters: std::array::from_fn(|i| i as u8),
             scheme: Scheme::Lean,
             tokens: 300,
@@ -396,7 +396,7 @@ mod tests {
         };
         let nonce = "ab".repeat(32);
         let parameters: String = (0..PARAMETERS_BYTES).map(|i| format!("{i:02x}")).collect();
-        assert_eq!(hex(&hello), format!("0b{parameters}04ac02{nonce}"));
+        assert_eq!(hex(&hello), format!("0c{parameters}04ac02{nonce}"));
         assert!(postcard::to_allocvec(&hello).unwrap().len() <= MAX_HELLO);
         let welcome = Welcome::Program {
             plan: vec![1, 2, 3],
@@ -416,6 +416,6 @@ mod tests {
         let schemes = Scheme::ALL.map(|scheme| hex(&scheme));
         assert_eq!(schemes, ["00", "01", "02", "03", "04"]);
         assert_eq!(hex(&Reveal::Outputs), "00");
-        assert_eq!(VERSION, 11, "the bytes above are those of this version");
+        assert_eq!(VERSION, 12, "the bytes above are those of this version");
     }
 }
