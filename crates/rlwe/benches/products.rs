@@ -9,7 +9,7 @@ use primer_rlwe::product::{ClientKeys, KeyNeeds, Operand, Product, Relation, Ser
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Scores, mixing and row sums of a BERT-base layer with 30 tokens.
+/// Measures scores, mixing and row sums of a BERT-base layer with 30 tokens.
 fn products(c: &mut Criterion) {
     let heads = |operand, rows, inputs, outputs| Relation::Heads {
         heads: 12,

@@ -9,7 +9,7 @@ use primer_paper_he::product::Method;
 use primer_ring::prg::Prg;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of this process, in seconds.
+/// Returns the processor time of this process, in seconds.
 fn processor() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

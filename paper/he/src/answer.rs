@@ -109,7 +109,7 @@ impl Answer {
     }
 }
 
-/// The most noise that an admitted operation leaves in an answer.
+/// Returns the most noise that an admitted operation leaves in an answer.
 fn noise_limit(params: &Params) -> f64 {
     // `noise::check` admits hidden noise up to 2^34; the rest of an answer is the same for all.
     let flooded = f64::from(sample::FLOOD_BITS).exp2()

@@ -1,6 +1,6 @@
 //! How much noise a ciphertext carries: a question only the secret's owner can ask.
 //!
-//! With `x = c0 + c1·s = q·m/p + noise`, `p·x mod q` is `p·noise`, whatever the message. Residues
+//! With `x = c0 + c1·s = q·m/p + noise`, `p·x mod q` is `p·noise` for every message. Residues
 //! are turned into a number by mixed radix, in floating point: only its size matters. Only tests
 //! ask: they compare these figures with the bounds of [`crate::noise`].
 
@@ -16,7 +16,7 @@ use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 impl Ciphertext {
-    /// The same message modulo fewer primes.
+    /// Returns the same message modulo fewer primes.
     ///
     /// # Errors
     /// If there are not that many primes, or fewer than an answer has.
@@ -35,7 +35,7 @@ impl Ciphertext {
         })
     }
 
-    /// `log2` of the largest noise coefficient.
+    /// Returns `log2` of the largest noise coefficient.
     pub(crate) fn noise_bits(&self, secret: &SecretKey) -> f64 {
         let params = secret.params();
         let noise = noise(secret, &self.switched(params, self.limbs()));
@@ -76,13 +76,13 @@ pub(crate) fn encrypt_public(
 }
 
 impl Answer {
-    /// The noise of every coefficient.
+    /// Returns the noise of every coefficient.
     pub(crate) fn noise(&self, secret: &SecretKey) -> Vec<f64> {
         noise(secret, &self.halves)
     }
 }
 
-/// The noise of every coefficient of a ciphertext given by coefficients.
+/// Returns the noise of every coefficient of a ciphertext given by coefficients.
 pub(crate) fn noise(secret: &SecretKey, halves: &[Poly<Coefficients>; 2]) -> Vec<f64> {
     let params = secret.params();
     let limbs = halves[0].limbs();
@@ -114,7 +114,7 @@ pub(crate) fn noise(secret: &SecretKey, halves: &[Poly<Coefficients>; 2]) -> Vec
         .collect()
 }
 
-/// The number below the product of the first primes that has the given residues.
+/// Returns the number below the product of the first primes that has the given residues.
 fn number(params: &Params, residues: &[u32]) -> f64 {
     let mut digits: Vec<u32> = Vec::with_capacity(residues.len());
     for (j, &r) in residues.iter().enumerate() {

@@ -61,7 +61,7 @@ impl PreparedCentred {
         Ok(Self { centre, diagonal })
     }
 
-    /// The noise; fails if there are no columns or it does not fit.
+    /// Returns the noise, if there are columns and it fits.
     pub(crate) fn check(
         params: &Arc<Params>,
         layout: &Layout,
@@ -74,12 +74,12 @@ impl PreparedCentred {
         noise::check(params, noise).map(|()| noise)
     }
 
-    /// The shape of the centring term: from all columns to the widest chunk.
+    /// Returns the shape of the centring term: from all columns to the widest chunk.
     fn centre(chunks: &Chunks) -> BlockShape {
         BlockShape::dense(chunks.total(), chunks.widest(0..chunks.len()))
     }
 
-    /// Bytes of the prepared form.
+    /// Counts the bytes of the prepared form.
     pub(crate) fn memory(&self) -> usize {
         self.centre.memory()
             + self
@@ -97,7 +97,7 @@ impl Drop for PreparedCentred {
 }
 
 impl Evaluator {
-    /// `g_j·input[t][j] - Σ_i h_i·input[t][i] + mask[t][j]`.
+    /// Computes `g_j·input[t][j] - Σ_i h_i·input[t][i] + mask[t][j]`.
     ///
     /// The centring term is the same for every output feature, so it is computed for one chunk and
     /// added to all.

@@ -4,7 +4,8 @@
 //! # The relation
 //! The client holds a matrix `X` (one row per token, residues modulo the share prime p), the server
 //! a matrix `W`, which may be a model's weights. The client sends `Enc(X)`, the server returns
-//! `Enc(X·W + R)` for a mask `R` of its choice, and both end with shares of `X·W`. The client learns
+//! `Enc(X·W + R)` for a mask `R` of its choice, and both end with shares of `X·W`. The client
+//! learns
 //! `X·W + R` and, up to a small statistical distance, nothing else about `W`; the server learns
 //! nothing. In the protocols above `X` is itself a mask, so the product is done before there is any
 //! text.

@@ -17,29 +17,31 @@ pub(crate) const SQUARED_DISTANCE: f64 = 1.0 / (1u128 << (2 * STATISTICAL_BITS))
 
 const ERROR: f64 = ERROR_BOUND as f64;
 
-/// A fresh symmetric ciphertext: its error and the rounding of the scaled plaintext.
+/// Bounds the noise of a fresh symmetric ciphertext: its error and the rounding of the scaled
+/// plaintext.
 pub(crate) fn fresh() -> f64 {
     ERROR + 0.5
 }
 
-/// What switching one key adds, before any rounding: digits times errors, divided by `P`.
+/// Bounds what switching one key adds, before any rounding: digits times errors, divided by `P`.
 pub(crate) fn key_switch(params: &Params) -> f64 {
     let special = f64::from(params.prime(params.data_primes()).value());
     params.data_primes() as f64 * params.degree() as f64 * 2f64.powi(30) * ERROR / special
 }
 
-/// Rounding after a division: half a unit in `c0`, and half a unit times each coefficient of `s`.
+/// Bounds rounding after a division: half a unit in `c0`, and half a unit times each coefficient of
+/// `s`.
 pub(crate) fn rounding(params: &Params) -> f64 {
     (params.degree() as f64 + 1.0) / 2.0
 }
 
-/// The factor by which a plaintext of `coefficients` non-zero coefficients grows noise: the sum of
-/// their absolute values, each at most `p/2`.
+/// Returns the factor by which a plaintext of `coefficients` non-zero coefficients grows noise: the
+/// sum of their absolute values, each at most `p/2`.
 pub(crate) fn growth(coefficients: usize) -> f64 {
     coefficients as f64 * (P as f64 / 2.0)
 }
 
-/// Noise after division from all data primes to those at which answers are flooded.
+/// Bounds noise after division from all data primes to those at which answers are flooded.
 fn at_flooding(params: &Params, noise: f64) -> f64 {
     let bits = params.modulus_bits(params.data_primes()) - params.modulus_bits(flood_limbs(params));
     // Several divisions in a row: the rounding of all but the last is divided again.
@@ -51,21 +53,21 @@ fn at_flooding(params: &Params, noise: f64) -> f64 {
     noise * (-bits).exp2() + roundings
 }
 
-/// Everything that flooding has to hide: the answer's own noise (given at all data primes), the
-/// noise of the fresh encryption of zero, and the rounding of the mask.
+/// Bounds everything that flooding has to hide: the answer's own noise (given at all data primes),
+/// the noise of the fresh encryption of zero, and the rounding of the mask.
 pub(crate) fn hidden(params: &Params, noise: f64) -> f64 {
     let n = params.degree() as f64;
     at_flooding(params, noise) + ERROR * (2.0 * n + 1.0) + 0.5
 }
 
-/// Noise of a finished answer, flooded and at the answer's modulus.
+/// Bounds the noise of a finished answer, flooded and at the answer's modulus.
 pub(crate) fn answer(params: &Params, noise: f64) -> f64 {
     let bits = params.modulus_bits(flood_limbs(params)) - params.modulus_bits(ANSWER_LIMBS);
     let flooded = hidden(params, noise) + f64::from(FLOOD_BITS).exp2();
     flooded * (-bits).exp2() + rounding(params) * (1.0 + 2f64.powi(-28))
 }
 
-/// Largest noise that decrypts at a modulus: `q/2p` minus a unit.
+/// Returns the largest noise that decrypts at a modulus: `q/2p` minus a unit.
 pub(crate) fn capacity(params: &Params, limbs: usize) -> f64 {
     (params.modulus_bits(limbs) - 1.0).exp2() / P as f64 - 1.0
 }
@@ -74,9 +76,9 @@ pub(crate) fn capacity(params: &Params, limbs: usize) -> f64 {
 /// term: 0.6140.
 const FISHER: f64 = 0.615;
 
-/// A bound of the squared statistical distance between an answer ciphertext and one that carries
-/// the same message with noise independent of the weights: half the length of the hidden noise
-/// times the root of the flood's Fisher information, squared.
+/// Returns a bound of the squared statistical distance between an answer ciphertext and one that
+/// carries the same message with noise independent of the weights: half the length of the hidden
+/// noise times the root of the flood's Fisher information, squared.
 ///
 /// Squares of several answers add up.
 pub(crate) fn squared_distance(params: &Params, noise: f64) -> f64 {
@@ -84,7 +86,7 @@ pub(crate) fn squared_distance(params: &Params, noise: f64) -> f64 {
     square * (FISHER / 2.0).powi(2) * (-2.0 * f64::from(FLOOD_TERM_BITS)).exp2()
 }
 
-/// The same as a power of two, not squared.
+/// Returns the same as a power of two, not squared.
 #[cfg(test)]
 pub(crate) fn distance_bits(params: &Params, noise: f64) -> f64 {
     squared_distance(params, noise).log2() / 2.0

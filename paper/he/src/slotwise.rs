@@ -7,13 +7,12 @@
 //!   ([`EncryptedMatrix::encrypt_repeated`]).
 //! * [`Evaluator::row_sums`]: `Σ_j x[t][j]·U[t][j]` for each token.
 //!
-//! A plaintext in slots has coefficients of the size of p whatever its slots hold, so server values
-//! of all 41 bits cost no more noise than small weights; only the number of coefficients, `N`
-//! instead of `2·period`, adds five bits or so.
+//! A plaintext in slots has coefficients of the size of p for any values in its slots, so server
+//! values of all 41 bits cost no more noise than small weights; only the number of coefficients,
+//! `N` instead of `2·period`, adds five bits or so.
 
 use crate::answer::finish;
-use crate::ciphertext::Ciphertext;
-use crate::ciphertext::encrypt_slots;
+use crate::ciphertext::{Ciphertext, encrypt_slots};
 use crate::counters::Counters;
 use crate::error::HeError;
 use crate::evaluate::Evaluator;
@@ -63,7 +62,7 @@ impl EncryptedMatrix {
     }
 }
 
-/// The chunk of a matrix for one ciphertext, as a transformed plaintext.
+/// Encodes the chunk of a matrix for one ciphertext, as a transformed plaintext.
 fn plain(
     params: &Params,
     layout: &Layout,
@@ -80,13 +79,13 @@ fn plain(
     encode(params, &slots)
 }
 
-/// The noise of a sum of `terms` slot-wise products; fails if it is too much.
+/// Returns the noise of a sum of `terms` slot-wise products, if it is not too much.
 pub(crate) fn check_slotwise(params: &Params, terms: usize) -> Result<f64, HeError> {
     let noise = terms as f64 * noise::growth(params.degree()) * noise::fresh();
     noise::check(params, noise).map(|()| noise)
 }
 
-/// The noise of sums over the features of `chunks` ciphertexts; fails if it is too much.
+/// Returns the noise of sums over the features of `chunks` ciphertexts, if it is not too much.
 pub(crate) fn check_row_sums(
     params: &Params,
     layout: &Layout,
@@ -98,14 +97,14 @@ pub(crate) fn check_row_sums(
     noise::check(params, noise).map(|()| noise)
 }
 
-/// The rotations by which a cell is summed up, each twice the last.
+/// Returns the rotations by which a cell is summed up, each twice the last.
 pub(crate) fn doublings(layout: &Layout) -> impl Iterator<Item = i32> + use<> {
     (0..layout.period().trailing_zeros()).map(|k| 1 << k)
 }
 
 impl Evaluator {
-    /// `Σ inputs ⊙ factors + mask`. All factors and the mask have the same shape; an input either
-    /// has that shape too or is one repeated column.
+    /// Computes `Σ inputs ⊙ factors + mask`. All factors and the mask have the same shape; an input
+    /// either has that shape too or is one repeated column.
     ///
     /// # Errors
     /// If shapes or layouts do not fit each other, or the noise would not fit.
@@ -159,7 +158,7 @@ impl Evaluator {
         ))
     }
 
-    /// `Σ_j input[t][j]·factors[t][j] + mask[t]` for each token: an answer of one column.
+    /// Computes `Σ_j input[t][j]·factors[t][j] + mask[t]` for each token: an answer of one column.
     ///
     /// # Errors
     /// If shapes or layouts do not fit each other, a rotation key is missing, or the noise would

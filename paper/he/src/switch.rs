@@ -25,7 +25,7 @@ impl Digits {
         params.data_primes() * params.degree()
     }
 
-    /// Digits of a polynomial given by values.
+    /// Takes the digits of a polynomial given by values.
     pub(crate) fn of_values(&mut self, params: &Params, c1: &[u32]) {
         let coefficients = self.coefficients.sized(Self::len(params));
         coefficients.copy_from_slice(c1);
@@ -34,14 +34,14 @@ impl Digits {
         }
     }
 
-    /// Digits of a polynomial given by coefficients.
+    /// Takes the digits of a polynomial given by coefficients.
     pub(crate) fn of_coefficients(&mut self, params: &Params, c1: &[u32]) {
         self.coefficients
             .sized(Self::len(params))
             .copy_from_slice(c1);
     }
 
-    /// All digits transformed modulo prime `j`, end to end into `out`. A digit modulo its own prime
+    /// Transforms all digits modulo prime `j`, end to end into `out`. A digit modulo its own prime
     /// may be at hand: the limb of `c1` by values.
     pub(crate) fn modulo(&self, params: &Params, j: usize, own: Option<&[u32]>, out: &mut [u32]) {
         let n = params.degree();
@@ -65,7 +65,7 @@ pub(crate) struct Rotator<'a> {
 }
 
 impl<'a> Rotator<'a> {
-    /// A rotator with a client's keys.
+    /// Returns a rotator with a client's keys.
     pub(crate) fn new(keys: &'a GaloisKeys) -> Self {
         Self {
             keys,

@@ -1,5 +1,5 @@
-//! The bytes that travel, and what the client opens, are those of every release: hashes of them, by fixed
-//! seeds. A change that is meant is a change of the protocol.
+//! The bytes that travel, and what the client opens, are those of every release: hashes of them, by
+//! fixed seeds. A change that is meant is a change of the protocol.
 
 mod common;
 

@@ -63,7 +63,7 @@ struct Workspace {
 }
 
 impl Evaluator {
-    /// An evaluator from a client's keys.
+    /// Returns an evaluator with a client's keys.
     ///
     /// # Errors
     /// If the keys were made for different parameters.
@@ -80,12 +80,12 @@ impl Evaluator {
         })
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub(crate) fn params(&self) -> &Arc<Params> {
         &self.params
     }
 
-    /// `input · weights + mask`, finished for the client.
+    /// Computes `input · weights + mask`, finished for the client.
     ///
     /// Without a mask the result itself goes to the client; slots that hold no result are masked in
     /// any case.
@@ -164,8 +164,8 @@ impl Evaluator {
         Ok(())
     }
 
-    /// The sums of one part of the weights, `P` times too large modulo all primes, one for each
-    /// output chunk.
+    /// Computes the sums of one part of the weights, `P` times too large modulo all primes, one for
+    /// each output chunk.
     pub(crate) fn part(
         &mut self,
         input: Ciphertexts<'_>,

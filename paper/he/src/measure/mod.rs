@@ -192,9 +192,9 @@ pub fn product(
     })
 }
 
-/// Returns seconds of the server for the products of heads of a BERT-base layer with 30 tokens, two for
-/// scores and two for mixing: the weights, which belong to one inference, are prepared, and queries
-/// that were read are answered.
+/// Returns seconds of the server for the products of heads of a BERT-base layer with 30 tokens, two
+/// for scores and two for mixing: the weights, which belong to one inference, are prepared, and
+/// queries that were read are answered.
 ///
 /// # Errors
 /// If the method has no room for them.

@@ -1,9 +1,9 @@
 //! Chunks: how the columns of a matrix are cut into ciphertexts.
 //!
-//! A cell holds so many features and no more, so wider matrices take several ciphertexts, a *chunk*
-//! of columns each. Columns are cut evenly, as narrow chunks have fewer diagonals. Matrices with
-//! heads are cut so that a head meets as few chunks as possible: heads that fit a cell share one,
-//! and a head that does not has chunks of its own.
+//! A cell holds `period` features and no more, so wider matrices take several ciphertexts, a
+//! *chunk* of columns each. Columns are cut evenly, as narrow chunks have fewer diagonals. Matrices
+//! with heads are cut so that a head meets as few chunks as possible: heads that fit a cell share
+//! one, and a head that does not has chunks of its own.
 
 use crate::packing::layout::Layout;
 use primer_rlwe::error::{HeError, agree};
@@ -16,7 +16,8 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// `cols` columns in the fewest chunks, all about as wide: narrow chunks have fewer diagonals.
+    /// Cuts `cols` columns into the fewest chunks, all about as wide: narrow chunks have fewer
+    /// diagonals.
     pub(crate) fn even(layout: &Layout, cols: usize) -> Self {
         let count = cols.div_ceil(layout.period()).max(1);
         let width = cols.div_ceil(count);
@@ -27,7 +28,7 @@ impl Chunks {
         Self { columns }
     }
 
-    /// `blocks` groups of `cols` columns, `together` groups in a chunk.
+    /// Cuts `blocks` groups of `cols` columns, `together` groups in a chunk.
     fn grouped(blocks: usize, cols: usize, together: usize) -> Self {
         let columns = (0..blocks)
             .step_by(together)
@@ -36,7 +37,7 @@ impl Chunks {
         Self { columns }
     }
 
-    /// `blocks` groups of `cols` columns, each in chunks of its own.
+    /// Cuts `blocks` groups of `cols` columns, each in chunks of its own.
     fn separate(layout: &Layout, blocks: usize, cols: usize) -> Self {
         let one = Self::even(layout, cols);
         let columns = (0..blocks)
@@ -49,12 +50,12 @@ impl Chunks {
         Self { columns }
     }
 
-    /// Number of chunks.
+    /// Counts the chunks.
     pub(crate) fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// The columns of one chunk.
+    /// Returns the columns of one chunk.
     pub(crate) fn columns(&self, i: usize) -> Range<usize> {
         self.columns[i].clone()
     }
@@ -74,7 +75,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// The widest chunk of some.
+    /// Returns the columns of the widest chunk of some.
     pub(crate) fn widest(&self, chunks: Range<usize>) -> usize {
         self.columns[chunks]
             .iter()
@@ -103,7 +104,7 @@ pub(crate) struct Part {
 }
 
 impl BlockShape {
-    /// A dense matrix.
+    /// Returns the shape of a dense matrix.
     pub(crate) const fn dense(inputs: usize, outputs: usize) -> Self {
         Self {
             blocks: 1,
@@ -112,7 +113,7 @@ impl BlockShape {
         }
     }
 
-    /// Equal blocks along the diagonal.
+    /// Returns the shape of equal blocks along the diagonal.
     pub(crate) const fn blocks(blocks: usize, inputs: usize, outputs: usize) -> Self {
         Self {
             blocks,
@@ -126,12 +127,12 @@ impl BlockShape {
         layout.period() / self.inputs.max(self.outputs).max(1)
     }
 
-    /// How the columns of the input are cut.
+    /// Cuts the columns of the input.
     pub(crate) fn input_chunks(&self, layout: &Layout) -> Chunks {
         self.chunks(layout, self.inputs)
     }
 
-    /// How the columns of the output are cut.
+    /// Cuts the columns of the output.
     pub(crate) fn output_chunks(&self, layout: &Layout) -> Chunks {
         self.chunks(layout, self.outputs)
     }
@@ -163,7 +164,8 @@ impl BlockShape {
             .collect()
     }
 
-    /// The block entry at an input and an output column of the whole matrix: block, row, column.
+    /// Returns the block entry at an input and an output column of the whole matrix: block, row,
+    /// column.
     pub(crate) fn entry(&self, input: usize, output: usize) -> Option<(usize, usize, usize)> {
         if self.blocks == 1 {
             return Some((0, input, output));

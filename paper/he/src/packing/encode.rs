@@ -61,7 +61,7 @@ impl Encoder {
         }
     }
 
-    /// Whether the tables are those of a layout.
+    /// Tells whether the tables are those of a layout.
     pub(crate) fn fits(&self, layout: &Layout) -> bool {
         self.period == layout.period() && self.tile.len() == layout.baby_steps() * self.period
     }

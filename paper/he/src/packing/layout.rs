@@ -51,7 +51,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The tokens-first layout for a number of tokens.
+    /// Returns the tokens-first layout for a number of tokens.
     ///
     /// # Errors
     /// If there are no tokens or more than 65,536.
@@ -68,7 +68,7 @@ impl Layout {
         })
     }
 
-    /// The features-first layout for a model of `width` features: the narrower side of its
+    /// Returns the features-first layout for a model of `width` features: the narrower side of its
     /// matrices.
     ///
     /// # Errors
@@ -88,27 +88,27 @@ impl Layout {
         })
     }
 
-    /// Which packing.
+    /// Returns the packing.
     pub(crate) fn packing(&self) -> Packing {
         self.packing
     }
 
-    /// Number of tokens.
+    /// Counts the tokens.
     pub(crate) fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Slots of a cell.
+    /// Counts the slots of a cell.
     pub(crate) fn period(&self) -> usize {
         self.period
     }
 
-    /// Cells of a ciphertext.
+    /// Counts the cells of a ciphertext.
     pub(crate) fn cells(&self) -> usize {
         2 * self.row / self.period
     }
 
-    /// The first slot of a token's cell; in features-first, of the first copy.
+    /// Returns the first slot of a token's cell; in features-first, of the first copy.
     pub(crate) fn cell(&self, token: usize) -> usize {
         match self.packing {
             Packing::TokensFirst => token % self.cells() * self.period,
@@ -116,7 +116,7 @@ impl Layout {
         }
     }
 
-    /// The ciphertexts of a message that hold a token: one run of chunks for each.
+    /// Counts the runs of a message: ciphertexts, one for each chunk, that hold the same tokens.
     pub(crate) fn runs(&self) -> usize {
         match self.packing {
             Packing::TokensFirst => self.tokens.div_ceil(self.cells()),
@@ -124,7 +124,7 @@ impl Layout {
         }
     }
 
-    /// The tokens of one run.
+    /// Returns the tokens of one run.
     pub(crate) fn tokens_of_run(&self, run: usize) -> Range<usize> {
         match self.packing {
             Packing::TokensFirst => {
@@ -135,7 +135,7 @@ impl Layout {
         }
     }
 
-    /// Baby steps: rotations of the inputs, 0 among them.
+    /// Counts the baby steps: rotations of the inputs, 0 among them.
     pub(crate) fn baby_steps(&self) -> usize {
         let diagonals = match self.packing {
             Packing::TokensFirst => 2 * self.period,
@@ -144,8 +144,8 @@ impl Layout {
         1 << diagonals.trailing_zeros().div_ceil(2)
     }
 
-    /// Giant steps for chunks of these widths: multiples of [`Layout::baby_steps`] by which sums
-    /// are rotated.
+    /// Returns the giant steps for chunks of these widths: multiples of [`Layout::baby_steps`] by
+    /// which sums are rotated.
     pub(crate) fn giant_steps(&self, width_in: usize, width_out: usize) -> Range<i32> {
         let baby = self.baby_steps();
         match self.packing {
@@ -157,7 +157,7 @@ impl Layout {
         }
     }
 
-    /// The input feature that diagonal `r` brings to output feature `f`, if any.
+    /// Returns the input feature that diagonal `r` brings to output feature `f`, if any.
     pub(crate) fn source(&self, f: usize, r: i32) -> Option<usize> {
         let from = f as i32 + r;
         match self.packing {
@@ -168,7 +168,8 @@ impl Layout {
         }
     }
 
-    /// Output features that diagonal `r` may bring something to, for chunks of these widths.
+    /// Returns the output features that diagonal `r` may bring something to, for chunks of these
+    /// widths.
     pub(crate) fn reached(&self, r: i32, width_in: usize, width_out: usize) -> Range<usize> {
         match self.packing {
             Packing::TokensFirst => {
@@ -179,7 +180,7 @@ impl Layout {
         }
     }
 
-    /// Every rotation that products in this layout use: what the client makes keys for.
+    /// Returns every rotation that products in this layout use: what the client makes keys for.
     pub(crate) fn rotations(&self) -> Vec<i32> {
         let baby = self.baby_steps() as i32;
         let giants = self.giant_steps(self.period, self.period);

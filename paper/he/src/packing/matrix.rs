@@ -66,7 +66,7 @@ impl EncryptedMatrix {
         })
     }
 
-    /// Ciphertexts of a matrix.
+    /// Counts the ciphertexts of a matrix.
     pub(crate) fn count(layout: &Layout, chunks: &Chunks) -> usize {
         layout.runs() * chunks.len()
     }
@@ -91,7 +91,7 @@ impl<'a> From<&'a EncryptedMatrix> for Ciphertexts<'a> {
     }
 }
 
-/// First slots of all cells that hold a token.
+/// Returns the first slots of all cells that hold a token.
 fn copies(layout: &Layout, token: usize) -> impl Iterator<Item = usize> + use<> {
     use crate::packing::layout::Packing;
     let (count, start, period) = match layout.packing() {
@@ -127,7 +127,7 @@ impl EncryptedAnswer {
     }
 }
 
-/// The mask of one answer ciphertext, by coefficients: uniform in every slot but those of the
+/// Draws the mask of one answer ciphertext, by coefficients: uniform in every slot but those of the
 /// result, which get the caller's mask, or nothing.
 pub(crate) fn mask(
     params: &Params,

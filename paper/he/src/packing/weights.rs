@@ -69,7 +69,7 @@ pub(crate) struct PreparedPart {
 }
 
 impl PreparedWeights {
-    /// A dense matrix of small signed weights: `inputs` rows, `outputs` columns.
+    /// Prepares a dense matrix of small signed weights: `inputs` rows, `outputs` columns.
     ///
     /// # Errors
     /// If the noise of the product would not fit.
@@ -82,7 +82,7 @@ impl PreparedWeights {
         Self::new(params, layout, shape, |_, r, c| residue(weights, r, c))
     }
 
-    /// A dense matrix of small signed weights that is encoded anew for each product.
+    /// Keeps a dense matrix of small signed weights that is encoded anew for each product.
     ///
     /// # Errors
     /// If the noise of the product would not fit.
@@ -97,7 +97,7 @@ impl PreparedWeights {
         Ok(prepared)
     }
 
-    /// Bytes that [`PreparedWeights::dense`] would take for a shape.
+    /// Counts the bytes that [`PreparedWeights::dense`] would take for a shape.
     ///
     /// # Errors
     /// If the shape is empty or the noise of the product would not fit.
@@ -114,8 +114,8 @@ impl PreparedWeights {
         Ok(4 * params.all_primes() * layout.period() * diagonals.sum::<usize>())
     }
 
-    /// Blocks along the diagonal, entries any residues modulo p: a head each, for products with
-    /// the server's masks. Slot-packed weights cost the same noise whatever their size.
+    /// Prepares blocks along the diagonal, entries any residues modulo p: a head each, for products
+    /// with the server's masks. Slot-packed weights cost the same noise at every size.
     ///
     /// # Errors
     /// If the blocks differ in shape or the noise of the product would not fit.
@@ -137,7 +137,7 @@ impl PreparedWeights {
         Self::new(params, layout, shape, |b, r, c| blocks[b].get(r, c))
     }
 
-    /// Weights given by a function of block, row and column.
+    /// Prepares weights given by a function of block, row and column.
     ///
     /// # Errors
     /// If the shape is empty or the noise of the product would not fit.
@@ -169,7 +169,7 @@ impl PreparedWeights {
         Ok(prepared)
     }
 
-    /// The structure of a product, with its noise checked and no weights yet.
+    /// Returns the structure of a product, with its noise checked and no weights yet.
     pub(crate) fn plan(
         params: &Arc<Params>,
         layout: &Layout,
@@ -211,7 +211,7 @@ impl PreparedWeights {
         })
     }
 
-    /// Bytes of the prepared form.
+    /// Counts the bytes of the prepared form.
     pub(crate) fn memory(&self) -> usize {
         match &self.stored {
             Stored::Values(parts) => 4 * parts.iter().flatten().map(Vec::len).sum::<usize>(),
@@ -219,12 +219,12 @@ impl PreparedWeights {
         }
     }
 
-    /// The worst-case noise of a product, at all data primes.
+    /// Returns the worst-case noise of a product, at all data primes.
     pub(crate) fn noise(&self) -> f64 {
         self.noise
     }
 
-    /// How inputs have to be cut: what the client encrypts by.
+    /// Returns how inputs have to be cut: what the client encrypts by.
     pub(crate) fn input_chunks(&self) -> &Chunks {
         &self.inputs
     }
@@ -234,7 +234,7 @@ pub(crate) fn residue(matrix: &Matrix<i16>, r: usize, c: usize) -> u64 {
     modulus::from_signed(matrix.get(r, c).into())
 }
 
-/// Worst-case noise of a part: every term grows by the weight, every giant step is switched.
+/// Bounds the noise of a part: every term grows by the weight, every giant step is switched.
 fn bound(params: &Params, layout: &Layout, part: &Part, giants: usize) -> f64 {
     let terms = (part.inputs.len() * layout.baby_steps() * giants) as f64;
     let switched = noise::key_switch(params);
@@ -243,7 +243,7 @@ fn bound(params: &Params, layout: &Layout, part: &Part, giants: usize) -> f64 {
         + noise::rounding(params)
 }
 
-/// How the kernel sees weights of a layout.
+/// Returns how the kernel sees weights of a layout.
 pub(crate) fn runs(params: &Params, layout: &Layout) -> Runs {
     Runs::new(params.degree(), params.degree() / (2 * layout.period()))
 }

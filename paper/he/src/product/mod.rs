@@ -22,10 +22,13 @@
 //!
 //! # Who knows what
 //! A user of this module knows relations and bytes. Layouts, chunks and rotations are known to
-//! `slotted`, the packings of the paper, and to what is below it. Parameters belong to the product: a session may use several sets ([`KeyNeeds`]).
+//! `slotted`, the packings of the paper, and to what is below it. Parameters belong to the product:
+//! a session may use several sets ([`KeyNeeds`]).
 //!
 //! ```
-//! use primer_paper_he::product::{ClientKeys, KeyNeeds, Method, Product, Relation, ServerKeys, Weights};
+//! use primer_paper_he::product::{
+//!     ClientKeys, KeyNeeds, Method, Product, Relation, ServerKeys, Weights,
+//! };
 //! # use primer_paper_he::error::HeError;
 //! # use primer_ring::{matrix::Matrix, modulus, prg::Prg};
 //! # let (mut ours, mut theirs) = (Prg::new(&[1; 16]), Prg::new(&[2; 16]));
@@ -281,8 +284,8 @@ impl Product {
 }
 
 /// Counts the inferences of one client that are within a statistical distance of `2^-40` of
-/// something that does not depend on the weights: `products` are all products of some inferences, each as often
-/// as it is run.
+/// something that does not depend on the weights: `products` are all products of some inferences,
+/// each as often as it is run.
 pub fn lifetime<'a>(products: impl IntoIterator<Item = &'a Product>, inferences: usize) -> f64 {
     let squared: f64 = products.into_iter().map(Product::squared_distance).sum();
     crate::noise::SQUARED_DISTANCE / (squared / inferences as f64)

@@ -1,9 +1,9 @@
 //! Queries: the client's matrices, each encrypted once for all products that read it in the same
 //! way.
 //!
-//! A query has a [form](primer_rlwe::form), which fixes what is encrypted of a value. So two products
-//! with equal queries share one message, and two queries that differ in anything, if only in how
-//! columns are cut into ciphertexts, are two messages.
+//! A query has a [form](primer_rlwe::form), which fixes what is encrypted of a value. So two
+//! products with equal queries share one message, and two queries that differ in anything, if only
+//! in how columns are cut into ciphertexts, are two messages.
 
 use super::keys::ClientKeys;
 use super::method::Method;

@@ -108,9 +108,9 @@ impl SlotPacker {
         self.noise(params, relation).map(drop)
     }
 
-    /// Returns a bound of the squared statistical distance between the answer to one run of a product
-    /// and one that does not depend on the weights; such bounds add up. Of a product that passed
-    /// [`Self::check`].
+    /// Returns a bound of the squared statistical distance between the answer to one run of a
+    /// product and one that does not depend on the weights; such bounds add up. Of a product that
+    /// passed [`Self::check`].
     pub(super) fn squared_distance(&self, params: &Arc<Params>, relation: &Relation) -> f64 {
         let answers = self.answer(params, relation);
         let answers = answers.map(|(layout, chunks)| EncryptedMatrix::count(&layout, &chunks));

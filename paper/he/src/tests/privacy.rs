@@ -8,7 +8,8 @@ use crate::params;
 use primer_lattice::sample::{FLOOD_TERM_BITS, FLOOD_TERMS};
 use primer_ring::matrix::Matrix;
 
-/// Returns the largest distance between the empirical distributions of two samples (Kolmogorov, Smirnov).
+/// Returns the largest distance between the empirical distributions of two samples (Kolmogorov,
+/// Smirnov).
 pub(super) fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);

@@ -71,7 +71,8 @@ impl EncryptedAnswer {
         out.finish()
     }
 
-    /// Reads an answer from its bytes; layout and chunks are those that the receiver's plan expects.
+    /// Reads an answer from its bytes; layout and chunks are those that the receiver's plan
+    /// expects.
     ///
     /// # Errors
     /// If the bytes are not such an answer.

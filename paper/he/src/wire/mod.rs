@@ -1,5 +1,5 @@
-//! What travels, beside public keys: versioned, bit-packed, bound to its parameters, with the header
-//! of [`primer_rlwe::wire`].
+//! What travels, beside public keys: versioned, bit-packed, bound to its parameters, with the
+//! header of [`primer_rlwe::wire`].
 //!
 //! Matrices go on with the layout that they are in (packing, tokens, cell width, columns,
 //! ciphertexts), so that a receiver with another idea of the plan says so instead of computing

@@ -109,7 +109,8 @@ pub(crate) fn residues(rng: &mut Prg, (rows, cols): (usize, usize)) -> Matrix<u6
     Matrix::from_fn(rows, cols, |_, _| modulus::random(rng))
 }
 
-/// Returns the sizes of the client's matrices. A dense product reads the first rows of a larger one.
+/// Returns the sizes of the client's matrices. A dense product reads the first rows of a larger
+/// one.
 pub(crate) fn value_sizes(relation: &Relation) -> Vec<(usize, usize)> {
     match *relation {
         Relation::Dense { rows, inputs, .. } => vec![(rows + 2, inputs)],
