@@ -53,7 +53,11 @@ fn all_products_share_their_keys() {
     let mut rng = Prg::new(&[4; 16]);
     let [x, u] = [(); 2].map(|()| residues(&mut rng, (rows, cols)));
     let encoded = elements.prepare(Weights::Hadamard(&u)).unwrap();
-    assert!(session.split(&elements, &[x.clone()], &encoded).is_ok());
+    assert!(
+        session
+            .split(&elements, std::slice::from_ref(&x), &encoded)
+            .is_ok()
+    );
     // Without keys: the set that is missing is named, by both parties.
     let missing = |error: Option<HeError>| {
         assert!(
