@@ -15,9 +15,9 @@ use crate::flow::Planned;
 use crate::program::MAX_MATRIX;
 use crate::secrets;
 use crate::work::Work;
-use primer_he::product::{Product, check_odds};
 use primer_plan::plan::Plan;
 use primer_plan::shape::MAX_POSITIONS;
+use primer_rlwe::product::{Product, check_odds};
 use std::ops::Range;
 
 /// The most bundles that are prepared together: with their tokens, what bounds the memory of both

@@ -7,10 +7,9 @@
 //! | any other function | garbled circuits of the client's; late ones, if the root of a product |
 //! | a label, which is shown to the client | garbled circuits of the server's |
 
-use primer_he::params::FINGERPRINT_BYTES;
-use primer_he::product::Method;
 use primer_ot::Variant;
 use primer_plan::graph::StopFunction;
+use primer_rlwe::params::{FINGERPRINT_BYTES, Params};
 use primer_stops::{Means, Transfers};
 
 /// The transfers that stops stand on.
@@ -51,11 +50,6 @@ pub(crate) const fn after_products(function: StopFunction) -> Option<Means> {
     }
 }
 
-/// The method of products of two secrets: without rotations, each party keeps a half of an answer.
-pub(crate) fn method() -> Method {
-    Method::split()
-}
-
 /// Says how a plan is computed, a line for each choice: the fingerprint of a program stands for it.
 /// The first lines are words of version 11, in which they told schemes apart.
 pub(crate) fn describe() -> String {
@@ -92,7 +86,7 @@ pub(crate) fn describe() -> String {
 /// Stands for the parameter sets of hints and of products of secrets.
 pub(crate) fn parameters() -> [u8; FINGERPRINT_BYTES] {
     let hints = primer_hint::params::fingerprint();
-    let secrets = *method().params().fingerprint();
+    let secrets = *Params::split().fingerprint();
     let both = blake3::hash(&[hints, secrets].concat());
     let (first, _) = both.as_bytes().split_at(FINGERPRINT_BYTES);
     first.try_into().expect("a hash is longer than that")

@@ -14,7 +14,6 @@ use crate::hints::Hints;
 use crate::means::{self, TRANSFERS};
 use crate::reveal::Reveal;
 use crate::work::{Compiler, Kept, Work};
-use primer_he::product::{KeyNeeds, Product};
 use primer_hint::error::HintError;
 use primer_hint::published::Identity;
 use primer_model::quantise::IntModel;
@@ -23,6 +22,7 @@ use primer_net::meter::Phase;
 use primer_plan::function::Function;
 use primer_plan::graph::{Form, Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
+use primer_rlwe::product::{KeyNeeds, Product};
 use primer_stops::{Comparison, TwoPartyStop};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -210,7 +210,7 @@ impl Program {
 
     /// Bounds the probability that an inference has a wrong share, which neither party notices:
     /// products of two secrets whose answers are split. Programs beyond
-    /// [`primer_he::product::ODDS`] are refused.
+    /// [`primer_rlwe::product::ODDS`] are refused.
     pub fn odds(&self) -> f64 {
         let products = self.inner.exchanges.products();
         products.map(Product::odds).sum()

@@ -20,7 +20,7 @@
 //! before (down) and of the result (up). **Rounds:** one. **Learned:** nothing: `D` and `E` are
 //! uniform to the client, which does not know `U` and `V`; `z - t` is uniform to the server, which
 //! does not know `t`. What the client gets offline is pseudorandom whatever it encrypted
-//! (`primer_he::product::Product::split`). The server's share `Ms` is kept in its bundle, since no
+//! (`primer_rlwe::product::Product::split`). The server's share `Ms` is kept in its bundle, since no
 //! seed gives it again. A value is opened with one mask only and only once, in however many
 //! products it appears.
 //!
@@ -52,16 +52,15 @@ use crate::client::OnlineClient;
 use crate::error::Result;
 use crate::exchange::{Exchange, Joined, Mask, Source};
 use crate::masks::Masks;
-use crate::means;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
-use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus;
+use primer_rlwe::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use std::sync::Arc;
 use zeroize::Zeroize;
 
@@ -179,7 +178,6 @@ fn sum_of_rows(x: &Share) -> Share {
 /// Lists one exchange for each mixed term, or one for both, and one more for a lifted factor; for
 /// some bundles together. Heads of bundles are more heads, everything else has more rows.
 pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Result<Vec<Exchange>> {
-    let method = means::method();
     let Heads {
         tokens: n,
         heads,
@@ -203,7 +201,7 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
             Operand::Columns | Operand::Turned => Joined::Columns,
             Operand::Rows => Joined::Rows,
         };
-        let product = Product::new(&method, relation)?;
+        let product = Product::new(relation)?;
         Ok(Exchange::new(
             product,
             vec![mask(Source::Mask(id), joined)],
@@ -212,7 +210,7 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
     };
     let exchange = |relation: Relation, sources: &[Source]| -> Result<Exchange> {
         let masks = sources.iter().map(|source| mask(*source, Joined::Rows));
-        let product = Product::new(&method, relation)?;
+        let product = Product::new(relation)?;
         Ok(Exchange::new(product, masks.collect(), Joined::Rows))
     };
     let Factors { left, right, .. } = factors;

@@ -22,16 +22,16 @@ use crate::program::Program;
 pub use crate::program::VERSION;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::reveal::Reveal;
-use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
-use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
 use primer_hint::published::{Hash, Published};
-use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
-use primer_net::{Channel, Kind};
+use primer_net::Channel;
+use primer_net::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_rlwe::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
+use primer_rlwe::product::{ClientKeys, ServerKeys};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -100,14 +100,6 @@ fn fresh_nonce(rng: &mut Prg) -> Nonce {
     let mut nonce = Nonce::default();
     rng.fill(&mut nonce);
     nonce
-}
-
-/// Names the message that carries a key.
-const fn message(key: KeyKind) -> Kind {
-    match key {
-        KeyKind::Public => PUBLIC_KEY,
-        KeyKind::Rotations => GALOIS_KEYS,
-    }
 }
 
 /// What the client keeps of a session.
@@ -221,7 +213,7 @@ impl ClientSession {
             });
         }
         let keys = ClientKeys::generate(program.key_needs(), &mut rng);
-        keys.publish(&mut rng, |kind, bytes| channel.send(message(kind), bytes))?;
+        keys.publish(&mut rng, |bytes| channel.send(PUBLIC_KEY, bytes))?;
         let terms = Terms::new(&nonce, &their_nonce);
         let labels = CotReceiver::setup(terms.to_client, channel, &mut rng)?;
         let delta = Delta::random(&mut rng);
@@ -340,9 +332,9 @@ impl ServerSession {
             nonce,
         };
         channel.send_value(WELCOME, &welcome)?;
-        let keys = ServerKeys::receive(program.key_needs(), |kind, length| {
+        let keys = ServerKeys::receive(program.key_needs(), |length| {
             // Up to tens of megabytes, set aside once the client has begun to send them.
-            let mut stream = channel.recv_stream(message(kind), length)?;
+            let mut stream = channel.recv_stream(PUBLIC_KEY, length)?;
             let mut bytes = vec![0; length as usize];
             stream.get(&mut bytes)?;
             Ok::<_, ProtocolError>(bytes)

@@ -7,13 +7,13 @@
 //! `budget.txt`, and the difference belongs into the same commit.
 
 use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
-use primer_he::error::HeError;
 use primer_model::synthetic;
 use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WEIGHT_BITS;
 use primer_plan::shape::{Head, Pooling, Shape};
+use primer_rlwe::error::HeError;
 use std::fmt::Write;
 use std::path::Path;
 

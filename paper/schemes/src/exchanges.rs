@@ -6,7 +6,7 @@ use crate::flow::Planned;
 use crate::hgs;
 use crate::scheme::Recipe;
 use crate::work::Work;
-use primer_he::product::Product;
+use primer_paper_he::product::Product;
 use primer_plan::graph::Step;
 use primer_plan::plan::Plan;
 use std::ops::Range;

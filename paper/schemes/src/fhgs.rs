@@ -33,7 +33,7 @@ use crate::seeds::Use;
 use crate::server::OnlineServer;
 use crate::work::Kept;
 use primer_engine::share::{Share, dot};
-use primer_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
+use primer_paper_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};

@@ -27,7 +27,7 @@ use crate::linear::{Linear, Scaling, Term, size};
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use primer_engine::share::Share;
-use primer_he::product::{Product, Relation};
+use primer_paper_he::product::{Product, Relation};
 use primer_plan::graph::{Graph, ValueId};
 use primer_plan::plan::Plan;
 

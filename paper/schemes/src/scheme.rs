@@ -13,9 +13,9 @@
 //!
 //! In all of them the server garbles functions, and values are requantised by transfers.
 
-use primer_he::params::FINGERPRINT_BYTES;
-use primer_he::product::Method;
 use primer_ot::Variant;
+use primer_paper_he::params::FINGERPRINT_BYTES;
+use primer_paper_he::product::Method;
 use primer_plan::graph::{Form, StopFunction};
 use primer_stops::{Means, Transfers};
 use serde::{Deserialize, Serialize};

@@ -22,8 +22,8 @@ use crate::seeds::Seeds;
 use crate::server::{OnlineServer, ServerModel};
 use crate::work::Kept;
 use primer_engine::share::Share;
-use primer_he::product::EncodedWeights;
 use primer_net::Channel;
+use primer_paper_he::product::EncodedWeights;
 use primer_plan::graph::{Graph, Step, ValueId};
 use primer_plan::plan::Plan;
 

@@ -22,11 +22,11 @@ pub use crate::program::VERSION;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::scheme::{Scheme, TRANSFERS};
 use primer_engine::Reveal;
-use primer_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
-use primer_he::product::{ClientKeys, KeyKind, ServerKeys};
 use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
 use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
+use primer_paper_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
+use primer_paper_he::product::{ClientKeys, KeyKind, ServerKeys};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
@@ -223,11 +223,6 @@ impl ClientSession {
         &self.program
     }
 
-    /// Lets some threads encrypt; one, unless this is called. Each takes memory of its own.
-    pub fn set_threads(&mut self, threads: usize) {
-        self.keys.set_threads(threads);
-    }
-
     /// Shows the client its own share of what goes into each stop, so that the fixed-point
     /// reference can repeat a run bit for bit. These and the server's messages together are the
     /// text.
@@ -336,11 +331,6 @@ impl ServerSession {
     /// Returns the program of this session.
     pub const fn program(&self) -> &Program {
         &self.program
-    }
-
-    /// Lets some threads compute products; one, unless this is called. Each takes memory of its own.
-    pub fn set_threads(&mut self, threads: usize) {
-        self.keys.set_threads(threads);
     }
 }
 

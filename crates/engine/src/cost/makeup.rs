@@ -3,8 +3,8 @@
 use super::{Count, Part};
 use crate::program::Program;
 use crate::work::Work;
-use primer_he::product::Relation;
 use primer_net::PhaseBytes;
+use primer_rlwe::product::Relation;
 use std::collections::BTreeMap;
 
 /// Counts the bytes of one inference by kind of work, frame headers included, the handshake, the masked input
@@ -26,9 +26,6 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
         }
         for exchange in program.exchanges().of_step(index) {
             let kind = match exchange.product.relation() {
-                Relation::Dense { .. } | Relation::Centred { .. } => {
-                    unreachable!("weights are multiplied by hints")
-                }
                 Relation::Heads { .. } => "products of heads",
                 Relation::RowSums { .. } | Relation::ScaledRows { .. } => "products by rows",
                 Relation::Hadamard { .. } => "products of elements",
