@@ -183,14 +183,14 @@ kinds! {
     }
 
     /// The comparator that uses homomorphic encryption alone.
-    fhe, "comparators/fhe" {
+    fhe, "paper/fhe" {
         KEY = 0x60 "evaluation key",
         CIPHERTEXT = 0x61 "encrypted vector",
         ANSWER = 0x62 "encrypted logits",
     }
 
     /// The comparator that garbles a whole model.
-    gc, "comparators/gc" {
+    gc, "paper/gc" {
         PLAN = 0x70 "plan of a garbled model",
         BEGIN = 0x71 "seed and zero wire of a garbled model",
         GARBLED = 0x72 "garbled step",
@@ -254,7 +254,7 @@ mod tests {
     fn conversations_are_those_of_the_crates_in_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut found = BTreeSet::new();
-        for group in ["crates", "comparators"] {
+        for group in ["crates", "paper"] {
             for entry in std::fs::read_dir(root.join(group)).unwrap() {
                 let package = entry.unwrap().file_name().into_string().unwrap();
                 let package = format!("{group}/{package}");

@@ -2,8 +2,6 @@
 
 use super::remote::{RemoteArgs, StateArgs};
 use super::shared::KeyArgs;
-use crate::output;
-use crate::progress::Stages;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use primer::Scheme;
@@ -11,7 +9,9 @@ use primer::hints::kept::Kept;
 use primer::hints::{ServerHint, secret};
 use primer::source::Model;
 use primer::state::State;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::console::progress::Stages;
+use primer_measure::note;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;

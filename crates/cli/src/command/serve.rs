@@ -3,14 +3,16 @@
 use super::remote::StateArgs;
 use super::shared::SharedArgs;
 use crate::log::{self, LogForm};
-use crate::progress::Stages;
-use crate::{notify, output};
+use crate::notify;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::{Reloaded, Starting, identity};
 use primer::service::message::Work;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
 use primer::{Server, ServerOptions};
+use primer_measure::command::lean;
+use primer_measure::console::output;
+use primer_measure::console::progress::Stages;
 use primer_store::{Allowance, Allowances};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -62,8 +64,8 @@ pub(super) struct ServeArgs {
     /// Address to listen on; port 0 lets the system choose
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7447")]
     listen: String,
-    /// How the plan is compiled
-    #[arg(long, default_value = Scheme::default().name())]
+    /// How the plan is compiled: there is one way
+    #[arg(long, default_value = "lean", value_parser = served)]
     scheme: Scheme,
     /// What clients learn: all outputs of the model, or the label alone, of the text or of each
     /// token
@@ -216,6 +218,11 @@ fn renamed(_: &str) -> Result<String, &'static str> {
         "access tokens are given with --token-file FILE now, which holds their hashes (`primer \
          token new` makes tokens); the longest text is --max-tokens",
     )
+}
+
+/// Takes the name of the one scheme that is served.
+fn served(name: &str) -> Result<Scheme, String> {
+    lean(name).map(|_| Scheme::Lean)
 }
 
 impl ServeArgs {
