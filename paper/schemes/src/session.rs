@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 const MAX_HELLO: usize = 96;
 
-/// The version comes first and alone, so that it can be read whatever follows.
+/// The version comes first and alone, so that it can be read before what follows.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     version: u16,
@@ -338,7 +338,8 @@ impl ServerSession {
         &self.program
     }
 
-    /// Lets some threads compute products; one, unless this is called. Each takes memory of its own.
+    /// Lets some threads compute products; one, unless this is called. Each takes memory of its
+    /// own.
     pub fn set_threads(&mut self, threads: usize) {
         self.keys.set_threads(threads);
     }

@@ -79,7 +79,8 @@ impl Models {
         Ok(program.with_hint(self.multipliers.identity())?)
     }
 
-    /// Counts the bits that an answer can carry at each of some lengths, those of range flags included.
+    /// Counts the bits that an answer can carry at each of some lengths, those of range flags
+    /// included.
     pub(crate) fn answer_bits(
         &self,
         lengths: &[u32],
