@@ -204,11 +204,6 @@ fn a_port_that_is_taken_and_other_wrong_starts() {
     );
     assert_eq!(message.lines().count(), 1, "{message}");
     fails(
-        &mut serve(&["--scheme", "base", "--listen", "127.0.0.1:0"]),
-        1,
-        &["base", "bench"],
-    );
-    fails(
         &mut serve(&["--scheme", "nonsense"]),
         2,
         &["no scheme `nonsense`"],

@@ -1,15 +1,13 @@
 //! Every command that takes a scheme, with every scheme there is: one that joins is tried by all of
 //! them without a line here.
 
-use crate::process::{Server, client, fails, json, primer, random_qa, write};
-use primer::Scheme;
-use primer_protocol::scheme::When;
+use crate::process::{json, lab, random_qa, write};
+use primer_lab::bench::Scheme;
 use serde_json::Value;
-use std::path::Path;
 
 /// A tiny model and a question of its kind.
 struct Fixture {
-    dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
     model: String,
     data: String,
 }
@@ -25,16 +23,12 @@ impl Fixture {
         Self {
             model: random_qa(dir.path()),
             data: write(dir.path(), "squad.json", squad.to_string()),
-            dir,
+            _dir: dir,
         }
     }
 
-    fn state(&self, scheme: Scheme, role: &str) -> std::path::PathBuf {
-        self.dir.path().join(format!("{}-{role}", scheme.name()))
-    }
-
     fn eval(&self, scheme: Scheme, engine: &str) -> Value {
-        let mut eval = primer();
+        let mut eval = lab();
         eval.args(["eval", "--model", &self.model, "--task", "squad"]);
         eval.args(["--data", &self.data, "--tokens", "8", "--engine", engine]);
         json(eval.args(["--scheme", scheme.name()]))
@@ -45,7 +39,7 @@ impl Fixture {
 fn inspect_prints_the_costs_of_the_scheme_that_it_is_given() {
     let fixture = Fixture::new();
     let costs = Scheme::ALL.map(|scheme| {
-        let mut inspect = primer();
+        let mut inspect = lab();
         inspect.args(["inspect", "--model", &fixture.model, "--tokens", "8"]);
         let plan = json(inspect.args(["--scheme", scheme.name()]));
         assert_eq!(plan["scheme"], scheme.name());
@@ -55,6 +49,54 @@ fn inspect_prints_the_costs_of_the_scheme_that_it_is_given() {
     for (index, cost) in costs.iter().enumerate() {
         assert!(!costs[..index].contains(cost), "the costs of two schemes");
     }
+}
+
+/// Gates and bytes that the paper's activations and one-hot rows take at least.
+#[test]
+fn inspect_counts_circuits_of_the_paper() {
+    let mut inspect = lab();
+    inspect.args(["inspect", "--tokens", "30", "--scheme", "fp"]);
+    let plan = json(&mut inspect);
+    assert_eq!(plan["counts"]["stop_elements"]["activation"], 2 * 30 * 512);
+    // 94 gates for each GELU alone.
+    assert!(plan["and_gates"].as_u64().unwrap() > 94 * 2 * 30 * 512);
+    assert!(plan["bytes"]["online_up"].as_u64().unwrap() > 30 * 8192 * 41 / 8);
+    assert_eq!(plan["hint_bytes"], Value::Null);
+}
+
+/// The embedded model through both parties, by each scheme.
+#[test]
+fn the_embedded_model_answers_privately_by_every_scheme() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "sentence\tlabel\na warm , funny film\t1\nan utter mess\t0\n";
+    let data = write(dir.path(), "dev.tsv", text);
+    for scheme in Scheme::ALL {
+        let mut eval = lab();
+        eval.args([
+            "eval", "--task", "sst2", "--data", &data, "--engine", "secure",
+        ]);
+        let found = json(eval.args(["--scheme", scheme.name()]));
+        assert_eq!((&found["n"], &found["accuracy"]), (&2.into(), &1.0.into()));
+        assert_eq!(found["agreement_with_float"], 1.0, "{scheme:?}");
+        assert_eq!(found["agreement_with_fixed"], 1.0, "{scheme:?}");
+    }
+}
+
+#[test]
+fn the_comparator_of_polynomials_answers_in_the_clear() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "sentence\tlabel\na warm , funny film\t1\nan utter mess\t0\n\
+        the plot is thin and the jokes are old\t0\none of the best films of the year\t1\n";
+    let data = write(dir.path(), "dev.tsv", text);
+    let mut eval = lab();
+    eval.args(["eval", "--task", "sst2", "--data", &data, "--engine", "fhe"]);
+    let found = json(eval.args(["--degrees", "high"]));
+    assert_eq!(
+        (&found["engine"], &found["degrees"]),
+        (&"fhe".into(), &"high".into())
+    );
+    assert_eq!((&found["n"], &found["accuracy"]), (&4.into(), &1.0.into()));
+    assert_eq!(found["agreement_with_float"], 1.0);
 }
 
 #[test]
@@ -89,7 +131,7 @@ fn eval_runs_in_the_clear_and_through_the_protocol() {
 #[test]
 fn bench_measures_all_of_them_in_one_call() {
     let fixture = Fixture::new();
-    let mut bench = primer();
+    let mut bench = lab();
     bench.args(["bench", "--model", &fixture.model, "--tokens", "8"]);
     let names = Scheme::ALL.map(Scheme::name);
     let table = json(bench.args(["--schemes", &names.join(",")]));
@@ -107,48 +149,7 @@ fn bench_measures_all_of_them_in_one_call() {
     }
 }
 
-/// Served, prepared ahead, listed, asked; or refused by name, where a scheme prepares nothing.
-#[test]
-fn a_service_runs_on_every_scheme_that_prepares() {
-    let fixture = Fixture::new();
-    let mut served = 0;
-    for scheme in Scheme::ALL {
-        let state = fixture.state(scheme, "server");
-        let serve = ["--model", &fixture.model, "--scheme", scheme.name()];
-        if scheme.recipe().when == When::Online {
-            let mut refused = primer();
-            refused.args(["serve", "--listen", "127.0.0.1:0", "--state"]);
-            fails(refused.arg(&state).args(serve), 1, &[scheme.name()]);
-            continue;
-        }
-        let server = Server::start(&state, &serve);
-        let found = ask(&server, &fixture.state(scheme, "client"));
-        let told = tells_ranges(scheme).then_some(true);
-        assert_eq!(
-            found["in_range"],
-            serde_json::json!(told),
-            "{scheme:?}: {found}"
-        );
-        served += 1;
-    }
-    assert!(served > 0);
-}
-
-/// Whether a client of a scheme is told about ranges.
+/// Tells whether a client of a scheme is told about ranges.
 fn tells_ranges(scheme: Scheme) -> bool {
     scheme == Scheme::Lean
-}
-
-fn ask(server: &Server, state: &Path) -> Value {
-    let mut prepare = client("prepare", server, state);
-    let made = json(prepare.args(["--count", "1", "--tokens", "8"]));
-    assert_eq!(made["prepared"], 1);
-    let listed = || json(primer().args(["bundles", "list", "--state"]).arg(state));
-    assert_eq!(listed()["bundles"].as_array().unwrap().len(), 1);
-    let mut answer = client("answer", server, state);
-    answer.args(["--question", "Who?", "--context", "a film"]);
-    let found = json(&mut answer);
-    assert!(found["score"].as_f64().unwrap() > 0.0, "{found}");
-    assert_eq!(listed()["bundles"].as_array().unwrap().len(), 0);
-    found
 }
