@@ -306,7 +306,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use rand_core::Rng;
 
-    /// The second token is padding, of another word and type.
+    /// Returns a text whose second token is padding, of another word and type.
     fn input() -> Input {
         Input {
             ids: vec![3, 0],
@@ -391,8 +391,8 @@ mod tests {
         (bits.copied().collect(), residues)
     }
 
-    /// A bit that is set half of the time is seen between 0.46 and 0.54 in 4,000 runs, but for once
-    /// in a million times.
+    /// Tells whether bits are fair: set half of the time, one is seen between 0.46 and 0.54 in
+    /// 4,000 runs, but for once in a million times.
     fn look_fair(bits: &[f64]) -> bool {
         bits.iter().all(|often| (0.46..0.54).contains(often))
     }

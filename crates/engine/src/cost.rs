@@ -68,7 +68,7 @@ pub fn inference(program: &Program) -> PhaseBytes {
 /// Counts the bytes of preparing some bundles together, frame headers included, the handshake not.
 ///
 /// # Errors
-/// If so many are not prepared together.
+/// If that number is not prepared together.
 pub fn preparation(program: &Program, bundles: usize) -> Result<PhaseBytes> {
     let all = parts_together(program, bundles)?.total().bytes;
     Ok(PhaseBytes {
@@ -86,7 +86,7 @@ pub fn parts(program: &Program) -> Parts {
 /// Counts what it costs to prepare some bundles together, and then one inference.
 ///
 /// # Errors
-/// If so many are not prepared together.
+/// If that number is not prepared together.
 pub fn parts_together(program: &Program, bundles: usize) -> Result<Parts> {
     let exchanges = program.exchanges_for(bundles)?;
     Ok(count(program, &exchanges, bundles as u64))

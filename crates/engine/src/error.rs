@@ -125,7 +125,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Tells whether the peer was caught: no party that follows the protocol, on whatever line, sends
+    /// Tells whether the peer was caught: no party that follows the protocol, on any line, sends
     /// this.
     pub const fn is_cheating(&self) -> bool {
         matches!(

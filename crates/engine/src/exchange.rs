@@ -114,7 +114,8 @@ impl Exchange {
         self.masks.iter().copied().zip(self.product.queries())
     }
 
-    /// Counts the bytes of its masks and its answer, those of masks that another exchange shares included.
+    /// Counts the bytes of its masks and its answer, those of masks that another exchange shares
+    /// included.
     pub(crate) fn bytes(&self) -> u64 {
         let masks = self.product.queries().iter().map(Query::wire_len);
         masks.sum::<u64>() + self.product.answer_len()
@@ -193,7 +194,7 @@ impl Spare {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a buffer of `len` bytes, whatever is in it.
+    /// Takes a buffer of `len` bytes, with anything in it.
     fn take(&self, len: usize) -> Vec<u8> {
         let mut kept = self.lock();
         let fits = kept.iter().enumerate().filter(|(_, b)| b.len() >= len);

@@ -58,7 +58,7 @@ impl Flags {
         Ok((self.comparison).ask(channel, &mut stored, &self.shares, rng)?)
     }
 
-    /// Answers: the server.
+    /// Answers whether any is set: the server.
     pub(crate) fn answer(self, channel: &mut Channel) -> Result<()> {
         let mut stored = &self.material[..];
         Ok((self.comparison).answer(channel, &mut stored, &self.shares)?)

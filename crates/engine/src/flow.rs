@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The order of messages is fixed by the program, so an observer learns nothing from it, and at any
-//! moment one party sends and the other receives, so full buffers on both sides block nobody. What
+//! moment one party sends and the other receives, so full buffers on both sides block neither. What
 //! is in memory of exchanges is two groups: a group has [`GROUP_BYTES`] at most, or one exchange.
 
 use crate::batch::Exchanges;

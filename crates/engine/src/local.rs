@@ -10,7 +10,7 @@ use primer_plan::plan::{Plan, Rest};
 use primer_ring::modulus;
 use std::ops::Deref;
 
-/// A map that needs nobody else.
+/// A map that each party applies alone.
 pub(crate) enum Local {
     /// The exponents of softmax: scores where their heads are placed, or minus what they are
     /// measured against, padded keys far below.
@@ -35,7 +35,7 @@ pub(crate) enum Party {
 }
 
 impl Local {
-    /// Of a step; none unless it is local.
+    /// Reads it off a step; none unless it is local.
     pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
         let shift = |input: ValueId, output| plan.shift(plan.scale(input).fraction(), output);
         match step.op {
@@ -60,7 +60,7 @@ impl Local {
         }
     }
 
-    /// A party's share of the result, from its shares of the values and of the padding.
+    /// Computes a party's share of the result, from its shares of the values and of the padding.
     pub(crate) fn apply<S: Deref<Target = Share>>(
         &self,
         party: Party,
@@ -135,8 +135,8 @@ impl Local {
     }
 }
 
-/// A party's share of what is not padding. The client's is known without the steps before it:
-/// products read it, and they are prepared before anything is mapped.
+/// Computes a party's share of what is not padding. The client's is known without the steps before
+/// it: products read it, and they are prepared before anything is mapped.
 pub(crate) fn kept(party: Party, padding: &Share) -> Share {
     let one = match party {
         Party::Client => 0,

@@ -83,7 +83,8 @@ impl Masks {
         self.shares.insert(id, Arc::new(share));
     }
 
-    /// Returns the client's share of what a stop makes of its input; empty if it shows its result instead.
+    /// Returns the client's share of what a stop makes of its input; empty if it shows its result
+    /// instead.
     pub(crate) fn of_stop(&mut self, stop: &dyn TwoPartyStop, output: ValueId) -> Arc<Share> {
         if stop.outputs() == 0 {
             return Arc::new(Share::zeros(0, 0));

@@ -2,7 +2,9 @@
 //!
 //! | what becomes of an accumulator | by |
 //! |---|---|
-//! | requantised | transfers; a lift, if all that reads the value are products by rows; late transfers, if it is a product of two secrets |
+//! | requantised | transfers |
+//! | requantised, and read by products by rows alone | a lift |
+//! | requantised, of a product of two secrets | late transfers |
 //! | a function of a short index: powers, activations | look-ups |
 //! | any other function | garbled circuits of the client's; late ones, if the root of a product |
 //! | a label, which is shown to the client | garbled circuits of the server's |

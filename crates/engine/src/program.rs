@@ -31,6 +31,9 @@ use std::sync::Arc;
 /// The version of everything that travels or is stored.
 pub const VERSION: u16 = 11;
 
+/// The name of this way of computing, in interfaces and where it is measured beside others.
+pub const SCHEME_NAME: &str = "lean";
+
 /// The form of the plans that are compiled.
 pub const FORM: Form = Form::LookedUp;
 
@@ -39,7 +42,7 @@ pub(crate) const MAX_MATRIX: u64 = 1 << 26;
 /// Elements of all values together: room for BERT-large with 512 tokens, three times over.
 const MAX_VALUES: u64 = 1 << 31;
 
-/// A valid plan may still be far too large: nothing is allocated for such a one.
+/// Checks sizes: a valid plan may still be far too large, and nothing is allocated for such a one.
 fn check_sizes(graph: &Graph) -> Result<()> {
     let check = |what: &str, elements: u64, limit: u64| {
         if elements <= limit {
@@ -245,7 +248,7 @@ impl Program {
         &self.inner.exchanges
     }
 
-    /// Fails unless so many bundles can be prepared together.
+    /// Fails unless a number of bundles can be prepared together.
     pub(crate) fn check_bundles(&self, bundles: usize) -> Result<()> {
         if !(1..=MOST_BUNDLES).contains(&bundles) {
             let most = MOST_BUNDLES;
@@ -268,8 +271,8 @@ impl Program {
     /// Returns those that prepare some bundles together.
     ///
     /// # Errors
-    /// [`ProtocolError::Bundles`] if so many are not prepared together, and [`ProtocolError::He`]
-    /// if they do not fit the parameters.
+    /// [`ProtocolError::Bundles`] if that number is not prepared together, and
+    /// [`ProtocolError::He`] if they do not fit the parameters.
     pub(crate) fn exchanges_for(&self, bundles: usize) -> Result<Arc<Exchanges>> {
         if bundles == 1 {
             return Ok(Arc::clone(&self.inner.exchanges));
@@ -309,8 +312,8 @@ impl Program {
         &self.inner.last_uses
     }
 
-    /// Tells whether what was asked for must be answered right after this step: stops and products that
-    /// need nothing of each other (queries, keys and values) share a round trip.
+    /// Tells whether what was asked for must be answered right after this step: stops and products
+    /// that need nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.inner.settled[index]
     }

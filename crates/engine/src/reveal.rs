@@ -2,7 +2,7 @@
 //!
 //! A client that does not follow the protocol can move any value of a network by errors of its
 //! choice, and so have the outputs depend on what it likes: weights, say. What bounds it is that
-//! there are only so many answers. Everything else that a client is sent is padded by fresh
+//! there is a limited number of answers. Everything else that a client is sent is padded by fresh
 //! randomness of the server's, so a spent bundle tells at most the logarithm of their number:
 //!
 //! | revealed | bits |
@@ -35,7 +35,7 @@ pub enum Reveal {
 const FLAG_BITS: u64 = 1;
 
 impl Program {
-    /// Returns how many bits an answer can carry, whatever the client does.
+    /// Returns how many bits an answer can carry, no matter what the client does.
     pub fn answer_bits(&self) -> u64 {
         self.flag_bits() + output_bits(self.plan(), self.reveal())
     }
@@ -56,14 +56,14 @@ pub fn output_bits(plan: &Plan, reveal: Reveal) -> u64 {
         let (rows, cols) = (value.rows as u64, value.cols);
         match reveal {
             Reveal::Outputs => rows * cols as u64 * u64::from(width(plan, *id)),
-            // A position is shown in so many bits, none if there is only one.
+            // A position is shown in the logarithm's bits, none if there is only one.
             Reveal::Label => rows * u64::from(cols.next_power_of_two().ilog2()),
         }
     };
     plan.graph().outputs.iter().map(bits).sum()
 }
 
-/// The bits of an output's element.
+/// Counts the bits of an output's element.
 fn width(plan: &Plan, id: ValueId) -> u32 {
     let mut steps = plan.graph().steps.iter();
     match steps.find(|step| step.output() == id).map(|step| &step.op) {

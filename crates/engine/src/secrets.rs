@@ -8,7 +8,7 @@
 //! offline   client -> server   Enc(r), Enc(s), unless the server has them
 //!           server             draws U and V, the masks that x̂ and ŷ will be opened with
 //!           server -> client   one half of Enc(U∘s) and of Enc(r∘V), the server keeps the other
-//!           both               round theirs: shares M of U∘s + r∘V, the client's Mc, the server's Ms
+//!           both               round theirs: Mc and Ms, shares of U∘s + r∘V
 //! online    server -> client   D = x̂ - U, E = ŷ - V; once for each value
 //!           client             z = r∘s + Mc + D∘s + r∘E
 //!           client -> server   z - t, t drawn offline
@@ -19,7 +19,7 @@
 //! invariant is kept. **Bytes online:** 41 bits for each element of `x` and `y` that was not opened
 //! before (down) and of the result (up). **Rounds:** one. **Learned:** nothing: `D` and `E` are
 //! uniform to the client, which does not know `U` and `V`; `z - t` is uniform to the server, which
-//! does not know `t`. What the client gets offline is pseudorandom whatever it encrypted
+//! does not know `t`. What the client gets offline is pseudorandom no matter what it encrypted
 //! (`primer_rlwe::product::Product::split`). The server's share `Ms` is kept in its bundle, since no
 //! seed gives it again. A value is opened with one mask only and only once, in however many
 //! products it appears.
@@ -28,7 +28,7 @@
 //! parties hold `x∘y` as it is, the client's share being `z`, and a stop for which the client's
 //! share may come late takes both (`primer_stops::late`): its request joins `D` and `E`, its answer
 //! comes instead of `z - t`. Product and requantisation are one round trip then. `z` is uniform
-//! because of the client's half of the answers, whatever `x∘y` is, so truncation rounds by the same
+//! because of the client's half of the answers, for any `x∘y`, so truncation rounds by the same
 //! coin.
 //!
 //! **Before its factors are answered.** A stop may give the server `x̂ = x̂' + a`, with `x̂'` known
@@ -354,8 +354,8 @@ pub(crate) fn client_offline(
     client_terms(graph, factors, (&r, &s), second.as_deref(), answers)
 }
 
-/// The same of its masks; of a lifted factor, whose second part is given, also those that are its
-/// own if the server says so.
+/// Computes the same of its masks; of a lifted factor, whose second part is given, also those that
+/// are its own if the server says so.
 fn client_terms(
     graph: &Graph,
     factors: Factors,

@@ -57,7 +57,8 @@ impl Seeds {
         &self.0
     }
 
-    /// Returns what the subsets of range flags are drawn with, which the client compares at the end.
+    /// Returns what the subsets of range flags are drawn with, which the client compares at the
+    /// end.
     pub(crate) fn subsets(&self) -> Prg {
         self.generator(SUBSETS)
     }

@@ -40,7 +40,7 @@ const MAX_HELLO: usize = 96;
 /// What greetings have where a scheme was named when there were several.
 pub const SCHEME: u8 = 4;
 
-/// The version comes first and alone, so that it can be read whatever follows.
+/// The version comes first and alone, so that it can be read before what follows.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     version: u16,

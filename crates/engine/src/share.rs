@@ -52,12 +52,12 @@ impl Share {
         Self::from_fn(rows, cols, |_, _| modulus::random(rng))
     }
 
-    /// Adds: `self += other`.
+    /// Adds another share: `self += other`.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, modulus::add);
     }
 
-    /// Subtracts: `self -= other`.
+    /// Subtracts another share: `self -= other`.
     pub fn sub(&mut self, other: &Self) {
         self.combine(other, modulus::sub);
     }
@@ -88,7 +88,7 @@ impl Share {
         }
     }
 
-    /// Shifts: `self *= 2^by`.
+    /// Shifts all of it: `self *= 2^by`.
     pub fn shift(&mut self, by: u32) {
         let factor = power(by);
         self.data_mut()
@@ -136,8 +136,8 @@ pub fn dot(a: &[u64], b: &[u64]) -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Tells whether residues look uniform: chi-square over 64 equal parts of `0..p`. With 63 degrees of
-    /// freedom, uniform values exceed 140 about once in ten million tries.
+    /// Tells whether residues look uniform: chi-square over 64 equal parts of `0..p`. With 63
+    /// degrees of freedom, uniform values exceed 140 about once in ten million tries.
     pub(crate) fn looks_uniform(values: &[u64]) -> bool {
         assert!(values.len() >= 64 * 50, "too few values to tell");
         let mut counts = [0f64; 64];

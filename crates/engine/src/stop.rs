@@ -43,8 +43,8 @@ fn mask_scores(plan: &Plan, masking: Masking, input: ValueId, share: &mut Share,
     }
 }
 
-/// Returns the client's share of what goes into a stop, if it is known offline; `see` gets it before it is
-/// truncated.
+/// Returns the client's share of what goes into a stop, if it is known offline; `see` gets it
+/// before it is truncated.
 pub(crate) fn client_share(
     program: &Program,
     index: usize,
@@ -121,8 +121,8 @@ pub(crate) fn truncated(
     Zeroizing::new(share.data().iter().map(|v| by.client(*v)).collect())
 }
 
-/// Applies to a share what a stop with classes takes of it: a function of how its column is truncated, and of
-/// the element.
+/// Applies to a share what a stop with classes takes of it: a function of how its column is
+/// truncated, and of the element.
 fn by_class(sorted: &Sorted, share: &Share, one: impl Fn(CoarseIndex, u64) -> u64) -> Share {
     let mut out = Share::zeros(share.rows(), share.cols());
     for (columns, by) in sorted.indices() {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Nothing says its own length: the program does. A bundle has no protection of its own either;
-//! whoever keeps it on a disk encrypts it, authenticates it and sees to it that it is read once.
+//! where it is kept on a disk, it has to be encrypted, authenticated and read once.
 
 use crate::error::{ProtocolError, Result};
 use crate::program::{Program, VERSION};
@@ -33,7 +33,7 @@ pub(crate) fn write_header(sink: &mut dyn Write, program: &Program, seeds: &Seed
     Ok(sink.write_all(seeds.bytes())?)
 }
 
-/// The seed of a bundle, if it was made for this program.
+/// Reads the seed of a bundle, if it was made for this program.
 pub(crate) fn read_header(source: &mut dyn Read, program: &Program) -> Result<Seeds> {
     let (mut version, mut fingerprint, mut seed) = ([0; 2], [0; 32], SecretSeed::default());
     source.read_exact(&mut version)?;
@@ -72,12 +72,12 @@ pub(crate) fn read_share(source: &mut dyn Read, (rows, cols): (usize, usize)) ->
     Ok(share)
 }
 
-/// The matrices of some sizes, in order.
+/// Reads matrices of some sizes, in order.
 pub(crate) fn read_shares(source: &mut dyn Read, sizes: &[(usize, usize)]) -> Result<Vec<Share>> {
     sizes.iter().map(|size| read_share(source, *size)).collect()
 }
 
-/// The next bytes of a bundle.
+/// Reads the next bytes of a bundle.
 pub(crate) fn read_bytes(source: &mut dyn Read, length: u64) -> Result<SecretBytes> {
     let mut bytes = SecretBytes::zeros(length as usize);
     source.read_exact(&mut bytes)?;
@@ -114,18 +114,18 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    /// The matrices that were kept of a step.
+    /// Takes the matrices that were kept of a step.
     pub(crate) fn take_shares(&mut self, index: usize) -> Vec<Share> {
         self.shares.remove(&index).expect("loaded with the segment")
     }
 
-    /// The one matrix that was kept of a step.
+    /// Takes the one matrix that was kept of a step.
     pub(crate) fn take_share(&mut self, index: usize) -> Share {
         let share = self.take_shares(index).pop();
         share.expect("as many as the program says were read")
     }
 
-    /// The material of a stop.
+    /// Takes the material of a stop.
     pub(crate) fn take_stop(&mut self, index: usize) -> SecretBytes {
         self.stops.remove(&index).expect("loaded with the segment")
     }

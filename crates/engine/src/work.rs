@@ -56,8 +56,8 @@ pub(crate) struct Kept {
 }
 
 impl Work {
-    /// Returns what the bundles keep of the step; `masked` tells whether the client's mask of a value is
-    /// more than its seed.
+    /// Returns what the bundles keep of the step; `masked` tells whether the client's mask of a
+    /// value is more than its seed.
     pub(crate) fn kept(
         &self,
         plan: &Plan,
@@ -89,8 +89,8 @@ impl Work {
         }
     }
 
-    /// Returns what the server waits for, online: the value that a step makes, or the one that it ends in;
-    /// none if both parties have it without an answer.
+    /// Returns what the server waits for, online: the value that a step makes, or the one that it
+    /// ends in; none if both parties have it without an answer.
     pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
             Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,

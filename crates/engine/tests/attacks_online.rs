@@ -39,7 +39,7 @@ fn prepared(model: &Arc<IntModel>, server_seed: u8) -> Prepared {
     prepared_by(model, server_seed, honest)
 }
 
-/// The same, with what the client sends while it prepares changed.
+/// Prepares the same, with what the client sends meanwhile changed.
 fn prepared_by(
     model: &Arc<IntModel>,
     server_seed: u8,
@@ -99,9 +99,9 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
     }
 }
 
-/// How far the number of bytes that agree is from what is expected of uniform ones, in standard
-/// deviations, for each kind of message. The output is left out, as is the last byte of a message,
-/// which may not be full.
+/// Measures how far the number of bytes that agree is from what is expected of uniform ones, in
+/// standard deviations, for each kind of message. The output is left out, as is the last byte of a
+/// message, which may not be full.
 fn agreement(runs: &[Frames]) -> BTreeMap<u8, f64> {
     let mut counts = BTreeMap::<u8, (u64, u64)>::new();
     for (i, one) in runs.iter().enumerate() {
@@ -137,7 +137,7 @@ fn assert_uniform(runs: &[Frames], what: &str) {
     }
 }
 
-/// The kinds of messages of a client that has a bundle.
+/// Lists the kinds of messages of a client that has a bundle.
 fn kinds(sent: &Frames) -> BTreeSet<u8> {
     sent.iter().map(|frame| frame.kind).collect()
 }

@@ -111,9 +111,9 @@ fn messages_about_masks_are_not_answered() {
 }
 
 /// Fractional plaintexts: what is encrypted is a mask and parts of a unit. In the paper's schemes
-/// (`paper/schemes`) these come back times the weights, beside what masks the product. Ciphertexts travel as residues
-/// of transforms: one that is changed, by one prime alone, adds a polynomial that has fractions of
-/// a unit in every coefficient.
+/// (`paper/schemes`) these come back times the weights, beside what masks the product. Ciphertexts
+/// travel as residues of transforms: one that is changed, by one prime alone, adds a polynomial
+/// that has fractions of a unit in every coefficient.
 #[test]
 fn fractional_plaintexts_come_back_as_nothing() {
     for places in [1, 3, 40] {

@@ -53,7 +53,7 @@ impl Size {
     }
 }
 
-/// A server that gets the messages of a client, of which one is wrong, in all ways and for one
+/// Runs a server that gets the messages of a client, of which one is wrong, in all ways and for one
 /// message of each kind.
 fn wrong_sizes(
     up: &Frames,

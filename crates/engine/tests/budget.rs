@@ -17,7 +17,7 @@ use primer_rlwe::error::HeError;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A plan with scales from ranges such as trained models have.
+/// Makes a plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize) -> Plan {
     let graph = Graph::with_form(shape, FORM, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
@@ -59,7 +59,7 @@ fn plan(shape: &Shape, tokens: usize) -> Plan {
     Plan::new(shape, tokens, scales).unwrap()
 }
 
-/// The inputs of activations: one column in twenty reaches further than the others.
+/// Returns the inputs of activations: one column in twenty reaches further than the others.
 fn columns(graph: &Graph) -> Columns {
     let inputs = graph.steps.iter().filter_map(|step| match step.op {
         Op::Stop {
@@ -171,7 +171,7 @@ fn the_operators_table_of_bits_follows_from_plans() {
     );
 }
 
-/// A number with its thousands apart.
+/// Writes a number with its thousands apart.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
@@ -232,7 +232,7 @@ fn bytes_rounds_and_gates_are_linear_in_layers() {
     }
 }
 
-/// Products of secrets have five primes, whatever the model, and need no other keys.
+/// Products of secrets have five primes, for any model, and need no other keys.
 #[test]
 fn one_set_of_parameters_serves_all_models() {
     for ((layers, hidden, heads), tokens) in [((2, 128, 2), 32), ((24, 1024, 16), 512)] {

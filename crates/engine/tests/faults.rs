@@ -31,7 +31,7 @@ fn open(channel: &mut Channel, model: &IntModel, tokens: usize) -> Result<(), Pr
     common::open(channel, model, tokens, prg(1)).map(|_| ())
 }
 
-/// A server that hears the greeting and answers as it likes.
+/// Plays a server that hears the greeting and answers as it likes.
 fn welcome(channel: &mut Channel, value: &impl serde::Serialize) {
     channel.recv(HELLO, 96).unwrap();
     channel.send_value(WELCOME, value).unwrap();
@@ -233,6 +233,8 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         ..test_options()
     };
     let model = tiny();
+    // Made here: it takes longer than the time-out.
+    hinted(&model);
     let (client, ()) = run_parties(
         Channel::memory_pair(&options),
         |channel| open(channel, &model, 4),
@@ -263,7 +265,7 @@ fn a_peer_that_stalls_is_given_up_in_either_phase() {
             |channel| server(channel, &model, Reveal::Outputs).err(),
         )
     };
-    // Whatever else the machine does, this one runs to its end.
+    // On a busy machine too, this one runs to its end.
     let (_, _, clean) = run(20 * patience, None);
     // The server's frames: the first third is offline, the end is online.
     let frames = clean[1].len();

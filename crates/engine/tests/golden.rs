@@ -58,7 +58,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One inference under fixed seeds, as lines of hashes.
+/// Runs one inference under fixed seeds, and returns lines of hashes.
 fn run() -> String {
     let (model, text) = demo();
     let input = encode(&text, "a good film", None, TOKENS);

@@ -14,7 +14,7 @@ fn the_guide_has_the_trips_and_bytes_of_the_budget() {
     assert!(page.contains(&row), "docs/guide.md must have {row}");
 }
 
-/// A number with its thousands apart.
+/// Writes a number with its thousands apart.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
@@ -31,8 +31,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The costs of a scheme for a number of layers of BERT-base and 30 tokens: bytes offline up and
-/// down, online up and down, round trips, gates, bytes stored by the client and by the server.
+/// Finds the costs of a scheme for a number of layers of BERT-base and 30 tokens: bytes offline up
+/// and down, online up and down, round trips, gates, bytes stored by the client and by the server.
 fn costs(budget: &str, layers: usize, scheme: &str) -> Option<Vec<u64>> {
     let start = format!("{layers:>2} x  768,  30 tokens, {scheme:<4}: ");
     let line = budget.lines().find_map(|line| line.strip_prefix(&start))?;

@@ -14,7 +14,7 @@ use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};
 use std::sync::Arc;
 
-/// The activation of a layer: what goes in, and its classes.
+/// Finds the activation of a layer: what goes in, and its classes.
 fn activation<'a>(
     graph: &Graph,
     scales: &'a mut Scales,
@@ -37,8 +37,8 @@ fn activation<'a>(
     }
 }
 
-/// Two layers. What enters the activation of one has six fractional bits more than it should, and
-/// so a small part of its range.
+/// Makes two layers. What enters the activation of one has six fractional bits more than it should,
+/// and so a small part of its range.
 fn narrowed(layer: usize) -> Arc<IntModel> {
     small_with(2, (16, 2), classify(), |graph, scales| {
         let (input, classes) = activation(graph, scales, layer);
@@ -59,7 +59,7 @@ fn values_in_their_ranges_are_told() {
     assert_eq!(run.answer.in_range, Some(true));
 }
 
-/// In any layer, and whatever is revealed.
+/// In any layer, and for all that is revealed.
 #[test]
 fn a_value_beyond_its_range_is_told() {
     let input = words(4, 4, 1);

@@ -15,7 +15,7 @@ use primer_ring::prg::Prg;
 use std::io::Cursor;
 use std::time::Duration;
 
-/// The spans of the steps, which have to be those of a graph.
+/// Returns the spans of the steps, which have to be those of a graph.
 fn steps(spans: &[Span], graph: &Graph) -> Vec<Span> {
     let of_step = |span: &&Span| match span.doing {
         Doing::Step(number) => {

@@ -113,7 +113,7 @@ fn corrections_of_inputs_are_padded() {
 }
 
 /// Every value, every 256 rows and every preparation has a secret of its own, and so a message of
-/// its own, whatever became of the one before.
+/// its own, also after one that failed.
 #[test]
 fn no_secret_is_used_twice() {
     let model = tiny();

@@ -92,8 +92,8 @@ fn session(model: &Arc<IntModel>, seed: u8, at: Option<Deviation>) -> Outcome {
     }
 }
 
-/// The offset that a party keeps of a bundle: it lies in the material of everything that the party
-/// garbles, and it is the one thing of 16 bytes that lies in several places.
+/// Finds the offset that a party keeps of a bundle: it lies in the material of everything that the
+/// party garbles, and it is the one thing of 16 bytes that lies in several places.
 fn offset(kept: &[u8]) -> u128 {
     let mut seen = HashMap::new();
     for bytes in kept.windows(16) {
@@ -107,7 +107,7 @@ fn offset(kept: &[u8]) -> u128 {
     *label
 }
 
-/// How many extensions a client sends.
+/// Counts the extensions that a client sends.
 fn extensions(model: &Arc<IntModel>) -> usize {
     let (logs, ..) = common::logged(model, &words(2, 2, 0));
     let kinds = logs[0].iter().filter(|(kind, _)| *kind == EXTENSION.code());
@@ -162,9 +162,9 @@ fn offsets_are_a_bundles_own() {
     assert!(met.server.iter().all(|kept| !kept.is_empty()));
 }
 
-/// The session ends while the bundle is prepared, whatever Δ is, and no answer tells
-/// anything: the choices of a new offset, labels of a circuit and pads of a look-up alike. The power
-/// of this test: the same attack in `primer_paper`, whose transfers are not checked.
+/// The session ends while the bundle is prepared, for any Δ, and no answer tells anything: the
+/// choices of a new offset, labels of a circuit and pads of a look-up alike. The power of this
+/// test: the same attack in `primer_paper`, whose transfers are not checked.
 #[test]
 fn a_checked_client_learns_nothing() {
     let model = tiny();

@@ -11,7 +11,7 @@ use primer_model::text::Input;
 use primer_net::Report;
 use primer_plan::graph::{Op, Step};
 
-/// Everything about an inference that can be counted from outside, and its answer.
+/// Returns everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input) -> ([Log; 2], [Report; 2], Vec<i64>) {
     let (logs, reports, answer) = logged(&tiny(), input);
     let integers = answer.integers[0].data().to_vec();

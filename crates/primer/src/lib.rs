@@ -52,7 +52,7 @@ pub use client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
-pub use primer_engine::Reveal;
+pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
 pub use primer_net::Meter;
 pub use primer_net::PhaseBytes;
 pub use primer_net::tls::{Clients, Fingerprint, Identity};

@@ -122,8 +122,8 @@ impl Sizes {
         scores
     }
 
-    /// Makes the two mixed terms, or their masks, into scores: the first by queries, the second, by keys,
-    /// turned.
+    /// Makes the two mixed terms, or their masks, into scores: the first by queries, the second, by
+    /// keys, turned.
     fn add_up(self, parts: &Share) -> Share {
         let n = self.tokens;
         Share::from_fn(self.heads * n, n, |r, j| {
@@ -133,7 +133,8 @@ impl Sizes {
         })
     }
 
-    /// Computes what `r` is multiplied with for the mixed terms: `W·Vᵀ` of each head, then `Uᵀ` of each.
+    /// Computes what `r` is multiplied with for the mixed terms: `W·Vᵀ` of each head, then `Uᵀ` of
+    /// each.
     fn fresh(self, weight: &Matrix<i16>, v: &Share, u: &Share) -> Share {
         let (n, d) = (self.tokens, self.width);
         let mut scratch = Scratch::default();
@@ -169,8 +170,8 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Resul
     Ok(vec![exchange(sizes.image())?, exchange(sizes.mixed())?])
 }
 
-/// Returns what the bundles keep: the client the terms that it knows offline and its share of `y`, the
-/// server what it adds to its own product.
+/// Returns what the bundles keep: the client the terms that it knows offline and its share of `y`,
+/// the server what it adds to its own product.
 pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
     let value = graph.value(output);
     let result = (value.rows, value.cols);

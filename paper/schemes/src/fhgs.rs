@@ -93,7 +93,8 @@ impl Factors {
         })
     }
 
-    /// Returns the distinct values, in the order in which they are opened; none in the paper's form.
+    /// Returns the distinct values, in the order in which they are opened; none in the paper's
+    /// form.
     pub(crate) fn opens(self) -> Vec<ValueId> {
         match self.form {
             Products::Encrypted => vec![],

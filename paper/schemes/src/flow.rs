@@ -1,11 +1,11 @@
 //! The order in which bundles are prepared, the same on both sides.
 //!
-//! What has to be done is a list of exchanges and a list of stops, segment by segment. The client's masks depend on no answer,
-//! answers depend on masks alone, and the stops of a segment need the answers of their own segment,
-//! at the client. So exchanges run ahead of stops by one *group*: the masks of the next group are
-//! with the server before the answers of this one leave it, and the server multiplies the next
-//! group, in a thread of its own, while both parties prepare the stops of this segment, encrypt and
-//! decrypt.
+//! What has to be done is a list of exchanges and a list of stops, segment by segment. The client's
+//! masks depend on no answer, answers depend on masks alone, and the stops of a segment need the
+//! answers of their own segment, at the client. So exchanges run ahead of stops by one *group*: the
+//! masks of the next group are with the server before the answers of this one leave it, and the
+//! server multiplies the next group, in a thread of its own, while both parties prepare the stops
+//! of this segment, encrypt and decrypt.
 //!
 //! ```text
 //! client    masks 1, 2 │             masks 3 │ decrypts 2 │ stops 1 │ masks 4 │ decrypts 3 │ …
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The order of messages is fixed by the program, so an observer learns nothing from it, and at any
-//! moment one party sends and the other receives, so full buffers on both sides block nobody. What
+//! moment one party sends and the other receives, so full buffers on both sides block neither. What
 //! is in memory of exchanges is two groups: a group has [`GROUP_BYTES`] at most, or one exchange.
 
 use crate::exchange::Exchange;

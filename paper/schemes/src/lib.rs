@@ -11,8 +11,9 @@
 //!   `Enc(r)` goes up and `Enc(r·W + S)` comes back; online the server adds `x̂·W` to its share in
 //!   the clear and nothing is said.
 //! * Products of two secrets are *FHGS* (`fhgs`): offline both parties get shares of the mixed
-//!   terms; online the server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client
-//!   returns its share minus a new mask. No homomorphic operation is left online, but in `base`.
+//!   terms; online the server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the
+//!   client returns its share minus a new mask. No homomorphic operation is left online, but in
+//!   `base`.
 //! * Scores without queries and keys are *CHGS* (`chgs`): the first product as in HGS, the second
 //!   as in FHGS, nothing between them.
 //! * Stops (`primer_stops`) make a value of an accumulator.

@@ -30,7 +30,7 @@ const MAX_MATRIX: u64 = 1 << 26;
 /// Elements of all values together: room for BERT-large with 512 tokens, three times over.
 const MAX_VALUES: u64 = 1 << 31;
 
-/// A valid plan may still be far too large: nothing is allocated for such a one.
+/// Checks sizes: a valid plan may still be far too large, and nothing is allocated for such a one.
 fn check_sizes(graph: &Graph) -> Result<()> {
     let check = |what: &str, elements: u64, limit: u64| {
         if elements <= limit {
@@ -200,8 +200,8 @@ impl Program {
         &self.inner.last_uses
     }
 
-    /// Tells whether what was asked for must be answered right after this step: stops and products that
-    /// need nothing of each other (queries, keys and values) share a round trip.
+    /// Tells whether what was asked for must be answered right after this step: stops and products
+    /// that need nothing of each other (queries, keys and values) share a round trip.
     pub(crate) fn settled_after(&self, index: usize) -> bool {
         self.inner.settled[index]
     }
@@ -227,7 +227,8 @@ fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<boo
     settled
 }
 
-/// Cuts steps into those that are prepared together: of one layer, before and after the layers; or each alone.
+/// Cuts steps into those that are prepared together: of one layer, before and after the layers; or
+/// each alone.
 fn segments(steps: &[Step], when: When) -> Vec<Range<usize>> {
     let mut segments: Vec<Range<usize>> = Vec::new();
     for (index, step) in steps.iter().enumerate() {

@@ -223,7 +223,7 @@ pub enum Products {
 mod tests {
     use super::*;
 
-    /// Whatever is changed in a recipe changes what is said of it.
+    /// Each change of a recipe changes what is said of it.
     #[test]
     fn recipes_that_differ_are_told_apart() {
         let fp = Scheme::Fp.recipe();

@@ -1,4 +1,4 @@
-//! Products of two secrets, whatever they are made of.
+//! Products of two secrets, of either kind.
 //!
 //! Two protocols compute them, and this is the one face that the two parties see:
 //!
@@ -59,7 +59,8 @@ impl SecretProduct {
         }
     }
 
-    /// Returns the values that the server opens online, in order. Those opened before are not opened again.
+    /// Returns the values that the server opens online, in order. Those opened before are not
+    /// opened again.
     pub(crate) fn opens(&self) -> Vec<ValueId> {
         match self {
             Self::Factors(factors) => factors.opens(),

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 const MAX_HELLO: usize = 96;
 
-/// The version comes first and alone, so that it can be read whatever follows.
+/// The version comes first and alone, so that it can be read before what follows.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     version: u16,

@@ -16,7 +16,7 @@ use primer_plan::shape::Shape;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A plan with scales from ranges such as trained models have.
+/// Makes a plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
     let graph = Graph::with_form(shape, scheme.recipe().form, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
@@ -58,7 +58,7 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
     Plan::new(shape, tokens, scales).unwrap()
 }
 
-/// The inputs of activations: one column in twenty reaches further than the others.
+/// Returns the inputs of activations: one column in twenty reaches further than the others.
 fn columns(graph: &Graph) -> Columns {
     let inputs = graph.steps.iter().filter_map(|step| match step.op {
         Op::Stop {
@@ -175,7 +175,7 @@ fn bytes_rounds_and_gates_are_linear_in_layers() {
     }
 }
 
-/// A count with two digits, rounded down: what is promised.
+/// Writes a count with two digits, rounded down: what is promised.
 fn count(inferences: f64) -> String {
     if inferences >= 1e12 {
         return format!("over 10^{}", inferences.log10().floor());

@@ -12,7 +12,7 @@ use primer_plan::shape::{Head, Pooling, Problem, Summary};
 use serde_json::Value;
 use std::path::Path;
 
-/// The golden line with the fewest tokens.
+/// Finds the golden line with the fewest tokens.
 fn golden(dir: &Path) -> Value {
     let text = std::fs::read_to_string(dir.join("golden.jsonl")).unwrap();
     let lines = text.lines().map(|l| serde_json::from_str(l).unwrap());
@@ -20,7 +20,7 @@ fn golden(dir: &Path) -> Value {
     lines.min_by_key(tokens).unwrap()
 }
 
-/// What the client has in the end, row by row, against the golden line's.
+/// Compares what the client has in the end, row by row, with the golden line's.
 fn compare(line: &Value, run: &Run, input: &Input) {
     let output = &run.answer.reals[0];
     let row = |r: usize| output.row(r).to_vec();
@@ -129,7 +129,7 @@ fn sentence(pooling: Pooling) -> Head {
     }
 }
 
-/// One vector comes out, whatever the scheme and the length.
+/// One vector comes out, for any scheme and length.
 #[test]
 fn pooling_in_every_scheme() {
     for scheme in Scheme::ALL {

@@ -14,8 +14,9 @@ use primer_model::text::Input;
 use primer_paper::{Program, ProtocolError, Scheme};
 use primer_plan::shape::Head;
 
-/// Dropping low bits locally costs at most two units in the last place at each stop. Through the
-/// layers of the models here the logits stay this close to those of rounding to nearest.
+/// Checks outputs: dropping low bits locally costs at most two units in the last place at each
+/// stop. Through the layers of the models here the logits stay this close to those of rounding to
+/// nearest.
 fn close_to_rounding(model: &IntModel, input: &Input, run: &Run, bound: f64) {
     let nearest = rounded(model, input);
     for (found, expected) in run.answer.reals[0].data().iter().zip(nearest[0].data()) {

@@ -17,8 +17,8 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The costs of a scheme for a number of layers of BERT-base and 30 tokens: bytes offline up and
-/// down, online up and down, round trips, gates, bytes stored by the client and by the server.
+/// Finds the costs of a scheme for a number of layers of BERT-base and 30 tokens: bytes offline up
+/// and down, online up and down, round trips, gates, bytes stored by the client and by the server.
 fn costs(budget: &str, layers: usize, scheme: &str) -> Option<Vec<u64>> {
     let start = format!("{layers:>2} x  768,  30 tokens, {scheme:<4}: ");
     let line = budget.lines().find_map(|line| line.strip_prefix(&start))?;

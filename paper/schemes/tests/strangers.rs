@@ -93,8 +93,8 @@ fn session(model: &Arc<IntModel>, seed: u8, at: Option<Deviation>) -> Outcome {
     }
 }
 
-/// Finds the offset that a party keeps of a bundle: it lies in the material of everything that the party
-/// garbles, and it is the one thing of 16 bytes that lies in several places.
+/// Finds the offset that a party keeps of a bundle: it lies in the material of everything that the
+/// party garbles, and it is the one thing of 16 bytes that lies in several places.
 fn offset(kept: &[u8]) -> u128 {
     let mut seen = HashMap::new();
     for bytes in kept.windows(16) {

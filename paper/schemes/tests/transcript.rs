@@ -12,7 +12,7 @@ use primer_net::Report;
 use primer_paper::{Scheme, cost};
 use primer_plan::graph::{Op, Step};
 
-/// Everything about an inference that can be counted from outside, and its answer.
+/// Returns everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
     let (logs, reports, answer) = logged(&tiny_for(scheme), input, scheme);
     let integers = answer.integers[0].data().to_vec();

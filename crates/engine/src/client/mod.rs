@@ -69,7 +69,7 @@ pub struct Answer {
     /// where the program has no flags. After `Some(false)` the outputs may be
     /// garbage.
     pub in_range: Option<bool>,
-    /// The first bytes of the masked input as the server saw them: uniform, whatever the text.
+    /// The first bytes of the masked input as the server saw them: uniform, for any text.
     pub shown: Vec<u8>,
     /// Seconds of the online phase.
     pub times: Times,
@@ -80,8 +80,8 @@ impl ClientSession {
     /// `sink`, in order.
     ///
     /// # Errors
-    /// [`ProtocolError`](crate::ProtocolError) of whatever failed; what was written is of no use then, and nor is the
-    /// session.
+    /// [`ProtocolError`](crate::ProtocolError) of what failed; what was written is of no use then,
+    /// and nor is the session.
     pub fn prepare(
         &mut self,
         channel: &mut Channel,
@@ -94,8 +94,8 @@ impl ClientSession {
     /// server has to expect as many.
     ///
     /// # Errors
-    /// As [`Self::prepare`], and [`ProtocolError::Bundles`](crate::ProtocolError::Bundles) if so many
-    /// are not prepared together.
+    /// As [`Self::prepare`], and [`ProtocolError::Bundles`](crate::ProtocolError::Bundles) if that
+    /// number is not prepared together.
     pub fn prepare_together(
         &mut self,
         channel: &mut Channel,
@@ -154,7 +154,7 @@ impl ClientSession {
     /// Answers an input online, as [`infer`] does, and shows what [`Self::watch`] is to see.
     ///
     /// # Errors
-    /// [`ProtocolError`](crate::ProtocolError) of whatever failed; the bundle is spent in any case.
+    /// [`ProtocolError`](crate::ProtocolError) of what failed; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
@@ -168,7 +168,7 @@ impl ClientSession {
 /// Answers a padded input online.
 ///
 /// # Errors
-/// [`ProtocolError`](crate::ProtocolError) of whatever failed; the bundle is spent in any case.
+/// [`ProtocolError`](crate::ProtocolError) of what failed; the bundle is spent in any case.
 pub fn infer(
     channel: &mut Channel,
     program: &Program,

@@ -7,8 +7,8 @@ use primer_net::PhaseBytes;
 use primer_rlwe::product::Relation;
 use std::collections::BTreeMap;
 
-/// Counts the bytes of one inference by kind of work, frame headers included, the handshake, the masked input
-/// and the outputs not: products by what is multiplied, stops by their names.
+/// Counts the bytes of one inference by kind of work, frame headers included, the handshake, the
+/// masked input and the outputs not: products by what is multiplied, stops by their names.
 pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
     let mut kinds: BTreeMap<&'static str, PhaseBytes> = BTreeMap::new();
     let mut count = Count::new(program, program.exchanges(), 1);

@@ -59,7 +59,7 @@ impl ServerSession {
     /// `sink`, in order.
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; what was written is of no use then, and nor is the
+    /// [`ProtocolError`] of what failed; what was written is of no use then, and nor is the
     /// session.
     pub fn prepare(
         &mut self,
@@ -74,7 +74,8 @@ impl ServerSession {
     /// client has to ask for as many.
     ///
     /// # Errors
-    /// As [`Self::prepare`], and [`ProtocolError::Bundles`] if so many are not prepared together.
+    /// As [`Self::prepare`], and [`ProtocolError::Bundles`] if that number is not prepared
+    /// together.
     pub fn prepare_together(
         &mut self,
         channel: &mut Channel,
@@ -133,14 +134,14 @@ impl ServerSession {
 /// Answers one inference online.
 ///
 /// # Errors
-/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+/// [`ProtocolError`] of what failed; the bundle is spent in any case.
 pub fn infer(channel: &mut Channel, model: &ServerModel, bundle: Bundle) -> Result<Times> {
     infer_watched(channel, model, bundle, &mut |_, _| ())
 }
 
-/// Does the same; `see` gets the server's shares of all linear steps, so that the fixed-point reference
-/// can repeat a run with the errors of its products. Shares of both parties together are the
-/// values.
+/// Does the same; `see` gets the server's shares of all linear steps, so that the fixed-point
+/// reference can repeat a run with the errors of its products. Shares of both parties together are
+/// the values.
 ///
 /// # Errors
 /// As [`infer`].

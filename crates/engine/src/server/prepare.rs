@@ -181,8 +181,8 @@ impl<'a> Driver<'a, '_, '_> {
         Ok(())
     }
 
-    /// Has something computed. If the products do not hear it, they have failed, and why is the next
-    /// thing to be heard.
+    /// Has something computed. If the products do not hear it, they have failed, and why is the
+    /// next thing to be heard.
     fn ask(&self, asked: Asked<'a>) {
         let _ = self.asks.send(asked);
     }
@@ -251,8 +251,8 @@ impl<'a> Driver<'a, '_, '_> {
         Ok(())
     }
 
-    /// Writes what is kept of a segment, then prepares its stops: those whose material is small, then those whose
-    /// material streams.
+    /// Writes what is kept of a segment, then prepares its stops: those whose material is small,
+    /// then those whose material streams.
     fn stops(&mut self, steps: &Range<usize>) -> Result<()> {
         let program = self.tools.program;
         for index in steps.clone() {

@@ -14,7 +14,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The message as it travels.
+    /// Returns the message as it travels.
     pub fn bytes(&self) -> Vec<u8> {
         let word = (self.payload.len() as u64) << 8 | u64::from(self.kind);
         [&word.to_le_bytes()[..], &self.payload].concat()
@@ -119,7 +119,7 @@ pub fn meet<A, B: Send>(
     }
 }
 
-/// Runs a server against a client that sends these bytes, whatever it hears.
+/// Runs a server against a client that sends these bytes, no matter what it hears.
 pub fn replay<B>(up: Vec<u8>, server: impl FnOnce(&mut Channel) -> B) -> (B, Frames) {
     let passed = Arc::default();
     let out = edited(io::sink(), honest, &passed);

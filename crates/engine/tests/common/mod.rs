@@ -487,8 +487,8 @@ pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
     .reals
 }
 
-/// Runs an inference and checks every output against the reference, bit for bit, and what the client
-/// is told of ranges.
+/// Runs an inference and checks every output against the reference, bit for bit, and what the
+/// client is told of ranges.
 pub fn check(model: &Arc<IntModel>, input: &Input) -> Run {
     let run = infer(model, input);
     let expected = reference(model, input, &run.seen);

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub enum Fault {
     /// The connection ends in front of it.
     Cut,
-    /// It comes with a kind that nobody uses.
+    /// It comes with a kind that is not in use.
     Kind,
     /// It comes with one byte more than it should.
     Length,

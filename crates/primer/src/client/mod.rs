@@ -41,6 +41,7 @@ use crate::service::message::{Card, Refusal};
 use crate::state::State;
 use link::{Link, store_error};
 use options::Observer;
+use primer_engine::SCHEME_NAME;
 use primer_hint::published::Published;
 use primer_model::text::{Input, TextEncoder, Truncate};
 use primer_plan::shape::Head;
@@ -271,8 +272,8 @@ impl Client {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 server account");
         hasher.update(&self.card.generation);
         hasher.update(&[self.card.reveal as u8]);
-        // The name of the one scheme: accounts are what they were.
-        hasher.update(b"lean\n");
+        hasher.update(SCHEME_NAME.as_bytes());
+        hasher.update(b"\n");
         hasher.update(&self.card.hint.root);
         hasher.update(self.address.as_bytes());
         *hasher.finalize().as_bytes()

@@ -1,13 +1,13 @@
-//! The model, encoded for each length that is in use.
+//! The model, compiled for each length that is in use.
 //!
 //! All lengths multiply by what belongs to the hint, which they share. What is made for a length is
-//! its program; one serves every client of a length. It is made when the first client asks; others
-//! that ask meanwhile wait for the same one.
+//! its program, once for all clients of the length, when the first one asks; others that ask
+//! meanwhile wait for the same one.
 //!
-//! **Memory.** At most so many lengths are encoded *at any moment*, whoever uses them. A length
-//! that nobody uses makes room for another, the least recently used first. If all are in use,
-//! whoever wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later
-//! if none gets free.
+//! **Memory.** At most as many lengths as the operator allows are there *at any moment*. One that
+//! is not in use makes room for another, the least recently used first. If all are in use, a client
+//! that wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later if
+//! none gets free.
 
 use crate::service::ServiceError;
 use crate::service::message::Refusal;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// How long a client waits for one of the lengths in use to get free.
 const QUEUE: Duration = Duration::from_secs(20);
 
-/// The model encoded for one length.
+/// The model compiled for one length.
 pub(crate) struct Built {
     pub(crate) program: Program,
     /// What a stored bundle must have been made for: this program, these weights and this hint.
@@ -79,7 +79,8 @@ impl Models {
         Ok(program.with_hint(self.multipliers.identity())?)
     }
 
-    /// Counts the bits that an answer can carry at each of some lengths, those of range flags included.
+    /// Counts the bits that an answer can carry at each of some lengths, those of range flags
+    /// included.
     pub(crate) fn answer_bits(
         &self,
         lengths: &[u32],
@@ -120,7 +121,7 @@ impl Models {
         tracing::info!(
             tokens,
             seconds = started.elapsed().as_secs_f64(),
-            "encoded the weights for a length"
+            "compiled the model for a length"
         );
         *built = Some(Arc::clone(&made));
         Ok(InUse { built: made, place })
@@ -143,7 +144,7 @@ impl Models {
             {
                 let slot = slots.remove(index);
                 let tokens = slot.tokens;
-                tracing::info!(tokens, "let go of the weights for a length");
+                tracing::info!(tokens, "let go of the model for a length");
             }
             if slots.len() < self.keep {
                 break Slot {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_lengths_are_encoded_than_may_be_whoever_uses_them() {
+    fn no_more_lengths_are_kept_than_may_be() {
         let models = models(2);
         let alive = |all: &[Weak<Built>]| all.iter().filter(|w| w.strong_count() > 0).count();
         let mut all: Vec<Weak<Built>> = Vec::new();
@@ -242,7 +243,7 @@ mod tests {
             let this = Arc::downgrade(&taken.built);
             all.retain(|other| !other.ptr_eq(&this));
             all.push(this);
-            assert!(alive(&all) <= 2, "{} encodings in memory", alive(&all));
+            assert!(alive(&all) <= 2, "{} lengths in memory", alive(&all));
             Ok(taken)
         };
         let first = take(8).unwrap();
@@ -260,7 +261,7 @@ mod tests {
         drop(second);
         let third = take(24).unwrap();
         assert_eq!(third.program.plan().graph().tokens, 24);
-        // Whoever comes back to a length that is there finds it, in use or not.
+        // A length that is there is found again, in use or not.
         drop(third);
         drop(again);
         take(24).unwrap();

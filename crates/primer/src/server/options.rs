@@ -115,7 +115,7 @@ pub struct Limits {
     pub stored: u64,
     /// Bundles prepared and answers of one client, where its access token does not say otherwise.
     pub allowances: Allowances,
-    /// Lengths whose encoded weights are kept in memory.
+    /// Lengths whose programs are kept in memory.
     pub lengths: usize,
     /// Unspent bundles are deleted after this time.
     pub expiry: Duration,

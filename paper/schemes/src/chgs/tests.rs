@@ -32,12 +32,12 @@ impl Weights {
         }
     }
 
-    /// `x·W`.
+    /// Computes `x·W`.
     fn image(&self, x: &Share) -> Share {
         product_mod(x, &Packed::new(&self.weight), &mut Scratch::default()).into()
     }
 
-    /// `x·W + u`.
+    /// Computes `x·W + u`.
     fn biased(&self, x: &Share) -> Share {
         let mut image = self.image(x);
         image.add(&Share::from_fn(x.rows(), self.bias.cols(), |_, c| {
@@ -92,7 +92,7 @@ fn copy(share: &Share) -> Share {
     share.first_rows(share.rows())
 }
 
-/// The protocol with its homomorphic products in the clear.
+/// Runs the protocol with its homomorphic products in the clear.
 fn run(model: &Weights, x: &Share, drawn: &Drawn) -> Views {
     let mut image = model.image(&drawn.r);
     image.add(&drawn.s);
@@ -149,8 +149,8 @@ fn the_shares_add_up_to_the_scores() {
     }
 }
 
-/// Over many runs on one input with one model: the first and the last element of whatever `see`
-/// makes of a run. `draw` says which masks are new each time.
+/// Returns, over many runs on one input with one model, the first and the last element of what
+/// `see` makes of a run. `draw` says which masks are new each time.
 fn views<const N: usize>(
     draw: impl Fn(&mut Drawn, Drawn),
     see: impl Fn(&Weights, &Drawn, Views) -> [Share; N],
@@ -180,9 +180,9 @@ fn the_server_sees_uniform_shares() {
     assert_eq!(views(|_, _| (), see), [false], "a missing mask is noticed");
 }
 
-/// Everything that the client could put together from its messages. Each line would be a fixed
-/// function of the model, the input and the client's own mask, were it not for one mask of the
-/// server's.
+/// Returns everything that the client could put together from its messages. Each line would be a
+/// fixed function of the model, the input and the client's own mask, were it not for one mask of
+/// the server's.
 fn client_sees(model: &Weights, drawn: &Drawn, views: Views) -> [Share; 5] {
     let Views {
         image, parts, e, d, ..

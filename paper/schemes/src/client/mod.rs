@@ -59,7 +59,7 @@ impl ClientSession {
     /// `sink`, in order.
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; what was written is of no use then, and nor is the
+    /// [`ProtocolError`] of what failed; what was written is of no use then, and nor is the
     /// session.
     pub fn prepare(
         &mut self,
@@ -98,7 +98,7 @@ impl ClientSession {
     /// others need only [`infer`].
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+    /// [`ProtocolError`] of what failed; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
@@ -139,7 +139,7 @@ impl ClientSession {
 /// Answers a padded input online.
 ///
 /// # Errors
-/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+/// [`ProtocolError`] of what failed; the bundle is spent in any case.
 pub fn infer(
     channel: &mut Channel,
     program: &Program,

@@ -35,7 +35,7 @@ fn share(graph: &Graph, id: ValueId, rng: &mut Prg) -> Arc<Share> {
     Arc::new(Share::random(value.rows, value.cols, rng))
 }
 
-/// A client's material for random factors, with a mask of the caller's.
+/// Makes a client's material for random factors, with a mask of the caller's.
 fn product(
     graph: &Graph,
     step: &Step,
@@ -121,7 +121,8 @@ fn encrypted_products_add_up_too() {
     });
 }
 
-/// What the server gets back when the client's factors and the opened differences never change.
+/// Returns what the server gets back when the client's factors and the opened differences never
+/// change.
 fn reshared(mask: impl Fn(usize, usize, &mut Prg) -> Share) -> Vec<Vec<u64>> {
     let views = std::cell::RefCell::new(Vec::new());
     each(|graph, step, factors| {

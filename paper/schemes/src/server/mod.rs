@@ -60,7 +60,7 @@ impl ServerSession {
     /// `sink`, in order.
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; what was written is of no use then, and nor is the
+    /// [`ProtocolError`] of what failed; what was written is of no use then, and nor is the
     /// session.
     pub fn prepare(
         &mut self,
@@ -110,7 +110,7 @@ impl ServerSession {
     /// others need only [`infer`].
     ///
     /// # Errors
-    /// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+    /// [`ProtocolError`] of what failed; the bundle is spent in any case.
     pub fn infer(
         &mut self,
         channel: &mut Channel,
@@ -160,7 +160,7 @@ impl ServerSession {
 /// Answers one inference online.
 ///
 /// # Errors
-/// [`ProtocolError`] of whatever failed; the bundle is spent in any case.
+/// [`ProtocolError`] of what failed; the bundle is spent in any case.
 pub fn infer(channel: &mut Channel, model: &ServerModel, mut bundle: Bundle) -> Result<Times> {
     if model.program().scheme().recipe().when == When::Online {
         return Err(ProtocolError::NeedsSession);

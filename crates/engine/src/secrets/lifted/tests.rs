@@ -65,7 +65,7 @@ fn queries_are_shared() {
     }
 }
 
-/// Of shares of a matrix: the client's, and the server's.
+/// Splits a matrix into shares: the client's, and the server's.
 fn shared(of: &Share, rng: &mut Prg) -> [Share; 2] {
     let ours = Share::random(of.rows(), of.cols(), rng);
     let mut theirs = of.first_rows(of.rows());

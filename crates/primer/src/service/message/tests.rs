@@ -94,8 +94,15 @@ fn cards_pass_and_senseless_ones_do_not() {
 /// Cards of servers of other schemes, which had no hint.
 #[test]
 fn cards_of_other_schemes_are_refused() {
-    let bytes = postcard::to_allocvec(&card()).unwrap();
-    let decoded = |bytes: &[u8]| postcard::from_bytes::<Card>(bytes).is_ok();
+    let send = |channel: &mut Channel| Reception::Card(Box::new(card())).send(channel).unwrap();
+    let bytes = across(send, |channel| Ok(channel.recv(RECEPTION, MAX_RECEPTION)?)).unwrap();
+    let decoded = |bytes: &[u8]| {
+        let send = |channel: &mut Channel| {
+            channel.send(RECEPTION, bytes).unwrap();
+            channel.flush().unwrap();
+        };
+        across(send, Reception::receive).is_ok()
+    };
     assert!(decoded(&bytes));
     // Behind the name, the generation, the family, the head, and what there are numbers of.
     let lengths = [2, 8, 16];
