@@ -5,7 +5,7 @@
     python3 docs/guide/draw.py --check    writes nothing, fails if one of them is not up to date
 
 The bytes are counted here from the lengths of messages, which are short formulas, and compared
-with crates/protocol/tests/budget.txt: the sums must agree to the byte. Links of the guide, and the
+with crates/engine/tests/budget.txt: the sums must agree to the byte. Links of the guide, and the
 files of the code that it names, must be there. Standard library only.
 """
 
@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GUIDE = HERE.parent / "guide.md"
-BUDGET = ROOT / "crates/protocol/tests/budget.txt"
+BUDGET = ROOT / "crates/engine/tests/budget.txt"
 BEGIN, END = "<!-- trips: begin -->\n", "<!-- trips: end -->"
 
 # ---------------------------------------------------------------------------------------------

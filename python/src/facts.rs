@@ -23,7 +23,7 @@ pub(crate) fn card<'py>(py: Python<'py>, card: &Card) -> PyResult<Bound<'py, PyD
     facts.set_item("task", task)?;
     facts.set_item("labels", card.head.labels().unwrap_or_default())?;
     facts.set_item("lengths", &card.buckets)?;
-    facts.set_item("scheme", card.scheme.name())?;
+    facts.set_item("scheme", primer::SCHEME_NAME)?;
     facts.set_item("reveals_scores", card.reveal == Reveal::Outputs)?;
     facts.set_item("answer_bits", &card.answer_bits)?;
     Ok(facts)

@@ -44,14 +44,16 @@ impl Server {
         sessions: usize,
     ) -> PyResult<Self> {
         let limits = Limits::default();
-        let scheme = scheme.parse();
+        if scheme != primer::SCHEME_NAME {
+            let why = format!("there is no scheme `{scheme}`, only {}", primer::SCHEME_NAME);
+            return Err(errors::option(py, &why));
+        }
         let mut options = ServerOptions {
             model,
             prepared,
             calibration,
             listen,
             state: Some(state),
-            scheme: scheme.map_err(|why: String| errors::option(py, &why))?,
             reveal: match reveal_scores {
                 true => Reveal::Outputs,
                 false => Reveal::Label,

@@ -3,13 +3,11 @@
 
 mod command;
 mod config;
-mod failure;
 mod log;
 mod notify;
-mod output;
-mod progress;
 
 use command::Cli;
+use primer_measure::console::failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -166,7 +166,7 @@ impl Routes {
         };
         json!({
             "model": self.card.model, "task": task(&self.card.head), "labels": labels,
-            "pairs": self.card.types > 1, "scheme": self.card.scheme.name(),
+            "pairs": self.card.types > 1, "scheme": primer::SCHEME_NAME,
             "lengths": self.card.buckets, "stock": self.stock.to_json(),
             "stock_trouble": self.stock.trouble(), "waiting": self.desk.waiting(),
             "asking": self.desk.activity().asking(),

@@ -32,8 +32,7 @@
 //! ```
 //!
 //! An answer is as good as the model's calibration: values beyond the ranges that it was calibrated
-//! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells, for schemes
-//! that can tell ([`Scheme::Lean`]).
+//! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells.
 //!
 //! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around
 //! the private protocol, [`hints`] a file of the model's that both need before they prepare,
@@ -53,10 +52,10 @@ pub use client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
+pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
 pub use primer_net::Meter;
 pub use primer_net::PhaseBytes;
 pub use primer_net::tls::{Clients, Fingerprint, Identity};
-pub use primer_protocol::{Reveal, Scheme};
 pub use server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
 pub use service::{BundleId, ServiceError};
 pub use zeroize::Zeroizing;

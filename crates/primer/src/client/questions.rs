@@ -9,9 +9,9 @@ use super::span::{self, Found};
 use super::tags::{self, Aggregate, Entity};
 use super::{Client, odd_answer};
 use crate::service::ServiceError;
+use primer_engine::client::Answer;
+use primer_model::text::{Input, TextError, Truncate};
 use primer_plan::shape::{Head, Pooling};
-use primer_protocol::client::Answer;
-use primer_text::{Input, TextError, Truncate};
 
 /// How a question is answered.
 #[derive(Debug, Clone, Copy)]

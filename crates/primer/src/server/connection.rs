@@ -18,8 +18,8 @@ use crate::service::message::{
 };
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use account::Caller;
+use primer_engine::session::ServerSession;
 use primer_net::{Channel, NetError, Report, Traffic};
-use primer_protocol::session::ServerSession;
 use primer_store::unix_now;
 use refusals::store_refusal;
 use std::net::TcpStream;

@@ -4,11 +4,11 @@
 use super::BundleId;
 use super::message::Refusal;
 use crate::source::SourceError;
+use primer_engine::ProtocolError;
 use primer_hint::error::HintError;
 use primer_net::NetError;
 use primer_net::tls::Fingerprint;
 use primer_ot::OtError;
-use primer_protocol::ProtocolError;
 use primer_stops::StopsError;
 use primer_store::StoreError;
 use primer_text::TextError;

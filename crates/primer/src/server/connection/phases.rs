@@ -8,8 +8,8 @@ use crate::server::metrics::Phase;
 use crate::server::models::InUse;
 use crate::service::message::{self, Refusal, Reply, Work};
 use crate::service::{BundleId, ServiceError};
-use primer_protocol::server::{self, Bundle};
-use primer_protocol::session::ServerSession;
+use primer_engine::server::{self, Bundle};
+use primer_engine::session::ServerSession;
 use primer_ring::prg::Prg;
 use primer_store::{Counted, Fate, Meta, unix_now};
 use std::io::Write;
@@ -78,8 +78,7 @@ impl<'a> Connection<'a> {
         let (started, before) = (Instant::now(), self.meter.report());
         if fresh {
             self.session = None;
-            let offer = |scheme, length| match built.program.scheme() == scheme && length == tokens
-            {
+            let offer = |length| match length == tokens {
                 true => Ok(built.program.clone()),
                 false => Err("this is not what was asked for a moment ago".to_owned()),
             };

@@ -1,0 +1,5 @@
+//! What programs write: results on standard output, progress and errors on standard error.
+
+pub mod failure;
+pub mod output;
+pub mod progress;
