@@ -8,11 +8,11 @@ use primer_measure::choice::Choice;
 use primer_measure::eval::{self, Comparator, Fitted};
 use primer_model::fixed::OutOfRange;
 use primer_model::float;
-use primer_model::text::Input;
 use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::{Degrees as PolynomialDegrees, Polynomials};
 use primer_paper_fhe::watch::{Outside, Watch};
 use primer_plan::graph::Graph;
+use primer_text::Input;
 use serde_json::{Map, Value};
 
 /// What computes the answers.

@@ -19,8 +19,9 @@ use primer_hint::multipliers::Multipliers;
 use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::{Hint, HintSecret, Multiplier};
-use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::{Graph, Op, ValueId, WeightId};
+use primer_plan::plan::Plan;
+use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::matrix::Matrix;
 use std::ops::Range;
 use zeroize::Zeroize;
@@ -146,8 +147,13 @@ impl Hints {
 /// # Errors
 /// [`ProtocolError::NoHints`] if they have another form; [`ProtocolError::Plan`] if the model has
 /// no plan.
-pub fn contents_of(model: &IntModel) -> Result<Contents> {
-    let plan = model.plan(1)?;
+pub fn contents_of(model: &impl ModelWeights) -> Result<Contents> {
+    Ok(Hints::of(hinted_plan(model)?.graph()).contents)
+}
+
+/// Compiles the plan of a model for one token, if it has the form that hints are for.
+fn hinted_plan(model: &impl ModelWeights) -> Result<Plan> {
+    let plan = Plan::new(model.shape(), 1, model.scales().clone())?;
     if plan.graph().form != FORM {
         return Err(ProtocolError::NoHints);
     }

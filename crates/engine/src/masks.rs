@@ -114,8 +114,8 @@ pub(crate) mod tests {
     use primer_model::fold::FloatWeights;
     use primer_model::quantise::IntModel;
     use primer_model::synthetic::{bert_shape, checkpoint};
-    use primer_model::text::{Input, TextEncoder};
     use primer_ring::prg::Prg;
+    use primer_text::{Input, TextEncoder};
 
     /// Makes a program of a tiny model of one layer.
     pub(crate) fn program() -> Program {

@@ -21,6 +21,7 @@ use primer_net::meter::Phase;
 use primer_plan::function::Function;
 use primer_plan::graph::{Form, Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
+use primer_plan::weights::ModelWeights;
 use primer_rlwe::product::{KeyNeeds, Product};
 use primer_stops::{Comparison, TwoPartyStop};
 use std::collections::HashMap;
@@ -91,8 +92,9 @@ impl Program {
     /// # Errors
     /// [`ProtocolError::Plan`] if the model does not take that many tokens, and as
     /// [`Self::received`].
-    pub fn of(model: &IntModel, tokens: usize, reveal: Reveal) -> Result<Self> {
-        Self::received(model.plan(tokens)?, reveal)
+    pub fn of(model: &impl ModelWeights, tokens: usize, reveal: Reveal) -> Result<Self> {
+        let plan = Plan::new(model.shape(), tokens, model.scales().clone())?;
+        Self::received(plan, reveal)
     }
 
     /// Compiles a plan that came from elsewhere: from the server, or out of a store.

@@ -6,8 +6,8 @@ mod common;
 
 use common::{Run, check, family, infer_revealing, reference, small, words};
 use primer_engine::{Program, ProtocolError, Reveal};
-use primer_model::text::{Input, Truncate};
 use primer_plan::shape::{Head, Pooling, Problem, Summary};
+use primer_text::{Input, Truncate};
 use serde_json::Value;
 use std::path::Path;
 

@@ -11,9 +11,9 @@ use common::{
 use primer_engine::{Program, ProtocolError, Reveal};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::Input;
 use primer_plan::graph::Form;
 use primer_plan::shape::{Head, Shape};
+use primer_text::Input;
 
 /// Checks outputs: dropping low bits locally costs at most two units in the last place at each
 /// stop. Through the layers of the models here the logits stay this close to those of rounding to

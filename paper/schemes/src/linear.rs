@@ -11,10 +11,10 @@
 use crate::exchange::Owner;
 use crate::server::OnlineServer;
 use primer_engine::share::{Share, dot};
-use primer_model::quantise::IntWeight;
 use primer_plan::graph::{Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WeightScale;
+use primer_plan::weights::IntWeight;
 use primer_ring::matrix::product_mod;
 use primer_ring::modulus;
 

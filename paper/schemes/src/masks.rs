@@ -12,7 +12,6 @@ use crate::exchange::Owner;
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use primer_engine::share::Share;
-use primer_model::text::Input;
 use primer_plan::graph::ValueId;
 use primer_plan::role::ValueRole;
 use primer_ring::modulus;

@@ -6,9 +6,9 @@ mod common;
 
 use common::{Run, check, family, infer_revealing, reference, small_for, words};
 use primer_engine::Reveal;
-use primer_model::text::{Input, Truncate};
 use primer_paper::{Program, ProtocolError, Scheme};
 use primer_plan::shape::{Head, Pooling, Problem, Summary};
+use primer_text::{Input, Truncate};
 use serde_json::Value;
 use std::path::Path;
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// ```compile_fail,E0382
 /// use primer_engine::client::{self, Bundle};
 /// # use primer_engine::{Program, ProtocolError};
-/// # use primer_model::text::Input;
+/// # use primer_text::Input;
 /// # use primer_net::Channel;
 ///
 /// fn twice(

@@ -5,15 +5,15 @@ use crate::linear::Scaling;
 use crate::program::Program;
 use crate::share::power;
 use primer_hint::multipliers::Multipliers;
-use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;
+use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::matrix::{Matrix, Packed};
 use primer_ring::modulus;
 use std::sync::Arc;
 
 /// A model ready to be multiplied with the client's masks of one program.
 pub struct ServerModel {
-    model: Arc<IntModel>,
+    model: Arc<dyn ModelWeights>,
     program: Program,
     multipliers: Option<Arc<Multipliers>>,
 }
@@ -25,7 +25,7 @@ impl ServerModel {
     /// # Errors
     /// [`ProtocolError::OtherBundle`] if the model or the hint is not the program's.
     pub fn new(
-        model: Arc<IntModel>,
+        model: Arc<impl ModelWeights + 'static>,
         program: &Program,
         multipliers: Option<Arc<Multipliers>>,
     ) -> Result<Self> {

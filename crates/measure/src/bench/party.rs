@@ -7,12 +7,12 @@
 use super::entrant::Find;
 use super::pinned;
 use anyhow::{Context, Result, ensure};
-use primer_model::text::Input;
 use primer_net::record::Span;
 use primer_net::tls::{Fingerprint, Identity, TlsClient, TlsServer, Trust};
 use primer_net::{Channel, Link, Options, Report};
 use primer_plan::graph::PaperStep;
 use primer_plan::times::Times;
+use primer_text::Input;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

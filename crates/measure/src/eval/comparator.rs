@@ -4,8 +4,8 @@ use crate::Progress;
 use anyhow::Result;
 use primer::source::Model;
 use primer_model::fixed::OutOfRange;
-use primer_model::text::Input;
 use primer_plan::graph::Graph;
+use primer_text::Input;
 use serde_json::{Map, Value};
 
 /// A way to compute answers that is not the protocol's.

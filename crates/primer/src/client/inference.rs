@@ -5,7 +5,6 @@ use super::{Client, Cost, Event};
 use crate::service::ServiceError;
 use primer_engine::Program;
 use primer_engine::client::Answer;
-use primer_model::text::Input;
 use primer_plan::plan::Plan;
 use primer_store::{Entry, StoreError, unix_now};
 use primer_text::Input;

@@ -10,8 +10,8 @@ use super::tags::{self, Aggregate, Entity};
 use super::{Client, odd_answer};
 use crate::service::ServiceError;
 use primer_engine::client::Answer;
-use primer_model::text::{Input, TextError, Truncate};
 use primer_plan::shape::{Head, Pooling};
+use primer_text::{Input, TextError, Truncate};
 
 /// How a question is answered.
 #[derive(Debug, Clone, Copy)]

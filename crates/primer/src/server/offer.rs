@@ -6,8 +6,8 @@ use crate::service::message::{Card, MAX_TOKENIZER, printable};
 use crate::source::Model;
 use primer_engine::Reveal;
 use primer_hint::published::Identity;
-use primer_model::text::BUCKETS;
 use primer_plan::shape::Head;
+use primer_text::BUCKETS;
 
 /// Tells generations of weights apart, and nothing else about them: the key is the server's secret.
 pub(super) fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {

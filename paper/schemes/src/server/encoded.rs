@@ -9,8 +9,8 @@ use crate::linear::{Scaling, Term};
 use crate::program::Program;
 use crate::secrets::SecretProduct;
 use crate::work::Work;
-use primer_model::quantise::IntModel;
 use primer_paper_he::product::{EncodedWeights, Weights};
+use primer_plan::weights::ModelWeights;
 
 /// Bytes of encoded weights that a server keeps of one program.
 const KEEP_BYTES: usize = 4 << 30;

@@ -5,7 +5,6 @@ use crate::error::{ProtocolError, Result};
 use crate::linear::Scaling;
 use crate::program::Program;
 use primer_engine::share::power;
-use primer_model::quantise::{IntModel, IntWeight};
 use primer_plan::graph::WeightId;
 use primer_plan::weights::{IntWeight, ModelWeights};
 use primer_ring::matrix::{Matrix, Packed};
@@ -25,7 +24,7 @@ impl ServerModel {
     /// # Errors
     /// [`ProtocolError`] if the model is not the program's, or its weights do not fit the
     /// homomorphic parameters.
-    pub fn new(model: Arc<IntModel>, program: &Program) -> Result<Self> {
+    pub fn new(model: Arc<dyn ModelWeights>, program: &Program) -> Result<Self> {
         let plan = program.plan();
         let graph = plan.graph();
         if graph.shape != *model.shape() || plan.scales() != model.scales() {
@@ -86,7 +85,7 @@ impl ServerModel {
 }
 
 /// Returns a matrix of a model.
-pub(super) fn dense(model: &IntModel, id: WeightId) -> &Matrix<i16> {
+pub(super) fn dense(model: &dyn ModelWeights, id: WeightId) -> &Matrix<i16> {
     match &model.weights()[id.index()] {
         IntWeight::Dense(matrix) => matrix,
         _ => unreachable!("a checked model has a matrix here"),
@@ -94,7 +93,11 @@ pub(super) fn dense(model: &IntModel, id: WeightId) -> &Matrix<i16> {
 }
 
 /// Returns gains and means of a diagonal weight of a model, as [`ServerModel::diagonal`].
-pub(super) fn diagonal(model: &IntModel, id: WeightId, scaling: Scaling) -> (Vec<u64>, Vec<u64>) {
+pub(super) fn diagonal(
+    model: &dyn ModelWeights,
+    id: WeightId,
+    scaling: Scaling,
+) -> (Vec<u64>, Vec<u64>) {
     let (IntWeight::Diagonal { gain, mean }, Scaling::Diagonal { gain: g, mean: h }) =
         (&model.weights()[id.index()], scaling)
     else {

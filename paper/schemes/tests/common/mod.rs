@@ -14,7 +14,6 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_model::text::{Input, TextEncoder};
 use primer_net::Channel;
 use primer_net::meter::Report;
 use primer_net::pair::run_pair;
@@ -26,6 +25,7 @@ use primer_plan::graph::ValueId;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_text::{Input, TextEncoder};
 use std::collections::HashMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ pub fn words(tokens: usize, length: usize, seed: usize) -> Input {
 
 /// Encodes a text, or a pair, padded to a number of tokens.
 pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usize) -> Input {
-    let truncate = primer_model::text::Truncate::LongestFirst;
+    let truncate = primer_text::Truncate::LongestFirst;
     let mut input = text.encode(first, second, tokens, truncate).unwrap();
     input.pad_to(tokens, text.padding());
     input
