@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::Script;
 use primer_fuzz::sessions::peer_says;
-use primer_net::kind::trial::FIRST as KIND;
+use primer_wire::kind::trial::FIRST as KIND;
 use primer_ring::modulus::{K, P};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -53,7 +53,7 @@ fn prepare_client(stop: &dyn TwoPartyStop, party: &mut Party, heard: Vec<u8>) ->
 fn client(
     stop: &dyn TwoPartyStop,
     party: &mut Party,
-    channel: &mut primer_net::Channel,
+    channel: &mut primer_wire::Channel,
     stored: &mut Vec<u8>,
 ) -> primer_stops::Result<()> {
     let mut tools = ClientTools {
@@ -78,7 +78,7 @@ fn prepare_server(stop: &dyn TwoPartyStop, party: &mut Party, heard: Vec<u8>) ->
 fn server(
     stop: &dyn TwoPartyStop,
     party: &mut Party,
-    channel: &mut primer_net::Channel,
+    channel: &mut primer_wire::Channel,
     stored: &mut Vec<u8>,
 ) -> primer_stops::Result<()> {
     let mut tools = ServerTools {

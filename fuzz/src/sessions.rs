@@ -6,7 +6,7 @@ mod paper;
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
 use primer_text::Input;
-use primer_net::Channel;
+use primer_wire::Channel;
 use primer_paper::Scheme;
 use std::error::Error;
 use std::io::{self, Cursor, PipeWriter, Write, pipe, sink};

@@ -10,7 +10,6 @@ use primer_measure::scheme::{
     Answer, ClientEnd, Cost, Costs, Scheme, Server, ServerEnd, Sink, Source, Terms,
 };
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
 use primer_paper::cost::{self, Part, StoredBytes};
 use primer_paper::server::ServerModel;
 use primer_paper::session::{ClientSession, ServerSession};
@@ -19,6 +18,7 @@ use primer_plan::graph::Form;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
 use primer_text::Input;
+use primer_wire::Channel;
 use std::io::Write;
 use std::sync::Arc;
 

@@ -2,10 +2,11 @@
 //!
 //! The classes are written in Python (`primer/errors.py`), where they can have a second parent and
 //! documentation; here every error finds its class. Messages are the library's, which carry no
-//! text, key or token; where they speak of the command line, they are put in Python's terms.
+//! text, key or token; what can be done about an error is added in Python's terms.
 
 use primer::ServiceError;
 use pyo3::prelude::*;
+use std::io::ErrorKind;
 
 /// Makes the exception for an error.
 pub(crate) fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
@@ -52,75 +53,36 @@ fn class(error: &ServiceError) -> &'static str {
         E::Source(_) => "ModelError",
         E::Store(_) | E::Bundle { .. } | E::Elsewhere { .. } | E::Io { .. } => "StateError",
         E::Disk(_) | E::Hint(_) => "StateError",
+        E::Listen { cause, .. } if cause.kind() == ErrorKind::AddrInUse => "OptionError",
         E::Listen { .. } => "ListenError",
-        E::Options(_) => "OptionError",
+        E::Options(_) | E::NoIdentity | E::NoState => "OptionError",
         E::Stopped(_) => "ClosedError",
         _ => "Error",
     }
 }
 
+/// Gives the library's words, and what to do about it in Python's terms.
 fn message(error: &ServiceError) -> String {
-    match error {
-        ServiceError::Incomplete {
-            kept,
-            wanted,
-            cause,
-        } => format!(
-            "{kept} of {wanted} bundles are prepared and kept, the others are not: {}",
-            message(cause)
-        ),
-        ServiceError::Away {
-            address,
-            cause,
-            waited: Some(waited),
-        } => {
-            let tried = if waited.is_zero() {
-                "if a balancer is there, the server behind it is away: wait= asks again for that \
-                 many seconds"
-                    .to_owned()
-            } else {
-                let seconds = waited.as_secs_f64();
-                format!("it was asked again for {seconds} s (wait=)")
-            };
-            format!("{address} ended the connection before it answered: {cause}; {tried}")
-        }
-        ServiceError::UnknownServer { address, got } => format!(
-            "{address} is not known yet; its certificate has the fingerprint {got}: compare it \
-             with what the server printed when it started, then connect with \
-             fingerprint=\"{got}\""
-        ),
-        ServiceError::ChangedServer {
-            address,
-            known,
-            got,
-            file,
-        } => format!(
-            "{address} presents a certificate with the fingerprint {got}, but {known} was \
-             expected, which is on record in {}; someone may be listening in. If the server's \
-             operator confirms the new one, delete the line from that file and connect with \
-             fingerprint=\"{got}\"",
-            file.display()
-        ),
-        ServiceError::OtherFingerprint {
-            address,
-            given,
-            got,
-        } => format!(
-            "{address} presents a certificate with the fingerprint {got}, but {given} was \
-             expected, given as fingerprint=; compare both with what the server printed when it \
-             started: one of them is mistyped, or another machine answers. Nothing was recorded"
-        ),
-        ServiceError::NeedlessFingerprint {
-            address,
-            given,
-            got,
-        } => format!(
-            "fingerprint= says {given}, but {address} presents the certificate on record, {got}: \
-             it is known and has not changed, so leave fingerprint= out"
-        ),
-        ServiceError::ClientCertificate { address, .. } => {
-            format!("{address} asks clients for a certificate, and clients in Python show none")
-        }
-        other => other.to_string(),
+    match advice(error) {
+        Some(advice) => format!("{error}{advice}"),
+        None => error.to_string(),
     }
+}
+
+/// Says which argument helps, if one does, as the end of the error's sentence.
+fn advice(error: &ServiceError) -> Option<String> {
+    use ServiceError as E;
+    Some(match error {
+        E::Incomplete { cause, .. } => return advice(cause),
+        E::Away { waited, .. } => match (*waited)?.is_zero() {
+            true => ": wait= asks again for that many seconds".into(),
+            false => " (wait=)".into(),
+        },
+        E::UnknownServer { got, .. } => format!(", then connect with fingerprint=\"{got}\""),
+        E::ChangedServer { got, .. } => format!(" with fingerprint=\"{got}\""),
+        E::OtherFingerprint { given, .. } => format!("; {given} was given as fingerprint="),
+        E::NeedlessFingerprint { .. } => "; leave fingerprint= out".into(),
+        E::ClientCertificate { .. } => "; clients in Python show none".into(),
+        _ => return None,
+    })
 }

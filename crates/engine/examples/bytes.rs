@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let model = IntModel::quantise(&weights, scales)?;
     let program = Program::of(&model, tokens.parse()?, Reveal::Outputs)?;
     println!("MB                      offline up     down   online up     down");
-    let line = |name: &str, bytes: primer_net::PhaseBytes| {
+    let line = |name: &str, bytes: primer_wire::PhaseBytes| {
         let [a, b, c, d] = [
             bytes.offline_up,
             bytes.offline_down,

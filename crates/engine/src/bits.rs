@@ -44,14 +44,14 @@ use crate::linear::{Scaling, Term};
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::share::Share;
-use primer_net::Channel;
-use primer_net::kind::protocol::{INPUT, INPUT_BITS, INPUT_CORRECTION};
 use primer_plan::graph::Graph;
 use primer_ring::matrix::{Matrix, Scratch, product_mod};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::rows;
 use primer_ring::wipe::SecretBytes;
 use primer_text::Input;
+use primer_wire::Channel;
+use primer_wire::kind::protocol::{INPUT, INPUT_BITS, INPUT_CORRECTION};
 use zeroize::Zeroizing;
 
 /// Sizes of an input.
@@ -302,8 +302,8 @@ mod tests {
     use crate::masks::tests::program;
     use crate::program::Program;
     use crate::share::tests::looks_uniform;
-    use primer_net::pair::{run_parties, test_options};
     use primer_ring::prg::Prg;
+    use primer_wire::pair::{run_parties, test_options};
     use rand_core::Rng;
 
     /// Returns a text whose second token is padding, of another word and type.
@@ -337,7 +337,7 @@ mod tests {
             let mask = Share::random(sizes.tokens, sizes.columns, &mut rng);
             let kept = mask.first_rows(sizes.tokens);
             let (_, corrections) = run_parties(
-                primer_net::Channel::memory_pair(&test_options()),
+                primer_wire::Channel::memory_pair(&test_options()),
                 |channel| {
                     pad.correct(channel, one, mask).unwrap();
                     channel.flush().unwrap();
@@ -432,7 +432,7 @@ mod tests {
         let said = Pad::draw(&Seeds::new([9; 32]), sizes).apply(program.one(), &input());
         let take = |bits: &[u8]| {
             let (_, taken) = run_parties(
-                primer_net::Channel::memory_pair(&test_options()),
+                primer_wire::Channel::memory_pair(&test_options()),
                 |channel| {
                     channel.send(INPUT_BITS, bits).unwrap();
                     let residues = said.residues.data().iter().copied();

@@ -1,9 +1,10 @@
 //! The clock of a phase.
 
 use crate::times::Times;
-use primer_net::{Channel, Recorder};
 use primer_plan::graph::Step;
-use std::time::{Duration, Instant};
+use primer_wire::clock::now;
+use primer_wire::{Channel, Recorder};
+use std::time::Duration;
 
 /// A clock that runs through a phase without a gap: what passes between two laps, reading a bundle
 /// and waiting for the other party included, belongs to the step that the second lap names.
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 /// steps make.
 pub struct Clock {
     times: Times,
-    since: Instant,
+    since: Duration,
     recorder: Recorder,
     recorded: Option<Duration>,
 }
@@ -23,7 +24,7 @@ impl Clock {
         let recorder = channel.recorder().clone();
         Self {
             times: Times::default(),
-            since: Instant::now(),
+            since: now(),
             recorded: recorder.begin(),
             recorder,
         }
@@ -31,7 +32,7 @@ impl Clock {
 
     /// Gives a step the time since the last lap.
     pub fn lap(&mut self, step: &Step) {
-        let now = Instant::now();
+        let now = now();
         let in_layers = step.layer.is_some();
         self.times.record(step.paper, in_layers, now - self.since);
         self.since = now;

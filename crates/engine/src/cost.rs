@@ -18,13 +18,13 @@ use crate::reveal::Reveal;
 use crate::stored;
 use crate::work::{ProductWork, StopWork, Work};
 use primer_hint::params::MESSAGE_BYTES;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 use primer_rlwe::product::Query;
 pub use primer_stops::StoredBytes;
 use primer_stops::{Turn, TwoPartyStop};
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::collections::HashSet;
 
 /// What some steps of an inference cost, frame headers included, the handshake not.

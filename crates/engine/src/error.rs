@@ -2,11 +2,11 @@
 
 use primer_garble::stop::StopError;
 use primer_hint::error::HintError;
-use primer_net::NetError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
 use primer_rlwe::error::HeError;
 use primer_stops::StopsError;
+use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
 
@@ -133,6 +133,36 @@ impl ProtocolError {
             Self::Ot(OtError::Inconsistent) | Self::Stops(StopsError::Ot(OtError::Inconsistent))
         )
     }
+
+    /// Finds the channel's error in this one, whichever part passed it on.
+    pub fn channel(&self) -> Option<&NetError> {
+        fn transfer(error: &OtError) -> Option<&NetError> {
+            match error {
+                OtError::Net(net) => Some(net),
+                _ => None,
+            }
+        }
+        match self {
+            Self::Net(net) | Self::Stops(StopsError::Net(net)) => Some(net),
+            Self::Ot(error) | Self::Stops(StopsError::Ot(error)) => transfer(error),
+            // Garbled tables are read through `std::io`, so the channel's error is wrapped once
+            // more.
+            Self::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
+            Self::Store(source) => source.get_ref()?.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+fn wrapped<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NetError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return io.get_ref()?.downcast_ref();
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// The result of a step.

@@ -6,11 +6,11 @@
 use crate::error::Result;
 use crate::program::Program;
 use crate::stored;
-use primer_net::Channel;
 use primer_ring::prg::Prg;
 use primer_ring::wipe::SecretBytes;
 use primer_stops::flags::Asked;
 use primer_stops::{Comparison, FlagShares, StoredBytes};
+use primer_wire::Channel;
 use std::io::Read;
 
 /// The flags of an inference under way.

@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::program::Program;
 use crate::seeds::{Seeds, Use};
 use crate::share::Share;
-use primer_net::Channel;
-use primer_net::kind::protocol::{COUNTED, PADDING};
 use primer_ot::Bits;
 use primer_ring::modulus::{self, K, P};
 use primer_text::Input;
+use primer_wire::Channel;
+use primer_wire::kind::protocol::{COUNTED, PADDING};
 
 /// A party's shares of the padding.
 pub(crate) struct Padding {

@@ -14,11 +14,10 @@
 
 use crate::error::Result;
 use crate::means::TRANSFERS;
-use primer_net::{Channel, PhaseBytes};
-use primer_ot::cost;
-use primer_ot::{CotReceiver, CotSender, Drawn, Met};
+use primer_ot::{CotReceiver, CotSender, Drawn, Met, cost};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, ServerTools, Transfers};
+use primer_wire::{Channel, PhaseBytes};
 
 /// The client's side of transfers in both directions.
 pub(crate) struct ClientTransfers {

@@ -55,12 +55,12 @@ use crate::masks::Masks;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
 use crate::work::Kept;
-use primer_net::Channel;
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
 use primer_ring::modulus;
 use primer_rlwe::product::{EncodedWeights, Operand, Product, Relation, Weights};
+use primer_wire::Channel;
 use std::sync::Arc;
 use zeroize::Zeroize;
 

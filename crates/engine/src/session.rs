@@ -23,8 +23,6 @@ pub use crate::program::VERSION;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::reveal::Reveal;
 use primer_hint::published::{Hash, Published};
-use primer_net::Channel;
-use primer_net::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
@@ -32,6 +30,8 @@ use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use primer_rlwe::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_rlwe::product::{ClientKeys, ServerKeys};
+use primer_wire::Channel;
+use primer_wire::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

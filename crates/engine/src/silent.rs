@@ -37,9 +37,9 @@ use primer_hint::multipliers::Multipliers;
 use primer_hint::params::{LANES, MESSAGE_BYTES};
 use primer_hint::published::Published;
 use primer_hint::server::Received;
-use primer_net::Channel;
-use primer_net::kind::protocol::MASK_SECRET;
 use primer_ring::prg::{Prg, SecretSeed};
+use primer_wire::Channel;
+use primer_wire::kind::protocol::MASK_SECRET;
 use std::collections::HashMap;
 use zeroize::Zeroizing;
 

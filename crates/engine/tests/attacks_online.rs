@@ -17,7 +17,7 @@ use common::frames::{Frame, Frames, honest, meet};
 use common::{bound, served, words};
 use primer_engine::{Program, Reveal, client, server};
 use primer_model::quantise::IntModel;
-use primer_net::kind::protocol::{MASK_SECRET, OUTPUT};
+use primer_wire::kind::protocol::{MASK_SECRET, OUTPUT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::sync::Arc;

@@ -13,9 +13,9 @@ mod common;
 use common::attack::{client_prepares, server_prepares, twins};
 use common::frames::{Frame, Frames, bytes, honest, meet, replay};
 use primer_engine::ProtocolError;
-use primer_net::Kind;
-use primer_net::kind::protocol::{ENCRYPTED, MASK_SECRET, WELCOME};
-use primer_net::kind::transfer::{EXTENSION, TREES};
+use primer_wire::Kind;
+use primer_wire::kind::protocol::{ENCRYPTED, MASK_SECRET, WELCOME};
+use primer_wire::kind::transfer::{EXTENSION, TREES};
 use std::collections::BTreeSet;
 
 const TOKENS: usize = 3;

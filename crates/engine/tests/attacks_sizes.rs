@@ -9,7 +9,7 @@ use common::frames::{Frame, Frames, bytes, honest, meet, replay};
 use common::{bound, served, tiny, words};
 use primer_engine::{ProtocolError, Reveal, client, server};
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
+use primer_wire::Channel;
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::Arc;

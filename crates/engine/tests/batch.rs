@@ -4,14 +4,13 @@
 mod common;
 
 use common::{Seen, Shares, bound, classify, offer, open, reference, served, small, tiny, words};
-use primer_engine::server;
 use primer_engine::session::ServerSession;
-use primer_engine::{ProtocolError, Reveal, bundles_together, client, cost};
+use primer_engine::{ProtocolError, Reveal, bundles_together, client, cost, server};
 use primer_model::quantise::IntModel;
-use primer_net::pair::run_pair;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_wire::pair::run_pair;
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 

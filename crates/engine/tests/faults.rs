@@ -10,10 +10,10 @@ use primer_engine::server::ServerModel;
 use primer_engine::session::{SCHEME, ServerSession, VERSION};
 use primer_engine::{ProtocolError, Reveal};
 use primer_model::quantise::IntModel;
-use primer_net::kind::protocol::{HELLO, WELCOME};
-use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, NetError, Options};
 use primer_ring::prg::Prg;
+use primer_wire::kind::protocol::{HELLO, WELCOME};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, NetError, Options};
 use std::time::{Duration, Instant};
 
 fn prg(seed: u8) -> Prg {

@@ -10,12 +10,10 @@
 mod common;
 
 use common::{demo, encode, offer, open, served};
-use primer_engine::client;
-use primer_engine::server;
 use primer_engine::session::{ServerSession, VERSION};
-use primer_engine::{ProtocolError, Reveal};
-use primer_net::Channel;
+use primer_engine::{ProtocolError, Reveal, client, server};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
+use primer_wire::Channel;
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 use std::path::Path;

@@ -8,7 +8,6 @@ use common::relay::{self, Fault, From};
 use common::{blind, check, classify, client, infer_revealing, server, small_with, tiny, words};
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
-use primer_net::kind::flags::{LABELS, SEED};
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};

@@ -8,10 +8,11 @@ use common::{offer, open, served, tiny, words};
 use primer_engine::session::ServerSession;
 use primer_engine::times::Times;
 use primer_engine::{ProtocolError, Reveal, client, server};
-use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::record::{Doing, Span};
+use primer_net::pair::{Medium, run_pair_over};
 use primer_plan::graph::Graph;
 use primer_ring::prg::Prg;
+use primer_wire::pair::test_options;
+use primer_wire::record::{Doing, Span};
 use std::io::Cursor;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ fn check(spans: &[Span], times: &Times, graph: &Graph) {
 fn the_record_of_an_online_phase_is_its_clock() {
     let (model, input) = (tiny(), words(4, 4, 1));
     let result = run_pair_over::<_, _, ProtocolError>(
-        Transport::Tls,
+        Medium::Tls,
         &test_options(),
         |channel| {
             let mut session = open(channel, &model, 4, Prg::new(&[1; 16]))?;

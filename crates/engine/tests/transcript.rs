@@ -7,9 +7,9 @@ mod common;
 use common::relay::Log;
 use common::{classify, infer, logged, program, small, tiny, words};
 use primer_engine::{Reveal, cost};
-use primer_net::Report;
 use primer_plan::graph::{Op, Step};
 use primer_text::Input;
+use primer_wire::Report;
 
 /// Returns everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input) -> ([Log; 2], [Report; 2], Vec<i64>) {

@@ -41,8 +41,8 @@
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how
 //! much shares may tell. [`errors`]: how large errors are. [`contents`]: what a whole model's hint
 //! is made of, [`published`] and [`multipliers`] its files, one for clients and one for the server,
-//! [`writing`] how they get there. [`measure`]: what the server's part costs. [`error`]: what is
-//! refused.
+//! [`storage`] where they lie, [`writing`] how they get there. [`measure`]: what the server's part
+//! costs. [`error`]: what is refused.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -61,4 +61,5 @@ pub mod ring;
 mod room;
 pub mod sample;
 pub mod server;
+pub mod storage;
 pub mod writing;

@@ -8,10 +8,9 @@ use crate::contents::Contents;
 use crate::error::HintError;
 use crate::published::{Hash, Identity};
 use crate::server::{Multiplier, Received};
+use crate::storage::ReadAt;
 use primer_ring::matrix::Matrix;
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 
 /// A multiplier, or where it is.
 enum Held {
@@ -28,7 +27,7 @@ enum Held {
 pub struct Multipliers {
     identity: Identity,
     held: Vec<Held>,
-    file: Option<File>,
+    file: Option<Box<dyn ReadAt>>,
 }
 
 /// The first bytes of such a file.
@@ -73,7 +72,7 @@ impl Multipliers {
     /// # Errors
     /// [`HintError::Other`] if it was written for another hint or is damaged.
     pub fn open(
-        mut file: File,
+        mut file: impl Read + ReadAt + 'static,
         identity: &Identity,
         contents: &Contents,
         memory: usize,
@@ -126,7 +125,7 @@ impl Multipliers {
         Ok(Self {
             identity: *identity,
             held,
-            file: Some(file),
+            file: Some(Box::new(file)),
         })
     }
 
@@ -184,6 +183,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use rand_core::Rng;
     use std::io::Seek;
+    use std::os::unix::fs::FileExt;
 
     /// Checks that the shares are the same whether multipliers are kept in memory, in a file, or
     /// some in each, and that a file that was changed is refused.

@@ -10,11 +10,10 @@ use crate::error::HintError;
 use crate::params::{fingerprint, hint_bytes};
 use crate::public::Name;
 use crate::server::Hint;
+use crate::storage::ReadAt;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
 /// Bytes of a chunk; the last one may be shorter.
 pub const CHUNK_BYTES: usize = 1 << 20;
@@ -135,7 +134,7 @@ impl Index {
 /// Where the bytes of a hint are.
 enum Place {
     Memory(Vec<u8>),
-    File(File),
+    File(Box<dyn ReadAt>),
 }
 
 /// A whole hint: in memory, or in a file that is read as it is needed.
@@ -153,8 +152,8 @@ impl Published {
     }
 
     /// Takes a file. Its chunks are compared with their hashes when they are read.
-    pub fn in_file(index: Index, file: File) -> Self {
-        Self::at(index, Place::File(file))
+    pub fn in_file(index: Index, file: impl ReadAt + 'static) -> Self {
+        Self::at(index, Place::File(Box::new(file)))
     }
 
     fn at(index: Index, place: Place) -> Self {

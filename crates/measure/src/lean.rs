@@ -16,12 +16,12 @@ use primer_hint::params::PACKING_BITS;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
 use primer_plan::graph::Form;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
 use primer_rlwe::params::SECURITY_TABLE;
 use primer_text::Input;
+use primer_wire::Channel;
 use std::sync::Arc;
 use std::time::Instant;
 

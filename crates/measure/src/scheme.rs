@@ -10,11 +10,11 @@ use anyhow::Result;
 use primer::PhaseBytes;
 use primer_hint::published::Published;
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
 use primer_plan::graph::Form;
 use primer_plan::times::Times;
 use primer_ring::matrix::Matrix;
 use primer_text::Input;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use std::sync::Arc;
 

@@ -8,8 +8,9 @@ use crate::hinted::Hinted;
 use crate::scheme::{Answer, ClientEnd, Scheme, ServerEnd, Source};
 use anyhow::Result;
 use primer_model::quantise::IntModel;
-use primer_net::pair::{Transport, run_pair_over};
-use primer_net::{Channel, Options};
+use primer_net::pair::{Medium, run_pair_over};
+use primer_text::Input;
+use primer_wire::{Channel, Options};
 use std::io::{BufReader, Seek};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) fn run(
     // What the receiver of the answers said, if it was not satisfied.
     let mut unhappy = None;
     let result = run_pair_over::<_, _, anyhow::Error>(
-        Transport::Tls,
+        Medium::Tls,
         &options,
         |channel| {
             let hint = hinted.map(|hinted| Arc::clone(&hinted.hint));

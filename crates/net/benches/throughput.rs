@@ -4,16 +4,17 @@
 //! cores, also when the machine has other work.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use primer_net::clock::ThreadClock;
-use primer_net::kind::trial::FIRST as BULK;
-use primer_net::pair::{Transport, connect, test_options};
-use primer_net::{NetError, run_parties};
+use primer_net::pair::{Medium, connect};
+use primer_wire::clock::ThreadClock;
+use primer_wire::kind::trial::FIRST as BULK;
+use primer_wire::pair::test_options;
+use primer_wire::{NetError, run_parties};
 use std::hint::black_box;
 use std::time::Duration;
 
 const LENGTH: u64 = 256 << 20;
 
-fn stream_once(transport: Transport, piece: usize) -> Duration {
+fn stream_once(transport: Medium, piece: usize) -> Duration {
     let ends = connect(transport, &test_options()).expect("loopback");
     let (sent, received) = run_parties(
         ends,
@@ -45,7 +46,7 @@ fn throughput(c: &mut Criterion) {
     let mut group = c.benchmark_group("stream");
     group.throughput(Throughput::Bytes(LENGTH));
     group.sample_size(10);
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         for piece in [32, 16 << 10, 1 << 20] {
             let id = BenchmarkId::new(format!("{transport:?}"), piece);
             group.bench_function(id, |bencher| {

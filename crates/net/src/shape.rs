@@ -1,65 +1,17 @@
-//! Link shaping inside the program: a delay and a bandwidth per direction, without root privileges.
+//! Links shaped inside the program: a delay and a bandwidth per direction, without root privileges.
 //!
-//! Each party shapes what it sends. On a memory channel the pipe itself is the delay line
-//! (see `pipe.rs`); on TCP and TLS the bytes go through a shaped pipe first, and a thread of this
-//! party passes them to the socket as they "arrive".
+//! Each party shapes what it sends. The bytes go through a pipe first, which delays them, and a
+//! thread of this party passes them to the socket as they "arrive".
 
-use crate::pipe::{PipeReader, PipeWriter, pipe};
+use primer_wire::peer::Agreed;
+use primer_wire::pipe::{PipeReader, PipeWriter, pipe};
+use primer_wire::{LinkShape, Options, Recorder, Transport};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// The shape of one direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkShape {
-    /// Time from the last byte sent to the last byte received: half the round-trip time.
-    pub delay: Duration,
-    /// Bytes per second, if capped.
-    pub bandwidth: Option<u64>,
-}
-
-impl LinkShape {
-    /// As fast as the machine goes.
-    pub const NONE: Self = Self {
-        delay: Duration::ZERO,
-        bandwidth: None,
-    };
-
-    /// The shape of each direction for a round-trip time and a bandwidth.
-    pub const fn new(round_trip: Duration, bandwidth: u64) -> Self {
-        Self {
-            delay: Duration::from_nanos(round_trip.as_nanos() as u64 / 2),
-            bandwidth: Some(bandwidth),
-        }
-    }
-
-    /// Whether nothing is shaped.
-    pub fn is_none(&self) -> bool {
-        *self == Self::NONE
-    }
-
-    /// How long the link is busy with so many bytes.
-    pub(crate) fn time_to_send(&self, bytes: usize) -> Duration {
-        self.bandwidth.map_or(Duration::ZERO, |rate| {
-            Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64)
-        })
-    }
-
-    /// Bytes that are on their way when the link is busy.
-    pub(crate) fn bytes_under_way(&self) -> usize {
-        /// What an uncapped link with a delay may have on its way.
-        const UNCAPPED: usize = 16 << 20;
-        if self.delay.is_zero() {
-            return 0;
-        }
-        self.bandwidth.map_or(UNCAPPED, |rate| {
-            (rate as f64 * self.delay.as_secs_f64()).ceil() as usize
-        })
-    }
-}
 
 /// The links that measurements are made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -80,7 +32,7 @@ impl Link {
     /// All links, from the fastest to the slowest.
     pub const ALL: [Self; 4] = [Self::Loopback, Self::Paper, Self::Wan, Self::Far];
 
-    /// The shape of each direction.
+    /// Returns the shape of each direction.
     pub const fn shape(self) -> LinkShape {
         match self {
             Self::Loopback => LinkShape::NONE,
@@ -90,7 +42,7 @@ impl Link {
         }
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
@@ -161,6 +113,47 @@ fn deliver(mut arrivals: PipeReader, mut inner: Box<dyn Write + Send>) {
     }
 }
 
+/// A connection behind a slower link.
+pub(crate) struct Shaped<T> {
+    inner: T,
+    capacity: usize,
+    shape: LinkShape,
+}
+
+impl<T: Transport> Shaped<T> {
+    pub(crate) fn new(inner: T, options: &Options) -> Self {
+        Self {
+            inner,
+            capacity: options.capacity,
+            shape: options.shape,
+        }
+    }
+}
+
+impl<T: Transport> Transport for Shaped<T> {
+    type Sender = ShapedWriter;
+    type Receiver = T::Receiver;
+
+    fn timeout(&self) -> Option<Duration> {
+        self.inner.timeout()
+    }
+
+    fn recorder(&self) -> Recorder {
+        self.inner.recorder()
+    }
+
+    fn agreed(&self) -> Option<Agreed> {
+        self.inner.agreed()
+    }
+
+    fn split(self) -> (ShapedWriter, T::Receiver) {
+        let timeout = self.timeout();
+        let (output, input) = self.inner.split();
+        let output = ShapedWriter::new(Box::new(output), self.capacity, self.shape, timeout);
+        (output, input)
+    }
+}
+
 impl Write for ShapedWriter {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.line.as_mut().expect("open until dropped").write(data)
@@ -197,14 +190,11 @@ mod tests {
             unknown.contains("moon") && unknown.contains("wan, far"),
             "{unknown}"
         );
-        let far = Link::Far.shape();
-        assert_eq!(far.delay, Duration::from_millis(20));
-        assert_eq!(far.time_to_send(12_500_000), Duration::from_secs(1));
-        let paper = Link::Paper.shape();
-        assert_eq!(paper.delay, Duration::from_micros(1150));
-        assert_eq!(paper.time_to_send(100_000), Duration::from_millis(1));
-        assert_eq!(paper.bytes_under_way(), 115_000);
-        assert_eq!(Link::Loopback.shape().bytes_under_way(), 0);
+        let far = LinkShape::new(Duration::from_millis(40), 12_500_000);
+        assert_eq!(Link::Far.shape(), far);
+        let paper = LinkShape::new(Duration::from_micros(2300), 100_000_000);
+        assert_eq!(Link::Paper.shape(), paper);
+        assert!(Link::Loopback.shape().is_none());
         assert_eq!(serde_json::to_string(&Link::Paper).unwrap(), "\"paper\"");
     }
 }

@@ -1,4 +1,4 @@
-//! A socket whose waits end, whatever the peer does.
+//! A socket whose waits end, even if the peer does nothing.
 //!
 //! The socket never blocks by itself: a read or a write that cannot go on waits in `poll`, for what
 //! is left of a time that its caller names. A read may return a little; a write is of one piece,
@@ -8,17 +8,16 @@
 //! **A writer looks at its other side.** A party that waits for room to send would not learn that
 //! its peer has ended the connection: the news waits on the side that it is not reading, and a full
 //! socket stays full. So a writer that waits is also woken when the peer has said its last word,
-//! and gives up at once: in these protocols whoever sends expects an answer, and there will be
-//! none.
+//! and gives up at once: in these protocols a party that sends expects an answer, and there will
+//! be none.
 
-use crate::record::{Doing, Recorder};
+use primer_wire::record::Doing;
+use primer_wire::transport::PIECE;
+use primer_wire::{Receive, Recorder, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
-
-/// The largest piece that a time-out is granted for.
-pub(crate) const PIECE: usize = 64 << 10;
 
 /// Wakes a waiting writer when its peer sends no more. Elsewhere it learns of that by its time-out.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -45,7 +44,7 @@ impl Socket {
         })
     }
 
-    /// Another handle of the same socket.
+    /// Returns another handle of the same socket.
     pub(crate) fn another(&self) -> io::Result<Self> {
         Ok(Self {
             stream: self.stream.try_clone()?,
@@ -54,7 +53,7 @@ impl Socket {
         })
     }
 
-    /// Where its waits are taken down.
+    /// Returns what its waits are taken down in.
     pub(crate) fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
@@ -97,15 +96,15 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes what goes without waiting, then ends this direction: a farewell, which nobody has to
-    /// hear.
+    /// Writes what goes without waiting, then ends this direction: a farewell, which need not be
+    /// heard.
     pub(crate) fn leave(&self, farewell: &[u8]) {
         let _ = (&self.stream).write(farewell);
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// A view of it for an exchange that has to be over within the time-out, however many reads and
-    /// writes it takes.
+    /// Returns a view of it for an exchange that has to be over within the time-out, however many
+    /// reads and writes it takes.
     pub(crate) fn hurried(&self) -> Hurried<'_> {
         Hurried {
             socket: self,
@@ -162,5 +161,67 @@ impl Write for Hurried<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A TCP connection as it is, unencrypted.
+pub(crate) struct Tcp {
+    output: Socket,
+    input: Socket,
+}
+
+impl Tcp {
+    pub(crate) fn new(socket: Socket) -> io::Result<Self> {
+        Ok(Self {
+            output: socket.another()?,
+            input: socket,
+        })
+    }
+}
+
+impl Transport for Tcp {
+    type Sender = TcpWriter;
+    type Receiver = TcpReader;
+
+    fn timeout(&self) -> Option<Duration> {
+        self.input.timeout()
+    }
+
+    fn recorder(&self) -> Recorder {
+        self.input.recorder()
+    }
+
+    fn split(self) -> (TcpWriter, TcpReader) {
+        (TcpWriter(self.output), TcpReader(self.input))
+    }
+}
+
+/// The receiving half of a TCP stream.
+pub(crate) struct TcpReader(Socket);
+
+impl Receive for TcpReader {
+    fn receive(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
+        self.0.read(out, patience)
+    }
+}
+
+/// The sending half of a TCP stream: its end ends the stream, even while the other half is in use.
+pub(crate) struct TcpWriter(Socket);
+
+impl Write for TcpWriter {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let piece = &data[..data.len().min(PIECE)];
+        self.0.write_all(piece)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for TcpWriter {
+    fn drop(&mut self) {
+        self.0.leave(&[]);
     }
 }

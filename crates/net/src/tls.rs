@@ -15,10 +15,11 @@
 //! decryption only, never during a system call: a writer that waits for the network does not keep
 //! the reader from emptying it.
 
-use crate::error::{Direction, NetError, Result};
 use crate::socket::Socket;
 pub use crate::tls_clients::Clients;
 use aws_lc_rs::digest;
+use primer_wire::peer::{Agreed, Fingerprint};
+use primer_wire::{Direction, NetError, Result};
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs as provider, verify_tls13_signature};
@@ -30,54 +31,14 @@ use rustls::{
     ServerConfig, ServerConnection, SignatureScheme,
 };
 use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// The SHA-256 fingerprint of a certificate.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 32]);
-
-impl Fingerprint {
-    pub(crate) fn of(certificate: &CertificateDer<'_>) -> Self {
-        let hash = digest::digest(&digest::SHA256, certificate);
-        Self(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Fingerprint {
-    type Err = String;
-
-    /// Reads 64 hexadecimal digits; colons between bytes are allowed.
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let wrong = || "a fingerprint is 64 hexadecimal digits".to_owned();
-        let digits: Vec<u32> = text
-            .chars()
-            .filter(|&c| c != ':')
-            .map(|c| c.to_digit(16).ok_or_else(wrong))
-            .collect::<std::result::Result<_, _>>()?;
-        let bytes: Vec<u8> = digits
-            .chunks(2)
-            .filter_map(|pair| Some((pair[0] << 4 | *pair.get(1)?) as u8))
-            .collect();
-        if digits.len() != 64 {
-            return Err(wrong());
-        }
-        Ok(Self(bytes.try_into().map_err(|_| wrong())?))
-    }
+/// Returns the fingerprint of a certificate.
+pub(crate) fn fingerprint_of(certificate: &CertificateDer<'_>) -> Fingerprint {
+    let hash = digest::digest(&digest::SHA256, certificate);
+    Fingerprint::from_hash(hash.as_ref().try_into().expect("SHA-256 has 32 bytes"))
 }
 
 /// A server's certificate chain and private key.
@@ -89,7 +50,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A fresh key and a certificate signed by itself, for these names.
+    /// Makes a fresh key and a certificate signed by itself, for these names.
     ///
     /// # Errors
     /// [`NetError::Tls`] if a name cannot appear in a certificate.
@@ -128,23 +89,23 @@ impl Identity {
             .map_err(|error| NetError::Tls(format!("key file: {error}")))
     }
 
-    /// The certificate and its key as the TLS library takes them, found to belong together.
+    /// Returns the certificate and its key as the TLS library takes them, found to belong together.
     fn certified(&self) -> Result<Arc<CertifiedKey>> {
         let made = CertifiedKey::from_der(self.chain.clone(), self.key()?, &crypto());
         Ok(Arc::new(made.map_err(own_certificate)?))
     }
 
-    /// What clients pin.
+    /// Returns what clients pin.
     pub fn fingerprint(&self) -> Fingerprint {
-        Fingerprint::of(&self.chain[0])
+        fingerprint_of(&self.chain[0])
     }
 
-    /// The certificate chain, to be stored.
+    /// Returns the certificate chain, to be stored.
     pub fn chain_pem(&self) -> &str {
         &self.chain_pem
     }
 
-    /// The private key, to be stored where only the server can read it.
+    /// Returns the private key, to be stored where only the server can read it.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
@@ -154,22 +115,11 @@ impl Identity {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Trust {
-    /// The server whose certificate has this fingerprint, and nobody else.
+    /// Only the server whose certificate has this fingerprint.
     Pinned(Fingerprint),
-    /// Nobody: the handshake ends with [`NetError::UnknownServer`], which carries the fingerprint
-    /// to ask about.
-    Nobody,
-}
-
-/// What the two ends of a TLS connection agreed on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreed {
-    /// The key-exchange group, such as `X25519MLKEM768`.
-    pub key_exchange: String,
-    /// The cipher suite.
-    pub cipher_suite: String,
-    /// The fingerprint of the peer's certificate, if it showed one.
-    pub peer: Option<Fingerprint>,
+    /// No server: the handshake ends with [`NetError::UnknownServer`], which carries the
+    /// fingerprint to ask about.
+    None,
 }
 
 /// The server's side of TLS.
@@ -233,7 +183,7 @@ impl TlsClient {
     pub fn with_identity(trust: Trust, identity: Option<&Identity>) -> Result<Self> {
         let expected = match trust {
             Trust::Pinned(fingerprint) => Some(fingerprint),
-            Trust::Nobody => None,
+            Trust::None => None,
         };
         let verifier = Arc::new(Pin {
             expected,
@@ -257,7 +207,7 @@ impl TlsClient {
         })
     }
 
-    /// Whether a server asked for a certificate. One that gets none, or one that it does not
+    /// Tells whether a server asked for a certificate. One that gets none, or one that it does not
     /// accept, ends the connection after the handshake, and may not get to say why.
     pub fn was_asked_for_certificate(&self) -> bool {
         self.shown.asked.load(Ordering::Relaxed)
@@ -287,7 +237,7 @@ fn tls_error(error: rustls::Error) -> NetError {
     NetError::Tls(error.to_string())
 }
 
-/// What is wrong with a certificate of ours, which the TLS library calls the peer's.
+/// Says what is wrong with a certificate of ours, which the TLS library calls the peer's.
 fn own_certificate(error: rustls::Error) -> NetError {
     let why = match error {
         rustls::Error::InvalidCertificate(why) => {
@@ -341,7 +291,7 @@ pub(crate) fn agreed(connection: &Connection) -> Agreed {
         peer: connection
             .peer_certificates()
             .and_then(|chain| chain.first())
-            .map(Fingerprint::of),
+            .map(fingerprint_of),
     }
 }
 
@@ -374,7 +324,7 @@ impl ServerCertVerifier for Pin {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        let got = Fingerprint::of(end_entity);
+        let got = fingerprint_of(end_entity);
         if Some(got) == self.expected {
             return Ok(ServerCertVerified::assertion());
         }
@@ -411,30 +361,6 @@ impl ServerCertVerifier for Pin {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fingerprints_are_text_and_back() {
-        let identity = Identity::self_signed(&["localhost".into()]).unwrap();
-        let text = identity.fingerprint().to_string();
-        assert_eq!(text.len(), 64);
-        assert_eq!(text.parse(), Ok(identity.fingerprint()));
-        let colons: Vec<String> = (0..32)
-            .map(|i| text[2 * i..2 * i + 2].to_uppercase())
-            .collect();
-        assert_eq!(colons.join(":").parse(), Ok(identity.fingerprint()));
-        for wrong in [
-            "",
-            "00",
-            &text[1..],
-            &format!("{text}0"),
-            &text.replace('a', "x"),
-        ] {
-            assert!(
-                wrong == text || wrong.parse::<Fingerprint>().is_err(),
-                "{wrong}"
-            );
-        }
-    }
 
     #[test]
     fn identities_survive_storage() {

@@ -4,8 +4,9 @@
 //! certificate mean nothing. Under an authority the whole chain is checked as on the web, dates
 //! included.
 
-use crate::error::{NetError, Result};
-use crate::tls::Fingerprint;
+use crate::tls::fingerprint_of;
+use primer_wire::peer::Fingerprint;
+use primer_wire::{NetError, Result};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -76,8 +77,8 @@ impl ClientCertVerifier for PinnedClients {
         _intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> std::result::Result<ClientCertVerified, rustls::Error> {
-        // Certificates are public, so an ordinary comparison tells nobody anything.
-        if self.admitted.contains(&Fingerprint::of(end_entity)) {
+        // Certificates are public, so an ordinary comparison gives nothing away.
+        if self.admitted.contains(&fingerprint_of(end_entity)) {
             return Ok(ClientCertVerified::assertion());
         }
         Err(CertificateError::ApplicationVerificationFailure.into())

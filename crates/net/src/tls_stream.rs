@@ -1,7 +1,10 @@
 //! The two halves of a TLS connection; see `tls.rs` for the locking rule.
 
-use crate::reader::Incoming;
-use crate::socket::{PIECE, Socket};
+use crate::socket::Socket;
+use crate::tls::agreed;
+use primer_wire::peer::Agreed;
+use primer_wire::transport::PIECE;
+use primer_wire::{Receive, Recorder, Transport};
 use rustls::Connection;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,22 +38,56 @@ pub(crate) struct TlsReader {
     end: usize,
 }
 
-/// Splits a connection whose handshake is done.
-pub(crate) fn halves(connection: Connection, socket: Socket) -> io::Result<(TlsWriter, TlsReader)> {
-    let connection = Shared(Arc::new(Mutex::new(connection)));
-    let writer = TlsWriter {
-        connection: connection.clone(),
-        socket: socket.another()?,
-        records: Vec::new(),
-    };
-    let reader = TlsReader {
-        connection,
-        socket,
-        intake: vec![0; INTAKE].into(),
-        start: 0,
-        end: 0,
-    };
-    Ok((writer, reader))
+/// A connection whose handshake is done.
+pub(crate) struct Tls {
+    output: TlsWriter,
+    input: TlsReader,
+    agreed: Agreed,
+}
+
+impl Tls {
+    pub(crate) fn new(connection: Connection, socket: Socket) -> io::Result<Self> {
+        let agreed = agreed(&connection);
+        let connection = Shared(Arc::new(Mutex::new(connection)));
+        let output = TlsWriter {
+            connection: connection.clone(),
+            socket: socket.another()?,
+            records: Vec::new(),
+        };
+        let input = TlsReader {
+            connection,
+            socket,
+            intake: vec![0; INTAKE].into(),
+            start: 0,
+            end: 0,
+        };
+        Ok(Self {
+            output,
+            input,
+            agreed,
+        })
+    }
+}
+
+impl Transport for Tls {
+    type Sender = TlsWriter;
+    type Receiver = TlsReader;
+
+    fn timeout(&self) -> Option<Duration> {
+        self.input.socket.timeout()
+    }
+
+    fn recorder(&self) -> Recorder {
+        self.input.socket.recorder()
+    }
+
+    fn agreed(&self) -> Option<Agreed> {
+        Some(self.agreed.clone())
+    }
+
+    fn split(self) -> (TlsWriter, TlsReader) {
+        (self.output, self.input)
+    }
 }
 
 impl TlsWriter {
@@ -92,8 +129,8 @@ impl Drop for TlsWriter {
     }
 }
 
-impl Incoming for TlsReader {
-    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
+impl Receive for TlsReader {
+    fn receive(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
         let deadline = patience.map(|time| Instant::now() + time);
         loop {
             let mut connection = self.connection.lock();

@@ -1,8 +1,9 @@
 //! The channel's promises, over every transport.
 
-use primer_net::kind::trial::{FIRST as ASK, SECOND as TELL, THIRD as BULK};
-use primer_net::pair::{Transport, connect, run_pair, run_pair_over, run_parties, test_options};
-use primer_net::{Channel, Direction, NetError, Options};
+use primer_net::pair::{Medium, connect, run_pair_over};
+use primer_wire::kind::trial::{FIRST as ASK, SECOND as TELL, THIRD as BULK};
+use primer_wire::pair::{run_pair, run_parties, test_options};
+use primer_wire::{Channel, Direction, NetError, Options};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ fn impatient() -> Options {
 
 #[test]
 fn messages_arrive_over_every_transport() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let sizes = [0, 1, 7, 1000, 65_535, 65_536, 65_537, 1 << 20, 3_333_333];
         let ends = run_pair_over(
             transport,
@@ -59,7 +60,7 @@ fn messages_arrive_over_every_transport() {
 #[test]
 fn limits_are_checked_before_the_payload() {
     let (left, right) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| channel.send(BULK, &[0; 1001]),
         |channel| {
             let first = channel.recv(BULK, 1000).unwrap_err();
@@ -84,7 +85,7 @@ fn limits_are_checked_before_the_payload() {
     ));
 }
 
-/// A peer that announces 2^55 bytes is refused by every way of receiving.
+/// Refuses a peer that announces 2^55 bytes, by every way of receiving.
 #[test]
 fn enormous_announcements_cost_nothing() {
     type Receive = fn(&mut Channel) -> Result<(), NetError>;
@@ -97,7 +98,7 @@ fn enormous_announcements_cost_nothing() {
     ];
     for receive in ways {
         let (_, error) = run_parties(
-            connect(Transport::Memory, &test_options()).unwrap(),
+            connect(Medium::Memory, &test_options()).unwrap(),
             |channel| channel.send_stream(BULK, 1 << 55).map(drop),
             |channel| receive(channel).unwrap_err(),
         );
@@ -211,7 +212,7 @@ fn streams_keep_account() {
 
 #[test]
 fn a_silent_peer_is_a_time_out() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let start = Instant::now();
         let (_, error) = run_parties(
             connect(transport, &impatient()).unwrap(),
@@ -235,7 +236,7 @@ fn a_silent_peer_is_a_time_out() {
 
 #[test]
 fn a_peer_that_does_not_read_is_a_time_out() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let (_, error) = run_parties(
             connect(transport, &impatient()).unwrap(),
             |_| std::thread::sleep(Duration::from_millis(800)),
@@ -261,7 +262,7 @@ fn a_peer_that_does_not_read_is_a_time_out() {
 
 #[test]
 fn a_vanished_peer_is_said_to_be_gone() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let (_, (reading, writing)) = run_parties(
             connect(transport, &test_options()).unwrap(),
             |channel| channel.send(ASK, b"half").unwrap(),
@@ -270,7 +271,7 @@ fn a_vanished_peer_is_said_to_be_gone() {
                 let reading = channel.recv(ASK, 10).unwrap_err();
                 let piece = vec![0; 1 << 20];
                 let writing = (0..200).find_map(|_| channel.send(BULK, &piece).err());
-                (reading, writing.expect("nobody reads"))
+                (reading, writing.expect("the peer is gone"))
             },
         );
         let receive = NetError::PeerGone {
@@ -281,14 +282,15 @@ fn a_vanished_peer_is_said_to_be_gone() {
     }
 }
 
-/// Both parties send 8 MiB before they read: the mistake that the bounded memory channel must show.
+/// Lets both parties send 8 MiB before they read: the mistake that the bounded memory channel must
+/// show.
 #[test]
 fn both_sending_first_is_found() {
     let party = |channel: &mut Channel| {
         channel.send(BULK, &vec![0; 8 << 20])?;
         channel.recv(BULK, 8 << 20).map(drop)
     };
-    let error = run_pair_over(Transport::Memory, &impatient(), party, party).unwrap_err();
+    let error = run_pair_over(Medium::Memory, &impatient(), party, party).unwrap_err();
     assert!(
         matches!(
             error,

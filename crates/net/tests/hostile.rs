@@ -1,25 +1,25 @@
 //! A peer that sends arbitrary bytes: every receive ends with a value within its limits or an
 //! error.
 
-use primer_net::kind::trial::{FIRST as A, SECOND as B};
-use primer_net::pair::test_options;
-use primer_net::{Channel, LinkShape, NetError, Options};
+use primer_wire::kind::trial::{FIRST as A, SECOND as B};
+use primer_wire::pair::test_options;
+use primer_wire::{Channel, LinkShape, NetError, Options};
 use proptest::prelude::*;
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// A channel whose peer has sent these bytes and left.
+/// Makes a channel whose peer has sent these bytes and left.
 fn after(bytes: &[u8]) -> (Channel, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     peer.write_all(bytes).unwrap();
     peer.shutdown(Shutdown::Write).unwrap();
-    let channel = Channel::tcp(listener.accept().unwrap().0, &test_options()).unwrap();
+    let channel = primer_net::tcp(listener.accept().unwrap().0, &test_options()).unwrap();
     (channel, peer)
 }
 
-/// Byte strings that look like frames more often than chance would have it.
+/// Draws byte strings that look like frames more often than chance would have it.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let frame = (
         1u8..4,
@@ -86,7 +86,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The same over a link with 100 ms of latency, in two pieces a way apart.
+    /// Does the same over a link with 100 ms of latency, in two pieces a way apart.
     #[test]
     fn whatever_arrives_late_is_within_limits_or_refused(
         bytes in frames(),
@@ -99,7 +99,7 @@ proptest! {
             shape: LinkShape::new(Duration::from_millis(100), 25_000_000),
             ..test_options()
         };
-        let mut channel = Channel::tcp(listener.accept().unwrap().0, &options).unwrap();
+        let mut channel = primer_net::tcp(listener.accept().unwrap().0, &options).unwrap();
         let (first, second) = bytes.split_at(cut.min(bytes.len()));
         std::thread::scope(|scope| {
             scope.spawn(|| {

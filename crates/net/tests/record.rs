@@ -1,9 +1,10 @@
 //! What a recorder takes down of a channel.
 
-use primer_net::kind::trial::FIRST as BULK;
-use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::record::{Doing, Span};
-use primer_net::{Channel, NetError, Options, Result};
+use primer_net::pair::{Medium, run_pair_over};
+use primer_wire::kind::trial::FIRST as BULK;
+use primer_wire::pair::test_options;
+use primer_wire::record::{Doing, Span};
+use primer_wire::{Channel, NetError, Options, Result};
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -13,8 +14,8 @@ fn total(spans: &[Span], doing: Doing) -> Duration {
     alike.map(|span| span.to - span.from).sum()
 }
 
-/// Both parties say something; the second thinks before it does. Returns the first's record.
-fn asked(transport: Transport, options: &Options) -> Vec<Span> {
+/// Returns the first party's record. Both say something; the second thinks before it does.
+fn asked(transport: Medium, options: &Options) -> Vec<Span> {
     let (spans, ()) = run_pair_over::<_, _, NetError>(
         transport,
         options,
@@ -37,7 +38,7 @@ fn asked(transport: Transport, options: &Options) -> Vec<Span> {
 
 #[test]
 fn a_wait_is_taken_down_within_the_receiving() {
-    for transport in [Transport::Tcp, Transport::Tls] {
+    for transport in [Medium::Tcp, Medium::Tls] {
         let spans = asked(transport, &test_options());
         let (waited, received) = (
             total(&spans, Doing::Waiting),
@@ -55,22 +56,22 @@ fn a_wait_is_taken_down_within_the_receiving() {
     }
 }
 
-/// A memory channel has no socket: what it waits counts as receiving.
+/// Counts what a memory channel waits as receiving: it has no socket.
 #[test]
 fn in_memory_waiting_is_receiving() {
-    let spans = asked(Transport::Memory, &test_options());
+    let spans = asked(Medium::Memory, &test_options());
     assert_eq!(total(&spans, Doing::Waiting), Duration::ZERO);
     assert!(total(&spans, Doing::Receiving) > PAUSE * 9 / 10);
 }
 
-/// The thread of a shaped link waits as well, but that is not the party's time.
+/// Leaves out the waits of a shaped link's own thread, which are not the party's time.
 #[test]
 fn a_shaped_link_delays_and_takes_down_nothing_of_its_own() {
     let options = Options {
-        shape: primer_net::LinkShape::new(PAUSE, 25_000_000),
+        shape: primer_wire::LinkShape::new(PAUSE, 25_000_000),
         ..test_options()
     };
-    let spans = asked(Transport::Tls, &options);
+    let spans = asked(Medium::Tls, &options);
     assert!(total(&spans, Doing::Waiting) > PAUSE * 18 / 10);
     // Nothing is waited for but what is received.
     let waits = spans.iter().filter(|span| span.doing == Doing::Waiting);

@@ -3,9 +3,11 @@
 //! Lower bounds are exact, since a shaped link is never too fast; upper bounds leave room for a
 //! busy machine.
 
-use primer_net::kind::trial::{FIRST as PING, SECOND as BULK};
-use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::{Link, LinkShape, NetError, Options};
+use primer_net::Link;
+use primer_net::pair::{Medium, run_pair_over};
+use primer_wire::kind::trial::{FIRST as PING, SECOND as BULK};
+use primer_wire::pair::test_options;
+use primer_wire::{LinkShape, NetError, Options};
 use std::time::{Duration, Instant};
 
 fn options(shape: LinkShape) -> Options {
@@ -15,12 +17,12 @@ fn options(shape: LinkShape) -> Options {
     }
 }
 
-/// The best of three runs: other work on the machine only ever adds time.
+/// Takes the best of three runs: other work on the machine only ever adds time.
 fn best(mut run: impl FnMut() -> Duration) -> Duration {
     (0..3).map(|_| run()).min().expect("three runs")
 }
 
-fn ping_pong(transport: Transport, shape: LinkShape, rounds: u32) -> Duration {
+fn ping_pong(transport: Medium, shape: LinkShape, rounds: u32) -> Duration {
     let (elapsed, ()) = run_pair_over(
         transport,
         &options(shape),
@@ -46,7 +48,7 @@ fn ping_pong(transport: Transport, shape: LinkShape, rounds: u32) -> Duration {
 
 #[test]
 fn a_round_trip_takes_the_round_trip_time() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let shape = Link::Wan.shape();
         let elapsed = best(|| ping_pong(transport, shape, 3));
         assert!(
@@ -58,12 +60,12 @@ fn a_round_trip_takes_the_round_trip_time() {
             "{transport:?} {elapsed:?}"
         );
     }
-    let elapsed = best(|| ping_pong(Transport::Memory, Link::Paper.shape(), 20));
+    let elapsed = best(|| ping_pong(Medium::Memory, Link::Paper.shape(), 20));
     assert!(elapsed >= Duration::from_micros(20 * 2300), "{elapsed:?}");
     assert!(elapsed < Duration::from_micros(20 * 3500), "{elapsed:?}");
 }
 
-fn one_way(transport: Transport, shape: LinkShape, messages: usize, size: usize) -> Duration {
+fn one_way(transport: Medium, shape: LinkShape, messages: usize, size: usize) -> Duration {
     let (start, end) = run_pair_over(
         transport,
         &options(shape),
@@ -89,7 +91,7 @@ fn one_way(transport: Transport, shape: LinkShape, messages: usize, size: usize)
 
 #[test]
 fn bulk_runs_at_the_bandwidth() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         // 5 MB at 25 MB/s take 200 ms, the last byte 20 ms more.
         let elapsed = best(|| one_way(transport, Link::Wan.shape(), 1, 5_000_000));
         assert!(
@@ -101,12 +103,12 @@ fn bulk_runs_at_the_bandwidth() {
             "{transport:?} {elapsed:?}"
         );
     }
-    let elapsed = best(|| one_way(Transport::Memory, Link::Paper.shape(), 1, 20_000_000));
+    let elapsed = best(|| one_way(Medium::Memory, Link::Paper.shape(), 1, 20_000_000));
     assert!(elapsed >= Duration::from_millis(201), "{elapsed:?}");
     assert!(elapsed < Duration::from_millis(260), "{elapsed:?}");
 }
 
-/// A hundred flushed messages in a row share one delay of 100 ms; one delay per write would be 10
+/// Sends a hundred flushed messages in a row: they share one delay of 100 ms; one each would be 10
 /// s.
 #[test]
 fn messages_in_a_row_are_under_way_together() {
@@ -114,7 +116,7 @@ fn messages_in_a_row_are_under_way_together() {
         delay: Duration::from_millis(100),
         bandwidth: None,
     };
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let elapsed = best(|| one_way(transport, shape, 100, 1000));
         assert!(
             elapsed >= Duration::from_millis(100),
@@ -127,10 +129,10 @@ fn messages_in_a_row_are_under_way_together() {
     }
 }
 
-/// What is on its way when a party leaves still arrives.
+/// Checks that what is on its way when a party leaves still arrives.
 #[test]
 fn the_last_words_arrive() {
-    for transport in Transport::ALL {
+    for transport in Medium::ALL {
         let (_, got) = run_pair_over(
             transport,
             &options(Link::Wan.shape()),

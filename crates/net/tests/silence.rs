@@ -1,9 +1,9 @@
-//! Peers that are silent, slow or gone: nobody waits for them longer than the time-out, in either
+//! Peers that are silent, slow or gone: no party waits for them longer than the time-out, in either
 //! direction, on a bare link and on one with 100 ms of latency.
 
-use primer_net::kind::trial::FIRST as BULK;
 use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Direction, LinkShape, NetError, Options};
+use primer_wire::kind::trial::FIRST as BULK;
+use primer_wire::{Channel, Direction, LinkShape, NetError, Options};
 use std::io::Write;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -27,16 +27,16 @@ fn sockets() -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// A client with TLS, and its server with another handle of the socket below it.
+/// Connects a client with TLS, and its server with another handle of the socket below it.
 fn secured(options: &Options) -> (Channel, Channel, TcpStream) {
     let (client, server) = sockets();
     let below = server.try_clone().unwrap();
     let identity = Identity::self_signed(&["localhost".into()]).unwrap();
     let tls = TlsServer::new(&identity).unwrap();
     let patient = Options::default();
-    let accepting = std::thread::spawn(move || Channel::tls_accept(server, &tls, &patient));
+    let accepting = std::thread::spawn(move || primer_net::tls_accept(server, &tls, &patient));
     let tls = TlsClient::new(Trust::Pinned(identity.fingerprint())).unwrap();
-    let client = Channel::tls_connect(client, &tls, options).unwrap();
+    let client = primer_net::tls_connect(client, &tls, options).unwrap();
     (client, accepting.join().unwrap().unwrap(), below)
 }
 
@@ -73,8 +73,9 @@ fn a_peer_that_does_not_read_is_waited_for_once() {
     }
 }
 
-/// A server that is told to stop shuts its sockets down, with much unread in them. The client is in
-/// the middle of sending, and the news comes on the side that it does not read.
+/// Ends a client that is sending: a server that is told to stop shuts its sockets down, with much
+/// unread in them. The client is in the middle of sending, and the news comes on the side that it
+/// does not read.
 #[test]
 fn a_sender_notices_that_its_peer_has_ended() {
     for shape in LINKS {
@@ -112,7 +113,7 @@ fn a_peer_that_sends_a_byte_now_and_then_is_not_waited_for_longer() {
             let (client, mut server) = sockets();
             server.write_all(&long[..at_once]).unwrap();
             trickle(server, long[at_once..].to_vec());
-            let mut channel = Channel::tcp(client, &options(500, shape)).unwrap();
+            let mut channel = primer_net::tcp(client, &options(500, shape)).unwrap();
             let started = Instant::now();
             let error = if pieces {
                 let mut stream = channel.recv_stream(BULK, 256).unwrap();
@@ -135,7 +136,7 @@ fn a_peer_that_sends_a_byte_now_and_then_is_not_waited_for_longer() {
 #[test]
 fn time_that_this_party_takes_is_not_the_peers() {
     let (client, mut server) = sockets();
-    let mut channel = Channel::tcp(client, &options(500, LinkShape::NONE)).unwrap();
+    let mut channel = primer_net::tcp(client, &options(500, LinkShape::NONE)).unwrap();
     server
         .write_all(&[BULK.code(), 6, 0, 0, 0, 0, 0, 0, 1, 2])
         .unwrap();
@@ -155,7 +156,7 @@ fn a_handshake_is_bounded_as_a_whole() {
     let identity = Identity::self_signed(&["localhost".into()]).unwrap();
     let tls = TlsClient::new(Trust::Pinned(identity.fingerprint())).unwrap();
     let started = Instant::now();
-    let ended = Channel::tls_connect(client, &tls, &options(700, LinkShape::NONE));
+    let ended = primer_net::tls_connect(client, &tls, &options(700, LinkShape::NONE));
     let took = started.elapsed();
     assert!(matches!(ended, Err(NetError::Timeout { .. })));
     assert!(took < Duration::from_millis(3000), "{took:?}");

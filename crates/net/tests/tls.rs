@@ -1,9 +1,10 @@
 //! TLS: what is negotiated, who is refused, what a tampered record does.
 
-use primer_net::kind::trial::FIRST as HELLO;
-use primer_net::pair::{Transport, connect, test_options};
+use primer_net::pair::{Medium, connect};
 use primer_net::tls::{Clients, Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, NetError};
+use primer_wire::NetError;
+use primer_wire::kind::trial::FIRST as HELLO;
+use primer_wire::pair::test_options;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -19,7 +20,7 @@ fn sockets() -> (TcpStream, TcpStream) {
 
 #[test]
 fn the_key_exchange_is_post_quantum() {
-    let (client, server) = connect(Transport::Tls, &test_options()).unwrap();
+    let (client, server) = connect(Medium::Tls, &test_options()).unwrap();
     let agreed = client.agreed().unwrap();
     assert_eq!(agreed.key_exchange, "X25519MLKEM768");
     assert!(
@@ -31,7 +32,7 @@ fn the_key_exchange_is_post_quantum() {
     assert_eq!(theirs.key_exchange, agreed.key_exchange);
     assert_eq!(theirs.cipher_suite, agreed.cipher_suite);
     assert!(agreed.peer.is_some() && theirs.peer.is_none());
-    let (left, _) = connect(Transport::Memory, &test_options()).unwrap();
+    let (left, _) = connect(Medium::Memory, &test_options()).unwrap();
     assert!(left.agreed().is_none());
 }
 
@@ -41,9 +42,9 @@ fn another_certificate_is_refused_by_fingerprint() {
     let (left, right) = sockets();
     let server = TlsServer::new(&theirs).unwrap();
     let accepting =
-        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
+        std::thread::spawn(move || primer_net::tls_accept(right, &server, &test_options()).err());
     let client = TlsClient::new(Trust::Pinned(ours.fingerprint())).unwrap();
-    let error = Channel::tls_connect(left, &client, &test_options())
+    let error = primer_net::tls_connect(left, &client, &test_options())
         .err()
         .unwrap();
     match error {
@@ -65,23 +66,23 @@ fn an_unknown_server_is_refused_with_its_fingerprint() {
     let (left, right) = sockets();
     let server = TlsServer::new(&identity).unwrap();
     let accepting =
-        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
-    let client = TlsClient::new(Trust::Nobody).unwrap();
-    let error = Channel::tls_connect(left, &client, &test_options()).err();
+        std::thread::spawn(move || primer_net::tls_accept(right, &server, &test_options()).err());
+    let client = TlsClient::new(Trust::None).unwrap();
+    let error = primer_net::tls_connect(left, &client, &test_options()).err();
     assert!(
         matches!(error, Some(NetError::UnknownServer { got }) if got == identity.fingerprint())
     );
     assert!(accepting.join().unwrap().is_some());
 }
 
-/// One message up and one down, or the error of each side.
+/// Sends one message up and one down; returns the error of each side.
 fn exchange(clients: Clients, shown: Option<&Identity>) -> (Option<NetError>, Option<NetError>) {
     let identity = identity();
     let (left, right) = sockets();
     let server = TlsServer::for_clients(&identity, &clients).unwrap();
     let expected = shown.map(Identity::fingerprint);
     let serving = std::thread::spawn(move || {
-        let mut channel = Channel::tls_accept(right, &server, &test_options())?;
+        let mut channel = primer_net::tls_accept(right, &server, &test_options())?;
         assert_eq!(channel.agreed().unwrap().peer, expected);
         channel.recv(HELLO, 100)?;
         channel.send(HELLO, b"welcome")?;
@@ -89,7 +90,7 @@ fn exchange(clients: Clients, shown: Option<&Identity>) -> (Option<NetError>, Op
     });
     let talk = || {
         let client = TlsClient::with_identity(Trust::Pinned(identity.fingerprint()), shown)?;
-        let mut channel = Channel::tls_connect(left, &client, &test_options())?;
+        let mut channel = primer_net::tls_connect(left, &client, &test_options())?;
         channel.send(HELLO, b"hello")?;
         channel.recv(HELLO, 100)
     };
@@ -120,12 +121,12 @@ fn a_peer_that_does_not_speak_tls_is_refused() {
     let (mut left, right) = sockets();
     let server = TlsServer::new(&identity()).unwrap();
     let accepting =
-        std::thread::spawn(move || Channel::tls_accept(right, &server, &test_options()).err());
+        std::thread::spawn(move || primer_net::tls_accept(right, &server, &test_options()).err());
     left.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     assert!(matches!(accepting.join().unwrap(), Some(NetError::Tls(_))));
 }
 
-/// A man in the middle flips one bit of an application record.
+/// Flips one bit of an application record, as a man in the middle.
 #[test]
 fn a_flipped_bit_is_an_error() {
     let identity = identity();
@@ -133,7 +134,7 @@ fn a_flipped_bit_is_an_error() {
     let (mut server_side, server_socket) = sockets();
     let server = TlsServer::new(&identity).unwrap();
     let serving = std::thread::spawn(move || {
-        let mut channel = Channel::tls_accept(server_socket, &server, &test_options())?;
+        let mut channel = primer_net::tls_accept(server_socket, &server, &test_options())?;
         assert_eq!(channel.recv(HELLO, 100)?, b"first");
         channel.send(HELLO, b"ready")?;
         channel.recv(HELLO, 100)
@@ -158,7 +159,7 @@ fn a_flipped_bit_is_an_error() {
         }
     });
     let client = TlsClient::new(Trust::Pinned(identity.fingerprint())).unwrap();
-    let mut channel = Channel::tls_connect(client_socket, &client, &test_options()).unwrap();
+    let mut channel = primer_net::tls_connect(client_socket, &client, &test_options()).unwrap();
     channel.send(HELLO, b"first").unwrap();
     assert_eq!(channel.recv(HELLO, 100).unwrap(), b"ready");
     tamper.store(true, std::sync::atomic::Ordering::SeqCst);

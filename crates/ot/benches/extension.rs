@@ -1,10 +1,10 @@
 //! Correlated transfers per second over memory, and the pieces of an extension.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use primer_net::run_pair;
 use primer_ot::transpose::transpose;
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, OtError, Setup, Variant, measure};
 use primer_ring::prg::Prg;
+use primer_wire::run_pair;
 use std::hint::black_box;
 use std::time::Duration;
 

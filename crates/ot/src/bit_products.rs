@@ -36,9 +36,9 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, check_modulus, sub};
 use crate::stored::ChoiceMaterial;
-use primer_net::Channel;
-use primer_net::kind::bit_product::{CORRELATION, OPENED};
 use primer_ring::wipe::SecretBytes;
+use primer_wire::Channel;
+use primer_wire::kind::bit_product::{CORRELATION, OPENED};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 

@@ -32,8 +32,8 @@ use crate::base::Session;
 use crate::clmul::{Product, Sums};
 use crate::error::{OtError, Result};
 use crate::transpose::COLUMNS;
-use primer_net::{RecvStream, SendStream};
 use primer_ring::prg::Prg;
+use primer_wire::{RecvStream, SendStream};
 use zeroize::Zeroizing;
 
 /// Transfers that mask the hash of the choices.
@@ -131,8 +131,8 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::kind::trial::FIRST as PROOF;
-    use primer_net::run_pair;
+    use primer_wire::kind::trial::FIRST as PROOF;
+    use primer_wire::run_pair;
 
     const BYTES: usize = 40;
     const STRIDE: usize = 64;

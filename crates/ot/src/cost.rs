@@ -8,8 +8,8 @@ use crate::cot::POSITION_BYTES;
 use crate::leaves;
 use crate::onehot::Shape;
 use crate::variant::Variant;
-use primer_net::frame::HEADER_BYTES;
 use primer_ring::pack::packed_len;
+use primer_wire::frame::HEADER_BYTES;
 
 /// Bytes in each direction of one step. Which party is the sender is left open here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

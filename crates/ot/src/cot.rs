@@ -54,9 +54,9 @@ use crate::onehot::VectorKeys;
 use crate::setup::Setup;
 use crate::streams::Correction;
 use crate::variant::Variant;
-use primer_net::kind::transfer::EXTENSION;
-use primer_net::{Channel, RecvStream, SendStream};
 use primer_ring::prg::{Prg, SecretSeed};
+use primer_wire::kind::transfer::EXTENSION;
+use primer_wire::{Channel, RecvStream, SendStream};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 

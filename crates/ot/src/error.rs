@@ -1,7 +1,7 @@
 //! What can go wrong in a transfer. No variant carries a secret.
 
-use primer_net::NetError;
 use primer_ring::pack::PackError;
+use primer_wire::NetError;
 use thiserror::Error;
 
 /// Why a transfer failed.

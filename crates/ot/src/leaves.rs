@@ -24,9 +24,9 @@ use crate::base::{Chosen, Pairs, Session};
 use crate::error::Result;
 use crate::tags;
 use crate::variant::Variant;
-use primer_net::Channel;
-use primer_net::kind::transfer::TREES;
 use primer_ring::prg::{Prg, SEED_BYTES, SecretSeed};
+use primer_wire::Channel;
+use primer_wire::kind::transfer::TREES;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The leaves of all trees, tree by tree.
@@ -183,7 +183,7 @@ pub(crate) fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::run_pair;
+    use primer_wire::run_pair;
 
     /// Checks that what a sender sees of nodes that it lacks is made under other counters in each
     /// tree and in each session.

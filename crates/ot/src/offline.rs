@@ -9,7 +9,7 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::{OtError, Result, expect_count};
 use crate::hash::residues;
 use crate::stored::{ChoiceMaterial, PairMaterial};
-use primer_net::Channel;
+use primer_wire::Channel;
 use zeroize::Zeroizing;
 
 /// Checks that residues of this modulus can be packed and returns their width.

@@ -27,8 +27,8 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, sub};
 use crate::stored::{ChoiceMaterial, PairMaterial};
-use primer_net::Channel;
 use primer_ring::wipe::SecretBytes;
+use primer_wire::Channel;
 
 /// The sender's pads. Each pair is for one message.
 pub struct PadSender(PairMaterial);

@@ -35,9 +35,9 @@ use crate::cot::{CotReceiver, CotSender};
 use crate::error::Result;
 use crate::offline::{self, add, check_modulus, check_values, sub};
 use crate::stored::{ChoiceMaterial, PairMaterial};
-use primer_net::Channel;
-use primer_net::kind::transfer::{CORRECTIONS, CORRELATION, PRODUCTS};
 use primer_ring::wipe::SecretBytes;
+use primer_wire::Channel;
+use primer_wire::kind::transfer::{CORRECTIONS, CORRELATION, PRODUCTS};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 

@@ -34,8 +34,8 @@ use crate::error::Result;
 use crate::hash::Hash;
 use crate::leaves;
 use crate::variant::Variant;
-use primer_net::Channel;
 use primer_ring::prg::SEED_BYTES;
+use primer_wire::Channel;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
@@ -154,8 +154,8 @@ impl Met {
 mod tests {
     use super::*;
     use crate::{BaseOt, Setup};
-    use primer_net::run_pair;
     use primer_ring::prg::Prg;
+    use primer_wire::run_pair;
 
     /// Checks that a client whose offset is zero, which only it could know, still makes pairs of
     /// two seeds, and receives rows in which all columns occur.

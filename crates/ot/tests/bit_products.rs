@@ -1,11 +1,12 @@
 //! Products of bits that come late: right, at the stated cost, and silent about the bits.
 
-use primer_net::kind::bit_product::{CORRELATION, OPENED};
-use primer_net::pair::{Transport, connect, run_parties, test_options};
-use primer_net::{Channel, NetError, Traffic, run_pair};
+use primer_net::pair::{Medium, connect};
 use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::kind::bit_product::{CORRELATION, OPENED};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, NetError, Traffic, run_pair};
 
 const SETUP: Setup = Setup::new(Variant::IKNP, BaseOt::Ristretto);
 
@@ -194,7 +195,7 @@ fn without_random_bits_the_bits_are_seen() {
 fn what_is_not_a_residue_or_a_bit_is_refused() {
     let against = |attack: fn(&mut Channel) -> std::result::Result<(), NetError>| {
         let (_, received) = run_parties(
-            connect(Transport::Memory, &test_options()).unwrap(),
+            connect(Medium::Memory, &test_options()).unwrap(),
             |channel| {
                 let mut cot = sender(channel)?;
                 cot.extend_vec(channel, 10)?;
@@ -231,7 +232,7 @@ fn what_is_not_a_residue_or_a_bit_is_refused() {
     });
     assert!(matches!(error, OtError::Padding { bits: 10 }), "{error}");
     let (sent, received) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let (mut cot, rng) = (sender(channel)?, &mut Prg::from_os());
             let material = BitSender::prepare(&mut cot, channel, rng, 10, P)?;

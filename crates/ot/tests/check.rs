@@ -2,9 +2,9 @@
 //! that reaches the sender's seeds or rows. (A receiver that deviates and proves what it did is in
 //! the unit tests.)
 
-use primer_net::Channel;
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io::{self, Write};
 
 /// Flips bits of the bytes at some places of a stream.
@@ -166,7 +166,7 @@ fn a_base_transfer_that_was_changed_is_found() {
 fn another_nonce_is_found() {
     let setup =
         |nonce| Setup::new(Variant::SOFT_4.checked(), BaseOt::MlKem).with_nonce([nonce; 32]);
-    let outcome = primer_net::run_pair(
+    let outcome = primer_wire::run_pair(
         |channel| CotReceiver::setup(setup(1), channel, &mut Prg::from_os()).map(drop),
         |channel| {
             let rng = &mut Prg::from_os();

@@ -1,12 +1,13 @@
 //! One-hot shares over a channel: their cost, and a peer that misbehaves.
 
-use primer_net::kind::one_hot::{BLOCKS, CORRECTIONS};
-use primer_net::kind::transfer::EXTENSION;
-use primer_net::pair::{Transport, connect, run_parties, test_options};
-use primer_net::{Channel, Kind, NetError, run_pair};
+use primer_net::pair::{Medium, connect};
 use primer_ot::onehot::{self, Shape};
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::kind::one_hot::{BLOCKS, CORRECTIONS};
+use primer_wire::kind::transfer::EXTENSION;
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, Kind, NetError, run_pair};
 use proptest::prelude::*;
 
 /// The variants that the index party and the offset party receive.
@@ -147,7 +148,7 @@ fn the_budget_of_a_look_up() {
 #[test]
 fn indices_out_of_range_are_our_mistake() {
     let (result, _) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let (mut transfers, mut labels) = index_party(SOFT, channel)?;
             let shape = Shape::new(4).unwrap();
@@ -168,7 +169,7 @@ fn the_sinks_error_comes_back() {
     let shape = Shape::new(9).unwrap();
     let count = shape.chunk() + 1;
     let (sent, received) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let (mut transfers, mut labels) = index_party(SOFT, channel)?;
             let (both, rng) = ((&mut transfers, &mut labels), &mut Prg::from_os());
@@ -196,7 +197,7 @@ fn hostile_index_party(
 ) -> Result<()> {
     let shape = Shape::new(8).unwrap();
     let (result, ()) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let (mut transfers, mut labels) = offset_party(SOFT, channel)?;
             let (both, rng) = ((&mut transfers, &mut labels), &mut Prg::from_os());
@@ -281,7 +282,7 @@ fn wrong_corrections_are_refused() {
 fn wrong_extensions_are_refused() {
     let run = |kind: Kind, payload: Vec<u8>| {
         let (result, ()) = run_parties(
-            connect(Transport::Memory, &test_options()).unwrap(),
+            connect(Medium::Memory, &test_options()).unwrap(),
             |channel| {
                 let (mut transfers, mut labels) = index_party(SOFT, channel)?;
                 let shape = Shape::new(6).unwrap();

@@ -1,8 +1,8 @@
 //! New transfers from old ones: right, fresh, counted, and checked where the receiver may deviate.
 
-use primer_net::{Channel, run_pair};
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::{Channel, run_pair};
 
 /// Returns the variants of both directions: the first party receives in the first of them.
 fn variants() -> [[Variant; 2]; 3] {

@@ -3,10 +3,10 @@
 //! A change here is a change of the protocol: parties from before and after it do not understand
 //! each other, or what was proved about the bytes has to be proved again.
 
-use primer_net::Channel;
 use primer_ot::onehot::{self, Shape};
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 

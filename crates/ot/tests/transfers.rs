@@ -1,11 +1,12 @@
 //! Every transfer against its definition, its cost formula, and a peer that misbehaves.
 
-use primer_net::kind::transfer::{CORRECTIONS, EXTENSION};
-use primer_net::pair::{Transport, connect, run_pair_over, run_parties, test_options};
-use primer_net::{Channel, NetError, Traffic, run_pair};
+use primer_net::pair::{Medium, connect, run_pair_over};
 use primer_ot::cost::{self, TransferBytes};
 use primer_ot::*;
 use primer_ring::prg::Prg;
+use primer_wire::kind::transfer::{CORRECTIONS, EXTENSION};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, NetError, Traffic, run_pair};
 use proptest::prelude::*;
 use rand_core::Rng;
 
@@ -94,7 +95,7 @@ fn parties_with_different_variants_are_told() {
     for (i, ours) in Variant::ALL.into_iter().enumerate() {
         let theirs = Variant::ALL[(i + 1) % Variant::ALL.len()];
         let (sent, _) = run_parties(
-            connect(Transport::Memory, &test_options()).unwrap(),
+            connect(Medium::Memory, &test_options()).unwrap(),
             |channel| {
                 let rng = &mut Prg::from_os();
                 let (base, delta) = (BaseOt::Ristretto, Delta::random(rng));
@@ -143,7 +144,7 @@ fn both_directions_on_one_connection() {
         Ok::<_, OtError>((out.delta().label(), zeros, choices, labels))
     };
     let (left, right) = run_pair_over(
-        Transport::Tls,
+        Medium::Tls,
         &test_options(),
         |channel| party(channel, true),
         |channel| party(channel, false),
@@ -241,7 +242,7 @@ fn hostile_receiver(
     attack: impl FnOnce(&mut Channel) -> std::result::Result<(), NetError> + Send,
 ) -> OtError {
     let (result, _) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let mut cot = sender(channel)?;
             cot.extend_vec(channel, n).map(drop)
@@ -325,7 +326,7 @@ fn parties_out_of_step_are_told() {
 #[test]
 fn wrong_counts_and_corrections_are_refused() {
     let (sent, received) = run_parties(
-        connect(Transport::Memory, &test_options()).unwrap(),
+        connect(Medium::Memory, &test_options()).unwrap(),
         |channel| {
             let mut cot = sender(channel)?;
             let mut prepare = |offsets: &[u64], differences: &[u64], modulus| {
@@ -375,7 +376,7 @@ proptest! {
         payload in proptest::collection::vec(any::<u8>(), 0..400),
     ) {
         let (result, ()) = run_parties(
-            connect(Transport::Memory, &test_options()).unwrap(),
+            connect(Medium::Memory, &test_options()).unwrap(),
             |channel| {
                 let mut cot = sender(channel)?;
                 cot.extend_vec(channel, 16).map(|rows| rows.len())

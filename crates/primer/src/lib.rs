@@ -53,9 +53,10 @@ pub use client::{
     Tagging,
 };
 pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
-pub use primer_net::Meter;
-pub use primer_net::PhaseBytes;
-pub use primer_net::tls::{Clients, Fingerprint, Identity};
+pub use primer_net::tls::{Clients, Identity};
+pub use primer_wire::Meter;
+pub use primer_wire::PhaseBytes;
+pub use primer_wire::peer::Fingerprint;
 pub use server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
 pub use service::{BundleId, ServiceError};
 pub use zeroize::Zeroizing;

@@ -105,7 +105,7 @@ pub struct Model {
     pub weights: FloatWeights,
 }
 
-/// A calibration text: a file's, or the built-in one.
+/// Reads a calibration text: a file's, or the built-in one.
 fn calibration_text(path: Option<&Path>) -> Result<Cow<'static, str>, SourceError> {
     let Some(path) = path else {
         return Ok(Cow::Borrowed(CALIBRATION));
@@ -158,12 +158,12 @@ impl Model {
         })
     }
 
-    /// The largest number of tokens of one input, by the model and by its tokenizer.
+    /// Returns the largest number of tokens of one input, by the model and by its tokenizer.
     pub fn max_tokens(&self) -> usize {
         self.shape.max_tokens().min(self.text.max_tokens())
     }
 
-    /// The inputs that a calibration text makes, for those who look at ranges themselves.
+    /// Makes the inputs of a calibration text, for those who look at ranges themselves.
     ///
     /// # Errors
     /// [`SourceError`] if the calibration text is not usable.
@@ -176,7 +176,7 @@ impl Model {
             .map_err(|cause| self.uncalibrated(cause))
     }
 
-    /// The model in integers, for graphs of a form: read from a prepared file, or
+    /// Makes the model in integers, for graphs of a form: read from a prepared file, or
     /// calibrated now, which says how many inputs of how many are done.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Where the program keeps what it must remember: by XDG, or where `--state` says.
+//! Where the program keeps what it must remember: by XDG, or where its options say.
 //!
 //! ```text
 //! client/known_servers          address and fingerprint, one server a line
@@ -25,10 +25,10 @@ pub struct State {
 }
 
 impl State {
-    /// The given directory, or the one that the XDG base directory specification names.
+    /// Opens the given directory, or the one that the XDG base directory specification names.
     ///
     /// # Errors
-    /// [`ServiceError::Options`] if neither is to be had.
+    /// [`ServiceError::NoState`] if neither is to be had.
     pub fn open(given: Option<&Path>) -> Result<Self, ServiceError> {
         let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let absolute = |path: &PathBuf| path.is_absolute();
@@ -39,19 +39,16 @@ impl State {
                 .or_else(|| Some(from("HOME").filter(absolute)?.join(".local/state")))
                 .map(|base| base.join("primer")),
         };
-        let root = root.ok_or_else(|| {
-            let message = "there is no home directory to keep state in; give one with --state DIR";
-            ServiceError::Options(message.into())
-        })?;
+        let root = root.ok_or(ServiceError::NoState)?;
         Ok(Self { root })
     }
 
-    /// A file or directory below, which may not be there.
+    /// Returns the path of a file or directory below, which may not be there.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// A directory below, made for its owner alone if it is not there.
+    /// Returns a directory below, made for its owner alone if it is not there.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -90,7 +87,7 @@ pub(crate) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, ServiceE
     }
 }
 
-/// A durable file in the same directory, which has no name yet. Its owner alone can read it:
+/// Writes a durable file in the same directory, which has no name yet. Its owner alone can read it:
 /// temporary files are made with mode 0600.
 fn written_beside(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile, ServiceError> {
     let dir = path.parent().unwrap_or(Path::new("."));
@@ -116,7 +113,7 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, ServiceError
     }
 }
 
-/// An address as the name of a file.
+/// Makes the name of a file of an address.
 pub(crate) fn file_name(address: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || ".-".contains(c) {

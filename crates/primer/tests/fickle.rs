@@ -12,8 +12,8 @@ use primer_engine::server::ServerModel;
 use primer_engine::session::ServerSession;
 use primer_engine::{FORM, Program};
 use primer_net::tls::TlsServer;
-use primer_net::{Channel, Options};
 use primer_ring::prg::Prg;
+use primer_wire::{Channel, Options};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,9 +103,9 @@ fn a_bundle_just_prepared_that_is_refused_is_an_error() {
         scope.spawn(|| {
             let socket = listener.accept().unwrap().0;
             let options = Options::default();
-            let mut channel = Channel::tls_accept(socket, &fickle.tls, &options).unwrap();
+            let mut channel = primer_net::tls_accept(socket, &fickle.tls, &options).unwrap();
             let _ = fickle.serve(&mut channel);
-            // Nobody comes a second time.
+            // No client comes a second time.
             drop(listener);
         });
         let options = ClientOptions {

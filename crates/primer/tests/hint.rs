@@ -10,7 +10,7 @@ use primer::source::Model;
 use primer::{Client, ClientOptions, Event, Identity, Server, ServerOptions, ServiceError};
 use primer_hint::published::{CHUNK_BYTES, Index};
 use primer_net::tls::TlsServer;
-use primer_net::{Channel, Options};
+use primer_wire::{Channel, Options};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ static OFFER: LazyLock<Offer> = LazyLock::new(|| {
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// Every connection ends after so many chunks.
+    /// Every connection ends after this number of chunks.
     Cut(usize),
     /// This chunk is another one.
     Lie(usize),
@@ -78,7 +78,7 @@ impl Publisher {
         std::thread::spawn(move || {
             for socket in listener.incoming() {
                 let options = Options::default();
-                let channel = Channel::tls_accept(socket.unwrap(), &tls, &options);
+                let channel = primer_net::tls_accept(socket.unwrap(), &tls, &options);
                 let log = Arc::clone(&log);
                 std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log));
             }
@@ -151,7 +151,7 @@ fn all() -> Vec<usize> {
     (0..OFFER.index.chunks()).collect()
 }
 
-/// The only hint of a state directory, and its file.
+/// Finds the only hint of a state directory, and its file.
 fn kept(state: &Path) -> (Kept, PathBuf) {
     let dir = state.join("client/hints");
     let mut kept = Kept::all(&dir).unwrap();
@@ -191,7 +191,7 @@ fn a_hint_is_fetched_once() {
     check_whole(dir.path());
 }
 
-/// Neither another attempt nor another program fetches a chunk again that is there.
+/// Goes on where it was: neither another attempt nor another program fetches a chunk again.
 #[test]
 fn a_fetch_that_is_cut_goes_on_where_it_was() {
     let (dir, server) = (
@@ -260,8 +260,8 @@ fn of_several_that_need_it_one_fetches_it() {
     check_whole(dir.path());
 }
 
-/// A web server of one file; asked for anything else, it sends one there. Tells its address and
-/// how many bytes it sent.
+/// Starts a web server of one file; asked for anything else, it sends one there. Tells its address
+/// and how many bytes it sent.
 fn web(file: Vec<u8>, ranges: bool) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -303,7 +303,7 @@ fn web(file: Vec<u8>, ranges: bool) -> (String, Arc<AtomicUsize>) {
     (format!("{address}/elsewhere"), sent)
 }
 
-/// Why a copy was not taken, if it was not.
+/// Tells why a copy was not taken, if it was not.
 fn fetch_copy(server: &Publisher, state: &Path, copy: &str) -> Option<String> {
     let mut client = server.client(state, Some(copy), 1);
     let why = Arc::new(Mutex::new(None));

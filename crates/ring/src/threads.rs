@@ -1,11 +1,19 @@
 //! Work that is divided between threads.
 //!
-//! A system may refuse a thread: a server has many sessions, and each of them divides its work. A
-//! job that gets no thread is done by the thread that asked for it, so a refusal costs time and
-//! nothing else.
+//! A system may refuse a thread: a server has many sessions, and each of them divides its work. Or
+//! it has none at all, as `wasm32-unknown-unknown`. A job that gets no thread is done by the one
+//! that asked for it, so a refusal costs time and nothing else. All threads of a client are started
+//! here.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
+
+/// Drops a value in a thread of its own, or here if there is none: giving back gigabytes takes the
+/// system most of a second.
+pub fn drop_aside<T: Send + 'static>(value: T) {
+    // A thread that cannot be started drops what it was given.
+    let _ = Builder::new().spawn(move || drop(value));
+}
 
 /// Runs each job in a thread of its own, the last in this one, and returns their results in order.
 ///

@@ -2,8 +2,8 @@
 
 use crate::requantise::{MAX_RING_BITS, MIN_RING_BITS};
 use primer_garble::stop::StopError as CircuitError;
-use primer_net::NetError;
 use primer_ot::OtError;
+use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
 

@@ -3,12 +3,12 @@
 use crate::error::{Result, StopsError};
 use crate::lookup::Lookups;
 use crate::stop::{ClientStop, ClientTools, ServerStop, ServerTools, Stop};
-use primer_net::clock::ThreadClock;
-use primer_net::run_pair;
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
+use primer_wire::clock::ThreadClock;
+use primer_wire::run_pair;
 use std::time::Duration;
 
 /// The look-up figures of `primer bench --kernels`.

@@ -29,9 +29,9 @@ use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::flags::FlagShares;
 use crate::lift::Lifted;
-use primer_net::{Channel, PhaseBytes};
 use primer_ot::{CotReceiver, CotSender};
 use primer_ring::prg::Prg;
+use primer_wire::{Channel, PhaseBytes};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -8,7 +8,7 @@ use primer_engine::{Program, Reveal, client, server};
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
+use primer_wire::Channel;
 use primer_ring::prg::Prg;
 use std::io::Cursor;
 use std::sync::Arc;

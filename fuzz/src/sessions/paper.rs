@@ -3,7 +3,7 @@
 use super::{Result, TOKENS};
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
-use primer_net::Channel;
+use primer_wire::Channel;
 use primer_paper::server::ServerModel;
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{Program, Scheme, client, server};

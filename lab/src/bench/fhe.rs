@@ -21,8 +21,6 @@ use primer_measure::bench::table::{Row, StepRow};
 use primer_measure::bench::{Entrant, Found, Plain, Request, Subject, middle, pair};
 use primer_measure::note;
 use primer_model::synthetic;
-use primer_net::Channel;
-use primer_net::PhaseBytes;
 use primer_paper_fhe::cost::{Estimate, Ring, Units};
 use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::Degrees;
@@ -32,6 +30,8 @@ use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
+use primer_text::Input;
+use primer_wire::{Channel, PhaseBytes};
 use std::path::Path;
 
 /// Homomorphic encryption alone (THE-X).

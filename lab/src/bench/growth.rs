@@ -10,7 +10,7 @@ use anyhow::Result;
 use primer_measure::bench::table::{Row, Table};
 use primer_measure::bench::{Plain, Request, Subject, shapes};
 use primer_measure::{ensure_usage, note};
-use primer_net::PhaseBytes;
+use primer_wire::PhaseBytes;
 use serde::{Deserialize, Serialize};
 
 /// Layers that are measured.

@@ -1,6 +1,6 @@
 //! What both parties do from moment to moment of an online phase.
 //!
-//! A channel's recorder ([`primer_net::record`]) takes down when a party sends, receives and waits,
+//! A channel's recorder ([`primer_wire::record`]) takes down when a party sends, receives and waits,
 //! and the protocol's clock the steps in between. Here the two become one lane for each party:
 //! pieces that follow each other without a gap, each of one step and of one way to spend it. What
 //! is neither sending nor receiving nor waiting is computing, reading the bundle included.
@@ -12,8 +12,8 @@ mod draw;
 
 use anyhow::{Context, Result, ensure};
 use primer_measure::bench::{Recorded, Table};
-use primer_net::record::{Doing, Span};
 use primer_plan::graph::{Graph, Op, Step, StopFunction};
+use primer_wire::record::{Doing, Span};
 use std::time::Duration;
 
 /// Kinds of steps, as the picture tells them apart.

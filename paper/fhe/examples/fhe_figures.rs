@@ -5,7 +5,6 @@
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
-use primer_net::{Channel, Options, run_parties};
 use primer_paper_fhe::arithmetic::{Operation, Place};
 use primer_paper_fhe::cost::{Estimate, Ring, Units};
 use primer_paper_fhe::fit::fit;
@@ -16,6 +15,7 @@ use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
 use primer_text::Input;
+use primer_wire::{Channel, Options, run_parties};
 use std::collections::BTreeMap;
 
 fn input(shape: &Shape, tokens: usize, length: usize, salt: usize) -> Input {

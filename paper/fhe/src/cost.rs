@@ -27,8 +27,8 @@ use crate::error::FheError;
 use crate::polynomials::Degrees;
 use crate::setup::{Counted, fitting_digits};
 use primer_lattice::kernel::{elementwise, inner};
-use primer_net::clock::ThreadClock;
 use primer_plan::shape::Shape;
+use primer_wire::clock::ThreadClock;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! What can go wrong, with numbers.
 
-use primer_net::NetError;
 use primer_ring::pack::PackError;
+use primer_wire::NetError;
 use thiserror::Error;
 
 /// An error of this crate.

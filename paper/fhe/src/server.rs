@@ -10,8 +10,8 @@ use crate::setup::Setup;
 use crate::walk::{Inputs, PackedWalk, input_width};
 use crate::wire;
 use primer_model::fold::FloatWeights;
-use primer_net::Channel;
 use primer_plan::times::Times;
+use primer_wire::Channel;
 
 /// What the server did.
 pub struct Outcome {

@@ -10,12 +10,12 @@ use crate::{client, server, wire};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
-use primer_net::kind::fhe::KEY;
-use primer_net::{Channel, Options, run_pair, run_parties};
 use primer_plan::graph::Graph;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
 use primer_text::Input;
+use primer_wire::kind::fhe::KEY;
+use primer_wire::{Channel, Options, run_pair, run_parties};
 
 fn shape(hidden: usize, heads: usize) -> Shape {
     Shape {

@@ -10,10 +10,10 @@ use crate::ckks::ciphertext::{Ciphertext, Fresh};
 use crate::ckks::keys::SwitchKey;
 use crate::ckks::params::{BASE, Params};
 use crate::error::FheError;
-use primer_net::kind::fhe::{ANSWER, CIPHERTEXT, KEY};
-use primer_net::{Channel, RecvStream, SendStream};
 use primer_ring::pack;
 use primer_ring::prg::{SEED_BYTES, Seed};
+use primer_wire::kind::fhe::{ANSWER, CIPHERTEXT, KEY};
+use primer_wire::{Channel, RecvStream, SendStream};
 
 /// Bits of a residue.
 const WIDTH: u32 = 30;

@@ -10,15 +10,15 @@ use primer_model::fixed::{self, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_net::Options;
-use primer_net::clock::ThreadClock;
-use primer_net::pair::{Transport, run_pair_over};
+use primer_net::pair::{Medium, run_pair_over};
 use primer_paper_gc::{Count, GcError, SMALL_TOKENS, client, server, small_shape};
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
 use primer_text::{Input, TextEncoder};
+use primer_wire::Options;
+use primer_wire::clock::ThreadClock;
 use std::io::{BufReader, BufWriter, Seek};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ fn run(model: &Arc<IntModel>, input: &Input) -> Result<Run, GcError> {
     };
     let tokens = input.tokens();
     let (mut run, garbling) = run_pair_over::<_, _, GcError>(
-        Transport::Tls,
+        Medium::Tls,
         &options,
         |channel| {
             let mut session = client::Session::open(channel, Prg::from_os())?;

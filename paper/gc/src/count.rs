@@ -5,11 +5,11 @@ use crate::inputs::input_bits;
 use crate::window::result_bits;
 use crate::work::{Program, Use, Work};
 use primer_garble::LABEL_BYTES;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::extension;
 use primer_plan::graph::{PaperStep, ValueId};
 use primer_plan::plan::Plan;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::collections::BTreeMap;
 
 /// Some steps of an inference.

@@ -2,10 +2,10 @@
 
 use primer_garble::evaluator::EvaluateError;
 use primer_garble::stop::StopError;
-use primer_net::NetError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
 use primer_text::TextError;
+use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
 

@@ -9,12 +9,12 @@ mod relay;
 
 use common::{ask, input, model, serve, tiny};
 use primer_model::synthetic::bert_shape;
-use primer_net::Channel;
-use primer_net::kind::gc::PLAN;
-use primer_net::pair::{run_parties, test_options};
 use primer_paper_gc::{GcError, client, server};
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
+use primer_wire::kind::gc::PLAN;
+use primer_wire::pair::{run_parties, test_options};
 use relay::{Fault, From};
 use std::io::Cursor;
 use std::sync::Arc;

@@ -40,13 +40,13 @@ use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
 use crate::work::Kept;
 use primer_engine::share::Share;
-use primer_net::Channel;
-use primer_net::kind::protocol::OPENED;
 use primer_paper_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, Packed, Scratch, product_mod, product_residues};
 use primer_ring::modulus::{self, K, P};
+use primer_wire::Channel;
+use primer_wire::kind::protocol::OPENED;
 use std::sync::Arc;
 
 /// The merged scores of a layer.

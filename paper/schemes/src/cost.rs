@@ -13,13 +13,13 @@ use crate::stored;
 use crate::work::{StopWork, Work};
 use primer_engine::Reveal;
 pub use primer_engine::cost::{Part, Parts};
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_paper_he::product::Query;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
 pub use primer_stops::StoredBytes;
 use primer_stops::{Turn, TwoPartyStop};
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::collections::HashSet;
 
 /// Counts the bytes of one inference without the handshake, frame headers included.

@@ -1,11 +1,11 @@
 //! What can go wrong between the two parties. No variant carries a secret.
 
 use primer_garble::stop::StopError;
-use primer_net::NetError;
 use primer_ot::OtError;
 use primer_paper_he::error::HeError;
 use primer_plan::plan::PlanError;
 use primer_stops::StopsError;
+use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
 

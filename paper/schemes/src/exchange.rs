@@ -8,11 +8,11 @@
 use crate::error::Result;
 use crate::masks::Masks;
 use primer_engine::share::Share;
-use primer_net::Channel;
-use primer_net::kind::protocol::{ANSWER, ENCRYPTED};
 use primer_paper_he::product::{ClientKeys, EncodedWeights, Product, Query, Received, ServerKeys};
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
+use primer_wire::kind::protocol::{ANSWER, ENCRYPTED};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

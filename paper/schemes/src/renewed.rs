@@ -16,11 +16,10 @@
 
 use crate::error::Result;
 use crate::scheme::TRANSFERS;
-use primer_net::{Channel, PhaseBytes};
-use primer_ot::cost;
-use primer_ot::{CotReceiver, CotSender};
+use primer_ot::{CotReceiver, CotSender, cost};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, ServerTools};
+use primer_wire::{Channel, PhaseBytes};
 
 /// The client's side of transfers in both directions.
 pub(crate) struct ClientTransfers {

@@ -22,10 +22,10 @@ use crate::seeds::Seeds;
 use crate::server::{OnlineServer, ServerModel};
 use crate::work::Kept;
 use primer_engine::share::Share;
-use primer_net::Channel;
 use primer_paper_he::product::EncodedWeights;
 use primer_plan::graph::{Graph, Step, ValueId};
 use primer_plan::plan::Plan;
+use primer_wire::Channel;
 
 /// A product of two secrets.
 pub(crate) enum SecretProduct {

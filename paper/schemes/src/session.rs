@@ -22,8 +22,6 @@ pub use crate::program::VERSION;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::scheme::{Scheme, TRANSFERS};
 use primer_engine::Reveal;
-use primer_net::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
-use primer_net::{Channel, Kind};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Nonce, Setup};
 use primer_paper_he::params::FINGERPRINT_BYTES as PARAMETERS_BYTES;
 use primer_paper_he::product::{ClientKeys, KeyKind, ServerKeys};
@@ -31,6 +29,8 @@ use primer_plan::graph::ValueId;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_wire::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
+use primer_wire::{Channel, Kind};
 use serde::{Deserialize, Serialize};
 
 const MAX_HELLO: usize = 96;

@@ -8,8 +8,8 @@ mod common;
 use common::attack::{client_prepares, server_prepares, twins};
 use common::frames::{Frame, bytes, honest, meet, replay};
 use common::tiny_for;
-use primer_net::kind::protocol::{ANSWER, ENCRYPTED};
 use primer_paper::{ProtocolError, Scheme};
+use primer_wire::kind::protocol::{ANSWER, ENCRYPTED};
 
 const SCHEME: Scheme = Scheme::Fp;
 const TOKENS: usize = 3;

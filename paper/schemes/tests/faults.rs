@@ -7,13 +7,13 @@ mod common;
 use common::relay::{self, Fault, From};
 use common::{blind, client, offer, server, tiny, words};
 use primer_engine::Reveal;
-use primer_net::kind::protocol::{HELLO, WELCOME};
-use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, NetError, Options};
 use primer_paper::server::ServerModel;
 use primer_paper::session::{ClientSession, ServerSession, VERSION};
 use primer_paper::{ProtocolError, Scheme};
 use primer_ring::prg::Prg;
+use primer_wire::kind::protocol::{HELLO, WELCOME};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, NetError, Options};
 use std::time::{Duration, Instant};
 
 fn prg(seed: u8) -> Prg {

@@ -11,12 +11,10 @@ mod common;
 
 use common::{demo, encode, offer, served};
 use primer_engine::Reveal;
-use primer_net::Channel;
-use primer_paper::client;
-use primer_paper::server;
 use primer_paper::session::{ClientSession, ServerSession, VERSION};
-use primer_paper::{ProtocolError, Scheme};
+use primer_paper::{ProtocolError, Scheme, client, server};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
+use primer_wire::Channel;
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 use std::path::Path;

@@ -7,10 +7,10 @@ mod common;
 use common::relay::Log;
 use common::{classify, infer, logged, program, small_for, tiny_for, words};
 use primer_engine::Reveal;
-use primer_net::Report;
 use primer_paper::{Scheme, cost};
 use primer_plan::graph::{Op, Step};
 use primer_text::Input;
+use primer_wire::Report;
 
 /// Returns everything about an inference that can be counted from outside, and its answer.
 fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {

@@ -105,11 +105,11 @@ fn serve(args: &GatewayArgs) -> Result<()> {
         queue: usize::from(args.queue),
         drain: Duration::from_secs(args.drain_timeout),
     };
-    let (server, remote) = (args.remote.server.clone(), args.remote.credentials()?);
+    let (server, remote) = (args.remote.server.clone(), args.remote.options()?);
     let connect = Arc::new(move |hang_up| {
         let options = ClientOptions {
             hang_up,
-            ..remote.options()
+            ..remote.clone()
         };
         Client::connect(&server, options)
     });

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use primer::server::{identity, is_hash};
-use primer::{Client, ClientOptions, Cost, Event, Fingerprint, Identity, Zeroizing};
+use primer::{Client, ClientOptions, Cost, Event, Fingerprint, Zeroizing};
 use primer_measure::console::progress::{Stages, Transfer};
 use primer_measure::{note, warning};
 use serde_json::Value;
@@ -88,13 +88,13 @@ pub(super) struct StateArgs {
 impl RemoteArgs {
     /// Connects, and shows progress on standard error from then on.
     pub(super) fn connect(&self) -> Result<Client> {
-        let options = self.credentials()?.options();
+        let options = self.options()?;
         let progress = progress(self.attempts);
         Ok(Client::connect_observed(&self.server, options, progress)?)
     }
 
-    /// Reads what the options name, so that any number of clients can be made of it.
-    pub(super) fn credentials(&self) -> Result<Credentials> {
+    /// Reads what the command line names.
+    pub(super) fn options(&self) -> Result<ClientOptions> {
         let token = match &self.token_file {
             Some(path) => Some(read_token(path)?),
             None => {
@@ -106,7 +106,7 @@ impl RemoteArgs {
             (Some(cert), Some(key)) => Some(identity::from_files(cert, key)?),
             _ => None,
         };
-        Ok(Credentials {
+        Ok(ClientOptions {
             state: self.state.state.clone(),
             prepare_at: self.prepare_server.clone(),
             hint_url: self.hint_url.clone(),
@@ -117,40 +117,8 @@ impl RemoteArgs {
             threads: self.threads.map(usize::from),
             attempts: self.attempts,
             wait: self.wait.map(Duration::from_secs),
-        })
-    }
-}
-
-/// Who we are to a server, and how we behave: what options are made of.
-pub(super) struct Credentials {
-    state: Option<PathBuf>,
-    prepare_at: Option<String>,
-    hint_url: Option<String>,
-    trust: Option<Fingerprint>,
-    token: Option<Zeroizing<String>>,
-    identity: Option<Identity>,
-    timeout: Duration,
-    threads: Option<usize>,
-    attempts: u32,
-    wait: Option<Duration>,
-}
-
-impl Credentials {
-    /// The options of one client.
-    pub(super) fn options(&self) -> ClientOptions {
-        ClientOptions {
-            state: self.state.clone(),
-            prepare_at: self.prepare_at.clone(),
-            hint_url: self.hint_url.clone(),
-            trust: self.trust,
-            token: self.token.clone(),
-            identity: self.identity.clone(),
-            timeout: self.timeout,
-            threads: self.threads,
-            attempts: self.attempts,
-            wait: self.wait,
             ..ClientOptions::default()
-        }
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::balancer::{Balancer, Ending};
 use crate::process::{Server, TEXTS, check_stores, eventually, fails, json, primer, stderr, write};
 use primer::service::message::{Greeting, Reception, Refusal};
 use primer_net::tls::{Identity, TlsServer};
-use primer_net::{Channel, Options};
+use primer_wire::Options;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -205,7 +205,7 @@ fn other_version(identity: &Identity) -> String {
                 timeout: Some(Duration::from_secs(30)),
                 ..Options::default()
             };
-            let mut channel = Channel::tls_accept(socket, &tls, &options).unwrap();
+            let mut channel = primer_net::tls_accept(socket, &tls, &options).unwrap();
             Greeting::receive(&mut channel).unwrap();
             let refusal = Reception::Refused(Refusal::Version(99));
             refusal.send(&mut channel).unwrap();

@@ -6,9 +6,9 @@ use crate::process::{Server, TEXTS, client, eventually, fails, json, stderr};
 use primer::service::BundleId;
 use primer::service::message::{Greeting, Reception, Refusal, Reply, Request};
 use primer::service::{ServiceError, VERSION};
-use primer_net::kind::{service, trial};
 use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, Options};
+use primer_wire::kind::{service, trial};
+use primer_wire::{Channel, Options};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn channel(server: &Server) -> Channel {
         timeout: Some(Duration::from_secs(30)),
         ..Options::default()
     };
-    Channel::tls_connect(socket, &tls, &options).unwrap()
+    primer_net::tls_connect(socket, &tls, &options).unwrap()
 }
 
 /// A connection that has said its greeting, and what the server said to it.

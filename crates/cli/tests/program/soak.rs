@@ -7,7 +7,7 @@ use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
 use primer::service::{BundleId, VERSION};
 use primer_net::tls::{TlsClient, Trust};
-use primer_net::{Channel, Options};
+use primer_wire::{Channel, Options};
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn stranger(server: &Server, dice: &mut Dice) -> Option<Channel> {
         timeout: Some(Duration::from_secs(30)),
         ..Options::default()
     };
-    let mut channel = Channel::tls_connect(socket, &tls, &options).ok()?;
+    let mut channel = primer_net::tls_connect(socket, &tls, &options).ok()?;
     let greeting = Greeting {
         version: VERSION,
         pseudonym: [dice.below(256) as u8; 32],

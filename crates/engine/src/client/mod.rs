@@ -22,10 +22,11 @@ use crate::silent::ClientSecrets;
 use crate::stored;
 use crate::times::Times;
 use prepare::Preparation;
-use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
+use primer_ring::threads;
 use primer_text::Input;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ use std::sync::Arc;
 /// use primer_engine::client::{self, Bundle};
 /// # use primer_engine::{Program, ProtocolError};
 /// # use primer_text::Input;
-/// # use primer_net::Channel;
+/// # use primer_wire::Channel;
 ///
 /// fn twice(
 ///     channel: &mut Channel,
@@ -195,9 +196,8 @@ pub fn infer_watched(
         online.segment(channel, steps, &mut *bundle.0)?;
     }
     let answer = online.finish(channel);
-    // Giving back gigabytes of a spent bundle takes the system most of a second; the answer does
-    // not wait for it, unless there is no thread for it: then it is given back here.
-    let _ = std::thread::Builder::new().spawn(move || drop(bundle));
+    // The answer does not wait until gigabytes of a spent bundle are given back.
+    threads::drop_aside(bundle);
     answer
 }
 

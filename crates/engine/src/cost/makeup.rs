@@ -3,8 +3,8 @@
 use super::{Count, Part};
 use crate::program::Program;
 use crate::work::Work;
-use primer_net::PhaseBytes;
 use primer_rlwe::product::Relation;
+use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
 
 /// Counts the bytes of one inference by kind of work, frame headers included, the handshake, the

@@ -23,9 +23,9 @@ use crate::session::{See, ServerSession};
 use crate::stored;
 use crate::times::Times;
 use prepare::Preparation;
-use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::Matrix;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 
 /// Offline material of one inference. [`infer`] takes it by value, so it cannot be spent twice:
@@ -33,7 +33,7 @@ use std::io::{Read, Write};
 /// ```compile_fail,E0382
 /// use primer_engine::server::{self, Bundle, ServerModel};
 /// # use primer_engine::ProtocolError;
-/// # use primer_net::Channel;
+/// # use primer_wire::Channel;
 ///
 /// fn twice(
 ///     channel: &mut Channel,

@@ -8,8 +8,8 @@ use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_net::Channel;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io::Write;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! A link for attacks: whole frames as they pass, changed on the way if need be, and kept.
 
-use primer_net::Channel;
+use primer_wire::Channel;
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! A link that reads along: it logs the kind and length of every frame and can damage one of them.
 
-use primer_net::pair::{run_parties, test_options};
-use primer_net::{Channel, Options};
+use primer_wire::pair::{run_parties, test_options};
+use primer_wire::{Channel, Options};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -113,8 +113,8 @@ pub fn run_with<A: Send, B: Send>(
     let (up, down) = (of(From::Client), of(From::Server));
     let logs = Arc::new(Mutex::new([Log::new(), Log::new()]));
     let ends = (
-        Channel::tcp(client_end, &options).unwrap(),
-        Channel::tcp(server_end, &options).unwrap(),
+        primer_net::tcp(client_end, &options).unwrap(),
+        primer_net::tcp(server_end, &options).unwrap(),
     );
     let (a, b) = std::thread::scope(|scope| {
         for (index, input, output, fault) in [

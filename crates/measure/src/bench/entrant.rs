@@ -7,7 +7,7 @@
 use super::party::{Accept, Job, Outcome, Ready};
 use super::{Found, Plain, Request, Subject};
 use anyhow::Result;
-use primer_net::Channel;
+use primer_wire::Channel;
 use std::path::Path;
 
 /// A way of inferring privately.

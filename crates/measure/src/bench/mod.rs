@@ -29,8 +29,8 @@ use crate::provenance::Provenance;
 use anyhow::{Context, Error, Result};
 use primer_model::float::{self, NoObserver};
 use primer_net::Link;
-use primer_net::record::Span;
 use primer_plan::graph::Graph;
+use primer_wire::record::Span;
 use std::time::Instant;
 
 /// The scheme `lean`, to be measured.
@@ -218,7 +218,7 @@ mod tests {
     use crate::bench::party::{Accept, Job, Outcome, Ready};
     use anyhow::{bail, ensure};
     use primer_model::synthetic::bert_shape;
-    use primer_net::Channel;
+    use primer_wire::Channel;
     use std::path::Path;
 
     #[test]

@@ -7,12 +7,14 @@
 use super::entrant::Find;
 use super::pinned;
 use anyhow::{Context, Result, ensure};
-use primer_net::record::Span;
-use primer_net::tls::{Fingerprint, Identity, TlsClient, TlsServer, Trust};
-use primer_net::{Channel, Link, Options, Report};
+use primer_net::Link;
+use primer_net::tls::{Identity, TlsClient, TlsServer, Trust};
 use primer_plan::graph::PaperStep;
 use primer_plan::times::Times;
 use primer_text::Input;
+use primer_wire::peer::Fingerprint;
+use primer_wire::record::Span;
+use primer_wire::{Channel, Options, Report};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -258,7 +260,7 @@ fn accept(job: &Job, hint: Option<([u8; 32], PathBuf)>) -> Result<Channel> {
     };
     tell(&ready)?;
     let (socket, _) = listener.accept().context("waiting for the client")?;
-    Ok(Channel::tls_accept(
+    Ok(primer_net::tls_accept(
         socket,
         &TlsServer::new(&identity)?,
         &options(job),
@@ -270,7 +272,7 @@ fn connect(job: &Job, server: &Ready) -> Result<Channel> {
     let trust = Trust::Pinned(fingerprint);
     let address = server.address;
     let socket = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
-    Ok(Channel::tls_connect(
+    Ok(primer_net::tls_connect(
         socket,
         &TlsClient::new(trust)?,
         &options(job),

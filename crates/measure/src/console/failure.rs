@@ -6,6 +6,7 @@
 //! | 2 | wrong usage |
 //! | death by SIGPIPE (141 in a shell) | the reader of the results has gone; nothing is said |
 
+use super::advice::with_advice;
 use super::output::OutputError;
 use crate::notes;
 use crate::usage::Usage;
@@ -48,7 +49,7 @@ pub fn code(error: &anyhow::Error) -> u8 {
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
-        let cause = cause.to_string();
+        let cause = with_advice(cause);
         if sentence.is_empty() {
             sentence = cause;
         } else if !sentence.contains(&cause) {

@@ -14,8 +14,8 @@ use crate::error::{OtError, Result};
 use crate::setup::{NONCE_BYTES, Nonce};
 use ml_kem::ml_kem_768::{Ciphertext, DecapsulationKey, EncapsulationKey};
 use ml_kem::{Decapsulate, Encapsulate, Generate, Key, KeyExport};
-use primer_net::Channel;
-use primer_net::kind::base::{ANSWERS, KEYS};
+use primer_wire::Channel;
+use primer_wire::kind::base::{ANSWERS, KEYS};
 use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
@@ -205,8 +205,8 @@ pub(super) fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::run_pair;
     use primer_ring::prg::Prg;
+    use primer_wire::run_pair;
     use proptest::prelude::*;
 
     proptest! {

@@ -28,8 +28,8 @@ pub mod ristretto;
 
 use crate::error::Result;
 use crate::setup::Nonce;
-use primer_net::Channel;
 use primer_ring::prg::{SEED_BYTES, Seed};
+use primer_wire::Channel;
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -118,8 +118,8 @@ fn seed(domain: &str, session: &Session, index: usize, message: u8, secret: &[u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::{NetError, run_pair};
     use primer_ring::prg::Prg;
+    use primer_wire::{NetError, run_pair};
 
     const NONCE: Nonce = [9; 32];
 

@@ -14,8 +14,8 @@ use crate::setup::{NONCE_BYTES, Nonce};
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
-use primer_net::Channel;
-use primer_net::kind::base::{ANSWERS, KEYS};
+use primer_wire::Channel;
+use primer_wire::kind::base::{ANSWERS, KEYS};
 use rand_core::CryptoRng;
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
@@ -122,8 +122,8 @@ pub(super) fn receive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_net::run_pair;
     use primer_ring::prg::Prg;
+    use primer_wire::run_pair;
 
     #[test]
     fn a_bad_point_is_named() {

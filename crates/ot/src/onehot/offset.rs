@@ -5,8 +5,8 @@ use super::shape::Shape;
 use super::{parts, planes};
 use crate::cot::{CotReceiver, CotSender};
 use crate::error::{OtError, Result};
-use primer_net::Channel;
-use primer_net::kind::one_hot::{BLOCKS, CORRECTIONS};
+use primer_wire::Channel;
+use primer_wire::kind::one_hot::{BLOCKS, CORRECTIONS};
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 

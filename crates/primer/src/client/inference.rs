@@ -11,15 +11,15 @@ use primer_text::Input;
 use std::time::Instant;
 
 impl Client {
-    /// From tokens to the model's outputs.
+    /// Computes the model's outputs for tokens.
     pub(super) fn infer(&mut self, input: &Input) -> Result<(Answer, Cost), ServiceError> {
         let (mut cost, mut fresh) = (Cost::default(), 0);
-        let answer = self.patiently(|client| client.try_infer(input, &mut cost, &mut fresh))?;
+        let answer = self.with_retry(|client| client.try_infer(input, &mut cost, &mut fresh))?;
         Ok((answer, cost))
     }
 
-    /// One attempt. Stored bundles that the server does not know any more are passed over; each
-    /// goes for good, so there is an end. A bundle just prepared that it does not know is its
+    /// Makes one attempt. Stored bundles that the server does not know any more are passed over;
+    /// each goes for good, so there is an end. A bundle just prepared that it does not know is its
     /// fault, and an error; `fresh` counts those that were prepared for this answer.
     fn try_infer(
         &mut self,
@@ -92,8 +92,8 @@ impl Client {
         }
     }
 
-    /// The program that a bundle was prepared for, compiled unless it was before; none if the
-    /// bundle is gone.
+    /// Returns the program that a bundle was prepared for, compiled unless it was before; none if
+    /// the bundle is gone.
     fn program(&mut self, entry: &Entry) -> Result<Option<Program>, ServiceError> {
         if let Some(program) = self.programs.get(&entry.program) {
             return Ok(Some(program));

@@ -7,10 +7,10 @@ use crate::state::{State, create_private, file_name, read_if_there, write_privat
 use primer_text::TextEncoder;
 use zeroize::Zeroizing;
 
-/// Who this client is to a server: made once, and different for every server.
+/// Returns who this client is to a server: made once, and different for every server.
 ///
-/// Several processes may come for the first time at once. The first to write wins, and nobody
-/// overwrites: whoever greeted under another name would lose what it prepared under it.
+/// Several processes may come for the first time at once. The first to write wins, and none
+/// overwrites: a process that greeted under another name would lose what it prepared under it.
 pub(super) fn pseudonym(state: &State, address: &str) -> Result<[u8; 32], ServiceError> {
     let path = state.dir("client/pseudonyms")?.join(file_name(address));
     let read = || -> Result<Option<[u8; 32]>, ServiceError> {
@@ -36,7 +36,7 @@ pub(super) fn pseudonym(state: &State, address: &str) -> Result<[u8; 32], Servic
     }
 }
 
-/// The server's tokenizer: from the cache, or fetched once.
+/// Returns the server's tokenizer: from the cache, or fetched once.
 pub(super) fn tokenizer(state: &State, link: &mut Link) -> Result<TextEncoder, ServiceError> {
     let (hash, _) = link.card.tokenizer;
     let path = state.dir("client/tokenizers")?.join(hex(&hash));

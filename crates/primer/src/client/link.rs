@@ -3,26 +3,24 @@
 
 mod hint;
 
+use super::dial::dial;
+use super::hangup::ShutDown;
 use super::trust::KnownServers;
 use super::{ClientOptions, Event, HangUp};
 use crate::service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
-use crate::service::{BundleId, ServiceError, VERSION, io_error, random};
+use crate::service::{BundleId, ServiceError, VERSION, random};
 use primer_engine::client::{self, Answer, Bundle};
 use primer_engine::session::ClientSession;
 use primer_engine::{Program, cost};
 use primer_hint::published::Published;
-use primer_net::tls::{Agreed, TlsClient, Trust};
-use primer_net::{Channel, NetError, Options, PhaseBytes};
 use primer_ring::prg::Prg;
 use primer_store::{Bounds, Meta, Spent, Store, unix_now};
 use primer_text::Input;
+use primer_wire::peer::Agreed;
+use primer_wire::{Channel, NetError, PhaseBytes};
 use std::io::Write;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How long a connection may take to come up, for each address of a name.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// The most that a client stores on a server's word for the bundles of one preparation. (BERT-base
 /// with 30 tokens takes 0.3 GB a bundle by `lean` and 4.3 GB by `fp`.)
@@ -32,7 +30,7 @@ const MAX_STORED: u64 = 256 << 30;
 pub(crate) struct Link {
     channel: Channel,
     /// What a hang-up breaks.
-    socket: Arc<TcpStream>,
+    line: Arc<dyn ShutDown>,
     /// As it was dialled.
     address: String,
     pub(crate) card: Card,
@@ -42,8 +40,8 @@ pub(crate) struct Link {
     pub(crate) threads: usize,
 }
 
-/// What a stored bundle needs to be used: the plan, and the server's address. Public, and known to
-/// both.
+/// Joins what a stored bundle needs to be used: the plan, and the server's address. Public, and
+/// known to both.
 pub(crate) fn attachment(address: &str, plan: &[u8]) -> Vec<u8> {
     [address.as_bytes(), b"\n", plan].concat()
 }
@@ -63,67 +61,24 @@ pub(crate) struct Prepared {
 }
 
 impl Link {
-    /// Connects, checks who is there, greets, and receives the card.
+    /// Connects to a server, checks its certificate, greets, and receives the card.
     pub(crate) fn open(
         address: &str,
         options: &ClientOptions,
         known: &mut KnownServers,
         pseudonym: &[u8; 32],
     ) -> Result<Self, ServiceError> {
-        options.hang_up.check()?;
-        let socket = connect(address, options.timeout)?;
-        let twin = socket.try_clone().map_err(io_error("sharing a socket"))?;
-        let twin = options.hang_up.connected(twin)?;
-        let channel_options = Options {
-            timeout: Some(options.timeout),
-            ..Options::default()
-        };
-        // What is on record counts; what the user gives is for a server that is not known yet.
-        let recorded = known.find(address);
-        let trusted = recorded.or(options.trust);
-        let trust = trusted.map_or(Trust::Nobody, Trust::Pinned);
-        let tls = TlsClient::with_identity(trust, options.identity.as_ref())?;
-        let mut channel =
-            Channel::tls_connect(socket, &tls, &channel_options).map_err(|error| {
-                let address = address.to_owned();
-                match error {
-                    NetError::UnknownServer { got } => ServiceError::UnknownServer { address, got },
-                    NetError::Fingerprint { expected, got } if recorded.is_some() => {
-                        ServiceError::ChangedServer {
-                            address,
-                            known: expected,
-                            got,
-                            file: known.path().clone(),
-                        }
-                    }
-                    NetError::Fingerprint { expected, got } => ServiceError::OtherFingerprint {
-                        address,
-                        given: expected,
-                        got,
-                    },
-                    other => ServiceError::from(other).before_answer(&address),
-                }
-            })?;
-        if let (Some(got), Some(given)) = (recorded, options.trust)
-            && got != given
-        {
-            let address = address.to_owned();
-            return Err(ServiceError::NeedlessFingerprint {
-                address,
-                given,
-                got,
-            });
-        }
+        let mut dialled = dial(address, options, known)?;
         let greeting = Greeting {
             version: VERSION,
             pseudonym: *pseudonym,
             token: options.token.clone(),
         };
-        let received =
-            (greeting.send(&mut channel)).and_then(|()| Reception::receive(&mut channel));
+        let received = (greeting.send(&mut dialled.channel))
+            .and_then(|()| Reception::receive(&mut dialled.channel));
         let card = received.map_err(|error| match error {
             ServiceError::Net(cause @ (NetError::PeerGone { .. } | NetError::Tls(_)))
-                if tls.was_asked_for_certificate() =>
+                if dialled.was_asked_for_certificate() =>
             {
                 ServiceError::ClientCertificate {
                     address: address.to_owned(),
@@ -133,12 +88,12 @@ impl Link {
             }
             other => other.before_answer(address),
         })?;
-        if let (Some(fingerprint), None) = (trusted, recorded) {
+        if let Some(fingerprint) = dialled.new {
             known.add(address, fingerprint)?;
         }
         Ok(Self {
-            channel,
-            socket: twin,
+            channel: dialled.channel,
+            line: dialled.line,
             address: address.to_owned(),
             card,
             session: None,
@@ -148,10 +103,10 @@ impl Link {
 
     /// Has a hang-up break this connection again, after another one.
     pub(crate) fn watched_by(&self, hang_up: &HangUp) {
-        hang_up.back_to(&self.socket);
+        hang_up.back_to(&self.line);
     }
 
-    /// The encoded tokenizer of the card.
+    /// Asks for the encoded tokenizer of the card.
     pub(crate) fn tokenizer(&mut self) -> Result<Vec<u8>, ServiceError> {
         let sent = Request::Tokenizer.send(&mut self.channel);
         sent.and_then(|()| message::receive_tokenizer(&mut self.channel, &self.card))
@@ -165,7 +120,7 @@ impl Link {
             .map_err(|error| error.before_answer(&self.address))
     }
 
-    /// One offline phase, of some bundles together; their halves are in the store when this
+    /// Runs one offline phase, of some bundles together; their halves are in the store when this
     /// returns.
     pub(crate) fn prepare(
         &mut self,
@@ -260,7 +215,7 @@ impl Link {
         })
     }
 
-    /// The program of the last session, if there was one.
+    /// Returns the program of the last session, if there was one.
     pub(crate) fn program(&self) -> Option<&Program> {
         self.session.as_ref().map(|(_, session)| session.program())
     }
@@ -284,7 +239,7 @@ impl Link {
             .map_err(|error| error.before_answer(&self.address))
     }
 
-    /// The online phase, after [`Self::ask`] and after the client's half was spent.
+    /// Runs the online phase, after [`Self::ask`] and after the client's half was spent.
     pub(crate) fn infer(
         &mut self,
         program: &Program,
@@ -304,7 +259,7 @@ impl Link {
         Ok(answer)
     }
 
-    /// What the server holds for this client.
+    /// Lists what the server holds for this client.
     pub(crate) fn list(&mut self) -> Result<Vec<Held>, ServiceError> {
         match self.request(&Request::List)? {
             Reply::Listing(list) => Ok(list),
@@ -327,7 +282,7 @@ impl Link {
         while ids.next().is_some_and(|id| self.forget(*id).is_ok()) {}
     }
 
-    /// What TLS agreed on.
+    /// Returns what TLS agreed on.
     pub(crate) fn agreed(&self) -> Option<&Agreed> {
         self.channel.agreed()
     }
@@ -338,7 +293,7 @@ impl Link {
     }
 }
 
-/// The plan must be of the model that the card describes.
+/// Checks that the plan is of the model that the card describes.
 pub(crate) fn check_program(program: &Program, card: &Card) -> Result<(), ServiceError> {
     let shape = &program.plan().graph().shape;
     let (vocab, types) = (shape.vocab as u32, shape.types as u32);
@@ -356,25 +311,5 @@ pub(crate) fn check_program(program: &Program, card: &Card) -> Result<(), Servic
 }
 
 pub(crate) fn store_error(error: primer_store::StoreError) -> ServiceError {
-    ServiceError::Store(error.to_string())
-}
-
-fn connect(address: &str, timeout: Duration) -> Result<TcpStream, ServiceError> {
-    let failed = |cause| ServiceError::Connect {
-        address: address.to_owned(),
-        cause,
-    };
-    let mut last = std::io::Error::other("the name has no address");
-    let deadline = Instant::now() + timeout;
-    for candidate in address.to_socket_addrs().map_err(failed)? {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            break;
-        }
-        match TcpStream::connect_timeout(&candidate, left.min(CONNECT)) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(failed(last))
+    ServiceError::Store(error)
 }

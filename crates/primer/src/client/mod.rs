@@ -1,7 +1,7 @@
 //! The client: tokenises, prepares, infers, remembers.
 //!
 //! [`Client`] hides the connection: it comes up when it is needed, and again after it broke.
-//! Whatever can be done ahead is taken from the store; what is not there is prepared on the spot. A
+//! What can be done ahead is taken from the store; what is not there is prepared on the spot. A
 //! bundle is spent on disk before anything masked by it leaves, so a broken inference costs its
 //! bundle and is repeated with a fresh one, never with the same.
 //!
@@ -12,6 +12,7 @@
 //! them; `programs` are what they were made for. `outcome` is what comes of it, [`span`] an answer
 //! in its context, [`tags`] labels of tokens; `questions` asks for these and for embeddings.
 
+mod dial;
 mod hangup;
 mod hint;
 mod inference;
@@ -152,12 +153,12 @@ impl Client {
         self.observer = Box::new(observer);
     }
 
-    /// What the server offers.
+    /// Returns what the server offers.
     pub fn card(&self) -> &Card {
         &self.card
     }
 
-    /// The label of a text.
+    /// Finds the label of a text.
     ///
     /// # Errors
     /// [`ServiceError`]: among others if the model has no labels.
@@ -165,7 +166,7 @@ impl Client {
         self.classify_either(text, None)
     }
 
-    /// The label of a pair of texts.
+    /// Finds the label of a pair of texts.
     ///
     /// # Errors
     /// As [`Self::classify`].
@@ -195,8 +196,8 @@ impl Client {
             .ok_or_else(odd_answer)
     }
 
-    /// The first bytes of the last text as they left for the server: all that it saw of it is of
-    /// this kind, uniform and different every time.
+    /// Returns the first bytes of the last text as they left for the server: all that it saw of it
+    /// is of this kind, uniform and different every time.
     pub fn shown(&self) -> &[u8] {
         &self.shown
     }
@@ -212,7 +213,7 @@ impl Client {
         }
     }
 
-    /// What the connection is encrypted with; empty while there is none.
+    /// Says what the connection is encrypted with; empty while there is none.
     pub fn transport(&self) -> String {
         let agreed = self.link.as_ref().and_then(Link::agreed);
         agreed.map_or(String::new(), |agreed| {
@@ -250,7 +251,8 @@ impl Client {
         Ok(input)
     }
 
-    /// A tokenizer is the server's: what it gives out may be beyond the model's embeddings.
+    /// Checks that the model has embeddings for an input. The tokenizer is the server's: what it
+    /// gives out may be beyond them.
     fn check(&self, input: &Input) -> Result<(), ServiceError> {
         let (vocab, types) = (self.card.vocab as usize, self.card.types as usize);
         Ok(input.fits_embeddings(vocab, types)?)
@@ -266,8 +268,8 @@ impl Client {
         })
     }
 
-    /// The server's account in the store: its address, its weights, its way of compiling, its hint.
-    /// Bundles of anything else are of no use to it.
+    /// Returns the server's account in the store: its address, its weights, its way of compiling,
+    /// its hint. Bundles of anything else are of no use to it.
     fn peer(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 server account");
         hasher.update(&self.card.generation);
@@ -279,7 +281,7 @@ impl Client {
         *hasher.finalize().as_bytes()
     }
 
-    /// The connection, brought up if there is none.
+    /// Returns the connection, brought up if there is none.
     fn link(&mut self) -> Result<&mut Link, ServiceError> {
         let link = match self.link.take() {
             Some(link) => link,
@@ -306,7 +308,7 @@ impl Client {
 
     /// Repeats work on a new connection while the old one breaks or the server says *later*, within
     /// bounds (`retry`).
-    fn patiently<T>(
+    fn with_retry<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
@@ -321,7 +323,7 @@ impl Client {
                 tries.worked();
             }
             if !matches!(error, ServiceError::Refused(_)) {
-                // Whatever it was, the two sides may disagree on where they are.
+                // The two sides may disagree on where they are.
                 self.link = None;
             }
             let (address, options) = (&self.address, &self.options);

@@ -19,8 +19,8 @@ pub(super) fn record(state: &State, address: &str, account: &[u8; 32]) -> Result
     write_private(&state.dir(DIR)?.join(file_name(address)), account)
 }
 
-/// Whether a bundle, of which the store knows the server's address and account, fits what that
-/// server offered last; `None` if that is not known.
+/// Tells whether a bundle, of which the store knows the server's address and account, fits what
+/// that server offered last; `None` if that is not known.
 ///
 /// # Errors
 /// [`ServiceError`] if the state cannot be read.

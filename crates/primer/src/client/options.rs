@@ -3,13 +3,16 @@
 use super::HangUp;
 use crate::service::message::Refusal;
 use crate::service::{BundleId, ServiceError};
-use primer_net::Meter;
-use primer_net::tls::{Fingerprint, Identity};
+use primer_net::tls::Identity;
+use primer_wire::Meter;
+use primer_wire::peer::Fingerprint;
 use std::path::PathBuf;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// How a client behaves.
+/// How a client behaves, and who it is to its server. Clones are for other clients of the same
+/// owner; they are hung up together.
+#[derive(Clone)]
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,

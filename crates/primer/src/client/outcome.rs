@@ -1,8 +1,8 @@
 //! What a client gets: a label, and what it cost.
 
 use primer_engine::client::Answer;
-use primer_net::PhaseBytes;
 use primer_plan::shape::Problem;
+use primer_wire::PhaseBytes;
 use serde::Serialize;
 
 /// What one inference cost the client.
@@ -56,7 +56,7 @@ pub fn probabilities(logits: &[f64]) -> Vec<f64> {
     powers.iter().map(|p| p / sum).collect()
 }
 
-/// What a classifier's outputs say of each label.
+/// Returns what a classifier's outputs say of each label.
 fn scores(logits: &[f64], problem: Problem) -> Vec<f64> {
     match problem {
         Problem::SingleLabel => probabilities(logits),
@@ -65,14 +65,14 @@ fn scores(logits: &[f64], problem: Problem) -> Vec<f64> {
     }
 }
 
-/// The index of the largest value; the first of equals.
+/// Returns the index of the largest value; the first of equals.
 pub fn argmax(values: &[f64]) -> usize {
     let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
     (1..values.len()).fold(0, better)
 }
 
-/// The label of an answer. A peer decides what the plan gives out, so nothing here is taken for
-/// granted.
+/// Finds the label of an answer. A peer decides what the plan gives out, so nothing here is taken
+/// for granted.
 pub(crate) fn classification(
     answer: &Answer,
     (labels, problem): (&[String], Problem),

@@ -9,7 +9,7 @@ use primer_hint::published::Identity;
 
 impl Client {
     /// Takes the connection to prepare on, brought up if there is none.
-    fn take_preparing(&mut self) -> Result<Link, ServiceError> {
+    fn take_prepare_link(&mut self) -> Result<Link, ServiceError> {
         self.link()?;
         let Some(address) = self.options.prepare_at.clone() else {
             return Ok(self.link.take().expect("just brought up"));
@@ -33,11 +33,11 @@ impl Client {
     }
 
     /// Does something on the connection to prepare on.
-    fn on_preparing<T>(
+    fn with_prepare_link<T>(
         &mut self,
         work: impl FnOnce(&mut Self, &mut Link) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
-        let mut link = self.take_preparing()?;
+        let mut link = self.take_prepare_link()?;
         let done = work(self, &mut link);
         // Who was refused can go on; after anything else the two sides may disagree on where they
         // are.
@@ -51,13 +51,13 @@ impl Client {
         done
     }
 
-    /// One offline phase.
+    /// Runs one offline phase.
     pub(super) fn try_prepare(
         &mut self,
         tokens: usize,
         bundles: usize,
     ) -> Result<Prepared, ServiceError> {
-        self.on_preparing(|client, link| {
+        self.with_prepare_link(|client, link| {
             let hint = client.hint(link)?;
             let peer = client.peer();
             let place = (
@@ -83,7 +83,7 @@ impl Client {
     /// # Errors
     /// [`ServiceError`]; what was fetched stays, and is not fetched again.
     pub fn fetch_hint(&mut self) -> Result<Identity, ServiceError> {
-        let hint = self.patiently(|client| client.on_preparing(Self::hint))?;
+        let hint = self.with_retry(|client| client.with_prepare_link(Self::hint))?;
         Ok(*hint.identity())
     }
 }

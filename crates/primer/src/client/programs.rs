@@ -16,7 +16,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// The program with a fingerprint, if it is here.
+    /// Returns the program with a fingerprint, if it is here.
     pub(super) fn get(&mut self, fingerprint: &[u8; 32]) -> Option<Program> {
         let at = self
             .kept

@@ -77,7 +77,7 @@ pub struct Embedding {
 }
 
 impl Client {
-    /// The piece of a context that answers a question.
+    /// Finds the piece of a context that answers a question.
     ///
     /// # Errors
     /// [`ServiceError`]: among others if the model does not answer questions, or the question
@@ -86,8 +86,8 @@ impl Client {
         self.answer_with(question, context, AnswerOptions::default())
     }
 
-    /// The same. A context that is too long is cut into overlapping windows; the server learns how
-    /// many there are.
+    /// Does the same with options. A context that is too long is cut into overlapping windows; the
+    /// server learns how many there are.
     ///
     /// # Errors
     /// As [`Self::answer`].
@@ -132,7 +132,7 @@ impl Client {
         })
     }
 
-    /// The labels of a text's tokens.
+    /// Finds the labels of a text's tokens.
     ///
     /// # Errors
     /// [`ServiceError`]: among others if the model has no labels for tokens.
@@ -155,7 +155,7 @@ impl Client {
         })
     }
 
-    /// A text as a vector.
+    /// Computes a text as a vector.
     ///
     /// # Errors
     /// [`ServiceError`]: among others if the model is no sentence encoder.
@@ -190,8 +190,8 @@ impl Client {
         })
     }
 
-    /// Several inputs of one call. All are padded alike, and what is not prepared yet is prepared
-    /// together.
+    /// Answers several inputs of one call. All are padded alike, and what is not prepared yet is
+    /// prepared together.
     fn infer_all(&mut self, inputs: &[Input]) -> Result<(Vec<Answer>, Cost), ServiceError> {
         let longest = inputs.iter().map(Input::tokens).max().unwrap_or(0);
         let tokens = self.bucket(longest)?;
@@ -221,8 +221,8 @@ impl Client {
     }
 }
 
-/// The label of each token, and its probability unless only labels are revealed. A peer decides
-/// what the plan gives out, so nothing here is taken for granted.
+/// Finds the label of each token, and its probability unless only labels are revealed. A peer
+/// decides what the plan gives out, so nothing here is taken for granted.
 fn found(answer: &Answer, labels: &[String]) -> Option<Vec<(usize, Option<f64>)>> {
     if !answer.labels.is_empty() {
         let known = answer.labels.iter().all(|label| *label < labels.len());
@@ -237,7 +237,7 @@ fn found(answer: &Answer, labels: &[String]) -> Option<Vec<(usize, Option<f64>)>
     Some(best.collect())
 }
 
-/// Start and end scores of all tokens.
+/// Reads start and end scores of all tokens.
 fn pairs(answer: &Answer) -> Option<Vec<(f64, f64)>> {
     let scores = answer.reals.first().filter(|m| m.cols() == 2)?;
     let rows = (0..scores.rows()).map(|row| scores.row(row));

@@ -20,7 +20,7 @@ pub struct Span {
     pub probability: f64,
 }
 
-/// The best piece of the context of one window.
+/// Finds the best piece of the context of one window.
 ///
 /// `logits` has a start and an end score for every token; `context` says which tokens belong to
 /// the context, and where. Returns nothing if no token does.
@@ -119,7 +119,8 @@ impl Found {
         found
     }
 
-    /// The piece, unless there being none is better by more than a threshold: SQuAD 2.0's rule.
+    /// Returns the piece, unless there being none is better by more than a threshold: SQuAD 2.0's
+    /// rule.
     pub fn answer(&self, threshold: f64) -> Option<Span> {
         (self.null_score - self.best.score <= threshold).then_some(self.best)
     }
@@ -132,7 +133,7 @@ fn softmax(values: &[f64]) -> Vec<f64> {
     powers.iter().map(|p| p / sum).collect()
 }
 
-/// The piece of a text between two character positions.
+/// Returns the piece of a text between two character positions.
 pub fn characters(text: &str, (start, end): (usize, usize)) -> &str {
     let byte = |at: usize| text.char_indices().nth(at).map_or(text.len(), |(i, _)| i);
     &text[byte(start)..byte(end.max(start))]

@@ -4,17 +4,17 @@ use super::Client;
 use super::link::{Prepared, read_attachment, store_error};
 use crate::service::message::Refusal;
 use crate::service::{BundleId, ServiceError};
-use primer_net::PhaseBytes;
 use primer_store::{Entry, StoreError, Wanted, unix_now};
+use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
 
 impl Client {
     /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them;
     /// several together where that can be done, which takes fewer bytes and less time.
     ///
-    /// What is finished is in both stores and stays, whatever happens next. If the server goes away
-    /// in the middle and comes back ([`ClientOptions::wait`](super::ClientOptions::wait)), only the
-    /// batch that was cut is begun again, with nothing of what was made of it.
+    /// What is finished is in both stores and stays, even if the call fails. If the server goes
+    /// away in the middle and comes back ([`ClientOptions::wait`](super::ClientOptions::wait)),
+    /// only the batch that was cut is begun again, with nothing of what was made of it.
     ///
     /// # Errors
     /// [`ServiceError`]; [`ServiceError::Incomplete`] if some are finished, with their number.
@@ -37,7 +37,7 @@ impl Client {
         while made.ids.len() < count {
             let wanted = most.min(count - made.ids.len());
             let bundles = self.card.batch(bucket, wanted);
-            let prepared = self.patiently(|client| client.prepare_some(bucket, bundles));
+            let prepared = self.with_retry(|client| client.prepare_some(bucket, bundles));
             if self.peer() != account {
                 // It came back with another model, to which those are of no use.
                 (account, made.ids) = (self.peer(), Vec::new());
@@ -60,7 +60,7 @@ impl Client {
         Ok(made)
     }
 
-    /// Unspent bundles for this server as it is now, by padded length.
+    /// Counts unspent bundles for this server as it is now, by padded length.
     ///
     /// # Errors
     /// [`ServiceError`] if the store cannot be read.
@@ -118,13 +118,13 @@ impl Client {
         }
     }
 
-    /// The stored bundle that fits best.
+    /// Finds the stored bundle that fits best.
     pub(super) fn find(&self, tokens: usize) -> Result<Option<Entry>, ServiceError> {
         let fitting = self.fitting(tokens)?.into_iter();
         Ok(fitting.min_by_key(|entry| (entry.tokens, entry.expires, entry.id)))
     }
 
-    /// The stored bundles that fit.
+    /// Finds the stored bundles that fit.
     pub(super) fn fitting(&self, tokens: usize) -> Result<Vec<Entry>, ServiceError> {
         let wanted = Wanted {
             peer: self.peer(),
@@ -145,7 +145,7 @@ impl Client {
     }
 }
 
-/// The server's address that was stored beside a bundle.
+/// Returns the server's address that was stored beside a bundle.
 pub fn bundle_address(attachment: &[u8]) -> Option<&str> {
     read_attachment(attachment).map(|(address, _)| address)
 }

@@ -62,8 +62,8 @@ struct Token {
     place: (usize, usize),
 }
 
-/// The entities of a text: `found` has the label of each token and its probability, `places` tells
-/// where the tokens stand.
+/// Collects the entities of a text: `found` has the label of each token and its probability,
+/// `places` tells where the tokens stand.
 pub(super) fn entities(
     text: &str,
     (input, places): (&Input, &[Place]),
@@ -118,7 +118,7 @@ pub(super) fn entities(
     }
 }
 
-/// Whether a label begins an entity, and of which kind it is.
+/// Tells whether a label begins an entity, and of which kind it is.
 fn kind(label: &str) -> (bool, &str) {
     match label.split_once('-') {
         Some(("B", kind)) => (true, kind),

@@ -1,14 +1,14 @@
 //! Known servers, as SSH keeps them: an address and the fingerprint that it had the first time.
 //!
-//! A server that is not in the file is refused until somebody says which fingerprint is right; a
-//! server whose fingerprint differs from the file is refused until somebody removes the line.
+//! A server that is not in the file is refused until its owner says which fingerprint is right; a
+//! server whose fingerprint differs from the file is refused until the line is removed.
 //!
 //! Several processes may add servers at once. A line is appended under a lock of the file, after it
 //! was read again: nothing is overwritten, and of two fingerprints for one address the first stays.
 
 use crate::service::{ServiceError, io_error};
 use crate::state::read_if_there;
-use primer_net::tls::Fingerprint;
+use primer_wire::peer::Fingerprint;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ impl KnownServers {
         &self.path
     }
 
-    /// The fingerprint on record for an address.
+    /// Returns the fingerprint on record for an address.
     pub(crate) fn find(&self, address: &str) -> Option<Fingerprint> {
         let known = self.entries.iter().find(|(a, _)| a == address);
         known.map(|(_, fingerprint)| *fingerprint)

@@ -32,7 +32,7 @@ fn file(dir: &Path, ending: &str) -> PathBuf {
     files.next().unwrap()
 }
 
-/// Every fault that a file may have leads to the same hint, which is found after that.
+/// Builds the same hint after every fault that a file may have; it is found after that.
 #[test]
 fn a_hint_is_built_once_and_again_if_it_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn a_hint_is_built_once_and_again_if_it_is_damaged() {
     assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
 }
 
-/// A process that dies in the middle leaves parts, which nothing takes for a hint; one that fails
+/// Dies in the middle: parts are left, which nothing takes for a hint. A process that fails
 /// leaves nothing.
 #[test]
 fn a_build_that_is_cut_leaves_no_hint() {
@@ -110,7 +110,7 @@ fn a_build_that_is_cut_leaves_no_hint() {
 
 fn file_of(dir: &Path, ending: &str) -> PathBuf {
     let with = HintSecret::new([5; 32]);
-    let build = primer_engine::hints::Build::new(&MODEL, &with).unwrap();
+    let build = primer_engine::hints::Build::new(&*MODEL, &with).unwrap();
     dir.join(crate::service::hex(build.name()))
         .with_extension(ending)
 }

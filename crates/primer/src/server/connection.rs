@@ -19,43 +19,42 @@ use crate::service::message::{
 use crate::service::{BundleId, ServiceError, VERSION, hex};
 use account::Caller;
 use primer_engine::session::ServerSession;
-use primer_net::{Channel, NetError, Report, Traffic};
 use primer_store::unix_now;
+use primer_wire::{Channel, Meter, NetError, Report, Traffic};
 use refusals::store_refusal;
-use std::net::TcpStream;
 use std::time::Instant;
 
-/// Serves one connection and logs how it ended.
-pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
+/// Serves one connection, which `open` shakes hands on, and logs how it ended.
+pub(crate) fn serve(
+    shared: &Shared,
+    place: &Place,
+    peer: &str,
+    open: impl FnOnce() -> Result<Channel, NetError>,
+) {
     let (number, arrived) = (place.number(), Instant::now());
-    let peer = socket.peer_addr().map(|a| a.to_string());
-    let peer = peer.unwrap_or_default();
     tracing::debug!(connection = number, peer, "arrived");
     // What a session moved, if one began, and by which token.
     let (mut session, mut token) = (None, None);
-    listen(&socket, place);
-    let result = Channel::tls_accept(socket, &shared.tls, &shared.channel_options())
-        .map_err(ServiceError::from)
-        .and_then(|channel| {
-            place.progress(Progress::Secured);
-            let mut connection = Connection {
-                shared,
-                place,
-                meter: channel.meter().clone(),
-                channel,
-                client: [0; 32],
-                caller: Caller::default(),
-                arrived,
-                begun: false,
-                session: None,
-                hint_fetched: 0,
-            };
-            let result = connection.run();
-            let traffic = connection.account();
-            session = connection.begun.then_some(traffic);
-            token = connection.caller.label();
-            result
-        });
+    let result = open().map_err(ServiceError::from).and_then(|channel| {
+        place.progress(Progress::Secured);
+        let mut connection = Connection {
+            shared,
+            place,
+            meter: channel.meter().clone(),
+            channel,
+            client: [0; 32],
+            caller: Caller::default(),
+            arrived,
+            begun: false,
+            session: None,
+            hint_fetched: 0,
+        };
+        let result = connection.run();
+        let traffic = connection.account();
+        session = connection.begun.then_some(traffic);
+        token = connection.caller.label();
+        result
+    });
     let metrics = &shared.metrics;
     let reason = match (result, place.cut()) {
         (_, Some(Cut::Stopping)) => "the server stops".to_owned(),
@@ -107,19 +106,11 @@ pub(crate) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
     }
 }
 
-/// Waits for the first byte, so that the gate knows who is silent. Whoever stays silent is cut
-/// there; what else may fail is left to the handshake.
-fn listen(socket: &TcpStream, place: &Place) {
-    if socket.peek(&mut [0]).is_ok_and(|bytes| bytes > 0) {
-        place.progress(Progress::Speaking);
-    }
-}
-
 struct Connection<'a> {
     shared: &'a Shared,
     place: &'a Place,
     channel: Channel,
-    meter: primer_net::Meter,
+    meter: Meter,
     /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
     /// it.
     client: [u8; 32],
@@ -206,7 +197,8 @@ impl Connection<'_> {
             }
             None => None,
         };
-        // Whoever comes while nothing can be stored or spent is sent on, before it takes a place.
+        // A client that comes while nothing can be stored or spent is refused before it takes a
+        // place.
         self.check_usable()?;
         self.place.admit()?;
         Ok(token)
@@ -240,7 +232,7 @@ impl Connection<'_> {
         seconds
     }
 
-    /// Whether this replica is there for it.
+    /// Checks that this replica is there for it.
     fn check_role(&self, work: Work) -> Step<()> {
         match self.shared.roles.contains(&work) {
             true => Ok(()),

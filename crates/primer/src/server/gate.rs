@@ -1,15 +1,15 @@
-//! Who is in, for how long, and how everybody is asked to leave.
+//! A register of all connections: how many are open, for how long, and how they are ended.
 //!
 //! A connection *arrives*, and becomes a *session* once it has shown who it is. Places are bounded
 //! at both stages, and so is time, in total and not only between two bytes: a peer that sends one
 //! byte a minute is cut as surely as one that sends nothing. Cutting means shutting the socket down
-//! from a watching thread; whoever reads or writes on it then fails at once, wherever in the
+//! from a watching thread; its own thread then fails at once, wherever in the
 //! protocol it is.
 //!
 //! **Floods of arrivals.** When all places for arrivals are taken, one makes room for the newcomer:
 //! one of the address that has the most of them; of those, one that has come least far (who said
 //! nothing goes before who began to speak, and that one before who has shaken hands); of those, the
-//! oldest. So many silent connections cannot push out a client far away, whose handshake takes
+//! oldest. A flood of silent connections cannot push out a client far away, whose handshake takes
 //! several hundred milliseconds: it has spoken at once. And an address that sends many that do
 //! speak pushes out its own.
 //!
@@ -24,11 +24,10 @@ mod register;
 mod source;
 
 pub(crate) use place::Place;
-pub(crate) use register::{Cut, Progress, Stage};
+pub(crate) use register::{Cut, Line, Progress, Stage};
 
 use register::{Connection, Register};
 use source::Source;
-use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,12 +35,12 @@ use std::time::{Duration, Instant};
 pub(crate) const ARRIVALS: usize = 64;
 /// Connections that were cut and whose threads have not noticed yet.
 const LEAVING: usize = 64;
-/// A session that has rested so long may lose its place to a newcomer.
+/// A session that has been idle for this long may lose its place to a newcomer.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// From the first byte to the greeting.
     pub(crate) handshake: Duration,
     /// From the last work to the next.
@@ -56,16 +55,16 @@ pub(crate) struct Patience {
 pub(crate) struct Gate {
     register: Mutex<Register>,
     changed: Condvar,
-    patience: Patience,
+    timeouts: Timeouts,
     places: usize,
 }
 
 impl Gate {
-    pub(crate) fn new(places: usize, patience: Patience) -> Arc<Self> {
+    pub(crate) fn new(places: usize, timeouts: Timeouts) -> Arc<Self> {
         Arc::new(Self {
             register: Mutex::default(),
             changed: Condvar::new(),
-            patience,
+            timeouts,
             places,
         })
     }
@@ -75,12 +74,11 @@ impl Gate {
     }
 
     /// Takes in a new connection; `None` if the server stops or is flooded beyond its bounds.
-    pub(crate) fn arrive(self: &Arc<Self>, socket: &TcpStream) -> Option<Place> {
-        self.arrive_from(Source::of(socket), socket)
+    pub(crate) fn arrive(self: &Arc<Self>, line: impl Line + 'static) -> Option<Place> {
+        self.arrive_from(Source::of(line.peer()), line)
     }
 
-    fn arrive_from(self: &Arc<Self>, source: Source, socket: &TcpStream) -> Option<Place> {
-        let socket = socket.try_clone().ok()?;
+    fn arrive_from(self: &Arc<Self>, source: Source, line: impl Line + 'static) -> Option<Place> {
         let mut register = self.lock();
         if register.stopping || register.connections.len() >= self.places + ARRIVALS + LEAVING {
             return None;
@@ -94,12 +92,12 @@ impl Gate {
         register.next += 1;
         let now = Instant::now();
         let connection = Connection {
-            socket,
+            line: Box::new(line),
             source,
             stage: Stage::Arriving,
             progress: Progress::Silent,
             rested: now,
-            deadline: now + self.patience.handshake,
+            deadline: now + self.timeouts.handshake,
             end: None,
             cut: None,
         };
@@ -136,7 +134,7 @@ impl Gate {
         }
     }
 
-    /// No new connections, no new requests; only online phases go on.
+    /// Stops new connections and new requests; only online phases go on.
     pub(crate) fn stop(&self) {
         let mut register = self.lock();
         register.stopping = true;
@@ -149,12 +147,12 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Whether the server stops.
+    /// Tells whether the server is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         self.lock().stopping
     }
 
-    /// Sessions inside.
+    /// Counts the open sessions.
     pub(crate) fn sessions(&self) -> usize {
         self.lock().sessions()
     }
@@ -168,8 +166,8 @@ impl Gate {
         waited.unwrap_or_else(PoisonError::into_inner).0.stopping
     }
 
-    /// Waits until everybody has left, cutting whoever is still there when the time is over; then
-    /// the watching thread ends. Tells how many were cut.
+    /// Waits until all connections have ended, cutting those that are left when the time is over;
+    /// then the watching thread ends. Tells how many were cut.
     pub(crate) fn close(&self, time: Duration) -> usize {
         let wait = |register, time| {
             let empty = |r: &mut Register| !r.connections.is_empty();

@@ -21,7 +21,7 @@ pub fn from_files(certificate: &Path, key: &Path) -> Result<Identity, ServiceErr
     })
 }
 
-/// The identity that a directory keeps; made on the first call.
+/// Returns the identity that a directory keeps; made on the first call.
 ///
 /// # Errors
 /// [`ServiceError`] if it cannot be read, made or written.

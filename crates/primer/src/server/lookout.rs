@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// From one look to the next.
 const BEAT: Duration = Duration::from_secs(2);
-/// A store that has said nothing for this long is not usable, whatever it said before.
+/// A store that has said nothing for this long is not usable, even if it was before.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the store.

@@ -14,7 +14,7 @@ use super::lookout::Seen;
 use super::process::Process;
 use crate::service::message::Refusal;
 use known::Known;
-use primer_net::Traffic;
+use primer_wire::Traffic;
 use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder, text};
 use prometheus_client::metrics::counter::{Atomic, Counter};
 use prometheus_client::metrics::family::Family;
@@ -43,7 +43,7 @@ where
 }
 
 impl Count<f64> {
-    /// For a number that is counted elsewhere.
+    /// Raises it to a number that is counted elsewhere.
     pub(crate) fn raise_to(&self, n: f64) {
         self.0.inc_by((n - self.0.get()).max(0.0));
     }
@@ -171,7 +171,7 @@ macro_rules! encodes_as_its_family {
 encodes_as_its_family!(Seconds);
 encodes_as_its_family!(Bytes);
 
-/// Why a server says no, as a label.
+/// Returns the reason of a refusal as a label.
 fn reason(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Version(_) => "version",
@@ -222,46 +222,48 @@ macro_rules! metrics {
 
 metrics! {
     connections: Count = "connections_total", "Connections accepted";
-    turned_away: Count = "connections_turned_away_total",
-        "Connections closed unheard, for want of places";
-    refusals: Counts = "requests_refused_total", "Greetings and requests refused, by reason";
-    cut: Count = "connections_cut_total", "Connections cut for their time or for a newer one";
-    failed: Count = "connections_failed_total", "Connections that ended with an error";
+    rejected: Count = "connections_turned_away_total",
+        "Connections rejected because the server was full";
+    refusals: Counts = "requests_refused_total", "Refused handshakes and requests, by reason";
+    cut: Count = "connections_cut_total",
+        "Connections closed on a time limit or to make room for another";
+    failed: Count = "connections_failed_total", "Connections that failed with an error";
     cheating: Count = "clients_cheating_total",
-        "Sessions ended because the client was caught at not following the protocol";
+        "Sessions ended because the client violated the protocol";
     token_prepared: ByToken = "token_prepared_total",
-        "Bundles whose preparation was begun, by the name of the access token";
+        "Bundles whose preparation was started, by access token";
     token_answers: ByToken = "token_answers_total",
-        "Bundles spent, by the name of the access token";
+        "Bundles spent on an answer, by access token";
     token_limited: ByToken = "token_limited_total",
-        "Requests refused because a limit of counts was reached, by the name of the access token";
+        "Requests refused because a quota was exhausted, by access token";
     token_cheating: ByToken = "token_cheating_total",
-        "Sessions ended because the client was caught, by the name of the access token";
+        "Sessions ended by a protocol violation, by access token";
     prepared: Count = "bundles_prepared_total", "Bundles prepared";
-    inferred: Count = "inferences_total", "Online phases completed";
-    offline_seconds: Count<f64> = "offline_seconds_total", "Time in completed offline phases";
-    online_seconds: Count<f64> = "online_seconds_total", "Time in completed online phases";
-    phase_seconds: Seconds = "phase_duration_seconds", "How long completed phases took";
-    phase_bytes: Bytes = "phase_bytes", "Bytes of frames that completed phases moved";
-    hint_bytes: Count = "hint_bytes_total", "Bytes of the hint and its hashes that were sent";
-    received: Count = "received_bytes_total", "Bytes of frames received";
-    sent: Count = "sent_bytes_total", "Bytes of frames sent";
-    sessions: Level = "sessions", "Sessions inside";
+    inferred: Count = "inferences_total", "Completed inferences";
+    offline_seconds: Count<f64> = "offline_seconds_total",
+        "Seconds spent in completed offline phases";
+    online_seconds: Count<f64> = "online_seconds_total", "Seconds spent in completed online phases";
+    phase_seconds: Seconds = "phase_duration_seconds", "Duration of completed phases in seconds";
+    phase_bytes: Bytes = "phase_bytes", "Bytes transferred in completed phases";
+    hint_bytes: Count = "hint_bytes_total", "Bytes sent of the hint and its hashes";
+    received: Count = "received_bytes_total", "Bytes received, without TLS overhead";
+    sent: Count = "sent_bytes_total", "Bytes sent, without TLS overhead";
+    sessions: Level = "sessions", "Open sessions";
     bundles: Level = "bundles_stored", "Unspent bundles in the store";
-    stored_bytes: Level = "stored_bytes", "Bytes of unspent bundles";
-    store_ready: Level = "store_ready", "Whether bundles can be stored and spent, 1 or 0";
+    stored_bytes: Level = "stored_bytes", "Bytes of unspent bundles in the store";
+    store_ready: Level = "store_ready", "1 if bundles can be stored and spent, else 0";
     store_rolled_back: Level = "store_rolled_back",
-        "Whether the shared store is refused until it is renewed, 1 or 0";
+        "1 if the shared store was rolled back and is refused until renewed, else 0";
     store_seen: Gauge<f64, AtomicU64> = "store_seen_seconds",
-        "How long ago the store's bundles and bytes were counted";
+        "Seconds since the store's bundles and bytes were last counted";
     store_free: Known = "store_free_bytes",
-        "Bytes free where bundles are kept, if that can be known";
-    tokens: Known = "access_tokens", "Access tokens admitted, if tokens are asked for";
+        "Free bytes on the volume of the store, if known";
+    tokens: Known = "access_tokens", "Valid access tokens, if tokens are required";
     replica: Family<[(&'static str, String); 2], Level> = "replica_info",
-        "This replica and what it does; always 1";
+        "Name and roles of this replica; always 1";
 }
 
-/// Levels that are asked for when somebody looks.
+/// Levels that are read when the page is asked for.
 pub(crate) struct Levels {
     pub(crate) sessions: u64,
     pub(crate) store: Seen,
@@ -272,7 +274,7 @@ pub(crate) struct Levels {
 }
 
 impl Metrics {
-    /// The page.
+    /// Writes the page.
     pub(super) fn text(&self, levels: &Levels) -> String {
         self.sessions.set(levels.sessions);
         let Seen {
@@ -297,13 +299,13 @@ impl Metrics {
         page
     }
 
-    /// Who this is.
+    /// Sets the name and the roles of this replica.
     pub(crate) fn introduce(&self, replica: &str, roles: &str) {
         let labels = [("replica", replica.to_owned()), ("roles", roles.to_owned())];
         self.replica.get_or_create(&labels).set(1);
     }
 
-    /// A phase was completed.
+    /// Counts a completed phase.
     pub(crate) fn completed(&self, phase: Phase, seconds: f64, traffic: &Traffic) {
         self.phase_seconds.of(phase).observe(seconds);
         for (direction, bytes) in DIRECTIONS
@@ -314,23 +316,23 @@ impl Metrics {
         }
     }
 
-    /// A preparation begins.
+    /// Counts the bundles of a preparation that begins.
     pub(crate) fn begun(&self, token: Option<&str>, bundles: usize) {
         add(&self.token_prepared, token, bundles as u64);
     }
 
-    /// A bundle was spent.
+    /// Counts a bundle that was spent.
     pub(crate) fn spent(&self, token: Option<&str>) {
         add(&self.token_answers, token, 1);
     }
 
-    /// A client was caught at not following the protocol.
+    /// Counts a client that violated the protocol.
     pub(crate) fn caught(&self, token: Option<&str>) {
         self.cheating.add(1);
         add(&self.token_cheating, token, 1);
     }
 
-    /// A greeting or a request was refused.
+    /// Counts a refused greeting or request.
     pub(crate) fn refused(&self, refusal: &Refusal, token: Option<&str>) {
         if matches!(refusal, Refusal::Limit(_)) {
             add(&self.token_limited, token, 1);
@@ -431,7 +433,7 @@ mod tests {
         );
     }
 
-    /// Operators' rules and dashboards rest on names.
+    /// Checks all names: operators' rules and dashboards rest on them.
     #[test]
     fn help_type_and_values_have_one_name() {
         let metrics = Metrics::default();

@@ -1,6 +1,7 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
-//! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
+//! `listener` accepts connections; `gate` keeps a register of them and cuts those that take too
+//! long; `connection` speaks with one client;
 //! `offer` says what is served, `models` has the weights for each length, and the hint that clients
 //! prepare with is found or built at the start ([`hints`](crate::hints)); the store keeps prepared
 //! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
@@ -10,6 +11,7 @@
 mod connection;
 mod gate;
 pub mod identity;
+mod listener;
 mod lookout;
 mod metrics;
 mod models;
@@ -27,21 +29,22 @@ pub use tokens::{
 
 use crate::hints::{ServerHint, secret};
 use crate::service::message::{Card, Work};
-use crate::service::{ServiceError, io_error};
+use crate::service::{Port, ServiceError, io_error};
 use crate::source::Model;
 use crate::state::State;
-use gate::{Gate, Patience};
+use gate::{Gate, Timeouts};
+use listener::{accept, listen};
 use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
 use primer_engine::{FORM, Reveal};
 use primer_hint::published::Published;
-use primer_net::tls::{Fingerprint, TlsServer};
-use primer_net::{LinkShape, Options};
+use primer_net::tls::TlsServer;
 use primer_store::fleet::FleetOptions;
 use primer_store::{Bounds, Store, unix_now};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use primer_wire::peer::Fingerprint;
+use primer_wire::{LinkShape, Options};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -85,8 +88,8 @@ impl Shared {
         }
     }
 
-    /// Whether clients should be sent here, and in which state or why not. The model is there:
-    /// without it nothing listens.
+    /// Tells whether clients should be sent here, and in which state or why not. The model is
+    /// there: without it nothing listens.
     fn ready(&self) -> Result<String, String> {
         if self
             .access
@@ -133,19 +136,11 @@ pub struct Server {
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// No new connections, no new requests; inferences under way are finished, unspent bundles
+    /// Stops new connections and new requests; inferences under way are finished, unspent bundles
     /// stay.
     pub fn stop(&self) {
         self.0.gate.stop();
-        // Wakes the thread that waits for connections.
-        let mut address = self.0.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        listener::wake(self.0.address);
     }
 }
 
@@ -167,9 +162,9 @@ impl Server {
         progress: impl Fn(Starting, usize, usize),
     ) -> Result<Self, ServiceError> {
         options.check()?;
-        let listener = listen(&options.listen, "--listen")?;
+        let listener = listen(&options.listen, Port::Clients)?;
         let metrics = options.metrics.as_deref();
-        let metrics = metrics.map(|at| listen(at, "--metrics")).transpose()?;
+        let metrics = metrics.map(|at| listen(at, Port::Metrics)).transpose()?;
         let address = listener.local_addr().map_err(io_error(format!(
             "asking for the port of {}",
             options.listen
@@ -222,7 +217,7 @@ impl Server {
             answer_bits: models.answer_bits(&card.buckets, first.flag_bits())?,
             ..card
         };
-        let patience = Patience {
+        let timeouts = Timeouts {
             handshake: limits.handshake,
             idle: limits.idle,
             grace: gate::GRACE,
@@ -241,7 +236,7 @@ impl Server {
                     total: limits.stored,
                 },
                 roles: options.roles,
-                gate: Gate::new(limits.sessions, patience),
+                gate: Gate::new(limits.sessions, timeouts),
                 limits,
                 card,
                 tokenizer,
@@ -258,27 +253,27 @@ impl Server {
         })
     }
 
-    /// The address that it listens on.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// Where health and metrics are told, if anywhere.
+    /// Returns the address of health and metrics, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.local_addr().ok()
     }
 
-    /// What clients have to trust.
+    /// Returns what clients have to trust.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// What it offers.
+    /// Returns what it offers.
     pub fn card(&self) -> &Card {
         &self.shared.card
     }
 
-    /// To stop it from another thread.
+    /// Returns a handle that stops it from another thread.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
     }
@@ -343,7 +338,7 @@ fn start<'s>(
     Ok(())
 }
 
-/// The store that is shared, or the one of this server alone.
+/// Opens the store that is shared, or the one of this server alone.
 fn open_store(
     dir: &std::path::Path,
     shared: Option<SharedStore>,
@@ -360,35 +355,7 @@ fn open_store(
             witness: Some(dir.join("epoch")),
         }),
     };
-    store.map_err(|error| ServiceError::Store(error.to_string()))
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    while !shared.gate.is_stopping() {
-        let socket = match listener.accept() {
-            Ok((socket, _)) => socket,
-            Err(error) => {
-                // Out of descriptors, most likely: others end and give theirs back.
-                tracing::warn!(%error, "a connection could not be accepted");
-                std::thread::sleep(Duration::from_millis(50));
-                continue;
-            }
-        };
-        shared.metrics.connections.add(1);
-        let Some(place) = shared.gate.arrive(&socket) else {
-            shared.metrics.turned_away.add(1);
-            continue;
-        };
-        let for_thread = Arc::clone(shared);
-        let name = format!("client-{}", place.number());
-        let started = std::thread::Builder::new()
-            .name(name)
-            .spawn(move || connection::serve(&for_thread, socket, &place));
-        if let Err(error) = started {
-            shared.metrics.turned_away.add(1);
-            tracing::warn!(%error, "a connection got no thread");
-        }
-    }
+    store.map_err(ServiceError::Store)
 }
 
 /// Deletes expired bundles, now and every ten minutes.
@@ -406,18 +373,4 @@ fn sweep(shared: &Shared) {
             return;
         }
     }
-}
-
-fn listen(address: &str, option: &str) -> Result<TcpListener, ServiceError> {
-    TcpListener::bind(address).map_err(|cause| {
-        let address = address.to_owned();
-        if cause.kind() == io::ErrorKind::AddrInUse {
-            let text = format!(
-                "cannot listen on {address}: another program listens there already; stop it or \
-                 choose another port with {option}"
-            );
-            return ServiceError::Options(text);
-        }
-        ServiceError::Listen { address, cause }
-    })
 }

@@ -95,7 +95,8 @@ impl Models {
         each.collect()
     }
 
-    /// The model for a length, made if it is not there; it stays until the caller lets go of it.
+    /// Returns the model for a length, made if it is not there; it stays until the caller lets go
+    /// of it.
     pub(crate) fn get(&self, tokens: usize) -> Result<InUse<'_>, ServiceError> {
         let (place, slot) = self.place(tokens)?;
         let mut built = slot.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ impl Models {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place among the users of a length, once there is room for it.
+    /// Takes a place among the users of a length, once there is room for it.
     fn place(&self, tokens: usize) -> Result<(Place<'_>, Shelf), Refusal> {
         let deadline = Instant::now() + self.queue;
         let mut slots = self.lock();

@@ -37,7 +37,7 @@ pub struct ServerOptions {
     pub identity: Option<Identity>,
     /// Who may connect, by certificate.
     pub clients: Clients,
-    /// Who may connect, by access token; everyone if not given. Whoever keeps a clone can have the
+    /// Who may connect, by access token; everyone if not given. The keeper of a clone can have the
     /// file read again.
     pub access: Option<Arc<AccessTokens>>,
     /// What clients learn.
@@ -159,10 +159,7 @@ impl ServerOptions {
         }
         // A replica with a certificate of its own making would be another server to clients.
         if self.store.is_some() && self.identity.is_none() {
-            return wrong(
-                "replicas that share a store need the same certificate: give it with --cert and \
-                 --key",
-            );
+            return Err(ServiceError::NoIdentity);
         }
         Ok(())
     }

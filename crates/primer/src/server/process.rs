@@ -1,7 +1,7 @@
 //! Figures of this process and of this build, under the names that Prometheus' own clients use, so
 //! that ready-made dashboards find them.
 //!
-//! They are read from `/proc` when somebody looks; where that is missing, they are zero.
+//! They are read from `/proc` when the page is asked for; where that is missing, they are zero.
 
 use super::metrics::{Count, Level};
 use prometheus_client::metrics::family::Family;
@@ -90,7 +90,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default()
 }
 
-/// The first number after a name at the beginning of a line.
+/// Finds the first number after a name at the beginning of a line.
 fn number(text: &str, name: &str) -> u64 {
     let rest = text.lines().find_map(|line| line.strip_prefix(name));
     let word = rest.and_then(|rest| rest.split_whitespace().next());

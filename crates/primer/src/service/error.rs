@@ -6,12 +6,10 @@ use super::message::Refusal;
 use crate::source::SourceError;
 use primer_engine::ProtocolError;
 use primer_hint::error::HintError;
-use primer_net::NetError;
-use primer_net::tls::Fingerprint;
-use primer_ot::OtError;
-use primer_stops::StopsError;
 use primer_store::StoreError;
 use primer_text::TextError;
+use primer_wire::NetError;
+use primer_wire::peer::Fingerprint;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,7 +36,7 @@ pub enum ServiceError {
     Source(#[from] SourceError),
     /// The store of prepared material failed.
     #[error("the store of prepared bundles: {0}")]
-    Store(String),
+    Store(StoreError),
     /// A key cannot be read, or a disk has too little room.
     #[error(transparent)]
     Disk(StoreError),
@@ -62,8 +60,10 @@ pub enum ServiceError {
         cause: io::Error,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {}", in_use(cause))]
     Listen {
+        /// What it is for.
+        port: Port,
         /// As it was given.
         address: String,
         /// What the system says.
@@ -103,8 +103,7 @@ pub enum ServiceError {
     /// A server that was never seen, and no fingerprint to check it against.
     #[error(
         "{address} is not known yet; its certificate has the fingerprint {got}: compare it with \
-         what the server printed when it started, then run the command again with \
-         --trust-fingerprint {got}"
+         what the server printed when it started"
     )]
     UnknownServer {
         /// The address.
@@ -116,7 +115,7 @@ pub enum ServiceError {
     #[error(
         "THE CERTIFICATE OF {address} HAS CHANGED: {known} is on record in {}, but the server \
          presents {got}; someone may be listening in. If the server's operator confirms the new \
-         fingerprint, delete the line from that file and connect with --trust-fingerprint {got}",
+         fingerprint, delete the line from that file and trust the new one",
         file.display()
     )]
     ChangedServer {
@@ -131,9 +130,9 @@ pub enum ServiceError {
     },
     /// A server that is not known presents another certificate than the user said.
     #[error(
-        "{address} presents a certificate with the fingerprint {got}, not {given} as \
-         --trust-fingerprint says; compare both with what the server printed when it started: one \
-         of them is mistyped, or another machine answers. Nothing was recorded"
+        "{address} presents a certificate with the fingerprint {got}, not {given} as was \
+         expected; compare both with what the server printed when it started: one of them is \
+         mistyped, or another machine answers. Nothing was recorded"
     )]
     OtherFingerprint {
         /// The address.
@@ -145,8 +144,8 @@ pub enum ServiceError {
     },
     /// A known server presents the certificate on record, and the user gave another fingerprint.
     #[error(
-        "--trust-fingerprint says {given}, but {address} presents the certificate on record, \
-         {got}: it is known and has not changed, so leave the option out"
+        "the fingerprint {given} was expected, but {address} presents the certificate on record, \
+         {got}: it is known and has not changed, so no fingerprint need be given"
     )]
     NeedlessFingerprint {
         /// The address.
@@ -162,7 +161,7 @@ pub enum ServiceError {
         if *shown {
             "ended the connection when it saw this one; ask its operator which ones it accepts"
         } else {
-            "none was given: show one with --cert and --key"
+            "none was given"
         }
     )]
     ClientCertificate {
@@ -215,6 +214,12 @@ pub enum ServiceError {
     /// The program is told to stop.
     #[error("stopped while {0}")]
     Stopped(&'static str),
+    /// A replica has no certificate that the others have too.
+    #[error("replicas that share a store need the same certificate, and none was given")]
+    NoIdentity,
+    /// There is no place to keep state in.
+    #[error("there is no home directory to keep state in, and no other place was given")]
+    NoState,
     /// An option makes no sense.
     #[error("{0}")]
     Options(String),
@@ -228,38 +233,52 @@ pub enum ServiceError {
     },
 }
 
+/// What a port is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// Clients.
+    Clients,
+    /// Health and metrics.
+    Metrics,
+}
+
 /// Names what was being done when the system failed.
 pub fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServiceError {
     let what = what.into();
     |cause| ServiceError::Io { what, cause }
 }
 
-/// What was done about a server that is away, or can be.
+/// Says why a port could not be opened.
+fn in_use(cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program listens there already; stop it or choose another port".into()
+        }
+        _ => cause.to_string(),
+    }
+}
+
+/// Says what was done about a server that is away.
 fn waited_for(waited: Option<Duration>) -> String {
     match waited {
         None => String::new(),
-        Some(Duration::ZERO) => "; if a balancer is there, the server behind it is away: --wait \
-                                 SECONDS asks again for that long"
-            .into(),
-        Some(waited) => format!(
-            "; it was asked again for {} s (--wait)",
-            waited.as_secs_f64()
-        ),
+        Some(Duration::ZERO) => "; if a balancer is there, the server behind it is away".into(),
+        Some(waited) => format!("; it was asked again for {} s", waited.as_secs_f64()),
     }
 }
 
 impl ServiceError {
-    /// Whether the peer was caught at not following the protocol.
+    /// Tells whether the peer violated the protocol.
     pub(crate) fn is_cheating(&self) -> bool {
         matches!(self, Self::Protocol(error) if error.is_cheating())
     }
 
-    /// Whether another attempt on a new connection may succeed: the server cannot be reached, went
-    /// away, or says *later*.
+    /// Tells whether another attempt on a new connection may succeed: the server cannot be reached,
+    /// went away, or says *later*.
     pub fn is_broken_connection(&self) -> bool {
         match self {
             Self::Net(error) => broken(error),
-            Self::Protocol(error) => channel_error(error).is_some_and(broken),
+            Self::Protocol(error) => error.channel().is_some_and(broken),
             Self::Refused(refusal) => refusal.is_temporary(),
             Self::Connect { .. } | Self::Away { .. } | Self::Broken { .. } => true,
             Self::Incomplete { cause, .. } => cause.is_broken_connection(),
@@ -279,7 +298,7 @@ impl ServiceError {
         }
     }
 
-    /// The last word on an address: names it, and what was tried.
+    /// Names the address and what was tried, as the last word on it.
     pub(crate) fn at(self, address: &str, attempts: u32, wait: Duration) -> Self {
         match self {
             Self::Net(_) | Self::Protocol(_) if self.is_broken_connection() => Self::Broken {
@@ -316,33 +335,4 @@ fn broken(error: &NetError) -> bool {
         error,
         PeerGone { .. } | Timeout { .. } | Io { .. } | Broken { .. }
     )
-}
-
-/// The channel's error inside one of the protocol's, whichever part passed it on.
-fn channel_error(error: &ProtocolError) -> Option<&NetError> {
-    fn transfer(error: &OtError) -> Option<&NetError> {
-        match error {
-            OtError::Net(net) => Some(net),
-            _ => None,
-        }
-    }
-    match error {
-        ProtocolError::Net(net) | ProtocolError::Stops(StopsError::Net(net)) => Some(net),
-        ProtocolError::Ot(error) | ProtocolError::Stops(StopsError::Ot(error)) => transfer(error),
-        // Garbled tables are read through `std::io`, so the channel's error is wrapped once more.
-        ProtocolError::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
-        ProtocolError::Store(source) => source.get_ref()?.downcast_ref(),
-        _ => None,
-    }
-}
-
-fn wrapped<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a NetError> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            return io.get_ref()?.downcast_ref();
-        }
-        cause = error.source();
-    }
-    None
 }

@@ -29,8 +29,8 @@ pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
 pub use work::Work;
 
 use super::ServiceError;
-use primer_net::Channel;
-use primer_net::kind::service::{
+use primer_wire::Channel;
+use primer_wire::kind::service::{
     GREETING, HINT_CHUNK, HINT_INDEX, RECEPTION, REPLY, REQUEST, SPENT, TOKENIZER,
 };
 
@@ -58,7 +58,7 @@ fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// A text that passes [`check_name`], as near to the given one as may be.
+/// Makes a text that passes [`check_name`], as near to the given one as may be.
 pub(crate) fn printable(text: &str) -> String {
     let mut name: String = text.chars().filter(|c| !c.is_control()).collect();
     while name.len() > MAX_NAME {
@@ -74,9 +74,9 @@ pub fn decode_any(bytes: &[u8]) -> bool {
     let Some((&kind, payload)) = bytes.split_first() else {
         return false;
     };
-    let options = primer_net::Options {
+    let options = primer_wire::Options {
         capacity: payload.len() + 64,
-        ..primer_net::Options::default()
+        ..primer_wire::Options::default()
     };
     let (mut peer, mut channel) = Channel::memory_pair(&options);
     let kinds = [GREETING, RECEPTION, REQUEST, REPLY, SPENT];

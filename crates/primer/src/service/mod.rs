@@ -56,18 +56,18 @@
 mod error;
 pub mod message;
 
-pub use error::{ServiceError, io_error};
+pub use error::{Port, ServiceError, io_error};
 pub use primer_store::BundleId;
 
 /// The version of the service's messages.
 pub const VERSION: u16 = 5;
 
-/// Bytes as hexadecimal digits.
+/// Writes bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Random bytes of the operating system.
+/// Draws random bytes of the operating system.
 ///
 /// # Errors
 /// [`ServiceError::Io`] if it has none.

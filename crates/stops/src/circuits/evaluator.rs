@@ -5,9 +5,9 @@ use crate::error::{Result, StopsError, unusable};
 use primer_garble::circuit::LANES;
 use primer_garble::evaluator::{EvaluateError, Evaluator};
 use primer_garble::{LABEL_BYTES, Label};
-use primer_net::Channel;
-use primer_net::kind::garbled::{GARBLED, NONCE};
 use primer_ot::{Bits, CotReceiver};
+use primer_wire::Channel;
+use primer_wire::kind::garbled::{GARBLED, NONCE};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

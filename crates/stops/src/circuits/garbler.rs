@@ -5,10 +5,10 @@ use crate::error::{Result, StopsError, unusable};
 use primer_garble::circuit::LANES;
 use primer_garble::garbler::Garbler;
 use primer_garble::{LABEL_BYTES, Label, Offset};
-use primer_net::kind::garbled::{GARBLED, NONCE};
-use primer_net::{Channel, NetError};
 use primer_ot::CotSender;
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
+use primer_wire::kind::garbled::{GARBLED, NONCE};
+use primer_wire::{Channel, NetError};
 use std::io;
 use zeroize::Zeroizing;
 

@@ -22,8 +22,8 @@ use crate::lookup::{self, Lookups};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopError as CircuitError;
-use primer_net::PhaseBytes;
 use primer_plan::function::{Function, Powers, Sorted};
+use primer_wire::PhaseBytes;
 use std::ops::Range;
 use zeroize::Zeroizing;
 

@@ -4,7 +4,7 @@ use super::ClassedLookups;
 use crate::error::{Result, expect_count};
 use crate::flags::FlagShares;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_net::Channel;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use std::ops::Range;
 use zeroize::Zeroizing;

@@ -14,9 +14,9 @@ use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_garble::Label;
 use primer_garble::circuit::LANES;
-use primer_net::Channel;
-use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
 use primer_ot::Bits;
+use primer_wire::Channel;
+use primer_wire::kind::client_garbled::{CHOICES, LABELS, MASKS};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -74,11 +74,11 @@ use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopCircuit;
 use primer_garble::{LABEL_BYTES, Label};
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::extension_as;
 use primer_ring::pack::packed_len;
 use primer_ring::prg::SECRET_SEED_BYTES;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::sync::Arc;
 
 /// The server's label of every bit of a share that the client knows offline.

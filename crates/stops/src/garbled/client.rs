@@ -14,8 +14,8 @@ use crate::flags::FlagShares;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
 use primer_garble::LABEL_BYTES;
 use primer_garble::stop::StopCircuit;
-use primer_net::Channel;
-use primer_net::kind::garbled::{LABELS, RESULTS};
+use primer_wire::Channel;
+use primer_wire::kind::garbled::{LABELS, RESULTS};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -21,9 +21,9 @@ use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::LABEL_BYTES;
 use primer_garble::stop::StopCircuit;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::extension_as;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::sync::Arc;
 
 /// Some instances of one circuit.

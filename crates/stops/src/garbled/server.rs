@@ -15,8 +15,8 @@ use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
 use primer_garble::LABEL_BYTES;
 use primer_garble::circuit::Modulus;
-use primer_net::Channel;
-use primer_net::kind::garbled::{LABELS, RESULTS};
+use primer_wire::Channel;
+use primer_wire::kind::garbled::{LABELS, RESULTS};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -4,10 +4,10 @@ use super::LateRequantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
-use primer_net::Channel;
-use primer_net::kind::late::RESULTS;
 use primer_ot::{BitAnswering, BitSender, Bits};
 use primer_ring::modulus::{self, P};
+use primer_wire::Channel;
+use primer_wire::kind::late::RESULTS;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

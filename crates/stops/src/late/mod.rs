@@ -40,10 +40,10 @@ use crate::error::Result;
 use crate::requantise::{check_ring, packed};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::{bit_product_offline_as, bit_product_online};
 use primer_ring::modulus::P;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 
 /// Requantisation of some elements of a ring, of which both shares are known only online.
 #[derive(Debug, Clone, Copy)]

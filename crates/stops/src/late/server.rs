@@ -5,10 +5,10 @@ use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::requantise::lifted;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_net::Channel;
-use primer_net::kind::late::RESULTS;
 use primer_ot::{BitReceiver, BitWaiting, Bits};
 use primer_ring::modulus::{self, P};
+use primer_wire::Channel;
+use primer_wire::kind::late::RESULTS;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

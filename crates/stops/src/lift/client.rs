@@ -4,11 +4,11 @@ use super::{Lift, Lifted, both, second_part};
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
-use primer_net::Channel;
-use primer_net::kind::lift::{CHOICES, TURNED};
 use primer_ot::{Bits, PadSender};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::{pack, unpack};
+use primer_wire::Channel;
+use primer_wire::kind::lift::{CHOICES, TURNED};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

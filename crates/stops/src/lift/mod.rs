@@ -42,11 +42,11 @@ use crate::error::Result;
 use crate::requantise::{check_ring, packed};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::Bits;
 use primer_ot::cost::extension_as;
 use primer_ring::modulus;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use zeroize::Zeroizing;
 
 /// The lift of some elements of a ring.

@@ -5,11 +5,11 @@ use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::requantise::lifted;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_net::Channel;
-use primer_net::kind::lift::{CHOICES, TURNED};
 use primer_ot::{Bits, PadReceiver};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::{pack, unpack};
+use primer_wire::Channel;
+use primer_wire::kind::lift::{CHOICES, TURNED};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -4,10 +4,10 @@ use super::{Lookups, negated_if, ones, packed};
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
-use primer_net::Channel;
-use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
+use primer_wire::Channel;
+use primer_wire::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -78,8 +78,6 @@ use crate::flags::FlagShares;
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopError as CircuitError;
-use primer_net::PhaseBytes;
-use primer_net::frame::HEADER_BYTES;
 use primer_ot::cost::{extension_as, onehot, onehot_rounds};
 use primer_ot::onehot::Shape;
 use primer_plan::function::{Function, Lookup};
@@ -87,6 +85,8 @@ use primer_ring::modulus;
 use primer_ring::pack::packed_len;
 use primer_ring::select::{Columns, Numbers};
 use primer_ring::wipe::SecretBytes;
+use primer_wire::PhaseBytes;
+use primer_wire::frame::HEADER_BYTES;
 use std::io::Read;
 use zeroize::Zeroizing;
 

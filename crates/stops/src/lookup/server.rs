@@ -4,11 +4,11 @@ use super::{Lookups, negated_if, ones, packed};
 use crate::error::{Result, StopsError, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_net::Channel;
-use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
 use primer_ring::pack::{pack, unpack};
+use primer_wire::Channel;
+use primer_wire::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

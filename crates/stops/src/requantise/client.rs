@@ -4,9 +4,9 @@ use super::Requantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::stop::{ClientStop, ClientTools, Owing, Stop};
-use primer_net::Channel;
 use primer_ot::{ProductAnswering, ProductSender};
 use primer_ring::modulus::{self, P};
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

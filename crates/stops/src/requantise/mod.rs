@@ -30,10 +30,10 @@ use crate::bytes::StoredBytes;
 use crate::error::{Result, StopsError};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_net::PhaseBytes;
 use primer_ot::cost::{product_offline_as, product_online};
 use primer_ring::modulus::{self, P};
 use primer_ring::truncate::Truncation;
+use primer_wire::PhaseBytes;
 
 /// Requantisation of some elements of a ring.
 #[derive(Debug, Clone, Copy)]

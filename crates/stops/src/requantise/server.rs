@@ -4,9 +4,9 @@ use super::{Requantise, lifted};
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
-use primer_net::Channel;
 use primer_ot::{Bits, ProductReceiver, ProductWaiting};
 use primer_ring::modulus::{self, P};
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 

@@ -4,7 +4,7 @@
 use crate::client_garbled_views::is_uniform;
 use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
 use primer_garble::stop::StopCircuit;
-use primer_net::Transport;
+use primer_net::Medium;
 use primer_ot::Variant;
 use primer_plan::function::{Function, InverseRoot, Reciprocal};
 use primer_ring::modulus::{self, P};
@@ -44,7 +44,7 @@ fn all_values_and_all_shares_of_a_small_ring() {
     // The random choices are new every time: all of their values meet all shares.
     for stop in relu(5, want.len() as u64) {
         for _ in 0..4 {
-            let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+            let got = run_stop(Medium::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
             assert_eq!(got.results, want);
         }
     }
@@ -75,7 +75,7 @@ fn a_root_after_a_truncation_of_any_shares() {
     let (server, client): (Vec<u64>, Vec<u64>) = shares.unzip();
     let stop = ClientGarbled::new(circuit, pairs.len() as u64).unwrap();
     for stop in [stop.clone(), stop.late()] {
-        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
         for (y, (x, r)) in got.results.iter().zip(&pairs) {
             assert_eq!(*y, root.apply(t.shared(*x, *r)));
         }
@@ -91,7 +91,7 @@ fn run_signed(
     let draw = |_| modulus::random(&mut Prg::from_os());
     let masks: Vec<u64> = (0..stop.outputs()).map(draw).collect();
     let (_, (results, stored)) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let (part, mut stored) = (stop_client(stop), Vec::new());
             part.prepare_signed(&mut p.client(), &masks, negated, &mut stored)?;
@@ -154,7 +154,7 @@ fn other_stops_cannot_be_negated() {
     ];
     for stop in stops {
         let refused = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let (part, mut sink) = (stop_client(stop), Vec::new());
                 let refused = part.prepare_signed(&mut p.client(), &[0; 2], &[true; 2], &mut sink);
@@ -176,7 +176,7 @@ fn many_chunks() {
     let (server, client) = share(&values, 16, &mut prg);
     let expected: Vec<i64> = values.iter().map(|x| *x.max(&0)).collect();
     for stop in relu(16, count) {
-        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
         assert!(got.results == expected);
         assert_eq!(got.bytes, stop.bytes());
         assert_eq!(stop.turns().len(), 2 * 2);

@@ -3,12 +3,13 @@
 
 use crate::parties::{Damage, Party, run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;
-use primer_net::kind::client_garbled::{CHOICES, LABELS, MASKS};
-use primer_net::kind::garbled::{GARBLED, NONCE};
-use primer_net::{NetError, Transport};
+use primer_net::Medium;
 use primer_plan::function::{Function, InverseRoot, Reciprocal};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientGarbled, ClientStop, Result, ServerStop, Stop, StopsError};
+use primer_wire::NetError;
+use primer_wire::kind::client_garbled::{CHOICES, LABELS, MASKS};
+use primer_wire::kind::garbled::{GARBLED, NONCE};
 use std::sync::Arc;
 
 /// With `m` bits each the choices do not fill their last byte.
@@ -40,7 +41,7 @@ fn with_damage(stop: &ClientGarbled, damage: [Damage<'_>; 2]) -> Result<usize> {
     let (root, _) = roots();
     let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * i * i + 7).collect();
     let (server, client) = share(&values, RING as u32, &mut Prg::from_os());
-    let got = run_stop(Transport::Memory, stop, (&server, &client), damage)?;
+    let got = run_stop(Medium::Memory, stop, (&server, &client), damage)?;
     let wrong = |(found, x): &(&i64, &i64)| **found != root.apply(**x);
     Ok(got.results.iter().zip(&values).filter(wrong).count())
 }
@@ -84,12 +85,7 @@ fn bits_behind_the_last_flag_are_an_error() {
     let shares = [500; COUNT];
     let ends_in = |bit: u8| {
         let damage = move |stored: &mut Vec<u8>| *stored.last_mut().unwrap() ^= bit;
-        run_stop(
-            Transport::Memory,
-            &stop,
-            (&shares, &shares),
-            [&damage, &sound],
-        )
+        run_stop(Medium::Memory, &stop, (&shares, &shares), [&damage, &sound])
     };
     // The last flag is bit 4.
     assert!(ends_in(1 << 4).is_ok());
@@ -111,7 +107,7 @@ fn server_against(
     stop: &ClientGarbled,
     client: impl FnOnce(&mut Party<'_>) -> Result<()> + Send,
 ) -> Result<Vec<u64>> {
-    let (_, results) = run(Transport::Memory, client, |p| {
+    let (_, results) = run(Medium::Memory, client, |p| {
         let mut stored = Vec::new();
         ServerStop::prepare(stop, &mut p.server(), &mut stored)?;
         let waiting = stop.request(p.channel, &mut &stored[..], &[5; COUNT])?;
@@ -231,7 +227,7 @@ fn a_server_that_asks_wrongly_is_an_error() {
         (right, "Residues"),
     ] {
         let error = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let masks = [0; COUNT];
                 let mut stored = Vec::new();

@@ -7,12 +7,12 @@ use primer_garble::circuit::{Circuit, LANES};
 use primer_garble::garbler::Garbler;
 use primer_garble::stop::StopCircuit;
 use primer_garble::{Label, Offset};
-use primer_net::Transport;
-use primer_net::kind::client_garbled::{CHOICES, LABELS};
+use primer_net::Medium;
 use primer_plan::function::{Function, Reciprocal};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientGarbled, Result, Stop};
+use primer_wire::kind::client_garbled::{CHOICES, LABELS};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn prepare_server(p: &mut Party<'_>, stop: &ClientGarbled) -> Result<Vec<u8>> {
 /// if any.
 fn choices(stop: &ClientGarbled, share: u64, seed: Option<[u8; SEED]>) -> Vec<u64> {
     let (choices, ()) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             prepare_client(p, stop, &[0; COUNT])?;
             let mut choices = vec![0; COUNT];
@@ -112,7 +112,7 @@ struct Seen {
 fn labels(stop: &ClientGarbled, asked: &[u64]) -> Seen {
     let parties = 1 + usize::from(stop.is_late());
     let (delta, (heard, stored)) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let masks = [0; COUNT];
             let stored = prepare_client(p, stop, &masks)?;
@@ -251,7 +251,7 @@ fn known_bits_do_not_show_in_circuits() {
 fn ends_with(stop: &ClientGarbled, mask: impl Fn() -> u64 + Sync) -> [Vec<u64>; 2] {
     let masks: Vec<u64> = (0..COUNT).map(|_| mask()).collect();
     let (_, (shares, packed)) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let stored = prepare_client(p, stop, &masks)?;
             answer(p, stop, &stored, &masks)
@@ -299,7 +299,7 @@ fn flags_are_shared_by_uniform_bits() {
     for server in [5, 5000] {
         let shares = (vec![server; count], vec![3; count]);
         let shares = (&shares.0[..], &shares.1[..]);
-        let got = run_stop(Transport::Memory, &stop, shares, [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, &stop, shares, [&sound; 2]).unwrap();
         let flags = &got.stored[0][48..];
         assert_eq!(flags.len(), count / 8);
         assert!(is_uniform(flags.iter().map(|byte| *byte as usize / 8)));

@@ -9,7 +9,7 @@ use crate::parties::{
     Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server, timely,
 };
 use primer_garble::stop::StopCircuit;
-use primer_net::Transport;
+use primer_net::Medium;
 use primer_ot::Variant;
 use primer_plan::function::{
     Activation, Class, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
@@ -271,7 +271,7 @@ fn results_bytes_turns_and_stored_lengths_are_as_declared() {
     for rows in [0, 1, 8, 21] {
         each(rows, |case, stop, [server, client], values| {
             let name = stop.name();
-            let got = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]).unwrap();
+            let got = run_stop(Medium::Memory, stop, (server, client), [&sound; 2]).unwrap();
             let shown: Vec<i64> = got.shown.iter().map(|p| *p as i64).collect();
             let expected = case.expected(values);
             if stop.outputs() > 0 || !case.position {
@@ -305,7 +305,7 @@ fn bytes_are_those_of_the_transfers() {
         each(3, |case, default, [server, client], values| {
             let stop = case.stop_over(variant, 3);
             let shares = (server, client);
-            let got = run_stop_over(variant, Transport::Memory, &*stop, shares, [&sound; 2]);
+            let got = run_stop_over(variant, Medium::Memory, &*stop, shares, [&sound; 2]);
             let got = got.unwrap();
             if !case.position {
                 assert_eq!(got.results, case.expected(values), "{}", stop.name());
@@ -321,7 +321,7 @@ fn bytes_are_those_of_the_transfers() {
 #[test]
 fn turns_tell_the_round_trips_of_a_preparation() {
     each(5, |_, stop, [server, client], _| {
-        let got = run_stop(Transport::Memory, stop, (server, client), [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, stop, (server, client), [&sound; 2]).unwrap();
         let (mut spoken, mut rounds) = (false, 0);
         for turn in stop.turns() {
             match turn {
@@ -335,7 +335,7 @@ fn turns_tell_the_round_trips_of_a_preparation() {
 
 #[test]
 fn over_tcp_and_tls() {
-    for transport in [Transport::Tcp, Transport::Tls] {
+    for transport in [Medium::Tcp, Medium::Tls] {
         each(3, |case, stop, [server, client], values| {
             let got = run_stop(transport, stop, (server, client), [&sound; 2]).unwrap();
             if !case.position {
@@ -360,7 +360,7 @@ fn halves_share_one_round_trip() {
         .collect();
     let masks = |i: usize| vec![i as u64 + 1; stops[i].outputs()];
     let ((rounds, ours), results) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut bundle = Vec::new();
             for (i, stop) in stops.iter().enumerate() {
@@ -426,7 +426,7 @@ fn material_that_ends_early_is_an_error_by_name() {
     ];
     each(3, |_, stop, [server, client], _| {
         for damage in damages {
-            let error = run_stop(Transport::Memory, stop, (server, client), damage);
+            let error = run_stop(Medium::Memory, stop, (server, client), damage);
             let error = error.err().expect("cut material cannot be used");
             let told = matches!(&error, StopsError::Material { stop: s, .. } if *s == stop.name());
             // The peer of the party that fails only sees it disappear.
@@ -448,7 +448,7 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
             let client = |p: &mut crate::parties::Party<'_>| {
                 stop_client(stop).prepare(&mut p.client(), shares, masks, &mut Vec::new())
             };
-            run(Transport::Memory, client, |_| Ok(())).unwrap_err()
+            run(Medium::Memory, client, |_| Ok(())).unwrap_err()
         };
         let [early, late] = timely(stop, client);
         let [more, too_late] = [early, late].map(|shares| [shares, &[0]].concat());
@@ -463,7 +463,7 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
                 let stored = vec![0; stop.stored().client as usize];
                 (stop_client(stop).listen(p.channel, &mut &stored[..], late, masks)).map(|_| ())
             };
-            run(Transport::Memory, client, |_| Ok(())).unwrap_err()
+            run(Medium::Memory, client, |_| Ok(())).unwrap_err()
         };
         counted(listened(&too_late, &masks), "late shares");
         counted(listened(late, &too_many), "masks");
@@ -472,7 +472,7 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
             let wrong = &server[1..];
             (stop_server(stop).request(p.channel, &mut &stored[..], wrong)).map(|_| ())
         };
-        let error = run(Transport::Memory, |_| Ok(()), request).unwrap_err();
+        let error = run(Medium::Memory, |_| Ok(()), request).unwrap_err();
         counted(error, "shares");
     });
 }
@@ -489,7 +489,7 @@ fn what_the_server_gets_depends_on_the_mask_alone() {
         let share_of = |mask: u64| {
             let masks = vec![mask; stop.outputs()];
             let (_, results) = run(
-                Transport::Memory,
+                Medium::Memory,
                 |p| {
                     let mut stored = Vec::new();
                     let part = stop_client(stop);
@@ -524,7 +524,7 @@ fn material_is_fresh_every_time() {
     each(4, |case, stop, _, values| {
         let stored = || {
             let (server, client) = share(values, case.ring_bits, &mut Prg::from_os());
-            let run = run_stop(Transport::Memory, stop, (&server, &client), [&sound; 2]);
+            let run = run_stop(Medium::Memory, stop, (&server, &client), [&sound; 2]);
             run.unwrap().stored
         };
         let (first, second) = (stored(), stored());

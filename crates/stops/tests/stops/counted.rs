@@ -3,7 +3,7 @@
 use crate::lookup::told_in_range;
 use crate::lookup_views::{cell_of_residue, is_uniform};
 use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
-use primer_net::Transport;
+use primer_net::Medium;
 use primer_plan::function::{
     Function, HeadClass, Lookup, LookupTable, PlacedHead, Powers, Reciprocal,
 };
@@ -41,7 +41,7 @@ fn elements_that_do_not_count_are_zero() {
             .unwrap()
             .counted();
         let shares = (&server[..], &client[..]);
-        let got = run_stop(Transport::Memory, &stop, shares, [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, &stop, shares, [&sound; 2]).unwrap();
         let wanted = server
             .iter()
             .zip(&client)
@@ -100,7 +100,7 @@ fn classes_keep_their_elements_and_their_flags() {
         };
         let shares: Vec<[u64; 2]> = (0..16).map(|i| [draw(i), draw(i)]).collect();
         let [server, client] = [0, 1].map(|p| shares.iter().map(|s| s[p]).collect::<Vec<_>>());
-        let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+        let got = run_stop(Medium::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
         let wanted = (0..16).map(|i| {
             let (class, _) = powers.class(i / 4);
             let (index, counts) = opened(5, server[i], client[i]);
@@ -169,7 +169,7 @@ fn results_of_padded_elements_look_like_others() {
         let mut prg = Prg::from_os();
         let masks: Vec<u64> = (0..n).map(|_| masks(&mut prg)).collect();
         let (_, results) = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let mut stored = Vec::new();
                 stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;

@@ -3,12 +3,13 @@
 
 use crate::parties::{Party, run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;
-use primer_net::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
-use primer_net::{NetError, Transport};
+use primer_net::Medium;
 use primer_plan::function::{Activation, Function, Gelu};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientStop, Garbled, Requantise, Result, ServerStop, Stop, StopsError};
+use primer_wire::NetError;
+use primer_wire::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
 use std::sync::Arc;
 
 const COUNT: usize = 24;
@@ -26,7 +27,7 @@ fn with_damage(change: impl Fn(&mut Vec<u8>) + Sync) -> Result<usize> {
     let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * (i - 12) + 7).collect();
     let (server, client) = share(&values, 16, &mut Prg::from_os());
     let damage = [&change as crate::parties::Damage<'_>, &sound];
-    let got = run_stop(Transport::Memory, &stop, (&server, &client), damage)?;
+    let got = run_stop(Medium::Memory, &stop, (&server, &client), damage)?;
     let wrong = |(found, x): &(&i64, &i64)| **found != gelu.apply(**x);
     Ok(got.results.iter().zip(&values).filter(wrong).count())
 }
@@ -74,7 +75,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
     let (_, stop) = gelu();
     // The offset follows the seed; its lowest bit is always set.
     let even = |stored: &mut Vec<u8>| stored[32] &= 0xfe;
-    let error = run_stop(Transport::Memory, &stop, shares, [&sound, &even]);
+    let error = run_stop(Medium::Memory, &stop, shares, [&sound, &even]);
     let text = error.err().unwrap().to_string();
     assert!(text.contains("lowest bit"), "{text}");
     // Residues beyond the modulus.
@@ -84,7 +85,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
         [&ones as crate::parties::Damage<'_>, &sound],
         [&sound, &ones],
     ] {
-        let error = run_stop(Transport::Memory, &stop, shares, damage)
+        let error = run_stop(Medium::Memory, &stop, shares, damage)
             .err()
             .unwrap();
         let text = error.to_string();
@@ -101,7 +102,7 @@ fn client_against(
 ) -> StopsError {
     let (_, stop) = gelu();
     run(
-        Transport::Memory,
+        Medium::Memory,
         |p| run_client(p, &stop),
         |p| server(p, &stop),
     )
@@ -167,7 +168,7 @@ fn garbage_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
     for byte in [0xff, 0] {
         let (_, stop) = gelu();
         let outcome = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| run_client(p, &stop),
             |p| {
                 p.sender.extend_vec(p.channel, 16 * COUNT)?;
@@ -216,7 +217,7 @@ fn a_client_that_answers_nonsense_is_an_error() {
     let (_, stop) = gelu();
     for (length, name) in [(3, "WrongLength"), (123, "Residues")] {
         let error = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let (shares, masks) = ([1; COUNT], [0; COUNT]);
                 let mut stored = Vec::new();
@@ -250,12 +251,7 @@ fn a_position_beyond_the_row_is_refused() {
             label[0] ^= 4;
         }
     };
-    let shown = run_stop(
-        Transport::Memory,
-        &stop,
-        (&server, &client),
-        [&damage, &sound],
-    );
+    let shown = run_stop(Medium::Memory, &stop, (&server, &client), [&damage, &sound]);
     let error = shown.err().unwrap();
     assert_eq!(error.to_string(), "argmax shows position 3 of a row of 3");
 }

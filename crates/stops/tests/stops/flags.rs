@@ -1,12 +1,12 @@
 //! The comparison of range flags: right, counted to the byte, one bit, and robust.
 
 use crate::parties::{Party, run};
-use primer_net::kind::flags::{LABELS, SEED};
-use primer_net::pair::Transport;
-use primer_net::{NetError, PhaseBytes, Traffic};
+use primer_net::pair::Medium;
 use primer_ot::Variant;
 use primer_ring::prg::Prg;
 use primer_stops::{Comparison, FlagShares, Result, StopsError};
+use primer_wire::kind::flags::{LABELS, SEED};
+use primer_wire::{NetError, PhaseBytes, Traffic};
 
 fn comparison() -> Comparison {
     Comparison::over(Variant::default().into())
@@ -37,11 +37,7 @@ fn server(p: &mut Party<'_>, bits: &[bool]) -> Result<()> {
 }
 
 fn told(ours: &[bool], theirs: &[bool]) -> bool {
-    let verdict = run(
-        Transport::Memory,
-        |p| client(p, ours),
-        |p| server(p, theirs),
-    );
+    let verdict = run(Medium::Memory, |p| client(p, ours), |p| server(p, theirs));
     verdict.unwrap().0
 }
 
@@ -69,7 +65,7 @@ fn bytes_are_those_of_the_formula() {
     for flags in [1, 5000] {
         let flags = shares(&vec![true; flags]);
         let (found, ()) = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let (mut stored, mut before) = (Vec::new(), Traffic::default());
                 p.passed(&mut before);
@@ -116,7 +112,7 @@ fn messages_of_another_length_are_errors() {
         assert!(told, "{error}");
     };
     let error = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| client(p, &[true]),
         |p| {
             let mut stored = Vec::new();
@@ -129,7 +125,7 @@ fn messages_of_another_length_are_errors() {
     wrong(error.unwrap_err());
     for length in [0, 16, 20, 22] {
         let error = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let mut stored = Vec::new();
                 comparison().client_prepare(&mut p.client(), &mut stored)?;
@@ -147,7 +143,7 @@ fn messages_of_another_length_are_errors() {
 fn damaged_material() {
     for (ours, theirs) in [(vec![0; 0], vec![0; 47]), (vec![7; 100], vec![0; 48])] {
         let error = run(
-            Transport::Memory,
+            Medium::Memory,
             |p| {
                 let asked =
                     comparison().ask(p.channel, &mut &ours[..], &shares(&[true]), &mut p.prg)?;

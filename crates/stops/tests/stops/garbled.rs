@@ -2,7 +2,7 @@
 
 use crate::parties::{run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;
-use primer_net::Transport;
+use primer_net::Medium;
 use primer_plan::function::Function;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientStop, Garbled, ServerStop, Stop, StopsError};
@@ -28,7 +28,7 @@ fn many_chunks() {
         .map(|_| i64::from(prg.next_u32() as i16))
         .collect();
     let (server, client) = share(&values, 16, &mut prg);
-    let got = run_stop(Transport::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
+    let got = run_stop(Medium::Memory, &stop, (&server, &client), [&sound; 2]).unwrap();
     let expected: Vec<i64> = values.iter().map(|x| *x.max(&0)).collect();
     assert!(got.results == expected);
     assert_eq!(got.bytes, stop.bytes());
@@ -43,7 +43,7 @@ fn material_survives_a_file() {
     let (server, client) = share(&values, 16, &mut Prg::new(&[2; 16]));
     let masks = vec![12_345; 40];
     let (_, results) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut file = tempfile::tempfile().unwrap();
             ClientStop::prepare(&stop, &mut p.client(), &client, &masks, &mut file)?;
@@ -74,7 +74,7 @@ fn material_survives_a_file() {
 fn material_looks_random() {
     let stop = relu(8, 64);
     let shares = vec![5; 64];
-    let got = run_stop(Transport::Memory, &stop, (&shares, &shares), [&sound; 2]).unwrap();
+    let got = run_stop(Medium::Memory, &stop, (&shares, &shares), [&sound; 2]).unwrap();
     let distinct = |pieces: std::slice::ChunksExact<'_, u8>| {
         let count = pieces.len();
         let mut pieces: Vec<&[u8]> = pieces.collect();

@@ -2,20 +2,21 @@
 //! of secrets, and what each party sees.
 
 use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
-use primer_net::kind::bit_product::OPENED;
-use primer_net::kind::late::RESULTS;
-use primer_net::{PhaseBytes, Transport};
+use primer_net::Medium;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
 use primer_stops::{LateRequantise, Requantise, Stop, StopsError};
+use primer_wire::PhaseBytes;
+use primer_wire::kind::bit_product::OPENED;
+use primer_wire::kind::late::RESULTS;
 use proptest::prelude::*;
 use rand_core::Rng;
 
 /// Requantises shared ring values; returns the opened results and the bytes that passed.
 fn requantised(m: u32, server: &[u64], client: &[u64]) -> (Vec<i64>, PhaseBytes) {
     let stop = LateRequantise::new(m, server.len()).unwrap();
-    let got = run_stop(Transport::Memory, &stop, (server, client), [&sound; 2]).unwrap();
+    let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();
     (got.results, got.bytes)
 }
 
@@ -149,7 +150,7 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     };
     // The client's view of the true server.
     let (from_server, ()) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             prepare(p)?;
             hear(p)
@@ -158,17 +159,14 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     )
     .unwrap();
     // The server's view of the true client, as it comes and as it is used.
-    let (_, (from_client, results)) = run(Transport::Memory, answer, |p| {
+    let (_, (from_client, results)) = run(Medium::Memory, answer, |p| {
         request(p)?;
         let (opened, mut results) = (hear(p)?, vec![0; COUNT]);
         p.channel.recv_residues(RESULTS, 41, P, &mut results)?;
         Ok((opened, results))
     })
     .unwrap();
-    let (_, shares) = run(Transport::Memory, answer, |p| {
-        request(p)?.receive(p.channel)
-    })
-    .unwrap();
+    let (_, shares) = run(Medium::Memory, answer, |p| request(p)?.receive(p.channel)).unwrap();
     Views {
         opened: [from_server, from_client],
         results,

@@ -5,13 +5,13 @@
 use crate::parties::{run_over, share, stop_client, stop_server, timely};
 use primer_garble::measure::{typical_gelu, typical_softmax};
 use primer_garble::stop::StopCircuit;
-use primer_net::Transport;
-use primer_net::kind::trial::FIRST as SYNC;
+use primer_net::Medium;
 use primer_ot::Variant;
 use primer_plan::function::{Activation, Function, Gelu, SoftmaxScratch};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{Garbled, Lookups, Requantise, Stop, TwoPartyStop, measure};
+use primer_wire::kind::trial::FIRST as SYNC;
 use rand_core::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn best(times: &[(Duration, Duration)]) -> (f64, f64) {
 
 /// Runs a stop several times over a transport; returns the best offline and online times.
 fn timed(
-    transport: Transport,
+    transport: Medium,
     stop: &dyn TwoPartyStop,
     ring_bits: u32,
     values: &[i64],
@@ -39,7 +39,7 @@ fn timed(
 /// Runs a stop as [`timed`] does, with transfers of `variant`.
 fn timed_over(
     variant: Variant,
-    transport: Transport,
+    transport: Medium,
     stop: &dyn TwoPartyStop,
     ring_bits: u32,
     values: &[i64],
@@ -113,7 +113,7 @@ fn gelu_of_one_layer() {
         .map(|_| i64::from(prg.next_u32() as i16))
         .collect();
     let want: Vec<i64> = values.iter().map(|x| reference.apply(*x)).collect();
-    for transport in [Transport::Tcp, Transport::Tls] {
+    for transport in [Medium::Tcp, Medium::Tls] {
         let (_, online) = timed(transport, &stop, 16, &values, &want);
         assert!(online <= 0.35, "online takes {online} s");
     }
@@ -135,7 +135,7 @@ fn softmax_of_one_layer() {
     for (row, out) in values.chunks(30).zip(want.chunks_mut(30)) {
         softmax.apply(row, out, &mut SoftmaxScratch::default());
     }
-    timed(Transport::Tcp, &stop, function.ring_bits(), &values, &want);
+    timed(Medium::Tcp, &stop, function.ring_bits(), &values, &want);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn softmax_of_one_layer() {
 fn requantisation_of_one_layer() {
     let values: Vec<i64> = (0..ELEMENTS as i64).map(|i| i % 16_000 - 8000).collect();
     let stop = Requantise::new(16, ELEMENTS).unwrap();
-    timed(Transport::Tcp, &stop, 16, &values, &values);
+    timed(Medium::Tcp, &stop, 16, &values, &values);
 }
 
 /// Times the same layer by gates and by look-ups, in turn, over TLS.
@@ -162,8 +162,8 @@ fn look_ups_of_one_layer() {
     let coarse: Vec<i64> = fine.iter().map(|x| x >> 8).collect();
     let by_gates: Vec<i64> = fine.iter().map(|x| reference.apply(*x)).collect();
     let by_table: Vec<i64> = coarse.iter().map(|x| table.tables[0].at(*x)).collect();
-    let gates = timed(Transport::Tls, &garbled, 16, &fine, &by_gates);
-    let looked_up = timed_over(variant, Transport::Tls, &lookups, 8, &coarse, &by_table);
+    let gates = timed(Medium::Tls, &garbled, 16, &fine, &by_gates);
+    let looked_up = timed_over(variant, Medium::Tls, &lookups, 8, &coarse, &by_table);
     let (old, new) = (garbled.bytes(), lookups.bytes());
     println!(
         "times faster: offline {:.1}, online {:.1}; \

@@ -2,20 +2,21 @@
 //! each party sees, and peers that send wrong messages.
 
 use crate::parties::{Damage, Party, run, run_stop, share, sound, stop_client, stop_server};
-use primer_net::kind::lift::{CHOICES, TURNED};
-use primer_net::{NetError, Transport};
+use primer_net::Medium;
 use primer_ot::{Bits, PadReceiver};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_stops::lift::second_part;
 use primer_stops::{Lift, Lifted, Requantise, Result, Stop, StopsError};
+use primer_wire::NetError;
+use primer_wire::kind::lift::{CHOICES, TURNED};
 use proptest::prelude::*;
 use rand_core::Rng;
 
 /// Lifts shared ring values; returns the opened results.
 fn opened(m: u32, server: &[u64], client: &[u64]) -> Vec<i64> {
     let stop = Lift::new(m, server.len()).unwrap();
-    let got = run_stop(Transport::Memory, &stop, (server, client), [&sound; 2]);
+    let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]);
     got.unwrap().results
 }
 
@@ -100,7 +101,7 @@ fn views(damage: Damage<'_>, masks: &[u64]) -> Views {
         let mut owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], masks)?;
         Ok(owing.lifted().unwrap())
     };
-    let (client_view, server_view) = run(Transport::Memory, client, |p| {
+    let (client_view, server_view) = run(Medium::Memory, client, |p| {
         let mut stored = Vec::new();
         stop_server(&stop).prepare(&mut p.server(), &mut stored)?;
         damage(&mut stored);
@@ -111,7 +112,7 @@ fn views(damage: Damage<'_>, masks: &[u64]) -> Views {
     })
     .unwrap();
     // The same server, message by message.
-    let (_, (received, chosen)) = run(Transport::Memory, client, |p| {
+    let (_, (received, chosen)) = run(Medium::Memory, client, |p| {
         let choices = Bits::random(COUNT, &mut p.prg);
         let pads = PadReceiver::prepare(&mut p.receiver, p.channel, choices, 1, P)?;
         let mut received = vec![0; 2 * COUNT];
@@ -212,7 +213,7 @@ fn client_hears(said: &[u8]) -> StopsError {
         p.channel.send(TURNED, said)?;
         Ok(p.channel.flush()?)
     };
-    run(Transport::Memory, client, server).unwrap_err()
+    run(Medium::Memory, client, server).unwrap_err()
 }
 
 /// Runs the true server against a client that extends as it should and then sends `said`.
@@ -224,7 +225,7 @@ fn server_hears(said: &[u8]) -> StopsError {
         Ok(p.channel.flush()?)
     };
     let server = |p: &mut Party<'_>| stop_server(&stop).prepare(&mut p.server(), &mut Vec::new());
-    run(Transport::Memory, client, server).unwrap_err()
+    run(Medium::Memory, client, server).unwrap_err()
 }
 
 #[test]
@@ -253,7 +254,7 @@ fn damaged_material_is_refused() {
     let ones = |stored: &mut Vec<u8>| stored.fill(0xff);
     let shares = (&[1; FEW][..], &[2; FEW][..]);
     for damage in [[&ones as Damage<'_>, &sound], [&sound, &ones]] {
-        let error = run_stop(Transport::Memory, &stop, shares, damage).err();
+        let error = run_stop(Medium::Memory, &stop, shares, damage).err();
         let text = error.unwrap().to_string();
         let told = text.contains("material of lift is not usable");
         assert!(told || text.contains("disappeared"), "{text}");

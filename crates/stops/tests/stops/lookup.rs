@@ -1,7 +1,7 @@
 //! What is special about look-ups: every index and every share, all sizes, flags, bytes.
 
 use crate::parties::{run, run_stop, share, sound, stop_client, stop_server, timely};
-use primer_net::Transport;
+use primer_net::Medium;
 use primer_ot::Variant;
 use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
@@ -34,7 +34,7 @@ fn random(index_bits: u32, bits: u32, tables: usize, prg: &mut Prg) -> Lookup {
 /// Looks up shared indices and checks that the opened results are those of the tables.
 fn check(lookup: &Lookup, indices: &[i64], server: &[u64], client: &[u64]) {
     let stop = Lookups::new(lookup, indices.len() as u64).unwrap();
-    let got = run_stop(Transport::Memory, &stop, (server, client), [&sound; 2]).unwrap();
+    let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();
     let wanted = indices.iter();
     let wanted = wanted.flat_map(|x| lookup.tables.iter().map(move |table| table.at(*x)));
     assert_eq!(got.results, wanted.collect::<Vec<_>>());
@@ -134,7 +134,7 @@ pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u
     let masks = vec![0; stop.outputs()];
     let comparison = Comparison::over(Variant::default().into());
     let (verdict, count) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut stored = Vec::new();
             let [early, late] = timely(stop, client);

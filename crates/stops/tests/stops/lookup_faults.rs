@@ -2,11 +2,12 @@
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, Party, run, run_stop, sound};
-use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
-use primer_net::kind::one_hot::CORRECTIONS as STRINGS;
-use primer_net::kind::transfer::EXTENSION;
-use primer_net::{Kind, Transport};
+use primer_net::Medium;
 use primer_stops::{ClientStop, Lookups, Result, ServerStop, StopsError};
+use primer_wire::Kind;
+use primer_wire::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
+use primer_wire::kind::one_hot::CORRECTIONS as STRINGS;
+use primer_wire::kind::transfer::EXTENSION;
 
 const COUNT: usize = 24;
 /// Bytes of `COUNT` residues.
@@ -38,7 +39,7 @@ fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Se
         let owing = stop.listen(p.channel, &mut &stored[..], &[], &[0; COUNT])?;
         owing.answer(p.channel).map(|_| ())
     };
-    run(Transport::Memory, client, |p| server(p, &stop)).unwrap_err()
+    run(Medium::Memory, client, |p| server(p, &stop)).unwrap_err()
 }
 
 /// Returns the error of a true server against `client`.
@@ -50,7 +51,7 @@ fn server_error(client: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Se
         p.channel.flush()?;
         waiting.receive(p.channel).map(|_| ())
     };
-    run(Transport::Memory, |p| client(p, &stop), server).unwrap_err()
+    run(Medium::Memory, |p| client(p, &stop), server).unwrap_err()
 }
 
 fn told(error: &StopsError, what: &str) {
@@ -171,12 +172,12 @@ fn damaged_material_is_an_error_where_it_can_be_seen() {
         stored[end - RESIDUES..].fill(0xff);
     };
     for damage in [[&tail as Damage<'_>, &sound], [&sound, &tail]] {
-        let error = run_stop(Transport::Memory, &stop, shares, damage);
+        let error = run_stop(Medium::Memory, &stop, shares, damage);
         let text = error.err().unwrap().to_string();
         let seen = text.starts_with("the stored material of look-up is not usable");
         assert!(seen || text.contains("disappeared"), "{text}");
     }
     let offsets = COUNT * 64;
     let other = |stored: &mut Vec<u8>| stored[offsets] ^= 1;
-    assert!(run_stop(Transport::Memory, &stop, shares, [&sound, &other]).is_ok());
+    assert!(run_stop(Medium::Memory, &stop, shares, [&sound, &other]).is_ok());
 }

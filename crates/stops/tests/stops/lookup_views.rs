@@ -5,10 +5,10 @@
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, run, sound, stop_client, stop_server};
-use primer_net::Transport;
-use primer_net::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
+use primer_net::Medium;
 use primer_ring::modulus::{self, P};
 use primer_stops::{Lookups, Stop};
+use primer_wire::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 
 const BITS: u32 = 8;
 const COUNT: usize = 20_000;
@@ -57,7 +57,7 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     let masks: Vec<u64> = (0..COUNT).map(|_| mask()).collect();
     // The client's view of the true server.
     let ((deltas, products, ours), _) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut stored = Vec::new();
             stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
@@ -79,7 +79,7 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     .unwrap();
     // The server's view of the true client.
     let (_, (choices, theirs)) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut stored = Vec::new();
             stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
@@ -186,7 +186,7 @@ fn the_sign_is_a_fair_coin() {
     let client = vec![77; COUNT];
     let masks = vec![0; COUNT];
     let (ours, theirs) = run(
-        Transport::Memory,
+        Medium::Memory,
         |p| {
             let mut stored = Vec::new();
             stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;

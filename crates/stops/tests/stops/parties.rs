@@ -1,11 +1,12 @@
 //! Two parties with their transfers set up, and one run of a stop between them.
 
-use primer_net::pair::{Transport, run_pair_over, test_options};
-use primer_net::{Channel, PhaseBytes, Traffic};
+use primer_net::pair::{Medium, run_pair_over};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
+use primer_wire::pair::test_options;
+use primer_wire::{Channel, PhaseBytes, Traffic};
 use rand_core::Rng;
 
 /// A party's channel and its ends of the transfers: as sender and as receiver.
@@ -57,7 +58,7 @@ fn delta() -> Delta {
 
 /// Runs a client and a server whose transfers are set up in both directions.
 pub(crate) fn run<A: Send, B: Send>(
-    transport: Transport,
+    transport: Medium,
     client: impl FnOnce(&mut Party<'_>) -> Result<A> + Send,
     server: impl FnOnce(&mut Party<'_>) -> Result<B> + Send,
 ) -> Result<(A, B)> {
@@ -67,7 +68,7 @@ pub(crate) fn run<A: Send, B: Send>(
 /// Runs a client and a server as [`run`] does, with transfers of `variant`.
 pub(crate) fn run_over<A: Send, B: Send>(
     variant: Variant,
-    transport: Transport,
+    transport: Medium,
     client: impl FnOnce(&mut Party<'_>) -> Result<A> + Send,
     server: impl FnOnce(&mut Party<'_>) -> Result<B> + Send,
 ) -> Result<(A, B)> {
@@ -136,7 +137,7 @@ pub(crate) fn sound(_: &mut Vec<u8>) {}
 /// Runs a stop on shares, server's first; the client's and the server's stored material pass
 /// through `damage`.
 pub(crate) fn run_stop(
-    transport: Transport,
+    transport: Medium,
     stop: &dyn TwoPartyStop,
     shares: (&[u64], &[u64]),
     damage: [Damage<'_>; 2],
@@ -147,7 +148,7 @@ pub(crate) fn run_stop(
 /// Runs a stop as [`run_stop`] does, with transfers of `variant`.
 pub(crate) fn run_stop_over(
     variant: Variant,
-    transport: Transport,
+    transport: Medium,
     stop: &dyn TwoPartyStop,
     (server, client): (&[u64], &[u64]),
     damage: [Damage<'_>; 2],

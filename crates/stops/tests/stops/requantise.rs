@@ -1,18 +1,19 @@
 //! What is special about requantisation: every share of a ring, its bytes, truncated values.
 
 use crate::parties::{run_stop, share, sound};
-use primer_net::{PhaseBytes, Transport};
+use primer_net::Medium;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
 use primer_stops::{Requantise, Stop, StopsError};
+use primer_wire::PhaseBytes;
 use proptest::prelude::*;
 use rand_core::Rng;
 
 /// Requantises shared ring values; returns the opened results and the bytes that passed.
 fn requantised(m: u32, server: &[u64], client: &[u64]) -> (Vec<i64>, PhaseBytes) {
     let stop = Requantise::new(m, server.len()).unwrap();
-    let got = run_stop(Transport::Memory, &stop, (server, client), [&sound; 2]).unwrap();
+    let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();
     (got.results, got.bytes)
 }
 

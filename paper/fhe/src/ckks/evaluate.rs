@@ -6,8 +6,8 @@ use super::params::{BASE, Params};
 use super::switch::{Digits, rescale};
 use crate::arithmetic::{Arithmetic, Count, Operation, Place, Slots};
 use primer_lattice::kernel::elementwise;
-use primer_net::clock::ThreadClock;
 use primer_plan::times::Times;
+use primer_wire::clock::ThreadClock;
 
 /// Computes with a client's keys, and counts and times what it does.
 pub struct Evaluator<'a> {

@@ -6,15 +6,15 @@ use primer_model::fixed::{self, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_net::Channel;
-use primer_net::meter::Report;
-use primer_net::pair::run_pair;
 use primer_paper_gc::{Count, GcError, client, server};
 use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
 use primer_text::{Input, TextEncoder};
+use primer_wire::Channel;
+use primer_wire::meter::Report;
+use primer_wire::run_pair;
 use std::io::{BufReader, BufWriter, Seek};
 use std::sync::Arc;
 

@@ -20,9 +20,9 @@ use crate::stored;
 use prepare::Preparation;
 pub use primer_engine::client::Answer;
 use primer_engine::clock::Clock;
-use primer_net::Channel;
 use primer_plan::times::Times;
 use primer_text::Input;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
@@ -32,7 +32,7 @@ use zeroize::Zeroizing;
 /// use primer_paper::client::{self, Bundle};
 /// # use primer_paper::{Program, ProtocolError};
 /// # use primer_text::Input;
-/// # use primer_net::Channel;
+/// # use primer_wire::Channel;
 ///
 /// fn twice(
 ///     channel: &mut Channel,

@@ -17,9 +17,9 @@ use crate::stored::Keeping;
 use crate::work::{StopWork, Work};
 use primer_engine::clock::Clock;
 use primer_engine::share::Share;
-use primer_net::Channel;
 use primer_ring::prg::Prg;
 use primer_stops::ClientStop;
+use primer_wire::Channel;
 use std::io::Write;
 use std::ops::Range;
 

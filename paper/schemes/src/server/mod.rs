@@ -23,9 +23,9 @@ use crate::stored;
 use prepare::{Bundle as Prepared, Preparation};
 use primer_engine::clock::Clock;
 use primer_engine::share::Share;
-use primer_net::Channel;
 use primer_plan::graph::ValueId;
 use primer_plan::times::Times;
+use primer_wire::Channel;
 use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 /// ```compile_fail,E0382
 /// use primer_paper::server::{self, Bundle, ServerModel};
 /// # use primer_paper::ProtocolError;
-/// # use primer_net::Channel;
+/// # use primer_wire::Channel;
 ///
 /// fn twice(
 ///     channel: &mut Channel,

@@ -7,10 +7,10 @@ use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_net::Channel;
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{ProtocolError, Scheme};
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io;
 use std::sync::Arc;
 

@@ -5,6 +5,7 @@
 //! system's authorities; what is fetched is compared with its hashes by the caller in any case.
 
 use crate::client::HangUp;
+use crate::client::hangup::ShutDown;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -118,7 +119,7 @@ pub(super) fn get(
     get_trusting(url, from, timeout, hang_up, system_roots)
 }
 
-/// The same, with authorities of the caller's choice, which are asked for if there is TLS.
+/// Does the same with authorities of the caller's choice, which are asked for if there is TLS.
 fn get_trusting(
     url: &str,
     from: u64,
@@ -174,7 +175,7 @@ fn told(error: io::Error) -> String {
 struct Socket {
     stream: TcpStream,
     /// What a hang-up breaks, as long as it is here.
-    _watched: Arc<TcpStream>,
+    _watched: Arc<dyn ShutDown>,
 }
 
 impl Read for Socket {

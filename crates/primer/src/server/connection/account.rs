@@ -1,9 +1,10 @@
 //! For whom a session counts, and what it may have.
 //!
-//! With access tokens an account is the token's, whatever pseudonyms its owner draws; without, it
-//! is the pseudonym's. A limit is looked at twice: before anything is done for a request, so that a
-//! client that may have no more costs nothing and loses nothing; and where it is counted, durably
-//! and together with what it is counted for, because others of the same account may be at it.
+//! With access tokens an account is the token's, under every pseudonym that its owner draws;
+//! without, it is the pseudonym's. A limit is looked at twice: before anything is done for a
+//! request, so that a client that may have no more costs nothing and loses nothing; and where it is
+//! counted, durably and together with what it is counted for, because others of the same account
+//! may be at it.
 
 use super::refusals::store_refusal;
 use super::{Connection, Step};
@@ -24,7 +25,7 @@ impl Caller {
         Self { token, pseudonym }
     }
 
-    /// What logs and metrics call its token.
+    /// Returns what logs and metrics call its token.
     pub(super) fn label(&self) -> Option<String> {
         self.token.as_ref().map(TokenLine::label)
     }
@@ -41,7 +42,7 @@ impl Caller {
 }
 
 impl Connection<'_> {
-    /// What the session may have, by the file of tokens as it was read last.
+    /// Returns what the session may have, by the file of tokens as it was read last.
     fn allowances(&self) -> Allowances {
         let server = self.shared.limits.allowances;
         match (&self.shared.access, &self.caller.token) {
@@ -50,7 +51,7 @@ impl Connection<'_> {
         }
     }
 
-    /// So many more for this session's account.
+    /// Charges `number` more to this session's account.
     pub(super) fn charge(&self, what: Counted, number: usize) -> Charge {
         let allowances = self.allowances();
         Charge {

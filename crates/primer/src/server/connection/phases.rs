@@ -86,7 +86,7 @@ impl<'a> Connection<'a> {
             self.session = Some((tokens, session));
         }
         let (_, session) = self.session.as_mut().expect("just made or found");
-        // Whoever else is inside is taken to work as well.
+        // All other sessions are taken to work as well.
         let sessions = self.shared.gate.sessions().max(1);
         session.set_threads(self.shared.threads / sessions);
         let mut all: Vec<&mut (dyn Write + Send)> = Vec::with_capacity(bundles);
@@ -167,7 +167,7 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// What became of a bundle that is not there: another client's are unknown.
+    /// Says what became of a bundle that is not there: another client's are unknown.
     fn why_not_there(&self, id: BundleId) -> Step<Refusal> {
         let past = self.shared.store.past(id).map_err(store_refusal)?;
         let past = past.filter(|p| p.peer == self.client);

@@ -4,7 +4,8 @@ use crate::service::ServiceError;
 use crate::service::message::{Refusal, printable};
 use primer_store::StoreError;
 
-/// What the client is told when the model does not fit the cryptography; the log has the rest.
+/// Makes what the client is told when the model does not fit the cryptography; the log has the
+/// rest.
 pub(super) fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -> ServiceError {
     move |error| {
         tracing::error!(tokens, %error, "the model cannot be encoded");
@@ -19,7 +20,7 @@ pub(super) fn no_mark(error: StoreError) -> ServiceError {
     Refusal::Store.into()
 }
 
-/// What the client is told when the store says no; the log has the rest.
+/// Makes what the client is told when the store says no; the log has the rest.
 pub(super) fn store_refusal(error: StoreError) -> ServiceError {
     match &error {
         StoreError::Taken { id } => return Refusal::Taken(*id).into(),

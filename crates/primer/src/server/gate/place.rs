@@ -13,38 +13,38 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The connection's number, for the log.
+    /// Returns the connection's number, for the log.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// From an arrival to a session.
+    /// Turns an arrival into a session.
     pub(crate) fn admit(&self) -> Result<(), Refusal> {
         let mut register = self.gate.lock();
         if register.stopping {
             return Err(Refusal::Stopping);
         }
         if register.sessions() >= self.gate.places {
-            let least = register.least_session(self.gate.patience.grace);
+            let least = register.least_session(self.gate.timeouts.grace);
             let least = least.ok_or(Refusal::Busy(self.gate.places as u32))?;
             register.cut(least, Cut::Displaced);
         }
         if let Some(connection) = register.connections.get_mut(&self.number) {
             connection.rested = Instant::now();
-            connection.end = Some(connection.rested + self.gate.patience.session);
+            connection.end = Some(connection.rested + self.gate.timeouts.session);
         }
         self.enter(&mut register, Stage::Idle);
         Ok(())
     }
 
-    /// An arrival has come so far.
+    /// Notes how far an arrival has come.
     pub(crate) fn progress(&self, progress: Progress) {
         if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
             connection.progress = progress;
         }
     }
 
-    /// A session has done what it is there for, and may rest again.
+    /// Notes that a session has done work, and may be idle again.
     pub(crate) fn worked(&self) {
         if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
             connection.rested = Instant::now();
@@ -62,19 +62,19 @@ impl Place {
     }
 
     fn enter(&self, register: &mut Register, stage: Stage) {
-        let patience = &self.gate.patience;
+        let timeouts = &self.gate.timeouts;
         if let Some(connection) = register.connections.get_mut(&self.number) {
             connection.stage = stage;
             connection.deadline = match stage {
-                Stage::Arriving => Instant::now() + patience.handshake,
-                Stage::Idle => connection.rested + patience.idle,
-                Stage::Preparing | Stage::Inferring => Instant::now() + patience.session,
+                Stage::Arriving => Instant::now() + timeouts.handshake,
+                Stage::Idle => connection.rested + timeouts.idle,
+                Stage::Preparing | Stage::Inferring => Instant::now() + timeouts.session,
             };
         }
         self.gate.changed.notify_all();
     }
 
-    /// Why this connection was cut, if it was.
+    /// Returns why this connection was cut, if it was.
     pub(crate) fn cut(&self) -> Option<Cut> {
         self.gate.lock().connections.get(&self.number)?.cut
     }

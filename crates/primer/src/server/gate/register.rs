@@ -1,9 +1,8 @@
 //! Every connection: what it is doing, how far it has come, and which of them makes room.
 
 use super::source::{Crowd, Source};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
-use std::net::{Shutdown, TcpStream};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// What a connection is doing.
@@ -43,15 +42,27 @@ pub(crate) enum Cut {
     Stopping,
 }
 
+/// What the gate holds of a connection, to end it while its thread waits for it.
+pub(crate) trait Line: Send {
+    /// Returns the peer's address, unless it is gone already.
+    fn peer(&self) -> Option<IpAddr>;
+
+    /// Tells whether something has arrived that its thread has not come to yet.
+    fn has_input(&self) -> bool;
+
+    /// Ends both directions, so that reads and writes fail from now on.
+    fn shut_down(&self);
+}
+
 pub(super) struct Connection {
-    pub(super) socket: TcpStream,
+    pub(super) line: Box<dyn Line>,
     pub(super) source: Source,
     pub(super) stage: Stage,
     pub(super) progress: Progress,
     /// When it was admitted, or did its last work.
     pub(super) rested: Instant,
     pub(super) deadline: Instant,
-    /// The end of the session, whatever it does.
+    /// The end of the session, even if it is at work.
     pub(super) end: Option<Instant>,
     pub(super) cut: Option<Cut>,
 }
@@ -61,18 +72,10 @@ impl Connection {
         self.end.map_or(self.deadline, |end| end.min(self.deadline))
     }
 
-    /// Whether something has arrived that its thread has not come to yet: on a busy machine that
-    /// takes longer than the way.
-    pub(super) fn has_spoken(&self) -> bool {
-        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
-        poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-    }
-
     pub(super) fn cut(&mut self, why: Cut) {
         if self.cut.is_none() {
             self.cut = Some(why);
-            // Fails if the peer was faster; then there is nothing to cut.
-            let _ = self.socket.shutdown(Shutdown::Both);
+            self.line.shut_down();
         }
     }
 }
@@ -82,12 +85,12 @@ pub(super) struct Register {
     pub(super) connections: BTreeMap<u64, Connection>,
     pub(super) next: u64,
     pub(super) stopping: bool,
-    /// Nobody is left and nobody will come: the watching thread ends.
+    /// No connection is left and none will come: the watching thread ends.
     pub(super) closed: bool,
 }
 
 impl Register {
-    /// Who is in and stays.
+    /// Returns the admitted connections that have not been cut.
     pub(super) fn inside(&self) -> impl Iterator<Item = (&u64, &Connection)> {
         let inside = |c: &Connection| c.stage != Stage::Arriving && c.cut.is_none();
         self.connections.iter().filter(move |(_, c)| inside(c))
@@ -97,13 +100,13 @@ impl Register {
         self.inside().count()
     }
 
-    /// Who arrives.
+    /// Returns the connections that were not admitted yet and have not been cut.
     pub(super) fn arriving(&self) -> impl Iterator<Item = (&u64, &Connection)> {
         let arriving = |c: &Connection| c.stage == Stage::Arriving && c.cut.is_none();
         self.connections.iter().filter(move |(_, c)| arriving(c))
     }
 
-    /// The arrival that makes room.
+    /// Returns the arrival that makes room.
     pub(super) fn least_arrival(&mut self) -> Option<u64> {
         let crowd = Crowd::of(self.arriving().map(|(_, c)| c.source));
         let order = |(number, c): &(&u64, &Connection)| {
@@ -115,7 +118,9 @@ impl Register {
         };
         loop {
             let (&number, least) = self.arriving().min_by_key(order)?;
-            if least.progress > Progress::Silent || !least.has_spoken() {
+            // On a busy machine its thread may take longer to come to what has arrived than that
+            // was on its way.
+            if least.progress > Progress::Silent || !least.line.has_input() {
                 return Some(number);
             }
             let least = self.connections.get_mut(&number)?;
@@ -123,7 +128,7 @@ impl Register {
         }
     }
 
-    /// The session that gives its place, if one has rested long enough.
+    /// Returns the session that gives its place, if one has been idle long enough.
     pub(super) fn least_session(&self, grace: Duration) -> Option<u64> {
         let crowd = Crowd::of(self.inside().map(|(_, c)| c.source));
         let resting = |c: &Connection| c.stage == Stage::Idle && c.rested.elapsed() >= grace;

@@ -1,7 +1,7 @@
 //! Where connections come from, and how many from each place.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, TcpStream};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Where connections come from, as far as one may be taken for another: an address, or a network of
 /// the newer kind, of which one person has many addresses.
@@ -9,10 +9,9 @@ use std::net::{IpAddr, Ipv6Addr, TcpStream};
 pub(super) struct Source(IpAddr);
 
 impl Source {
-    pub(super) fn of(socket: &TcpStream) -> Self {
+    pub(super) fn of(peer: Option<IpAddr>) -> Self {
         // Gone before it was asked: together with others of that kind.
-        let address = socket.peer_addr().map(|peer| peer.ip());
-        Self::network(address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
+        Self::network(peer.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
     }
 
     pub(super) fn network(address: IpAddr) -> Self {

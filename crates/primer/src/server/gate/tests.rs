@@ -1,10 +1,10 @@
 use super::*;
 use crate::service::message::Refusal;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 
-fn patience(millis: u64) -> Patience {
-    Patience {
+fn timeouts(millis: u64) -> Timeouts {
+    Timeouts {
         handshake: Duration::from_millis(millis),
         idle: Duration::from_millis(millis),
         grace: Duration::from_millis(millis / 4),
@@ -15,6 +15,10 @@ fn patience(millis: u64) -> Patience {
 fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (client, listener.accept().unwrap().0)
+}
+
+fn twin(socket: &TcpStream) -> TcpStream {
+    socket.try_clone().unwrap()
 }
 
 /// Blocks until the socket is cut; tells how long that took.
@@ -30,17 +34,17 @@ fn until_cut(mut socket: TcpStream) -> Duration {
 #[test]
 fn late_connections_are_cut_however_busy_they_look() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(2, patience(200));
+    let gate = Gate::new(2, timeouts(200));
     let watching = Arc::clone(&gate);
     let watcher = std::thread::spawn(move || watching.watch());
     let (_client, server) = connection(&listener);
-    let place = gate.arrive(&server).unwrap();
+    let place = gate.arrive(twin(&server)).unwrap();
     assert!(until_cut(server) >= Duration::from_millis(150));
     assert_eq!(place.cut(), Some(Cut::Late(Stage::Arriving)));
     drop(place);
     // A session that asks for lists is not at work.
     let (_client, server) = connection(&listener);
-    let place = gate.arrive(&server).unwrap();
+    let place = gate.arrive(twin(&server)).unwrap();
     place.admit().unwrap();
     let listing = std::thread::spawn(move || until_cut(server));
     while !listing.is_finished() {
@@ -52,7 +56,7 @@ fn late_connections_are_cut_however_busy_they_look() {
     drop(place);
     // One that works all the time is cut by its total.
     let (_client, server) = connection(&listener);
-    let place = gate.arrive(&server).unwrap();
+    let place = gate.arrive(twin(&server)).unwrap();
     place.admit().unwrap();
     let busy = std::thread::spawn(move || until_cut(server));
     while !busy.is_finished() {
@@ -70,9 +74,12 @@ fn late_connections_are_cut_however_busy_they_look() {
 #[test]
 fn places_are_bounded_and_of_equals_the_oldest_makes_room() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(1, patience(60_000));
+    let gate = Gate::new(1, timeouts(60_000));
     let pairs: Vec<_> = (0..ARRIVALS + 1).map(|_| connection(&listener)).collect();
-    let places: Vec<_> = pairs.iter().map(|(_, s)| gate.arrive(s).unwrap()).collect();
+    let places: Vec<_> = pairs
+        .iter()
+        .map(|(_, s)| gate.arrive(twin(s)).unwrap())
+        .collect();
     assert_eq!(places[0].cut(), Some(Cut::Evicted));
     assert_eq!(places[1].cut(), None);
     places[2].admit().unwrap();
@@ -80,21 +87,21 @@ fn places_are_bounded_and_of_equals_the_oldest_makes_room() {
     gate.stop();
     assert_eq!(places[2].cut(), Some(Cut::Stopping));
     assert_eq!(places[3].admit(), Err(Refusal::Stopping));
-    assert!(gate.arrive(&pairs[0].1).is_none());
+    assert!(gate.arrive(twin(&pairs[0].1)).is_none());
 }
 
-/// Who spoke stays, although it is the oldest of all: its answers are on a long way.
+/// Keeps an arrival that spoke, although it is the oldest of all: its answers are on a long way.
 #[test]
 fn silent_arrivals_make_room_before_those_that_speak() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(1, patience(60_000));
+    let gate = Gate::new(1, timeouts(60_000));
     let far = connection(&listener);
-    let far_away = gate.arrive(&far.1).unwrap();
+    let far_away = gate.arrive(twin(&far.1)).unwrap();
     far_away.progress(Progress::Speaking);
     let mut flood = Vec::new();
     for _ in 0..3 * ARRIVALS {
         let pair = connection(&listener);
-        let place = gate.arrive(&pair.1);
+        let place = gate.arrive(twin(&pair.1));
         flood.push((pair, place.expect("room")));
         flood.retain(|(_, place)| place.cut().is_none());
         assert!(flood.len() < ARRIVALS);
@@ -106,7 +113,7 @@ fn silent_arrivals_make_room_before_those_that_speak() {
     }
     // Among those that speak, those that have shaken hands stay.
     let pair = connection(&listener);
-    let last = gate.arrive(&pair.1).unwrap();
+    let last = gate.arrive(twin(&pair.1)).unwrap();
     last.progress(Progress::Speaking);
     assert_eq!(flood[0].1.cut(), Some(Cut::Evicted));
     assert_eq!(far_away.cut(), None);
@@ -116,14 +123,14 @@ fn silent_arrivals_make_room_before_those_that_speak() {
 #[test]
 fn the_address_with_the_most_arrivals_makes_room() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(1, patience(60_000));
+    let gate = Gate::new(1, timeouts(60_000));
     let other = connection(&listener);
     let elsewhere = Source::network("192.0.2.7".parse().unwrap());
-    let silent = gate.arrive_from(elsewhere, &other.1).unwrap();
+    let silent = gate.arrive_from(elsewhere, twin(&other.1)).unwrap();
     let mut flood = Vec::new();
     for _ in 0..2 * ARRIVALS {
         let pair = connection(&listener);
-        let place = gate.arrive(&pair.1).expect("room");
+        let place = gate.arrive(twin(&pair.1)).expect("room");
         place.progress(Progress::Secured);
         flood.push((pair, place));
         flood.retain(|(_, place)| place.cut().is_none());
@@ -134,9 +141,12 @@ fn the_address_with_the_most_arrivals_makes_room() {
 #[test]
 fn a_session_that_rests_gives_its_place() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(2, patience(400));
+    let gate = Gate::new(2, timeouts(400));
     let pairs: Vec<_> = (0..4).map(|_| connection(&listener)).collect();
-    let places: Vec<_> = pairs.iter().map(|(_, s)| gate.arrive(s).unwrap()).collect();
+    let places: Vec<_> = pairs
+        .iter()
+        .map(|(_, s)| gate.arrive(twin(s)).unwrap())
+        .collect();
     places[0].admit().unwrap();
     places[1].admit().unwrap();
     // Both have just come.
@@ -164,9 +174,12 @@ fn networks_of_the_newer_kind_are_one_source() {
 #[test]
 fn a_stop_waits_for_inferences_only() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gate = Gate::new(2, patience(60_000));
+    let gate = Gate::new(2, timeouts(60_000));
     let (a, b) = (connection(&listener), connection(&listener));
-    let (online, offline) = (gate.arrive(&a.1).unwrap(), gate.arrive(&b.1).unwrap());
+    let (online, offline) = (
+        gate.arrive(twin(&a.1)).unwrap(),
+        gate.arrive(twin(&b.1)).unwrap(),
+    );
     online.admit().unwrap();
     offline.admit().unwrap();
     online.stage(Stage::Inferring).unwrap();

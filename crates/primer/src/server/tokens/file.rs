@@ -136,7 +136,7 @@ fn change(
     Ok(told)
 }
 
-/// The one token that is called so.
+/// Finds the one token that is called so.
 fn find(lines: &[TokenLine], called: &str) -> Result<TokenLine, String> {
     let mut found: Vec<_> = lines.iter().filter(|line| line.is_called(called)).collect();
     found.sort_by_key(|line| line.hash);
@@ -222,7 +222,7 @@ pub(super) fn in_file(path: &Path) -> impl Fn(String) -> ServiceError {
     move |why| ServiceError::Options(format!("{}: {why}", path.display()))
 }
 
-/// The tokens of a file without a fault.
+/// Reads the tokens of a file without a fault.
 pub(super) fn read(path: &Path) -> Result<Vec<TokenLine>, ServiceError> {
     match look(path)? {
         (lines, None) => Ok(lines),
@@ -230,7 +230,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<TokenLine>, ServiceError> {
     }
 }
 
-/// The tokens in a file, and what is wrong with it; an error if it cannot be read at all.
+/// Reads the tokens in a file, and what is wrong with it; an error if it cannot be read at all.
 pub(super) fn look(path: &Path) -> Result<(Vec<TokenLine>, Option<ServiceError>), ServiceError> {
     let failed = io_error(format!("reading the tokens {}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
@@ -263,7 +263,7 @@ fn check_rights(file: &File, path: &Path) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// The bytes of a file that is not too long.
+/// Reads the bytes of a file that is not too long.
 fn contents(file: &mut File, path: &Path) -> Result<Vec<u8>, ServiceError> {
     let failed = io_error(format!("reading the tokens {}", path.display()));
     let mut text = Vec::new();
@@ -274,7 +274,8 @@ fn contents(file: &mut File, path: &Path) -> Result<Vec<u8>, ServiceError> {
     Ok(text)
 }
 
-/// The tokens of all lines that can be read, and what is wrong with the first that cannot.
+/// Parses the tokens of all lines that can be read, and says what is wrong with the first that
+/// cannot.
 fn parse(text: &[u8]) -> (Vec<TokenLine>, Option<String>) {
     let (mut lines, mut damage) = (Vec::new(), None);
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! blake3:5d1c… the laptop of the archive
-//! blake3:77e0…;answers=1000/day,100000;prepared=5000 somebody else
+//! blake3:77e0…;answers=1000/day,100000;prepared=5000 another user
 //! ```
 //!
-//! Limits stand in the word of the hash, so every line of before means what it meant, whatever its
+//! Limits stand in the word of the hash, so every line of before means what it meant, under every
 //! name; and a program of before refuses a line with limits instead of admitting without them.
 
 use crate::service::hex;
@@ -29,7 +29,7 @@ pub struct TokenLimits {
 }
 
 impl TokenLimits {
-    /// These limits, and for what they leave open those of the server.
+    /// Takes these limits, and for what they leave open those of the server.
     pub(crate) fn or(self, server: Allowances) -> Allowances {
         Allowances {
             prepared: self.prepared.unwrap_or(server.prepared),
@@ -76,7 +76,7 @@ impl TokenLine {
         })
     }
 
-    /// The word before the name.
+    /// Writes the word before the name.
     pub(super) fn word(&self) -> String {
         let mut word = format!("{SCHEME}{}", hex(&self.hash));
         let limits = [
@@ -91,12 +91,12 @@ impl TokenLine {
         word
     }
 
-    /// The first digits of its hash: they open nothing, and tell tokens of one name apart.
+    /// Returns the first digits of its hash: they open nothing, and tell tokens of one name apart.
     pub fn id(&self) -> String {
         hex(&self.hash[..ID_DIGITS / 2])
     }
 
-    /// What it is called in logs and metrics: its name, or `#` and its [`id`](Self::id).
+    /// Returns what it is called in logs and metrics: its name, or `#` and its [`id`](Self::id).
     pub fn label(&self) -> String {
         match self.name.is_empty() {
             true => format!("#{}", self.id()),
@@ -104,7 +104,7 @@ impl TokenLine {
         }
     }
 
-    /// Under which name a store counts for it.
+    /// Returns the name under which a store counts for it.
     pub fn account(&self) -> Account {
         Account {
             id: blake3::derive_key("primer 2026 account of an access token", &self.hash),
@@ -112,7 +112,7 @@ impl TokenLine {
         }
     }
 
-    /// Whether this is what is called so: by its name, or by the first digits of its hash.
+    /// Tells whether this is what is called so: by its name, or by the first digits of its hash.
     pub(super) fn is_called(&self, what: &str) -> bool {
         let digits = what.strip_prefix('#').unwrap_or(what);
         self.name == what || digits.len() >= ID_DIGITS && hex(&self.hash).starts_with(digits)

@@ -8,17 +8,17 @@
 //! ```text
 //! # made by `primer token new`
 //! blake3:5d1c… the laptop of the archive
-//! blake3:77e0…;answers=1000/day,100000 somebody else
+//! blake3:77e0…;answers=1000/day,100000 another user
 //! ```
 //!
-//! [`new_token`] makes a token, appends its hash, and gives the token out once. Nobody but the
+//! [`new_token`] makes a token, appends its hash, and gives the token out once. No party but the
 //! file's owner may have any right to it: who can write it admits whom they like.
 //!
 //! # Reading the file again
 //!
 //! A server reads the file when it starts, where any fault is an error, and again when it is told
 //! to ([`AccessTokens::reload`]). Then there may be tokens to withdraw, and a fault must not keep
-//! them: *a token whose line is not in the file is never admitted*, whatever else is wrong.
+//! them: *a token whose line is not in the file is never admitted*, even if all else is wrong.
 //!
 //! | the file | is admitted from then on |
 //! |---|---|
@@ -89,7 +89,8 @@ impl AccessTokens {
         lines.len()
     }
 
-    /// The line of a token, if it is admitted. (Of several lines of one token the first holds.)
+    /// Returns the line of a token, if it is admitted. (Of several lines of one token the first
+    /// holds.)
     pub fn admits(&self, token: Option<&str>) -> Option<TokenLine> {
         let hash = hash(token.unwrap_or_default());
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
@@ -101,8 +102,8 @@ impl AccessTokens {
         lines.get(usize::try_from(place).ok()?).cloned()
     }
 
-    /// The limits of a token that was admitted, as they stand in the file now: those of then if it
-    /// was withdrawn.
+    /// Returns the limits of a token that was admitted, as they stand in the file now: those of
+    /// then if it was withdrawn.
     pub(crate) fn limits_of(&self, token: &TokenLine) -> TokenLimits {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
         let now = lines.iter().find(|line| line.hash == token.hash);
@@ -119,7 +120,7 @@ pub struct Reloaded {
     pub fault: Option<ServiceError>,
 }
 
-/// Whether a text is a line of the server's file rather than a token.
+/// Tells whether a text is a line of the server's file rather than a token.
 pub fn is_hash(text: &str) -> bool {
     text.trim_start().starts_with(SCHEME)
 }

@@ -40,7 +40,7 @@ fn tokens_are_kept_as_hashes_and_withdrawn_by_line() {
     assert!(tokens.admits(Some(&two)).is_none());
 }
 
-/// A file that is gone or has no token admits none: the last token can be withdrawn.
+/// Admits no token by a file that is gone or has none: the last token can be withdrawn.
 #[test]
 fn the_last_token_can_be_withdrawn() {
     let dir = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn the_last_token_can_be_withdrawn() {
     assert!(tokens.admits(Some(&one)).is_none(), "a directory");
 }
 
-/// Whatever else is wrong with the file: what is not in it is withdrawn, and a fault adds none.
+/// Withdraws what is not in the file, however faulty that is; and a fault adds none.
 #[test]
 fn a_fault_keeps_no_token_whose_line_is_gone_and_adds_none() {
     let dir = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn files_that_others_have_rights_to_are_refused() {
     assert!(AccessTokens::read(&path).is_ok());
 }
 
-/// A token's line under its name.
+/// Finds a token's line under its name.
 fn line_of(tokens: &AccessTokens, token: &str) -> TokenLine {
     tokens.admits(Some(token)).expect("a token of this file")
 }
@@ -245,7 +245,7 @@ fn limits_follow_the_file_unless_it_has_a_fault() {
         let text = format!("{};answers={limit}{}", &text[..at], &text[end..]);
         std::fs::write(&path, text).unwrap();
     };
-    // Whoever made the file writable for others may not have written it.
+    // The one who made the file writable for others may not have written it.
     raise("unlimited");
     set_mode(&path, 0o620);
     assert!(tokens.reload().fault.is_some());

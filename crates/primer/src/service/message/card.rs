@@ -41,7 +41,8 @@ pub struct Card {
     /// What the client learns.
     #[serde(with = "behind_scheme")]
     pub reveal: Reveal,
-    /// How many bits an answer can carry at each length on offer, whatever a client does.
+    /// How many bits an answer can carry at most at each length on offer, even to a client that
+    /// cheats.
     pub answer_bits: Vec<u32>,
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),

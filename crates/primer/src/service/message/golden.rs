@@ -88,7 +88,7 @@ const CHANGED: &str = "a message of the service is not what it was, so programs 
                        misunderstand it; if that is meant, raise VERSION in \
                        crates/primer/src/service/mod.rs and see the top of this test";
 
-/// A refusal that arrives as an error.
+/// Takes a refusal that arrives as an error.
 fn refusal<T>(received: Result<T, ServiceError>) -> Result<Refusal, ServiceError> {
     match received {
         Err(ServiceError::Refused(refusal)) => Ok(refusal),

@@ -4,7 +4,7 @@ use super::card::Card;
 use super::refusal::{Refusal, refused};
 use super::{GREETING, MAX_GREETING, MAX_RECEPTION, RECEPTION};
 use crate::service::ServiceError;
-use primer_net::Channel;
+use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 

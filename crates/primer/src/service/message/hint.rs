@@ -6,7 +6,7 @@
 use super::{HINT_CHUNK, HINT_INDEX, nonsense};
 use crate::service::ServiceError;
 use primer_hint::published::{Identity, Index};
-use primer_net::Channel;
+use primer_wire::Channel;
 
 /// Chunks that one request may ask for.
 pub const MAX_CHUNKS: u32 = 64;

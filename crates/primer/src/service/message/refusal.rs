@@ -30,7 +30,7 @@ pub enum Refusal {
         /// The largest on offer.
         limit: u32,
     },
-    /// So many bundles are not prepared together.
+    /// More bundles than are prepared together.
     #[error("it prepares at most {limit} bundles of {tokens} tokens together, not {asked}")]
     Bundles {
         /// Asked for.
@@ -92,7 +92,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the same request may succeed a little later.
+    /// Tells whether the same request may succeed a little later.
     pub fn is_temporary(&self) -> bool {
         matches!(
             self,
@@ -100,7 +100,7 @@ impl Refusal {
         )
     }
 
-    /// Whether a bundle is of no use any more.
+    /// Tells whether a bundle is of no use any more.
     pub fn is_about_a_bundle(&self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl Refusal {
     }
 }
 
-/// A refusal as the error that its receiver has.
+/// Turns a refusal into the error that its receiver has.
 pub(super) fn refused(refusal: Refusal) -> ServiceError {
     match refusal.check() {
         Ok(()) => ServiceError::Refused(refusal),

@@ -3,10 +3,10 @@
 use super::refusal::{Refusal, refused};
 use super::{MAX_LISTING, MAX_REPLY, MAX_REQUEST, REPLY, REQUEST, SPENT, name, nonsense};
 use crate::service::{BundleId, ServiceError};
-use primer_net::Channel;
+use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 
-/// The name of a bundle of a batch, given that of the first one.
+/// Returns the name of a bundle of a batch, given that of the first one.
 pub fn bundle_of(first: BundleId, index: usize) -> BundleId {
     if index == 0 {
         return first;
@@ -136,7 +136,7 @@ impl Reply {
         }
     }
 
-    /// An error for a reply out of place.
+    /// Makes an error for a reply out of place.
     pub fn out_of_place<T>(&self) -> Result<T, ServiceError> {
         let name = match self {
             Self::Go { .. } => "go",

@@ -41,9 +41,9 @@ fn across<T>(
     send: impl FnOnce(&mut Channel),
     receive: impl FnOnce(&mut Channel) -> Result<T, ServiceError>,
 ) -> Result<T, ServiceError> {
-    let options = primer_net::Options {
+    let options = primer_wire::Options {
         capacity: 4 << 20,
-        ..primer_net::Options::default()
+        ..primer_wire::Options::default()
     };
     let (mut left, mut right) = Channel::memory_pair(&options);
     send(&mut left);

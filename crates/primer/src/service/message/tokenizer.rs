@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::{TOKENIZER, nonsense};
 use crate::service::ServiceError;
-use primer_net::Channel;
+use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 
 /// The files of a tokenizer, as Hugging Face writes them.
@@ -18,7 +18,7 @@ pub struct TokenizerFiles {
 }
 
 impl TokenizerFiles {
-    /// One string of bytes, to be hashed, sent and kept.
+    /// Joins all to one string of bytes, to be hashed, sent and kept.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&self.texts()).expect("texts are JSON")
     }

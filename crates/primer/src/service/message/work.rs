@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Work {
     /// The offline phase: heavy.
     Prepare,
-    /// The online phase: light, and somebody waits for it.
+    /// The online phase: light, and waited for.
     Infer,
 }
 

@@ -31,7 +31,7 @@ fn addresses_are_read_and_followed() {
     }
 }
 
-/// A web server behind TLS that says one thing to each caller; its address.
+/// Starts a web server behind TLS that says one thing to each caller; returns its address.
 fn secure_web(identity: &Identity) -> String {
     let chain = CertificateDer::from_pem_slice(identity.chain_pem().as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(identity.key_pem().as_bytes()).unwrap();

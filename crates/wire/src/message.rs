@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 /// bytes.
 const BLOCK: usize = 4096;
 
-/// The payload of `count` packed residues; a count that no payload can hold is the caller's error.
+/// Returns the payload of `count` packed residues; a count that no payload can hold is the caller's
+/// error.
 fn payload_len(kind: Kind, count: usize, width: u32) -> Result<u64> {
     packed_len(count, width)
         .map(|bytes| bytes as u64)

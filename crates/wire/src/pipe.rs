@@ -1,4 +1,5 @@
-//! A bounded one-way byte pipe between two threads, which is also the delay line of a shaped link.
+//! A bounded one-way byte pipe between two threads, which is also the delay line of a shaped link;
+//! two of them are a transport ([`Memory`]).
 //!
 //! Bytes travel in chunks. A full pipe blocks its writer and an empty one its reader, as a socket
 //! does: the memory channel must not hide a protocol in which both parties write before they read.
@@ -15,12 +16,14 @@
 //! runs at the bandwidth. The capacity grows by what is on its way (bandwidth × delay), as TCP's
 //! window would.
 
-use crate::reader::Incoming;
+use crate::channel::Options;
+use crate::clock;
 use crate::shape::LinkShape;
+use crate::transport::{Receive, Transport};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Largest chunk: large enough to make locking cheap, small enough to stay in a core's cache.
 const CHUNK: usize = 64 << 10;
@@ -31,7 +34,7 @@ const SPARE: usize = 8;
 
 struct Chunk {
     data: Vec<u8>,
-    arrival: Option<Instant>,
+    arrival: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -41,7 +44,7 @@ struct State {
     held: usize,
     spare: Vec<Vec<u8>>,
     /// When the link has sent everything before.
-    link_free: Option<Instant>,
+    link_free: Option<Duration>,
     writer_gone: bool,
     reader_gone: Option<io::ErrorKind>,
 }
@@ -65,12 +68,12 @@ impl Shared {
 fn wait<'a>(
     signal: &Condvar,
     state: MutexGuard<'a, State>,
-    deadline: Option<Instant>,
+    deadline: Option<Duration>,
 ) -> Option<MutexGuard<'a, State>> {
     match deadline {
         None => Some(signal.wait(state).unwrap_or_else(PoisonError::into_inner)),
         Some(deadline) => {
-            let left = deadline.checked_duration_since(Instant::now())?;
+            let left = deadline.checked_sub(clock::now())?;
             if left.is_zero() {
                 return None;
             }
@@ -83,20 +86,20 @@ fn wait<'a>(
 }
 
 /// The sending end.
-pub(crate) struct PipeWriter {
+pub struct PipeWriter {
     shared: Arc<Shared>,
     timeout: Option<Duration>,
 }
 
 /// The receiving end.
-pub(crate) struct PipeReader {
+pub struct PipeReader {
     shared: Arc<Shared>,
     chunk: Vec<u8>,
     position: usize,
 }
 
-/// A pipe that holds at most `capacity` bytes, plus what a shaped link has on its way.
-pub(crate) fn pipe(
+/// Makes a pipe that holds at most `capacity` bytes, plus what a shaped link has on its way.
+pub fn pipe(
     capacity: usize,
     shape: LinkShape,
     timeout: Option<Duration>,
@@ -130,7 +133,7 @@ impl Write for PipeWriter {
         }
         let shared = &*self.shared;
         let n = data.len().min(shared.chunk);
-        let deadline = self.timeout.map(|t| Instant::now() + t);
+        let deadline = self.timeout.map(|t| clock::now() + t);
         let mut state = shared.lock();
         while state.reader_gone.is_none() && state.held + n > shared.capacity {
             state = wait(&shared.writable, state, deadline).ok_or(io::ErrorKind::TimedOut)?;
@@ -147,7 +150,7 @@ impl Write for PipeWriter {
 
         let mut state = shared.lock();
         let arrival = (!shared.shape.is_none()).then(|| {
-            let now = Instant::now();
+            let now = clock::now();
             let start = state.link_free.map_or(now, |free| free.max(now));
             let sent = start + shared.shape.time_to_send(n);
             state.link_free = Some(sent);
@@ -176,22 +179,22 @@ impl Drop for PipeWriter {
 
 impl PipeReader {
     /// Closes the pipe so that its writer fails with this kind of error.
-    pub(crate) fn fail(&self, kind: io::ErrorKind) {
+    pub fn fail(&self, kind: io::ErrorKind) {
         let mut state = self.shared.lock();
         state.reader_gone.get_or_insert(kind);
         drop(state);
         self.shared.writable.notify_all();
     }
 
-    /// Whether a read would find nothing at this moment.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Tells whether a read would find nothing at this moment.
+    pub fn is_idle(&self) -> bool {
         self.position == self.chunk.len() && self.shared.lock().queue.is_empty()
     }
 
     /// Takes the next chunk; `false` at the end of the stream.
     fn next_chunk(&mut self, patience: Option<Duration>) -> io::Result<bool> {
         let shared = &*self.shared;
-        let deadline = patience.map(|t| Instant::now() + t);
+        let deadline = patience.map(|t| clock::now() + t);
         let mut state = shared.lock();
         if state.spare.len() < SPARE && self.chunk.capacity() > 0 {
             state.spare.push(std::mem::take(&mut self.chunk));
@@ -209,12 +212,12 @@ impl PipeReader {
                 Some(chunk) => chunk.arrival,
             };
             if let Some(arrival) = arrival
-                && arrival > Instant::now()
+                && arrival > clock::now()
             {
                 // Only this reader takes chunks, so the one at the front stays there while it
                 // sleeps.
                 drop(state);
-                std::thread::sleep(arrival.saturating_duration_since(Instant::now()));
+                std::thread::sleep(arrival.saturating_sub(clock::now()));
                 state = shared.lock();
             }
             let chunk = state.queue.pop_front().expect("the front was seen");
@@ -227,8 +230,8 @@ impl PipeReader {
     }
 }
 
-impl Incoming for PipeReader {
-    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
+impl Receive for PipeReader {
+    fn receive(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -245,13 +248,52 @@ impl Incoming for PipeReader {
 impl Read for PipeReader {
     /// Waits for as long as the writer is there.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        Incoming::read(self, out, None)
+        Receive::receive(self, out, None)
     }
 }
 
 impl Drop for PipeReader {
     fn drop(&mut self) {
         self.fail(io::ErrorKind::BrokenPipe);
+    }
+}
+
+/// One end of a connection in memory.
+pub struct Memory {
+    output: PipeWriter,
+    input: PipeReader,
+    timeout: Option<Duration>,
+}
+
+impl Memory {
+    /// Makes two ends that are connected.
+    pub fn pair(options: &Options) -> (Self, Self) {
+        let Options {
+            timeout,
+            capacity,
+            shape,
+        } = *options;
+        let (left_out, right_in) = pipe(capacity, shape, timeout);
+        let (right_out, left_in) = pipe(capacity, shape, timeout);
+        let end = |output, input| Self {
+            output,
+            input,
+            timeout,
+        };
+        (end(left_out, left_in), end(right_out, right_in))
+    }
+}
+
+impl Transport for Memory {
+    type Sender = PipeWriter;
+    type Receiver = PipeReader;
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn split(self) -> (PipeWriter, PipeReader) {
+        (self.output, self.input)
     }
 }
 
@@ -284,7 +326,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         reader.read_exact(&mut [0; 100]).unwrap();
         let patience = Some(Duration::from_millis(20));
-        let error = Incoming::read(&mut reader, &mut [0], patience).unwrap_err();
+        let error = Receive::receive(&mut reader, &mut [0], patience).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 

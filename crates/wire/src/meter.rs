@@ -56,12 +56,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// The sum over all phases.
+    /// Returns the sum over all phases.
     pub fn total(&self) -> Traffic {
         self.sum(|_| true)
     }
 
-    /// The sum over a phase and everything below it.
+    /// Returns the sum over a phase and everything below it.
     pub fn under(&self, phase: &str) -> Traffic {
         self.sum(|name| {
             name.strip_prefix(phase)
@@ -69,7 +69,7 @@ impl Report {
         })
     }
 
-    /// What has passed since an earlier report of the same meter.
+    /// Returns what has passed since an earlier report of the same meter.
     pub fn since(&self, earlier: &Report) -> Report {
         let phases = self.phases.iter().map(|(name, &now)| {
             let before = earlier.phases.get(name).copied().unwrap_or_default();
@@ -153,7 +153,7 @@ impl Meter {
         }
     }
 
-    /// The counters as they stand.
+    /// Returns the counters as they stand.
     pub fn report(&self) -> Report {
         let state = self.lock();
         let seen = state

@@ -1,32 +1,18 @@
 //! The receiving half: frames checked before anything is allocated for them.
 
 use crate::account::Account;
+use crate::clock;
 use crate::error::{Direction, NetError, Result};
 use crate::frame::{HEADER_BYTES, decode_header};
 use crate::kind::Kind;
 use crate::meter::Meter;
 use crate::record::{Doing, Recorder};
-use crate::socket::PIECE;
+use crate::transport::{PIECE, Receive};
 use std::io::{self, Read};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes read ahead.
 const BUFFER: usize = 128 << 10;
-
-/// Where bytes come from.
-pub(crate) trait Incoming: Send {
-    /// Reads what there is, and waits so long for the first of it; zero bytes are the end.
-    fn read(&mut self, out: &mut [u8], patience: Option<Duration>) -> io::Result<usize>;
-}
-
-/// A stream that knows no time-outs.
-pub(crate) struct Untimed<R>(pub(crate) R);
-
-impl<R: Read + Send> Incoming for Untimed<R> {
-    fn read(&mut self, out: &mut [u8], _patience: Option<Duration>) -> io::Result<usize> {
-        self.0.read(out)
-    }
-}
 
 /// How long this party has waited for the piece that it waits for.
 ///
@@ -40,18 +26,18 @@ struct Patience {
 }
 
 impl Patience {
-    /// A header, or the first byte after one: the peer has all its time again.
+    /// Gives the peer all its time again: for a header, or for the first byte after one.
     fn renew(&mut self) {
         (self.waited, self.moved) = (Duration::ZERO, 0);
     }
 
-    /// One read of the transport; its end is an error, since a frame is expected.
-    fn read(&mut self, inner: &mut dyn Incoming, out: &mut [u8]) -> io::Result<usize> {
+    /// Reads once from the transport; its end is an error, since a frame is expected.
+    fn read(&mut self, inner: &mut dyn Receive, out: &mut [u8]) -> io::Result<usize> {
         loop {
             let left = self.timeout.map(|time| time.saturating_sub(self.waited));
-            let (started, begun) = (Instant::now(), self.recorder.begin());
-            let result = inner.read(out, left);
-            self.waited += started.elapsed();
+            let (started, begun) = (clock::now(), self.recorder.begin());
+            let result = inner.receive(out, left);
+            self.waited += clock::now().saturating_sub(started);
             self.recorder.end(Doing::Receiving, begun);
             match result {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -74,7 +60,7 @@ impl Patience {
 /// Every receive names the message it expects and the longest payload it accepts; both are compared
 /// with the header before memory is set aside.
 pub(crate) struct Reader {
-    inner: Box<dyn Incoming>,
+    inner: Box<dyn Receive>,
     patience: Patience,
     buffer: Box<[u8]>,
     start: usize,
@@ -85,7 +71,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn new(
-        inner: Box<dyn Incoming>,
+        inner: Box<dyn Receive>,
         timeout: Option<Duration>,
         meter: Meter,
         recorder: Recorder,
@@ -175,7 +161,7 @@ impl Reader {
             refusal(length)
         };
         if let Some(error) = error {
-            // What follows is the payload of a frame nobody wants: nothing after it can be trusted.
+            // What follows is the payload of an unwanted frame: nothing after it can be trusted.
             return Err(self.account.refuse(error));
         }
         self.meter.received(HEADER_BYTES + length);
@@ -233,7 +219,7 @@ impl RecvStream<'_> {
         reader.raw(out)
     }
 
-    /// Bytes that the frame still has.
+    /// Returns how many bytes the frame still has.
     pub fn left(&self) -> u64 {
         self.reader.account.left()
     }

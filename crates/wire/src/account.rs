@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// A frame begins.
+    /// Begins a frame.
     pub(crate) fn begin(&mut self, kind: Kind, length: u64) {
         self.open = (length > 0).then_some((kind, length));
     }

@@ -71,7 +71,7 @@ impl Writer {
         self.hand(|inner| inner.flush())
     }
 
-    /// Whether bytes are waiting for a flush.
+    /// Tells whether bytes are waiting for a flush.
     pub(crate) fn is_pending(&self) -> bool {
         !self.buffer.is_empty()
     }
@@ -139,7 +139,7 @@ impl SendStream<'_> {
         writer.raw(data)
     }
 
-    /// Bytes that the frame still needs.
+    /// Returns how many bytes the frame still needs.
     pub fn left(&self) -> u64 {
         self.writer.account.left()
     }

@@ -10,7 +10,7 @@
 //! the socket while its party goes on. A recorder that is off costs a look at a flag wherever
 //! something would be taken down.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::clock::now;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub enum Doing {
     Waiting,
 }
 
-/// From when to when it does something, on the clock of [`moment`]. Spans of one recorder follow or
+/// From when to when it does something, on the clock of [`now`]. Spans of one recorder follow or
 /// contain each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
@@ -41,12 +41,6 @@ pub struct Span {
     pub from: Duration,
     /// Its end.
     pub to: Duration,
-}
-
-/// The time on a clock that all processes of this machine share and that never goes back.
-pub fn moment() -> Duration {
-    let time = clock_gettime(ClockId::Monotonic);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Takes down what is done; clones write into the same record.
@@ -90,7 +84,7 @@ impl Recorder {
     /// Returns the time, if a record is being made.
     #[inline]
     pub fn begin(&self) -> Option<Duration> {
-        self.0.on.load(Ordering::Relaxed).then(moment)
+        self.0.on.load(Ordering::Relaxed).then(now)
     }
 
     /// Takes down a step that began then; returns its end, where the next one may begin.
@@ -101,9 +95,9 @@ impl Recorder {
 
     /// Takes down what began then.
     #[inline]
-    pub(crate) fn end(&self, doing: Doing, begun: Option<Duration>) -> Option<Duration> {
+    pub fn end(&self, doing: Doing, begun: Option<Duration>) -> Option<Duration> {
         let from = begun?;
-        let to = moment();
+        let to = now();
         let mut record = self.lock();
         if record.thread == Some(std::thread::current().id()) {
             record.spans.push(Span { doing, from, to });
@@ -148,12 +142,12 @@ mod tests {
         assert_eq!(recorder.stop(), []);
     }
 
-    /// The clock is that of `Instant`, which other processes cannot be told.
+    /// Agrees with the clock of `Instant`, which other processes cannot be told.
     #[test]
     fn the_clock_goes_on() {
-        let (before, started) = (moment(), std::time::Instant::now());
+        let (before, started) = (now(), std::time::Instant::now());
         std::thread::sleep(Duration::from_millis(20));
-        let (passed, elapsed) = (moment() - before, started.elapsed());
+        let (passed, elapsed) = (now() - before, started.elapsed());
         assert!(
             passed >= Duration::from_millis(20)
                 && passed.abs_diff(elapsed) < Duration::from_millis(10)

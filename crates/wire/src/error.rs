@@ -1,7 +1,7 @@
 //! What can go wrong on a channel, said with the numbers that matter.
 
 use crate::kind::Kind;
-use crate::tls::Fingerprint;
+use crate::peer::Fingerprint;
 use primer_ring::pack::PackError;
 use std::io;
 use std::time::Duration;
@@ -129,7 +129,7 @@ pub enum NetError {
         /// The fingerprint of the certificate presented.
         got: Fingerprint,
     },
-    /// The TLS layer refused: a handshake, a certificate or a record.
+    /// The layer that encrypts refused: a handshake, a certificate or a record.
     #[error("TLS: {0}")]
     Tls(String),
     /// Any other failure of the operating system.
@@ -146,12 +146,8 @@ pub enum NetError {
 pub type Result<T> = std::result::Result<T, NetError>;
 
 impl NetError {
-    /// Sorts a system error into the three cases a caller can act on.
-    pub(crate) fn from_io(
-        source: io::Error,
-        direction: Direction,
-        timeout: Option<Duration>,
-    ) -> Self {
+    /// Sorts an error of a transport into the cases that a caller can act on.
+    pub fn from_io(source: io::Error, direction: Direction, timeout: Option<Duration>) -> Self {
         use io::ErrorKind as K;
         match source.kind() {
             K::UnexpectedEof

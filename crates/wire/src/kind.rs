@@ -22,7 +22,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A kind that is not in the table, to be sent as a hostile peer would.
+    /// Makes a kind that is not in the table, to be sent as a hostile peer would.
     pub(crate) const fn unlisted(code: u8) -> Self {
         let name = "unlisted";
         Self { code, name }
@@ -85,7 +85,7 @@ macro_rules! kinds {
 
 kinds! {
     /// Tests and measurements of channels: no program sends these.
-    trial, "crates/net" {
+    trial, "crates/wire" {
         FIRST = 0x01 "first of a trial",
         SECOND = 0x02 "second of a trial",
         THIRD = 0x03 "third of a trial",
@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// The table says which crate has a conversation; others would take it for one of theirs.
+    /// Checks which crate has a conversation: others would take it for one of theirs.
     #[test]
     fn conversations_are_those_of_the_crates_in_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -268,7 +268,7 @@ mod tests {
                 sources(&root.join(&package).join("src"), &mut files);
                 for file in files {
                     let text = std::fs::read_to_string(file).unwrap();
-                    for part in text.split("primer_net::kind::").skip(1) {
+                    for part in text.split("primer_wire::kind::").skip(1) {
                         let end = part.find(|c: char| c != '_' && !c.is_alphanumeric());
                         found.insert((part[..end.unwrap()].to_owned(), package.clone()));
                     }

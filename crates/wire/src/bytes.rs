@@ -22,7 +22,7 @@ pub struct PhaseBytes {
 }
 
 impl PhaseBytes {
-    /// What the client's meter counted in its phases `offline` and `online`.
+    /// Takes what the client's meter counted in its phases `offline` and `online`.
     pub fn counted_by_client(report: &Report) -> Self {
         let (offline, online) = (report.under("offline"), report.under("online"));
         Self {
@@ -33,17 +33,17 @@ impl PhaseBytes {
         }
     }
 
-    /// Both directions of the offline phase.
+    /// Returns both directions of the offline phase.
     pub const fn offline(&self) -> u64 {
         self.offline_up + self.offline_down
     }
 
-    /// Both directions of the online phase.
+    /// Returns both directions of the online phase.
     pub const fn online(&self) -> u64 {
         self.online_up + self.online_down
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub const fn total(&self) -> u64 {
         self.offline() + self.online()
     }
