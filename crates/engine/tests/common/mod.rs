@@ -25,6 +25,7 @@ use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
+use primer_plan::weights::IntWeight;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
