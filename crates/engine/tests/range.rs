@@ -11,6 +11,7 @@ use primer_model::quantise::IntModel;
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::scales::{Scale, Scales};
+use primer_wire::kind::flags::{LABELS, SEED};
 use std::sync::Arc;
 
 /// Finds the activation of a layer: what goes in, and its classes.

@@ -17,7 +17,7 @@ use primer_model::quantise::IntModel;
 use primer_plan::graph::{Graph, Op};
 use primer_plan::shape::{Head, Pooling};
 use primer_ring::prg::Prg;
-use primer_wire::kind::protocol::{ENCRYPTED, INPUT_CORRECTION, MASK_SECRET};
+use primer_wire::kind::protocol::{INPUT_CORRECTION, MASK_SECRET};
 use primer_wire::pair::{run_parties, test_options};
 use primer_wire::{Channel, Kind};
 use std::collections::HashSet;
