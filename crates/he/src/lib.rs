@@ -32,11 +32,11 @@
 //! * `answer`: fresh zero, mask and flooding, on every masked answer. `noise`, `budget`: bounds,
 //!   and how much of them is used. `wire`: bytes. `counters`: what a product took.
 //!
-//! Numbers, derivations and byte counts are in `docs/he.md` and `docs/he-lean.md`. Sources: Fan and
-//! Vercauteren 2012; Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018
-//! (diagonals, hoisting); Bossuat and others 2021 (sums before division); Boyle, Kohl and Scholl
-//! 2019 (shares by rounding); the paper for the packings. Ours: the subring layout of weights, rows
-//! as halves of the tokens, automorphism last, flooding after a first modulus switch.
+//! Numbers, derivations and byte counts are in `paper/docs/he.md` and `docs/rlwe.md`. Sources: Fan
+//! and Vercauteren 2012; Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and
+//! 2018 (diagonals, hoisting); Bossuat and others 2021 (sums before division); Boyle, Kohl and
+//! Scholl 2019 (shares by rounding); the paper for the packings. Ours: the subring layout of
+//! weights, rows as halves of the tokens, automorphism last, flooding after a first modulus switch.
 
 #![forbid(unsafe_code)]
 

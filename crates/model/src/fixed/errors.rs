@@ -130,7 +130,7 @@ pub(super) fn noise(rng: &mut Prg, deviation: f64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Mean zero, and the variances that `docs/hints.md` adds up.
+    /// Mean zero, and the variances that `docs/rlwe.md` adds up.
     #[test]
     fn errors_have_their_variances() {
         let rng = &mut Prg::new(&[1; 16]);
