@@ -309,7 +309,7 @@ def parties():
     return p
 
 
-HINT = 102_914 * 1248  # docs/hints.md, sections 2 and 6: outputs, and bytes of each
+HINT = 102_914 * 1248  # docs/rlwe.md, sections 1 and 4: outputs, and bytes of each
 
 
 def shares():
@@ -443,7 +443,7 @@ def hint():
     p.text(380, 394, "y + W·(x - r) + z = W·x + small", "mono middle mark")
     simplified = [
         "Simplified: the real hint packs eight outputs into one ring element, r, y and z are",
-        "rounded, and the client's share gets fresh noise (docs/hints.md).",
+        "rounded, and the client's share gets fresh noise (docs/rlwe.md).",
     ]
     p.lines(24, 432, simplified, "small soft", 16)
     return p

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `y + z = r·W` up to an error of some ten thousand units of Z_p, which free truncation drops; the
-//! derivation is in `docs/hints.md`. **Bytes:** 339,200 up for each value and 256 rows, offline;
+//! derivation is in `docs/rlwe.md`. **Bytes:** 339,200 up for each value and 256 rows, offline;
 //! none down, none online. **Rounds:** none. **Learned:** nothing, under ring LWE: the server sees
 //! samples of it, and the client is never answered.
 //!

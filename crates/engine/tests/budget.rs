@@ -244,7 +244,7 @@ fn one_set_of_parameters_serves_all_models() {
     }
 }
 
-/// How often an inference has a wrong share: the table of docs/he-lean.md, section 4, rounded up.
+/// How often an inference has a wrong share: the table of docs/rlwe.md, section 7, rounded up.
 #[test]
 fn wrong_shares_are_as_rare_as_documented() {
     for ((layers, hidden, heads), tokens, bits) in [

@@ -3,7 +3,7 @@
 //! A server that learns `r` and `y` of some rows knows `y + z - r·W` there: linear forms in the
 //! secrets `t`, `e`, `s` and in the dither, with coefficients that it knows, plus the noise `δ`.
 //! How much of the secrets' width is left is a question of the largest singular values of these
-//! forms (Hint-RLWE; `docs/hints.md`, section 5). They are computed here from what a hint is made
+//! forms (Hint-RLWE; `docs/rlwe.md`, section 3). They are computed here from what a hint is made
 //! of, and a hint is refused whose weights leave too little.
 //!
 //! Products of ring elements act on values at the roots of unity one by one, so the singular values

@@ -25,7 +25,7 @@
 //! What is public beside the face is there for `paper/he`, which has the paper's own products, with
 //! rotations, on the same parameters, keys and messages.
 //!
-//! Numbers, derivations and byte counts are in `docs/he-lean.md`. Sources: Fan and Vercauteren
+//! Numbers, derivations and byte counts are in `docs/rlwe.md`. Sources: Fan and Vercauteren
 //! 2012; Halevi, Polyakov and Shoup 2018 (residue form); Boyle, Kohl and Scholl 2019 (shares by
 //! rounding).
 

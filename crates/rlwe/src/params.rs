@@ -19,7 +19,7 @@
 //! The server's factors fill the 41 bits of p, so a product costs 40 bits of noise and the
 //! logarithm of the number of coefficients. With four primes BERT-base would have a wrong share
 //! once in 600 inferences of 30 tokens; five leave it below `2^-33` an inference
-//! ([`crate::product::ODDS`], `docs/he-lean.md`).
+//! ([`crate::product::ODDS`], `docs/rlwe.md`).
 
 use crate::error::HeError;
 use crate::slots::Slots;

@@ -2,8 +2,8 @@
 //!
 //! Every bound here is a worst case over weights, messages and random choices: errors are at most
 //! [`ERROR_BOUND`] by construction, secrets at most 1, digits below `2^30`. The derivation is in
-//! `docs/he.md`; the functions are its formulas, in the same order. Noise of a ciphertext is the
-//! largest coefficient of `c0 + c1·s - q·m/p`.
+//! `paper/docs/he.md`; the functions are its formulas, in the same order. Noise of a ciphertext is
+//! the largest coefficient of `c0 + c1·s - q·m/p`.
 
 use crate::error::HeError;
 use crate::params::{ANSWER_LIMBS, Params, flood_limbs};

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-const PAGE: &str = "docs/protocol/session.md";
+const PAGE: &str = "paper/docs/schemes.md";
 const BEGIN: &str = "<!-- schemes: begin -->\n";
 const END: &str = "<!-- schemes: end -->";
 

@@ -59,7 +59,7 @@ fn predicted(scheme: Scheme, report: &Report) {
 
 /// The online round trips of a layer, as the difference that one more layer makes: one for each
 /// product of secrets and each stop, none for linear and local steps, and one for all that need
-/// nothing of each other. Stated in docs/protocol/session.md.
+/// nothing of each other. Stated in paper/docs/schemes.md.
 #[test]
 fn the_round_trips_of_a_layer() {
     // Queries, keys and values share one.

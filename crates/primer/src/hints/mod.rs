@@ -1,6 +1,6 @@
 //! The hint of a model, from the server that builds it to the client that keeps it.
 //!
-//! A server publishes a file once for a model and all its clients (`primer_hint`, docs/hints.md):
+//! A server publishes a file once for a model and all its clients (`primer_hint`, docs/rlwe.md):
 //! 125 MB for BERT-base. It is pseudorandom and not secret, and a
 //! client that has it prepares without asking for products. The server keeps a second file beside
 //! it, which is secret: the multipliers, ten times as large.

@@ -55,7 +55,7 @@
 //! packings, both parties' sides of each; [`cost`] chooses among ways of packing heads.
 //! [`finish`]: the server parts an answer; [`open`] and [`answers`]: the client reads its half.
 //! [`transform`] and [`workspace`] are what the server computes with. Proofs and figures are in
-//! `docs/he-lean.md`.
+//! `docs/rlwe.md`.
 
 mod answers;
 mod cost;

@@ -1,6 +1,6 @@
 //! How often shares of a product are wrong, and how many bytes `c1` needs for that.
 //!
-//! The derivation is in `docs/he-lean.md`; these are its formulas. A coefficient's shares are wrong
+//! The derivation is in `docs/rlwe.md`; these are its formulas. A coefficient's shares are wrong
 //! if the client's number lies between the middle of two integers and that middle moved by `η`, and
 //! its fraction is uniform, independent of all of `η` but parts that have hard bounds. So a
 //! coefficient is wrong with probability `E|η| ≤ √(E η²)`, plus twice these bounds, in units of p:

@@ -29,7 +29,7 @@ fn dense_case(layout: &Layout, inputs: usize, outputs: usize, seed: u8) {
         .unwrap();
     assert!(answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &mask));
 
-    // The counts of docs/he.md.
+    // The counts of paper/docs/he.md.
     let shape = BlockShape::dense(inputs, outputs);
     let (ins, outs) = (shape.input_chunks(layout), shape.output_chunks(layout));
     let baby = layout.baby_steps();
