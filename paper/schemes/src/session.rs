@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn greetings_have_these_bytes() {
         let hello = Hello {
-            version: 11,
+            version: 12,
             parameters: std::array::from_fn(|i| i as u8),
             scheme: Scheme::Fpc,
             tokens: 300,
@@ -355,7 +355,7 @@ mod tests {
         };
         let nonce = "ab".repeat(32);
         let parameters: String = (0..PARAMETERS_BYTES).map(|i| format!("{i:02x}")).collect();
-        assert_eq!(hex(&hello), format!("0b{parameters}03ac02{nonce}"));
+        assert_eq!(hex(&hello), format!("0c{parameters}03ac02{nonce}"));
         assert!(postcard::to_allocvec(&hello).unwrap().len() <= MAX_HELLO);
         let welcome = Welcome::Program {
             plan: vec![1, 2, 3],
@@ -371,6 +371,6 @@ mod tests {
         let schemes = Scheme::ALL.map(|scheme| hex(&scheme));
         assert_eq!(schemes, ["00", "01", "02", "03"]);
         assert_eq!(hex(&Reveal::Outputs), "00");
-        assert_eq!(VERSION, 11, "the bytes above are those of this version");
+        assert_eq!(VERSION, 12, "the bytes above are those of this version");
     }
 }
