@@ -5,7 +5,7 @@
     python3 docs/guide/draw.py --check    writes nothing, fails if one of them is not up to date
 
 The bytes are counted here from the lengths of messages, which are short formulas, and compared
-with crates/protocol/tests/budget.txt: the sums must agree to the byte. Links of the guide, and the
+with crates/engine/tests/budget.txt: the sums must agree to the byte. Links of the guide, and the
 files of the code that it names, must be there. Standard library only.
 """
 
@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 GUIDE = HERE.parent / "guide.md"
-BUDGET = ROOT / "crates/protocol/tests/budget.txt"
+BUDGET = ROOT / "crates/engine/tests/budget.txt"
 BEGIN, END = "<!-- trips: begin -->\n", "<!-- trips: end -->"
 
 # ---------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def parties():
     return p
 
 
-HINT = 102_914 * 1248  # docs/hints.md, sections 2 and 6: outputs, and bytes of each
+HINT = 102_914 * 1248  # docs/rlwe.md, sections 1 and 4: outputs, and bytes of each
 
 
 def shares():
@@ -443,7 +443,7 @@ def hint():
     p.text(380, 394, "y + W·(x - r) + z = W·x + small", "mono middle mark")
     simplified = [
         "Simplified: the real hint packs eight outputs into one ring element, r, y and z are",
-        "rounded, and the client's share gets fresh noise (docs/hints.md).",
+        "rounded, and the client's share gets fresh noise (docs/rlwe.md).",
     ]
     p.lines(24, 432, simplified, "small soft", 16)
     return p

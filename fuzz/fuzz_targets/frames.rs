@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
             },
             _ => channel.recv_value::<Option<[u8; 4]>>(KIND, size).is_err(),
         };
-        // A refusal is for good, unless only the value was wrong.
+        // A refusal is final, unless only the value was wrong.
         if gone && step & 7 < 2 {
             assert!(channel.recv(KIND, 1 << 20).is_err());
             return;

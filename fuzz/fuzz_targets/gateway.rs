@@ -3,9 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use primer::Reveal;
 use primer::service::message::Card;
-use primer::{Reveal, Scheme};
 use primer_fuzz::{Script, edited};
+use primer_hint::params::hint_bytes;
+use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head, Pooling};
 use std::sync::LazyLock;
 
@@ -29,8 +31,11 @@ static CARDS: LazyLock<[Card; 5]> = LazyLock::new(|| {
         vocab: 100,
         types: 2,
         buckets: vec![8, 16],
-        scheme: Scheme::Lean,
-        hint: None,
+        hint: Identity {
+            name: [3; 32],
+            bytes: hint_bytes(1) as u64,
+            root: [4; 32],
+        },
         reveal: Reveal::Outputs,
         answer_bits: vec![43, 43],
         tokenizer: ([2; 32], 10),

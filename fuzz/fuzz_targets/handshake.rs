@@ -6,8 +6,6 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::sessions::{Greeting, peer_says};
 use primer_fuzz::{Script, edited};
-use primer_protocol::session::{ClientSession, ServerSession};
-use primer_ring::prg::Prg;
 use std::sync::LazyLock;
 
 static GREETINGS: LazyLock<[Greeting; 3]> = LazyLock::new(Greeting::each);
@@ -16,8 +14,7 @@ fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
     let mut script = Script(bytes);
     let choice = script.byte();
     let Greeting {
-        program,
-        hint,
+        case,
         hello,
         welcome,
     } = &GREETINGS[usize::from(choice >> 6 | choice & 1) % 3];
@@ -32,19 +29,9 @@ fuzz_target!(init: LazyLock::force(&GREETINGS), |bytes: &[u8]| {
         return;
     }
     let mut channel = peer_says(told);
-    let (scheme, tokens) = (program.scheme(), program.plan().graph().tokens);
     let failed = match choice & 2 {
-        0 => {
-            let (hint, coins) = (hint.clone(), Prg::new(&[1; 16]));
-            ClientSession::open(&mut channel, scheme, tokens, hint, coins).is_err()
-        }
-        _ => {
-            let offer = |asked, length| match (asked, length) == (scheme, tokens) {
-                true => Ok(program.clone()),
-                false => Err("something else is on offer".to_owned()),
-            };
-            ServerSession::accept(&mut channel, offer, Prg::new(&[2; 16])).is_err()
-        }
+        0 => case.open(&mut channel).is_err(),
+        _ => case.accept(&mut channel).is_err(),
     };
     assert!(failed, "a peer that has no keys was welcomed");
 });

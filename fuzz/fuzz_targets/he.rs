@@ -5,11 +5,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::{Script, edited};
-use primer_he::error::HeError;
-use primer_he::product::{
+use primer_paper_he::error::HeError;
+use primer_paper_he::product::{
     ClientKeys, EncodedWeights, Method, Product, Relation, ServerKeys, Weights,
 };
-use primer_he::recoded;
+use primer_paper_he::recoded;
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use std::sync::{LazyLock, Mutex};

@@ -1,5 +1,5 @@
 //! Any bytes as a prepared model. The checksum is put right first: it guards against damage, not
-//! against somebody who computes it, and the fuzzer could not get past it.
+//! against an attacker who computes it, and the fuzzer could not get past it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

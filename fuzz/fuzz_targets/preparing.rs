@@ -1,6 +1,6 @@
-//! The offline phase of a stop of each kind, one party real, the other one what it truly said once,
-//! with changes: columns of extensions, corrections of unit vectors, correlations of products,
-//! garbled tables.
+//! The offline phase of a stop of each kind, one party real, the other replaced by what it truly
+//! said once, with changes: columns of extensions, corrections of unit vectors, correlations of
+//! products, garbled tables.
 //!
 //! The transfers are set up once. Each run moves them on, however it ends, and what the peer said
 //! names its position; so positions are brought up to date before the fuzzer's changes.
@@ -91,7 +91,7 @@ fn server(
     Ok(channel.flush()?)
 }
 
-/// What was heard, for transfers that stand elsewhere now.
+/// Returns what was heard, for transfers that have moved on to position `now`.
 fn moved(heard: &Heard, now: u64) -> Vec<u8> {
     let mut bytes = heard.bytes.clone();
     for at in frames(&heard.bytes) {
@@ -164,7 +164,7 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
             prepare_server(&*case.stop, &mut server_party, told),
             at_server.len()
         );
-        // Both stand where the other one does not; their peers are played from here on.
+        // Neither stands where the other one does; their peers are played from here on.
         (case, positions)
     });
     let cases: Vec<Case> = cases.map(|(case, _)| case).collect();

@@ -5,13 +5,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::{Script, edited};
-use primer_he::error::HeError;
-use primer_he::product::{
-    ClientKeys, EncodedWeights, KeyNeeds, Method, Operand, Product, Received, Relation, ServerKeys,
-    Weights,
-};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_rlwe::error::HeError;
+use primer_rlwe::product::{
+    ClientKeys, EncodedWeights, KeyNeeds, Operand, Product, Received, Relation, ServerKeys, Weights,
+};
 use std::sync::{LazyLock, Mutex};
 
 /// A product, what belongs to it, and its true messages.
@@ -57,20 +56,20 @@ static TRUE: LazyLock<True> = LazyLock::new(|| {
         Relation::ScaledRows { rows, cols },
         Relation::Hadamard { rows, cols },
     ];
-    let products = relations.map(|r| Product::new(&Method::split(), r).unwrap());
+    let products = relations.map(|r| Product::new(r).unwrap());
     let needs: KeyNeeds = products.iter().collect();
     // The same secret twice.
     let mut clients = [(); 2].map(|()| ClientKeys::generate(&needs, &mut Prg::new(&[1; 16])));
     clients[1].set_threads(2);
     let rng = &mut Prg::new(&[3; 16]);
     let mut keys = Vec::new();
-    let send = |_, bytes: &[u8]| {
+    let send = |bytes: &[u8]| {
         keys.push(bytes.to_vec());
         Ok::<_, HeError>(())
     };
     clients[0].publish(rng, send).unwrap();
     let mut keys = keys.into_iter();
-    let receive = |_, _| Ok::<_, HeError>(keys.next().unwrap());
+    let receive = |_| Ok::<_, HeError>(keys.next().unwrap());
     let mut server = ServerKeys::receive(&needs, receive).unwrap();
     server.set_threads(2);
 

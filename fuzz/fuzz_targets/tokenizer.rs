@@ -37,8 +37,8 @@ const VOCABULARY: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##a\nb\nab\n";
 const CONFIG: &str = r#"{"do_lower_case":true,"strip_accents":null,"tokenize_chinese_chars":true,
 "model_max_length":32}"#;
 
-/// A table of rules for four letters, as sentencepiece lays one out: the trie's length, its units,
-/// the texts. With it the places of what is not zero.
+/// Makes a table of rules for four letters, as sentencepiece lays one out: the trie's length, its
+/// units, the texts. Also returns the places of its nonzero bytes.
 fn table() -> (Vec<u8>, Vec<usize>) {
     let mut units = vec![0u32; 512];
     units[0] = 256 << 10;

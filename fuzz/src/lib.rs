@@ -1,8 +1,8 @@
 //! What the targets share: edits of true messages, and whole sessions recorded to be edited.
 //!
-//! Most messages begin with fingerprints or follow from earlier ones, so that bytes out of thin air
-//! are refused at the door. The targets therefore take a true message or a true session, made at
-//! the start from fixed seeds, and the fuzzer's bytes say how to change it: [`edited`].
+//! Most messages begin with fingerprints or follow from earlier ones, so that arbitrary bytes are
+//! refused at once. The targets therefore take a true message or a true session, made at the start
+//! from fixed seeds, and the fuzzer's bytes say how to change it: [`edited`].
 
 pub mod sessions;
 pub mod stops;
@@ -11,7 +11,7 @@ pub mod stops;
 pub struct Script<'a>(pub &'a [u8]);
 
 impl Script<'_> {
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         match self.0.split_first() {
             Some((&byte, rest)) => {
@@ -22,13 +22,13 @@ impl Script<'_> {
         }
     }
 
-    /// The next number below `end`, which is not zero.
+    /// Returns the next number below `end`, which is not zero.
     pub fn below(&mut self, end: usize) -> usize {
         let bytes = [self.byte(), self.byte(), self.byte(), self.byte()];
         u32::from_le_bytes(bytes) as usize % end
     }
 
-    /// At most `count` of the next bytes.
+    /// Returns at most `count` of the next bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let (now, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
@@ -36,8 +36,8 @@ impl Script<'_> {
     }
 }
 
-/// A copy of `whole`, changed as the script says: bits flipped, bytes replaced, put in, taken out
-/// or cut off. `marks` are places worth a visit, the beginnings of frames for instance.
+/// Copies `whole` and changes it as the script says: bits flipped, bytes replaced, put in, taken
+/// out or cut off. `marks` are places worth a visit, the beginnings of frames for instance.
 pub fn edited(whole: &[u8], marks: &[usize], script: &mut Script<'_>) -> Vec<u8> {
     let mut out = whole.to_vec();
     while !script.0.is_empty() && !out.is_empty() {
@@ -64,7 +64,7 @@ pub fn edited(whole: &[u8], marks: &[usize], script: &mut Script<'_>) -> Vec<u8>
     out
 }
 
-/// Where the frames of a well-framed stream of bytes begin.
+/// Lists where the frames of a well-framed stream of bytes begin.
 pub fn frames(bytes: &[u8]) -> Vec<usize> {
     let mut frames = Vec::new();
     let mut at = 0;

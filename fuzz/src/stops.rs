@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// Bits of the ring of all of them.
 const RING_BITS: u32 = 8;
 
-/// A look-up in two tables whose outermost cells raise a flag.
+/// Makes a look-up in two tables whose outermost cells raise a flag.
 fn lookup() -> Function {
     let table = |slope: f64| LookupTable::tabulate((RING_BITS, 2), (12, 4), |x| slope * x);
     let lookup = Lookup::new((RING_BITS, 2), [3; 2], vec![table(1.0), table(-0.5)]);
     Function::Lookup(lookup.expect("usable parameters"))
 }
 
-/// All of them, over transfers of the variant that `lean` uses.
+/// Makes all of them, over transfers of the variant that `lean` uses.
 pub fn all() -> Vec<Arc<dyn TwoPartyStop>> {
     let relu = Function::Relu {
         ring_bits: RING_BITS,

@@ -3,8 +3,8 @@
 //! Calls from several Python threads are served one after the other: a client has one connection,
 //! and a protocol is under way on it. An interrupt ends the call that it hits by hanging up
 //! ([`primer::HangUp`]), and no other: a call that still waits for its turn is not begun. The
-//! client connects again with the next call. What is lost is what was under way: bundles in the
-//! making, or the bundle of an inference, which is spent.
+//! client connects again with the next call. Only what was under way is lost: bundles being
+//! prepared, or the bundle of an inference, which is spent.
 
 use crate::watch::Watch;
 use crate::{errors, facts, work};
@@ -44,7 +44,7 @@ enum Stage {
     Over,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 enum Failure {
     Service(ServiceError),
     Closed,
@@ -105,13 +105,13 @@ impl Client {
         })
     }
 
-    /// What the server offers.
+    /// Returns what the server offers.
     fn card<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let card = self.call(py, "card", |client| Ok(client.card().clone()))?;
         facts::card(py, &card)
     }
 
-    /// The labels of a text, or of a pair.
+    /// Returns the labels of a text, or of a pair.
     #[pyo3(signature = (text, text_pair = None))]
     fn classify<'py>(
         &self,
@@ -127,7 +127,7 @@ impl Client {
         facts::classification(py, &found)
     }
 
-    /// The piece of a context that answers a question.
+    /// Returns the piece of a context that answers a question.
     #[pyo3(signature = (question, context, *, stride, null_threshold))]
     fn answer<'py>(
         &self,
@@ -151,7 +151,8 @@ impl Client {
         facts::extract(py, &found)
     }
 
-    /// The labels of a text's tokens; neighbours of one kind together if they are `grouped`.
+    /// Returns the labels of a text's tokens; neighbours of one kind together if they are
+    /// `grouped`.
     #[pyo3(signature = (text, *, grouped))]
     fn tag<'py>(
         &self,
@@ -168,7 +169,7 @@ impl Client {
         facts::tagging(py, &found)
     }
 
-    /// A text as a vector.
+    /// Returns a text as a vector.
     fn embed<'py>(&self, py: Python<'py>, text: String) -> PyResult<Bound<'py, PyDict>> {
         let text = Zeroizing::new(text);
         let found = self.call(py, "embed", move |client| client.embed(&text))?;
@@ -181,12 +182,12 @@ impl Client {
         Ok(made.iter().map(ToString::to_string).collect())
     }
 
-    /// Unspent bundles by padded length.
+    /// Returns the number of unspent bundles by padded length.
     fn bundles(&self, py: Python<'_>) -> PyResult<BTreeMap<usize, usize>> {
         self.call(py, "bundles", |client| client.prepared())
     }
 
-    /// Leaves in good order; closing twice is closing once.
+    /// Leaves in good order; closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let slot = Arc::clone(&self.slot);
         let leave = move || {
@@ -199,7 +200,7 @@ impl Client {
 }
 
 impl Client {
-    /// Has the client do something on a thread of its own.
+    /// Makes the client do something on a thread of its own.
     fn call<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -216,7 +217,7 @@ impl Client {
             line.pick_up();
             watch.forget();
             match &mut *lock(&mine) {
-                // Nobody waits for it any more.
+                // The caller no longer waits for it.
                 Stage::Over => return Err(Failure::Closed),
                 stage => *stage = Stage::Working,
             }
@@ -225,7 +226,7 @@ impl Client {
             match done {
                 Ok(result) => result.map_err(Failure::Service),
                 Err(_) => {
-                    // Nobody knows where it stands.
+                    // The state of the client is unknown.
                     *slot = None;
                     Err(Failure::Panicked)
                 }
@@ -251,7 +252,7 @@ impl Client {
     }
 }
 
-/// Tells what happened since it was told last.
+/// Reports what has happened since the last report.
 fn tell(
     py: Python<'_>,
     watch: &Watch,

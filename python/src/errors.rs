@@ -1,7 +1,7 @@
 //! From the library's errors to Python's exceptions.
 //!
 //! The classes are written in Python (`primer/errors.py`), where they can have a second parent and
-//! a documentation; here every error finds its class. Messages are the library's, which carry no
+//! documentation; here every error finds its class. Messages are the library's, which carry no
 //! text, key or token; what can be done about an error is added in Python's terms.
 
 use primer::ServiceError;
@@ -23,7 +23,7 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     named(py, "ClosedError", &format!("this {what} is closed"))
 }
 
-/// Makes the exception for what has no class of its own.
+/// Makes the exception for an error that has no class of its own.
 pub(crate) fn other(py: Python<'_>, message: &str) -> PyErr {
     named(py, "Error", message)
 }
@@ -55,7 +55,7 @@ fn class(error: &ServiceError) -> &'static str {
         E::Disk(_) | E::Hint(_) => "StateError",
         E::Listen { cause, .. } if cause.kind() == ErrorKind::AddrInUse => "OptionError",
         E::Listen { .. } => "ListenError",
-        E::Options(_) | E::NothingAhead { .. } | E::NoIdentity | E::NoState => "OptionError",
+        E::Options(_) | E::NoIdentity | E::NoState => "OptionError",
         E::Stopped(_) => "ClosedError",
         _ => "Error",
     }

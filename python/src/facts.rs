@@ -1,4 +1,4 @@
-//! What is learnt, as dictionaries; `primer/results.py` makes dataclasses of them.
+//! Results as dictionaries; `primer/results.py` makes dataclasses of them.
 
 use primer::client::tags::Entity;
 use primer::service::message::Card;
@@ -7,14 +7,14 @@ use primer_plan::shape::Head;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a server offers.
+/// Describes what a server offers.
 pub(crate) fn card<'py>(py: Python<'py>, card: &Card) -> PyResult<Bound<'py, PyDict>> {
     let task = match &card.head {
         Head::Classify { .. } => "text-classification",
         Head::Span => "question-answering",
         Head::Tokens { .. } => "token-classification",
         Head::Sentence { .. } => "feature-extraction",
-        // Nothing that this package offers; its pipelines say so.
+        // This package offers nothing for it; its pipelines say so.
         Head::Encoder { .. } => "other",
     };
     let facts = PyDict::new(py);
@@ -23,13 +23,13 @@ pub(crate) fn card<'py>(py: Python<'py>, card: &Card) -> PyResult<Bound<'py, PyD
     facts.set_item("task", task)?;
     facts.set_item("labels", card.head.labels().unwrap_or_default())?;
     facts.set_item("lengths", &card.buckets)?;
-    facts.set_item("scheme", card.scheme.name())?;
+    facts.set_item("scheme", primer::SCHEME_NAME)?;
     facts.set_item("reveals_scores", card.reveal == Reveal::Outputs)?;
     facts.set_item("answer_bits", &card.answer_bits)?;
     Ok(facts)
 }
 
-/// The label of a text.
+/// Describes the label of a text.
 pub(crate) fn classification<'py>(
     py: Python<'py>,
     found: &Classification,
@@ -45,7 +45,7 @@ pub(crate) fn classification<'py>(
     Ok(facts)
 }
 
-/// The answer to a question.
+/// Describes the answer to a question.
 pub(crate) fn extract<'py>(py: Python<'py>, found: &Extract) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     facts.set_item("answer", &found.answer)?;
@@ -57,7 +57,7 @@ pub(crate) fn extract<'py>(py: Python<'py>, found: &Extract) -> PyResult<Bound<'
     Ok(facts)
 }
 
-/// The labels of a text's tokens.
+/// Describes the labels of a text's tokens.
 pub(crate) fn tagging<'py>(py: Python<'py>, found: &Tagging) -> PyResult<Bound<'py, PyDict>> {
     let entities = found.entities.iter().map(|one| entity(py, one));
     let entities: Vec<_> = entities.collect::<PyResult<_>>()?;
@@ -79,7 +79,7 @@ fn entity<'py>(py: Python<'py>, found: &Entity) -> PyResult<Bound<'py, PyDict>> 
     Ok(facts)
 }
 
-/// A text as a vector.
+/// Describes a text as a vector.
 pub(crate) fn embedding<'py>(py: Python<'py>, found: &Embedding) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     facts.set_item("vector", &found.vector)?;
@@ -88,7 +88,7 @@ pub(crate) fn embedding<'py>(py: Python<'py>, found: &Embedding) -> PyResult<Bou
     Ok(facts)
 }
 
-/// What every result has.
+/// Adds what every result has.
 fn rest(facts: &Bound<'_, PyDict>, in_range: Option<bool>, cost: &Cost) -> PyResult<()> {
     facts.set_item("in_range", in_range)?;
     let spent = PyDict::new(facts.py());

@@ -6,7 +6,7 @@
 //!
 //! * [`work`] runs what blocks on a thread of its own, with the interpreter free meanwhile and
 //!   signals still heard;
-//! * [`client`] and [`serve`] are the two ends, [`watch`] how far an offline phase is;
+//! * [`client`] and [`serve`] are the two ends, [`watch`] tells how far an offline phase is;
 //! * [`errors`] turns a `ServiceError` into the exception of its kind, [`facts`] makes
 //!   dictionaries of what is learnt.
 //!
@@ -32,7 +32,7 @@ mod _primer {
     use super::version;
 }
 
-/// The version of the package.
+/// Returns the version of the package.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

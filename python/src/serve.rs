@@ -44,14 +44,16 @@ impl Server {
         sessions: usize,
     ) -> PyResult<Self> {
         let limits = Limits::default();
-        let scheme = scheme.parse();
+        if scheme != primer::SCHEME_NAME {
+            let why = format!("there is no scheme `{scheme}`, only {}", primer::SCHEME_NAME);
+            return Err(errors::option(py, &why));
+        }
         let mut options = ServerOptions {
             model,
             prepared,
             calibration,
             listen,
             state: Some(state),
-            scheme: scheme.map_err(|why: String| errors::option(py, &why))?,
             reveal: match reveal_scores {
                 true => Reveal::Outputs,
                 false => Reveal::Label,
@@ -64,8 +66,8 @@ impl Server {
             },
             ..ServerOptions::default()
         };
-        // Loading and calibrating cannot be ended early; if the caller gives up, the thread does
-        // it for nobody, and the port is free again when it is done.
+        // Loading and calibrating cannot be ended early; if the caller gives up, the thread still
+        // finishes, and the port is free again when it is done.
         let bind = move || {
             options.access = access_tokens
                 .map(|file| AccessTokens::read(&file).map(Arc::new))
@@ -90,12 +92,12 @@ impl Server {
         })
     }
 
-    /// What it offers.
+    /// Returns what it offers.
     fn card<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         facts::card(py, &self.card)
     }
 
-    /// Takes no more requests, and waits for inferences under way; stopping twice is stopping once.
+    /// Accepts no more requests, and waits for inferences under way; stopping again does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.handle.clone();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +118,7 @@ impl Server {
     }
 }
 
-/// A server that nobody can reach any more through its object is not left behind.
+/// Stops a server that can no longer be reached through its object.
 impl Drop for Server {
     fn drop(&mut self) {
         self.handle.stop();

@@ -1,4 +1,4 @@
-//! How far an offline phase, or the fetch of a hint, is, for a callback of Python's.
+//! How far an offline phase, or the fetch of a hint, is, for a Python callback.
 //!
 //! The client's observer runs on the working thread and must not touch Python: it writes down what
 //! happens. The waiting thread reads it between two pieces of waiting ([`crate::work`]) and calls
@@ -15,11 +15,11 @@ pub(crate) struct Watch(Arc<Mutex<Seen>>);
 #[derive(Default)]
 struct Seen {
     phase: Option<Phase>,
-    /// Bytes done and expected, not told yet.
+    /// Bytes done and expected, not reported yet.
     steps: Vec<(u64, u64)>,
-    /// Whether a fetch of a hint was told of that has not ended.
+    /// Whether a fetch of a hint was reported that has not ended.
     fetching: bool,
-    /// Sentences for the log, not told yet.
+    /// Sentences for the log, not reported yet.
     notes: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what a client tells.
+    /// Writes down what a client reports.
     pub(crate) fn note(&self, event: &Event<'_>) {
         let mut seen = self.seen();
         match event {
@@ -56,7 +56,7 @@ impl Watch {
                 }
             }
             Event::Hint { done, bytes } => {
-                // Every piece of work begins with nothing, whatever was there before.
+                // Every piece of work begins with nothing, even if some of it was there before.
                 if !seen.fetching && *done > 0 {
                     seen.steps.push((0, *bytes));
                 }
@@ -83,13 +83,13 @@ impl Watch {
         }
     }
 
-    /// What is to be told now: steps and sentences.
+    /// Takes what is to be reported now: steps and sentences.
     pub(crate) fn take(&self) -> (Vec<(u64, u64)>, Vec<String>) {
         let mut seen = self.seen();
         let mut steps = std::mem::take(&mut seen.steps);
         if let Some(phase) = &mut seen.phase {
             let passed = phase.meter.report().total().bytes() - phase.before;
-            // The last step is told when the bundles are stored.
+            // The last step is reported when the bundles are stored.
             let passed = passed.min(phase.expected.saturating_sub(1));
             if passed > phase.told {
                 phase.told = passed;

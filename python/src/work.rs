@@ -1,12 +1,12 @@
 //! Blocking work under an interpreter that lives on.
 //!
 //! Python hears a signal (Ctrl-C) only when its main thread asks for it, and its other threads run
-//! only while somebody lets go of the interpreter's lock. So the work goes to a thread of its own,
-//! which never touches Python, and the caller waits for it in short pieces: without the lock while
-//! waiting, with it in between, to ask for signals and to tell how far the work is.
+//! only while the interpreter's lock is released. So the work goes to a thread of its own, which
+//! never touches Python, and the caller waits for it in short pieces: without the lock while
+//! waiting, with it in between, to ask for signals and to report how far the work is.
 //!
-//! If a signal comes, or telling fails, the work is told to give up. It has a few seconds to do so;
-//! then the caller goes on without it.
+//! If a signal comes, or reporting fails, the work is told to give up. It has a few seconds to do
+//! so; then the caller goes on without it.
 
 use crate::errors;
 use pyo3::prelude::*;
@@ -14,14 +14,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the lock is let go of at a time: what Ctrl-C may take to be heard.
+/// How long the lock is released at a time: the time that Ctrl-C may take to be heard.
 const PIECE: Duration = Duration::from_millis(50);
 
-/// What work that was told to give up has left.
+/// The time left to work that was told to give up.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Does `work` on a thread called `name` and returns what comes of it. Calls `between` now and then
-/// with the interpreter's lock, and `give_up` if the caller is interrupted.
+/// Does `work` on a thread called `name` and returns its result. Calls `between` now and then with
+/// the interpreter's lock, and `give_up` if the caller is interrupted.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     name: &str,
@@ -33,7 +33,7 @@ pub(crate) fn run<T: Send + 'static>(
     // One thread waits; the mutex only says so to the compiler.
     let result = Mutex::new(result);
     let thread = std::thread::Builder::new().name(format!("primer-{name}"));
-    // If nobody waits any more, nobody wants it.
+    // If the caller no longer waits, the result is dropped.
     let started = thread.spawn(move || drop(done.send(work())));
     started.map_err(|error| errors::other(py, &format!("no thread could be started: {error}")))?;
     loop {
@@ -55,7 +55,7 @@ pub(crate) fn run<T: Send + 'static>(
                 give_up();
                 let since = Instant::now();
                 while since.elapsed() < GRACE && wait(py, &result).is_none() {
-                    // Somebody who asks twice does not wait.
+                    // A second interrupt ends the wait.
                     py.check_signals()?;
                 }
                 return Err(interrupt);
@@ -64,7 +64,7 @@ pub(crate) fn run<T: Send + 'static>(
     }
 }
 
-/// What came within a piece of time, without the lock: a value, or that there will be none.
+/// Waits for the result for a piece of time, without the lock: a value, or that there will be none.
 fn wait<T: Send>(py: Python<'_>, result: &Mutex<Receiver<T>>) -> Option<Result<T, ()>> {
     let waited = py.detach(|| {
         let result = result.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
 //! The log of a server, on standard error: lines for people, or JSON and nothing else.
 
-use crate::failure::{Told, code, sentence};
 use clap::ValueEnum;
-use primer_lab::notes;
+use primer_measure::console::failure::{Told, code, sentence};
+use primer_measure::notes;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;

@@ -1,16 +1,13 @@
 //! The program `primer`: reads the command line and hands over to a command.
 #![forbid(unsafe_code)]
 
-mod advice;
 mod command;
 mod config;
-mod failure;
 mod log;
 mod notify;
-mod output;
-mod progress;
 
 use command::Cli;
+use primer_measure::console::failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

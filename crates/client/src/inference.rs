@@ -2,9 +2,9 @@
 
 use super::link::{check_program, read_attachment, store_error};
 use super::{Client, Cost, Event};
+use primer_engine::Program;
+use primer_engine::client::Answer;
 use primer_plan::plan::Plan;
-use primer_protocol::Program;
-use primer_protocol::client::Answer;
 use primer_service::ServiceError;
 use primer_store::{Entry, StoreError, unix_now};
 use primer_text::Input;
@@ -107,8 +107,8 @@ impl Client {
             .and_then(read_attachment)
             .ok_or_else(|| unusable("its plan is missing"))?;
         let plan = Plan::decode(plan).map_err(|_| unusable("its plan cannot be read"))?;
-        let program = Program::received(plan, self.card.scheme, self.card.reveal)?;
-        let program = program.with_hint(self.card.hint.as_ref())?;
+        let program = Program::received(plan, self.card.reveal)?;
+        let program = program.with_hint(&self.card.hint)?;
         if *program.fingerprint() != entry.program {
             return Err(unusable("its plan is another one"));
         }

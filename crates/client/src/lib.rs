@@ -41,6 +41,7 @@ pub use stock::bundle_address;
 
 use link::{Link, store_error};
 use options::Observer;
+use primer_engine::SCHEME_NAME;
 use primer_hint::published::Published;
 use primer_plan::shape::Head;
 use primer_service::ServiceError;
@@ -275,11 +276,9 @@ impl Client {
         let mut hasher = blake3::Hasher::new_derive_key("primer 2026 server account");
         hasher.update(&self.card.generation);
         hasher.update(&[self.card.reveal as u8]);
-        hasher.update(self.card.scheme.name().as_bytes());
+        hasher.update(SCHEME_NAME.as_bytes());
         hasher.update(b"\n");
-        if let Some(hint) = &self.card.hint {
-            hasher.update(&hint.root);
-        }
+        hasher.update(&self.card.hint.root);
         hasher.update(self.address.as_bytes());
         *hasher.finalize().as_bytes()
     }

@@ -7,10 +7,10 @@ use super::dial::dial;
 use super::hangup::ShutDown;
 use super::trust::KnownServers;
 use super::{ClientOptions, Event, HangUp};
+use primer_engine::client::{self, Answer, Bundle};
+use primer_engine::session::ClientSession;
+use primer_engine::{Program, cost};
 use primer_hint::published::Published;
-use primer_protocol::client::{self, Answer, Bundle};
-use primer_protocol::session::ClientSession;
-use primer_protocol::{Program, cost};
 use primer_ring::prg::Prg;
 use primer_service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
 use primer_service::{BundleId, ServiceError, VERSION, random};
@@ -125,7 +125,7 @@ impl Link {
     pub(crate) fn prepare(
         &mut self,
         (tokens, bundles): (usize, usize),
-        hint: Option<Arc<Published>>,
+        hint: Arc<Published>,
         place: (&Store, &str, &[u8; 32], Duration),
         observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Prepared, ServiceError> {
@@ -144,9 +144,8 @@ impl Link {
             other => return other.out_of_place(),
         };
         if fresh {
-            let scheme = self.card.scheme;
             let channel = &mut self.channel;
-            let session = ClientSession::open(channel, scheme, tokens, hint, Prg::from_os())?;
+            let session = ClientSession::open(channel, tokens, hint, Prg::from_os())?;
             self.session = Some((tokens, session));
         }
         let session = match &mut self.session {

@@ -1,6 +1,6 @@
 //! What each server offered last.
 //!
-//! A bundle is of use as long as its server serves the same weights, by the same scheme, and
+//! A bundle is of use as long as its server serves the same weights, by the same hint, and
 //! reveals the same. Bundles of another offer are not taken by [`Client`](super::Client), but they
 //! stay in the store until they expire: the server may come back to what it served before. So that
 //! their owner is not surprised by texts that take long although there are bundles, the account of

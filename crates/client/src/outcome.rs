@@ -1,7 +1,7 @@
 //! What a client gets: a label, and what it cost.
 
+use primer_engine::client::Answer;
 use primer_plan::shape::Problem;
-use primer_protocol::client::Answer;
 use primer_wire::PhaseBytes;
 use serde::Serialize;
 
@@ -36,9 +36,9 @@ pub struct Classification {
     pub logits: Vec<f64>,
     /// Tokens that were cut off because the text was too long.
     pub removed: usize,
-    /// Whether the model's values stayed in the ranges that it was calibrated for, as far as the
-    /// scheme can tell: `Some(false)` if one came near the end of its range, so that the answer may
-    /// be wrong; `None` for schemes without range flags, which cannot tell.
+    /// Whether the model's values stayed in the ranges that it was calibrated for: `Some(false)` if
+    /// one came near the end of its range, so that the answer may be wrong; `None` if the model has
+    /// no range flags.
     pub in_range: Option<bool>,
     /// What it cost.
     pub cost: Cost,

@@ -20,7 +20,7 @@ impl Client {
         // The same pseudonym: to the replicas it is one client.
         let (options, pseudonym) = (&self.options, &self.pseudonym);
         let link = Link::open(&address, options, &mut self.known, pseudonym)?;
-        let known = |card: &Card| (card.generation, card.scheme, card.hint);
+        let known = |card: &Card| (card.generation, card.hint);
         if known(&link.card) != known(&self.card) {
             return Err(ServiceError::Nonsense {
                 what: format!(
@@ -82,8 +82,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ServiceError`]; what was fetched stays, and is not fetched again.
-    pub fn fetch_hint(&mut self) -> Result<Option<Identity>, ServiceError> {
+    pub fn fetch_hint(&mut self) -> Result<Identity, ServiceError> {
         let hint = self.with_retry(|client| client.with_prepare_link(Self::hint))?;
-        Ok(hint.map(|hint| *hint.identity()))
+        Ok(*hint.identity())
     }
 }

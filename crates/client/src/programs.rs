@@ -3,7 +3,7 @@
 //! Compiling a plan builds its circuits. None of that depends on a text, so it is done once for
 //! each plan, before the clock of an answer starts.
 
-use primer_protocol::Program;
+use primer_engine::Program;
 
 /// Programs that are kept. A client of one server uses a few lengths.
 const KEPT: usize = 8;
@@ -42,15 +42,14 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_plan::graph::Form;
-    use primer_protocol::{Reveal, Scheme};
+    use primer_engine::{FORM, Reveal};
     use primer_server::source::Model;
 
     #[test]
     fn the_program_that_was_not_used_for_the_longest_time_goes() {
         let model = Model::load(None).unwrap();
-        let model = (model.prepare(None, None, Form::Separate, |_, _| ())).unwrap();
-        let program = |tokens| Program::of(&model, Scheme::Fp, tokens, Reveal::Outputs).unwrap();
+        let model = (model.prepare(None, None, FORM, |_, _| ())).unwrap();
+        let program = |tokens| Program::of(&model, tokens, Reveal::Outputs).unwrap();
         let all: Vec<Program> = (1..=KEPT + 1).map(program).collect();
         let mut programs = Programs::default();
         for program in &all[..KEPT] {

@@ -8,8 +8,8 @@ use super::outcome::{Cost, argmax, probabilities};
 use super::span::{self, Found};
 use super::tags::{self, Aggregate, Entity};
 use super::{Client, odd_answer};
+use primer_engine::client::Answer;
 use primer_plan::shape::{Head, Pooling};
-use primer_protocol::client::Answer;
 use primer_service::ServiceError;
 use primer_text::{Input, TextError, Truncate};
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 impl Client {
     /// Prepares `count` bundles ahead, for inputs of up to `tokens` tokens, and stores them;
-    /// several together where the server's scheme allows it, which takes fewer bytes and less time.
+    /// several together where that can be done, which takes fewer bytes and less time.
     ///
     /// What is finished is in both stores and stays, even if the call fails. If the server goes
     /// away in the middle and comes back ([`ClientOptions::wait`](super::ClientOptions::wait)),

@@ -14,7 +14,7 @@ const TOKENS: usize = 32;
 
 fn functions() -> Vec<(&'static str, Function, usize)> {
     let gelu = |m| Function::Gelu(Gelu::new(Activation::GeluErf, m, 8, 10));
-    // The root of a sum of 128 squares with so many fractional bits.
+    // The root of a sum of 128 squares with `fraction` fractional bits.
     let root = |fraction: i32| {
         let scale = (128.0 * f64::from(fraction).exp2()).sqrt();
         Function::InverseRoot(InverseRoot::new(22, scale))

@@ -27,12 +27,12 @@ pub struct Evaluator<'c> {
 }
 
 impl<'c> Evaluator<'c> {
-    /// An evaluator for the garbler's nonce.
+    /// Makes an evaluator for the garbler's nonce.
     pub fn new(circuit: &'c Circuit, nonce: Label) -> Self {
         Self::with_backend(circuit, nonce, Backend::detect())
     }
 
-    /// An evaluator on a given engine.
+    /// Makes an evaluator on a given engine.
     pub fn with_backend(circuit: &'c Circuit, nonce: Label, backend: Backend) -> Self {
         Self {
             work: Workspace::new(circuit, nonce, backend),
@@ -48,8 +48,8 @@ impl<'c> Evaluator<'c> {
     /// output plus the garbler's mask, `revealed` the revealed bits, instance by instance.
     ///
     /// # Errors
-    /// [`EvaluateError`] if the material ends early or holds numbers that are not residues. Wrong
-    /// bytes that are neither give wrong results, masked as right ones are.
+    /// [`EvaluateError`] if the material ends early or holds numbers that are not residues. Other
+    /// wrong bytes give wrong results, masked as right ones are.
     ///
     /// # Panics
     /// If the numbers of labels and results do not belong to one number of instances.
@@ -71,8 +71,8 @@ impl<'c> Evaluator<'c> {
         )
     }
 
-    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives them,
-    /// instance by instance.
+    /// Does the same as [`Self::batch`] for circuits with outputs that stay labels: `kept` receives
+    /// them, instance by instance.
     ///
     /// # Errors
     /// As [`Self::batch`].

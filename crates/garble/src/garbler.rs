@@ -1,9 +1,9 @@
 //! The garbler: batches of up to eight instances, streamed segment by segment.
 //!
-//! For every batch and every segment of the circuit there leave, in this order: the tables of its
-//! AND gates (gate by gate, first halves of all instances, then second halves), the rows of its
-//! projections (packed, projection by projection), and the decoding bits of revealed wires. Never
-//! more than one segment is in memory.
+//! Every batch and every segment of the circuit sends, in this order: the tables of its AND gates
+//! (gate by gate, first halves of all instances, then second halves), the rows of its projections
+//! (packed, projection by projection), and the decoding bits of revealed wires. Never more than one
+//! segment is in memory.
 
 use crate::circuit::{Circuit, LANES};
 use crate::engine::{Backend, GarbleSegment, Label};
@@ -18,8 +18,8 @@ const TABLE: usize = 32 * LANES;
 
 /// Garbles one batch after the other.
 ///
-/// One nonce serves one garbler and is never used again: it is what makes the keys of its hashes
-/// its own.
+/// One nonce serves one garbler and is never used again: it makes the keys of the garbler's hashes
+/// unique to it.
 pub struct Garbler<'c> {
     work: Workspace<'c>,
     offset: &'c Offset,
@@ -29,12 +29,12 @@ pub struct Garbler<'c> {
 }
 
 impl<'c> Garbler<'c> {
-    /// A garbler with a fresh nonce.
+    /// Makes a garbler with a fresh nonce.
     pub fn new(circuit: &'c Circuit, offset: &'c Offset, nonce: Label) -> Self {
         Self::with_backend(circuit, offset, nonce, Backend::detect())
     }
 
-    /// A garbler on a given engine.
+    /// Makes a garbler on a given engine.
     pub fn with_backend(
         circuit: &'c Circuit,
         offset: &'c Offset,
@@ -52,8 +52,8 @@ impl<'c> Garbler<'c> {
 
     /// Garbles the next instances, at most [`LANES`] of them.
     ///
-    /// The zero labels are given instance by instance. `masks` receives what the garbler keeps of
-    /// every arithmetic output, instance by instance: the evaluator will hold the output plus it.
+    /// The zero labels are given instance by instance. `masks` receives the garbler's part of every
+    /// arithmetic output, instance by instance: the evaluator will hold the output plus the mask.
     ///
     /// # Errors
     /// Those of the sink.
@@ -71,14 +71,15 @@ impl<'c> Garbler<'c> {
         self.garble(inputs, &[0; LANES], masks, &mut [], sink)
     }
 
-    /// As [`Self::batch`], with the outputs of some instances negated: `negated` has one for each
-    /// instance. Nothing that the evaluator sees depends on it, and no branch does.
+    /// Does the same as [`Self::batch`] with the outputs of some instances negated: `negated` has
+    /// one entry for each instance. Nothing that the evaluator sees depends on it, and no branch
+    /// does.
     ///
     /// # Errors
     /// Those of the sink.
     ///
     /// # Panics
-    /// As [`Self::batch`], and if there are more or fewer than instances.
+    /// As [`Self::batch`], and if `negated` does not have an entry for each instance.
     pub fn batch_negated(
         &mut self,
         garbler_labels: &[Label],
@@ -108,8 +109,8 @@ impl<'c> Garbler<'c> {
         Ok(())
     }
 
-    /// As [`Self::batch`], for circuits with outputs that stay labels: `kept` receives their zero
-    /// labels, instance by instance.
+    /// Does the same as [`Self::batch`] for circuits with outputs that stay labels: `kept` receives
+    /// their zero labels, instance by instance.
     ///
     /// # Errors
     /// Those of the sink.

@@ -14,7 +14,7 @@ pub const LABEL_BYTES: usize = 16;
 pub struct Offset(Label);
 
 impl Offset {
-    /// A fresh offset: 127 random bits.
+    /// Draws a fresh offset: 127 random bits.
     pub fn random(rng: &mut impl CryptoRng) -> Self {
         let mut bytes = [0; LABEL_BYTES];
         rng.fill_bytes(&mut bytes);
@@ -23,9 +23,9 @@ impl Offset {
         offset
     }
 
-    /// The offset of an oblivious transfer, whose rows are to serve as labels.
+    /// Takes over the offset of an oblivious transfer, whose rows are to serve as labels.
     ///
-    /// `None` if its lowest bit is 0: such an offset leaves labels without a colour.
+    /// Returns `None` if its lowest bit is 0: such an offset leaves labels without a colour.
     pub const fn from_label(label: Label) -> Option<Self> {
         if label & 1 == 1 {
             Some(Self(label))
@@ -34,7 +34,7 @@ impl Offset {
         }
     }
 
-    /// The offset as bytes, to be stored where only the garbler reads.
+    /// Returns the offset as bytes, to be stored where only the garbler reads.
     pub fn to_bytes(&self) -> Zeroizing<[u8; LABEL_BYTES]> {
         Zeroizing::new(self.0.to_le_bytes())
     }
@@ -43,7 +43,7 @@ impl Offset {
         self.0
     }
 
-    /// The label of a bit, from its wire's zero label; no branch on the bit.
+    /// Returns the label of a bit, from its wire's zero label; no branch on the bit.
     #[inline(always)]
     pub const fn choose(&self, zero: Label, bit: bool) -> Label {
         zero ^ (self.0 & (bit as Label).wrapping_neg())

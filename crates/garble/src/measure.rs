@@ -28,13 +28,13 @@ pub struct Figures {
     pub bytes_per_and: f64,
 }
 
-/// The GELU of a BERT: 16-bit ring, 8 fractional bits in, 10 out, as the plan assigns them.
+/// Returns the GELU of a BERT: 16-bit ring, 8 fractional bits in, 10 out, as the plan assigns them.
 pub fn typical_gelu() -> StopCircuit {
     let gelu = Gelu::new(Activation::GeluErf, 16, 8, 10);
     StopCircuit::new(&Function::Gelu(gelu), 1).expect("these parameters are usable")
 }
 
-/// The softmax of a BERT: 15-bit ring, 5 fractional bits.
+/// Returns the softmax of a BERT: 15-bit ring, 5 fractional bits.
 pub fn typical_softmax() -> Softmax {
     Softmax::new(15, 5, 0, 0)
 }
@@ -62,7 +62,7 @@ pub fn measure(budget: Duration) -> Figures {
     }
 }
 
-/// The best time of garbling and of evaluating [`INSTANCES`] instances.
+/// Returns the best time of garbling and of evaluating [`INSTANCES`] instances.
 fn best_times(circuit: &Circuit, budget: Duration) -> (Duration, Duration) {
     let mut prg = Prg::from_os();
     let offset = Offset::random(&mut prg);

@@ -31,7 +31,7 @@ impl<'c> Workspace<'c> {
         }
     }
 
-    /// The next segment; its keys are spent by this.
+    /// Returns the next segment; this spends its keys.
     pub(crate) fn segment<'a>(
         &'a mut self,
         segment: &'a Segment,
@@ -53,7 +53,7 @@ impl<'c> Workspace<'c> {
         }
     }
 
-    /// The sums of the arithmetic outputs, instance by instance.
+    /// Reads the sums of the arithmetic outputs, instance by instance.
     pub(crate) fn read_sums(&self, out: &mut [u64]) {
         let outputs = self.sums.len().max(1);
         for (l, instance) in out.chunks_exact_mut(outputs).enumerate() {
@@ -63,7 +63,7 @@ impl<'c> Workspace<'c> {
         }
     }
 
-    /// The labels of the kept outputs, instance by instance.
+    /// Reads the labels of the kept outputs, instance by instance.
     pub(crate) fn read_kept(&self, out: &mut [Label]) {
         let kept = self.kept.len().max(1);
         for (l, instance) in out.chunks_exact_mut(kept).enumerate() {
@@ -73,7 +73,7 @@ impl<'c> Workspace<'c> {
         }
     }
 
-    /// The number of instances that labels are for.
+    /// Returns the number of instances that labels are for.
     ///
     /// # Panics
     /// If they are not for 1 to [`LANES`] whole instances.

@@ -17,8 +17,8 @@ fn gates(function: Function, row: usize) -> usize {
     stop(function, row).circuit().cost().and_gates
 }
 
-/// One row of the page's table: gates, projections and bytes of an instance, for each of its `row`
-/// elements.
+/// Returns one row of the page's table: gates, projections and bytes of an instance, for each of
+/// its `row` elements.
 fn page_row(name: &str, parameters: &str, stop: &StopCircuit, row: usize) -> String {
     let cost = stop.circuit().cost();
     let bytes = (256 * cost.and_gates + 41 * cost.projections + cost.reveals) as f64 / 8.0;
@@ -35,7 +35,7 @@ fn page_row(name: &str, parameters: &str, stop: &StopCircuit, row: usize) -> Str
     )
 }
 
-/// The table of `docs/garbling.md`. After a change that is meant,
+/// Checks the table of `docs/garbling.md`. After an intended change,
 /// `PRIMER_BLESS=1 cargo test -p primer-garble --test budgets page` writes it again.
 #[test]
 fn counts_of_the_page() {
@@ -161,8 +161,8 @@ fn coarse(ring_bits: u32, near_bits: u32) -> Function {
     })
 }
 
-/// What is left of softmax where powers are looked up: the reciprocal of a row's sum, and, in a
-/// head that is measured, the maximum of a row with its distances.
+/// Checks what is left of softmax where powers are looked up: the reciprocal of a row's sum, and,
+/// in a head that is measured, the maximum of a row with its distances.
 #[test]
 fn a_row_takes_a_reciprocal_and_a_measured_score_at_most_forty_gates() {
     let reciprocal = Reciprocal::new(38, 1.0, 9, 7);
@@ -193,7 +193,7 @@ fn the_measured_figures_are_within_the_budgets() {
     assert!(figures.garble_mand_per_s > 0.0 && figures.evaluate_mand_per_s > 0.0);
 }
 
-/// `cargo test --release -p primer-garble --test budgets -- --ignored --nocapture`
+/// Measures rates: `cargo test --release -p primer-garble --test budgets -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement, in release"]
 fn rates_reach_their_targets() {
@@ -228,7 +228,7 @@ fn bytes_follow_the_formula() {
 
 #[test]
 fn both_parties_build_the_same_circuit() {
-    // Nothing may depend on the order of a hash map: the parties build their circuits apart.
+    // Nothing may depend on the order of a hash map: each party builds its circuits on its own.
     let softmax = || stop(Function::Softmax(Softmax::new(15, 5, 0, 0)), 17);
     assert!(softmax() == softmax());
     let tanh = || stop(Function::Tanh(Tanh::new(16, 10)), 1);

@@ -102,7 +102,7 @@ fn reciprocal_on_whole_rings() {
     }
 }
 
-/// The second output says whether a number has run dry.
+/// Checks that the second output says whether a number has run dry.
 #[test]
 fn small_numbers_of_a_reciprocal_are_flagged() {
     for (m, dry_bits) in [(8, 0), (8, 3), (9, 8), (13, 7)] {
@@ -121,7 +121,8 @@ fn small_numbers_of_a_reciprocal_are_flagged() {
     }
 }
 
-/// All pairs of a small ring, and random rows of the ones in use, with far and padded scores.
+/// Checks all pairs of a small ring, and random rows of the rings in use, with far and padded
+/// scores.
 #[test]
 fn coarse_maximum_of_rows() {
     let check = |coarse: &CoarseMaximum, rows: &[Vec<i64>]| {
@@ -237,7 +238,7 @@ fn softmax_distances_exhaustively() {
     softmax_rows(&softmax, &all.collect::<Vec<_>>());
 }
 
-/// Rows of mixed spread: near the maximum, all over the ring, equal, and at its edges.
+/// Draws rows of mixed spread: near the maximum, all over the ring, equal, and at its edges.
 fn random_rows(m: u32, n: usize, count: usize, prg: &mut Prg) -> Vec<Vec<i64>> {
     let half = 1i64 << (m - 1);
     (0..count)
@@ -344,7 +345,8 @@ proptest! {
 
 #[test]
 fn tables_from_elsewhere_keep_their_meaning() {
-    // A plan may bring any table: nothing may lean on the entries that this program would compute.
+    // A plan may bring any table: nothing may depend on the entries that this program would
+    // compute.
     let mut prg = Prg::new(&[11; 16]);
     let mut gelu = Gelu::new(Activation::GeluErf, 12, 8, 9);
     gelu.table = primer_plan::function::Table::tabulate(8, 7, |_| f64::from(prg.next_u32() % 128));

@@ -12,7 +12,7 @@ use primer_plan::function::{Activation, Function, Gelu, InverseRoot, Softmax, Ta
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// Everything that one garbled run of a few instances has.
+/// The data of one garbled run of a few instances.
 struct Run {
     nonce: Label,
     material: Vec<u8>,
@@ -36,7 +36,7 @@ fn garble(circuit: &Circuit, inputs: [&[bool]; 2], backend: Backend, seed: u8) -
     garble_negated(circuit, inputs, &[], backend, seed)
 }
 
-/// The same with the outputs of some instances negated; with none told, by the usual way.
+/// Garbles with the outputs of some instances negated; if `negated` is empty, in the usual way.
 fn garble_negated(
     circuit: &Circuit,
     inputs: [&[bool]; 2],
@@ -147,8 +147,9 @@ fn check(stop: &StopCircuit, instances: usize, seed: u8) {
     }
 }
 
-/// The outputs of some instances are negated, whatever constants the circuit has; nothing else
-/// changes but what projections open, and with nothing negated all bytes are the usual ones.
+/// Checks that the outputs of some instances are negated for all constants that the circuit has,
+/// that nothing else changes except what projections open, and that with nothing negated all bytes
+/// are the usual ones.
 #[test]
 fn outputs_are_negated_where_the_garbler_says_so() {
     let tanh = StopCircuit::new(&Function::Tanh(Tanh::new(16, 10)), 1).unwrap();
@@ -277,7 +278,7 @@ fn masks_hide_results() {
     }
 }
 
-/// What a damaged run gives: an error, or outputs of which some are wrong.
+/// Returns what a damaged run gives: an error, or the number of wrong outputs.
 fn damaged(change: impl FnOnce(&mut Run)) -> Result<usize, EvaluateError> {
     let stop = gelu();
     let mut prg = Prg::new(&[80; 16]);

@@ -13,7 +13,7 @@ use primer_plan::function::{
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// A function's circuit on rows, every result kept; how many bits each has.
+/// Builds a function's circuit on rows, every result kept, and returns how many bits each has.
 fn kept(function: &Function, row: usize) -> (Circuit, usize) {
     let mut b = Builder::new(Modulus::Prime);
     let bits = function.ring_bits();
@@ -107,7 +107,8 @@ fn functions_from_bits_to_bits() {
     });
 }
 
-/// Gates without the addition of shares in front, with what projections do for free behind.
+/// Counts gates without the addition of shares in front, and with what projections do for free
+/// behind.
 #[test]
 fn gates_from_bits_to_bits() {
     let gates = |f: Function, row| kept(&f, row).0.cost().and_gates;
@@ -154,7 +155,8 @@ fn label(prg: &mut Prg) -> Label {
     Label::from_le_bytes(prg.seed())
 }
 
-/// `x·y`, `x XOR y` and `NOT x`, all kept, in this order of instances.
+/// Builds a circuit that keeps `NOT (x AND NOT y)`, `x XOR y` and `NOT x`, in this order for each
+/// instance.
 fn step() -> Circuit {
     let mut b = Builder::new(Modulus::Prime);
     let x = b.inputs(Party::Garbler, 1)[0];
@@ -217,9 +219,9 @@ fn kept_labels_go_through_circuit_after_circuit() {
     }
 }
 
-/// One label that all instances of a batch have in common, as a weight that serves many tokens.
-/// Were it hashed alike in two instances, the first halves of their tables would differ by nothing
-/// or by Δ.
+/// Checks the case of one label that all instances of a batch have in common, such as a weight that
+/// serves many tokens. If it were hashed alike in two instances, the first halves of their tables
+/// would differ by nothing or by Δ.
 #[test]
 fn shared_labels_are_hashed_apart() {
     let circuit = step();

@@ -6,7 +6,7 @@ use primer_ring::prg::Prg;
 use proptest::prelude::*;
 use rand_core::Rng;
 
-/// A circuit of two numbers of `n` bits, its result revealed.
+/// Builds a circuit of two numbers of `n` bits, its result revealed.
 fn circuit(n: u32, build: impl FnOnce(&mut Builder, &[Bit], &[Bit]) -> Vec<Bit>) -> Circuit {
     let mut b = Builder::new(Modulus::Prime);
     let x = b.inputs(Party::Garbler, n);

@@ -1,14 +1,14 @@
-//! What goes on, for whoever keeps the stock and whoever asks how things are.
+//! What is going on, for the thread that keeps the stock and for callers that ask for the status.
 //!
-//! Threads that answer say when they begin and end; the thread that keeps the stock waits for such
-//! changes. It numbers them, so that none is missed that happens between a look and the wait after
-//! it.
+//! Threads that answer report when they begin and end; the thread that keeps the stock waits for
+//! such changes. They are numbered, so that it misses none that happens between a look and the wait
+//! after it.
 
 use primer::ServiceError;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What goes on.
+/// What is going on.
 #[derive(Default)]
 pub(crate) struct Activity {
     state: Mutex<Now>,
@@ -50,12 +50,12 @@ impl Activity {
         self.changed.notify_all();
     }
 
-    /// A question is asked from now on.
+    /// Notes that a question is being asked from now on.
     pub(crate) fn begins(&self) {
         self.change(|now| now.asking += 1);
     }
 
-    /// It has its answer, or failed.
+    /// Notes that a question has its answer, or failed.
     pub(crate) fn ends(&self) {
         self.change(|now| {
             now.asking -= 1;
@@ -63,17 +63,17 @@ impl Activity {
         });
     }
 
-    /// The gateway is about to end.
+    /// Notes that the gateway is about to end.
     pub(crate) fn stop(&self) {
         self.change(|now| now.stopping = true);
     }
 
-    /// Questions that are asked at this moment.
+    /// Returns the number of questions being asked at this moment.
     pub(crate) fn asking(&self) -> usize {
         self.now().asking
     }
 
-    /// How long nobody has asked anything; nothing while somebody does.
+    /// Returns how long no question has been asked; zero while one is being asked.
     pub(crate) fn quiet(&self) -> Duration {
         let now = self.now();
         match now.asking {
@@ -82,18 +82,18 @@ impl Activity {
         }
     }
 
-    /// How often something changed so far.
+    /// Returns how often something has changed so far.
     pub(crate) fn changes(&self) -> u64 {
         self.now().changes
     }
 
-    /// Waits until there are more changes than were seen, at most so long.
+    /// Waits until there are more changes than `seen`, at most `patience`.
     pub(crate) fn wait(&self, seen: u64, patience: Duration) {
         self.wait_while(patience, |now| now.changes == seen);
     }
 
-    /// Waits so long, or until the server's reach is another than was seen ([`Self::reached`]) or
-    /// the gateway stops.
+    /// Waits `patience`, or until the server is within reach if it was `lost`, or out of reach if
+    /// it was not ([`Self::reached`]), or the gateway stops.
     pub(crate) fn pause(&self, lost: bool, patience: Duration) {
         self.wait_while(patience, |now| now.trouble.is_some() == lost);
     }
@@ -104,17 +104,17 @@ impl Activity {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the gateway is about to end.
+    /// Tells whether the gateway is about to end.
     pub(crate) fn stopping(&self) -> bool {
         self.now().stopping
     }
 
-    /// Why the server cannot be reached, if it cannot.
+    /// Returns why the server cannot be reached, if it cannot.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.now().trouble.clone()
     }
 
-    /// The server was reached, or not. Tells whether it is taken for lost from now on.
+    /// Notes that the server was reached, or not. Tells whether it is considered lost from now on.
     pub(crate) fn reached(&self, error: Option<&ServiceError>) -> bool {
         let lost = error.filter(|error| error.is_broken_connection());
         match (error, lost) {
@@ -160,7 +160,7 @@ mod tests {
         assert!(activity.trouble().unwrap().contains("somewhere"));
         let started = Instant::now();
         std::thread::scope(|scope| {
-            // However late it begins: what was seen is what counts.
+            // However late it begins: what counts is what it had seen.
             scope.spawn(|| activity.pause(lost, LONG));
             // Neither a question nor another failure is a reason to try again sooner.
             activity.begins();

@@ -90,7 +90,7 @@ mod tests {
         Request::new(Full::new(Bytes::from(vec![b' '; length])))
     }
 
-    /// A body without an end whose length nobody knows.
+    /// A body without an end and of unknown length.
     struct Endless(u64);
 
     impl Body for Endless {

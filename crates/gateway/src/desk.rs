@@ -1,4 +1,4 @@
-//! The desk: questions come in, threads with a client each answer them.
+//! The desk: takes questions in; threads with a client each answer them.
 //!
 //! A question waits in a bounded queue; when that is full, the next one is turned away at once,
 //! which its caller notices sooner than a long silence. A question whose caller has hung up is not
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What somebody wants to know.
+/// A question that a caller asks.
 pub(crate) enum Question {
     /// The labels of a text, or of a pair.
     Classify { text: String, pair: Option<String> },
@@ -33,7 +33,7 @@ pub(crate) enum Question {
     Embed { text: String },
 }
 
-/// What came of it.
+/// The result of a question.
 pub(crate) enum Found {
     Labels(Classification),
     Span(Extract),
@@ -50,7 +50,7 @@ impl Found {
         self.told().1
     }
 
-    /// Tokens that were cut off.
+    /// Returns the number of tokens that were cut off.
     pub(crate) fn removed(&self) -> usize {
         self.told().2
     }
@@ -58,7 +58,7 @@ impl Found {
     fn told(&self) -> (&Cost, Option<bool>, usize) {
         match self {
             Self::Labels(found) => (&found.cost, found.in_range, found.removed),
-            // What does not fit goes into further windows.
+            // The part that does not fit goes into further windows.
             Self::Span(found) => (&found.cost, found.in_range, 0),
             Self::Tags(found) => (&found.cost, found.in_range, found.removed),
             Self::Vector(found) => (&found.cost, found.in_range, found.removed),
@@ -106,7 +106,7 @@ impl Desk {
                 stock: Arc::clone(stock),
                 connect: Arc::clone(connect),
                 hang_up,
-                // The server's word; none is trusted to have us spin.
+                // The time is what the server said; no value of it may make us spin.
                 rest: idle.mul_f64(0.8).max(Duration::from_secs(1)),
                 client: None,
             };
@@ -125,17 +125,17 @@ impl Desk {
         &self.activity
     }
 
-    /// Questions that wait.
+    /// Returns the number of questions that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Asks, and waits for all answers; the first failure is that of all.
+    /// Asks questions, and waits for all answers; if one fails, its failure is the result of all.
     pub(crate) async fn ask(&self, questions: Vec<Question>) -> Result<Vec<Answered>, Failure> {
         let room = self.queue.room();
         if questions.len() > room {
             let why = format!(
-                "{} inputs at once, at most {room} are taken",
+                "{} inputs at once; at most {room} are accepted",
                 questions.len()
             );
             return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, why));
@@ -148,7 +148,7 @@ impl Desk {
             })
             .unzip();
         if !self.queue.put(jobs) {
-            let why = format!("{room} questions wait already, try again later");
+            let why = format!("{room} questions are waiting already; try again later");
             return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, why));
         }
         let mut answers = Vec::with_capacity(replies.len());
@@ -159,7 +159,7 @@ impl Desk {
         Ok(answers)
     }
 
-    /// Breaks off what is under way: whoever waits for it has waited long enough.
+    /// Breaks off what is under way: its callers have waited long enough.
     pub(crate) fn hang_up(&self) {
         self.lines.iter().for_each(HangUp::hang_up);
     }
@@ -182,16 +182,17 @@ struct Worker {
     stock: Arc<Stock>,
     connect: Connect,
     hang_up: HangUp,
-    /// When the connection is given up. A server closes one on which nothing happens; leaving first
-    /// is politer, and the next question does not find a dead one.
+    /// How long a connection may be idle before it is given up. A server closes one on which
+    /// nothing happens; leaving first is politer, and the next question does not find a dead one.
     rest: Duration,
     client: Option<Client>,
 }
 
 impl Worker {
     fn run(mut self) {
-        // So that the first question does not have to load the tokenizer; if it fails, that one
-        // tells why. A place at the server is not taken before there is a question.
+        // The client is made now so that the first question does not have to load the tokenizer; if
+        // that fails, that question reports why. No place at the server is taken before there is a
+        // question.
         if let Ok(client) = self.client() {
             client.rest();
         }
@@ -216,7 +217,7 @@ impl Worker {
         }
     }
 
-    /// The client, connected if there was none.
+    /// Returns the client, connected if there was none.
     fn client(&mut self) -> Result<&mut Client, ServiceError> {
         let client = match self.client.take() {
             Some(client) => client,

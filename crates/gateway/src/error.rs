@@ -17,9 +17,9 @@ pub enum GatewayError {
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
-        /// As it was given.
+        /// The address as given.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// Texts would travel in the clear.
@@ -28,11 +28,11 @@ pub enum GatewayError {
          clear: listen on 127.0.0.1, or say --expose and give --gateway-token-file"
     )]
     Exposed {
-        /// As it was given.
+        /// The address as given.
         address: SocketAddr,
     },
     /// A length that the server does not offer.
-    #[error("the server takes at most {limit} tokens, a stock for {asked} cannot be kept")]
+    #[error("the server takes at most {limit} tokens; no stock can be kept for {asked}")]
     Length {
         /// Asked for.
         asked: usize,
@@ -44,7 +44,7 @@ pub enum GatewayError {
     System(io::Error),
 }
 
-/// What is answered instead of a result.
+/// The answer in place of a result.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
@@ -57,19 +57,19 @@ impl Failure {
         Self { status, why }
     }
 
-    /// The request makes no sense.
+    /// Makes the answer to a request that makes no sense.
     pub(crate) fn bad(why: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, why)
     }
 
-    /// The gateway cannot answer now.
+    /// Makes the answer for when the gateway cannot answer now.
     pub(crate) fn unavailable(why: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 }
 
 /// Texts and tasks are the caller's fault; everything else is between gateway and server, where a
-/// later try may go well.
+/// later attempt may succeed.
 impl From<&ServiceError> for Failure {
     fn from(error: &ServiceError) -> Self {
         let status = match error {

@@ -25,7 +25,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Texts do not cross a network in the clear unless somebody asked for it.
+    /// Checks that texts do not cross a network in the clear unless that was asked for.
     pub(crate) fn check(&self, address: &SocketAddr) -> Result<(), GatewayError> {
         let open = !address.ip().is_loopback();
         if open && !(self.expose && self.token.is_some()) {
@@ -34,12 +34,12 @@ impl Access {
         Ok(())
     }
 
-    /// Whether a token is asked for.
+    /// Tells whether a token is asked for.
     pub(crate) fn asks_for_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Refuses what another site's page sends.
+    /// Refuses requests that another site's page sends.
     pub(crate) fn admit_host(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let host = text(headers, &HOST).unwrap_or_default();
         if !self.expose && !is_this_machine(host) {
@@ -49,7 +49,7 @@ impl Access {
         let Some(origin) = text(headers, &ORIGIN) else {
             return Ok(());
         };
-        // Where others may ask, something in front of us speaks TLS.
+        // Where other machines may ask, something in front of us speaks TLS.
         let secured = origin.strip_prefix("https://").filter(|_| self.expose);
         if origin.strip_prefix("http://").or(secured) == Some(host) {
             return Ok(());
@@ -58,7 +58,7 @@ impl Access {
         Err(Failure::new(StatusCode::FORBIDDEN, why))
     }
 
-    /// Refuses who lacks the token.
+    /// Refuses requests without the token.
     pub(crate) fn admit_token(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let Some(token) = &self.token else {
             return Ok(());
@@ -80,7 +80,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap_or(""))
 }
 
-/// A name or address that no other machine can have.
+/// Tells whether a name or address is one that no other machine can have.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(""),

@@ -1,20 +1,20 @@
-//! The model's hint, which a client fetches before it prepares for the first time: what the log is
-//! told of it.
+//! The model's hint, which a client fetches before it prepares for the first time: what is logged
+//! about it.
 
 use primer::Event;
 
 /// Percent between two lines of the log.
 const STEP: u64 = 10;
 
-/// How far the fetch is, as far as the log knows.
+/// How far the fetch has come, as far as the log knows.
 #[derive(Default)]
 pub(crate) struct HintLog {
-    /// The percentage that is worth a line.
+    /// The next percentage that is worth a line.
     next: u64,
 }
 
 impl HintLog {
-    /// Logs what a client tells of its hint.
+    /// Logs what a client reports about its hint.
     pub(crate) fn heed(&mut self, event: &Event<'_>) {
         match event {
             Event::Hint { done, bytes } => {
@@ -30,7 +30,7 @@ impl HintLog {
         }
     }
 
-    /// Whether a percentage is worth a line; the last one is the end.
+    /// Tells whether a percentage is worth a line; the last one is the end.
     fn reaches(&mut self, percent: u64) -> bool {
         let reached = percent >= self.next;
         if reached {

@@ -9,10 +9,10 @@
 //!
 //! A list of inputs gives a list of answers. `parameters` takes `top_k` for labels and
 //! `aggregation_strategy` (`none`, `simple`) for tokens; anything else is refused by name, since
-//! ignoring it would change an answer silently. `options` of the public
-//! service (`wait_for_model`, `use_cache`) mean nothing here and are passed over; `{"meta": true}`
-//! asks for `{"output": …, "meta": […]}`: what every answer cost, whether its values stayed in
-//! range, and what the server saw. An answer that is an object has its `meta` inside in any case.
+//! ignoring it would change an answer silently. `options` of the public service (`wait_for_model`,
+//! `use_cache`) have no effect here and are ignored; `{"meta": true}` asks for `{"output": …,
+//! "meta": […]}`: what every answer cost, whether its values stayed in range, and what the server
+//! saw. An answer that is an object has its `meta` inside in any case.
 
 use crate::desk::{Answered, Found, Question};
 use crate::error::Failure;
@@ -22,7 +22,7 @@ use primer_plan::shape::Head;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What a model does, as its pipeline is called.
+/// Returns the name of the pipeline that does what a model does.
 pub(crate) fn task(head: &Head) -> &'static str {
     match head {
         Head::Classify { .. } => "text-classification",
@@ -55,14 +55,14 @@ enum Strategy {
     Simple,
 }
 
-/// Unknown ones are passed over.
+/// Unknown ones are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asked {
     meta: bool,
 }
 
-/// What a request wants, and how its answer is to look.
+/// What a request asks for, and how its answer is to look.
 pub(crate) struct Request {
     list: bool,
     top_k: Option<usize>,
@@ -88,9 +88,7 @@ impl Request {
             return Err(Failure::bad("\"top_k\" is zero"));
         }
         let takes = |name, given: bool, fits: bool| match given && !fits {
-            true => Err(Failure::bad(format!(
-                "\"{name}\" means nothing to this task"
-            ))),
+            true => Err(Failure::bad(format!("this task does not use \"{name}\""))),
             false => Ok(()),
         };
         let (labels, tokens) = (
@@ -117,7 +115,7 @@ impl Request {
     /// Writes the answers.
     pub(crate) fn answer(&self, card: &Card, answers: &[Answered]) -> Value {
         let mut outputs: Vec<Value> = answers.iter().map(|a| self.one(card, a)).collect();
-        // A single text's labels stand in a list of one, as that task's API has it.
+        // A single text's labels are wrapped in a list of one, as that task's API has it.
         let nested = matches!(card.head, Head::Classify { .. });
         let output = match self.list || nested {
             true => Value::Array(outputs),
@@ -140,7 +138,7 @@ impl Request {
                 let entry = |&i: &usize| json!({"label": labels[i], "score": scores[i]});
                 order.iter().map(entry).collect()
             }
-            // The server reveals the best label and nothing about it.
+            // The server reveals the best label and nothing about its score.
             (Found::Labels(found), _) => json!([{"label": found.label, "score": null}]),
             (Found::Span(found), _) => json!({
                 "answer": found.answer, "score": found.score,
@@ -152,7 +150,8 @@ impl Request {
     }
 }
 
-/// What an answer cost, how far it can be trusted, and what the server saw of the question.
+/// Describes what an answer cost, how far it can be trusted, and what the server saw of the
+/// question.
 pub(crate) fn meta(answered: &Answered) -> Value {
     let mut meta = match serde_json::to_value(answered.found.cost()) {
         Ok(Value::Object(cost)) => cost,

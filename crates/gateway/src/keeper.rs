@@ -1,8 +1,8 @@
 //! The keeper: one thread that fills the stock, and looks for a server that was lost.
 //!
 //! It prepares in batches, which take fewer bytes and less time than one bundle at a time, when
-//! half of a length's bundles are used, or earlier if nobody is asking. It holds a connection only
-//! while it works: a server's places are few.
+//! half of a length's bundles are used, or earlier while no question is asked. It holds a
+//! connection only while it works: a server's places are few.
 
 use crate::Connect;
 use crate::activity::Activity;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Nobody has asked for so long: the time is used.
+/// How long no question must have been asked before the time is used.
 const QUIET: Duration = Duration::from_secs(2);
 /// How often the store is looked at when nothing happens: other processes use it too.
 const LOOK: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it, with a client that is connected.
+    /// Starts the thread, with a client that is connected.
     pub(crate) fn start(
         connect: Connect,
         (client, hang_up): (Client, HangUp),
@@ -47,7 +47,8 @@ impl Keeper {
         Self { hang_up, thread }
     }
 
-    /// Breaks off what it does, and waits for its end. To be called after [`Activity::stop`].
+    /// Breaks off what the thread does, and waits for its end. To be called after
+    /// [`Activity::stop`].
     pub(crate) fn close(&self) {
         self.hang_up.hang_up();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +97,8 @@ impl Work {
     /// Prepares one batch if one is wanted; tells whether it did.
     fn turn(&self, client: &mut Option<Client>) -> Result<bool, ServiceError> {
         if self.activity.trouble().is_some() {
-            // Whoever lost the server, its return is to be noticed though nobody asks.
+            // The server is out of reach: connect anew each time, so that we notice its return even
+            // when no question is asked.
             *client = None;
         }
         let client = match client {
@@ -122,7 +124,7 @@ impl Work {
         Ok(true)
     }
 
-    /// A client that tells how far it is.
+    /// Makes a client report how far it is.
     fn watched(&self, mut client: Client) -> Client {
         let (stock, mut hint) = (Arc::clone(&self.stock), HintLog::default());
         client.observe(move |event| match event {
@@ -142,7 +144,7 @@ impl Work {
         client
     }
 
-    /// Looks into the store.
+    /// Counts the bundles in the store.
     fn count(&self, client: &Client) -> Result<(), ServiceError> {
         loop {
             let mark = self.stock.mark();

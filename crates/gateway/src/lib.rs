@@ -1,5 +1,4 @@
-//! A gateway: plain HTTP on the machine of whoever owns the text, the private protocol from there
-//! on.
+//! A gateway: plain HTTP on the machine of the text's owner, the private protocol from there on.
 //!
 //! Programs that speak Hugging Face's inference JSON, and people who only have a browser, cannot
 //! run the client's half themselves. The gateway does it for them. It runs *beside* them, as a
@@ -19,8 +18,8 @@
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
 //!   (`stock`, `keeper`), so that a question costs the online phase only.
 //!
-//! They tell each other by `activity` what goes on. `hint` logs the fetch of what bundles are
-//! prepared with.
+//! They share what is going on by `activity`. `hint` logs the fetch of what bundles are prepared
+//! with.
 //!
 //! `huggingface` reads requests and writes answers, `guard` decides who may ask, `page` is
 //! what people see.
@@ -55,7 +54,7 @@ use std::time::Duration;
 use stock::Stock;
 use tokio::sync::watch;
 
-/// Reads any bytes as the body of a request to a model with such a card, for fuzzing. Tells how
+/// Reads any bytes as the body of a request to a model with such a card, for fuzzing. Returns how
 /// many questions it asks.
 #[doc(hidden)]
 pub fn decode_any(bytes: &[u8], card: &Card) -> Option<usize> {
@@ -75,7 +74,7 @@ pub struct Options {
     pub access: Access,
     /// Bundles that are kept prepared for each length; none if zero.
     pub stock: usize,
-    /// Lengths to begin with. Others join when somebody asks for them.
+    /// Lengths to begin with. Others join when a question needs them.
     pub lengths: Vec<usize>,
     /// Questions that are answered at the same time, each on a connection of its own.
     pub workers: usize,
@@ -128,17 +127,17 @@ impl Gateway {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What the server offers.
+    /// Returns what the server offers.
     pub fn card(&self) -> &Card {
         self.routes.card()
     }
 
-    /// Stops it from another thread.
+    /// Returns a handle that stops it from another thread.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
@@ -186,7 +185,7 @@ async fn serve(
     Ok(drained)
 }
 
-/// The padded lengths of which a stock is kept.
+/// Returns the padded lengths of which a stock is kept.
 fn lengths(card: &Card, asked: &[usize]) -> Result<Vec<usize>, GatewayError> {
     /// Enough for a sentence.
     const USUAL: usize = 32;
@@ -210,7 +209,7 @@ impl StopHandle {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Takes nothing new from now on, and ends when what is under way is done.
+    /// Accepts nothing new from now on, and ends when what is under way is done.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

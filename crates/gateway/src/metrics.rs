@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// What the page of numbers is.
+/// The content type of the page of numbers.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -63,7 +63,11 @@ impl Metrics {
             "Answers whose values came near the end of a calibrated range",
             Counter::clone(&out_of_range),
         );
-        r.register("online_seconds", "Online phases", Histogram::clone(&online));
+        r.register(
+            "online_seconds",
+            "Duration of online phases",
+            Histogram::clone(&online),
+        );
         r.register(
             "online_bytes",
             "Bytes of online phases",
@@ -74,7 +78,7 @@ impl Metrics {
             "Bytes of offline phases that a question waited for",
             Counter::clone(&offline_bytes),
         );
-        r.register("waiting", "Questions that wait", Gauge::clone(&waiting));
+        r.register("waiting", "Questions waiting", Gauge::clone(&waiting));
         r.register("asking", "Questions under way", Gauge::clone(&asking));
         r.register(
             "stock",
@@ -112,12 +116,13 @@ impl Metrics {
         self.offline_bytes.inc_by(cost.bytes.offline());
     }
 
-    /// How many questions were answered.
+    /// Returns how many questions were answered.
     pub(crate) fn answers(&self) -> u64 {
         self.answers.get()
     }
 
-    /// The page: with questions that wait and those under way, and bundles by padded length.
+    /// Writes the page: with the questions that wait and those under way, and bundles by padded
+    /// length.
     pub(crate) fn text(
         &self,
         (waiting, asking): (usize, usize),

@@ -1,4 +1,4 @@
-//! The page for people: three files, nothing from anywhere else.
+//! The page for people: three files, and nothing from elsewhere.
 //!
 //! It asks as any other program does, by `POST /`, and shows what `meta` says. The browser is told
 //! to load from here only, and to run no script but ours.

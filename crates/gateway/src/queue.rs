@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) enum Taken<T> {
     /// Something to do.
     Item(T),
-    /// Nothing came for as long as it wanted to wait.
+    /// Nothing came within the time to wait.
     Nothing,
     /// The queue is closed and empty.
     Closed,
@@ -43,17 +43,17 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many may wait.
+    /// Returns how many may wait.
     pub(crate) fn room(&self) -> usize {
         self.room
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     pub(crate) fn len(&self) -> usize {
         self.state().items.len()
     }
 
-    /// Puts in all of some items, or none: `false` if there is no room or the queue is closed.
+    /// Adds all of some items, or none: `false` if there is no room or the queue is closed.
     pub(crate) fn put(&self, items: Vec<T>) -> bool {
         let mut state = self.state();
         if state.closed || state.items.len() + items.len() > self.room {
@@ -65,7 +65,7 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Takes the oldest, waiting for it so long.
+    /// Takes the oldest item, waiting at most `patience` for it.
     pub(crate) fn take(&self, patience: Duration) -> Taken<T> {
         let idle = |state: &mut State<T>| state.items.is_empty() && !state.closed;
         let waited = self
@@ -79,7 +79,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Nothing more comes in; what is there is still taken.
+    /// Closes the queue: nothing more comes in, and what is there is still taken.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();

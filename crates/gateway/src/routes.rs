@@ -1,4 +1,4 @@
-//! What is asked for, and what is answered.
+//! The requests, and what is answered.
 //!
 //! | request | answer |
 //! |---|---|
@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Says what an answer cost.
 const META: &str = "x-primer-meta";
 
-/// Everything that answers need.
+/// Everything that is needed to answer.
 pub(crate) struct Routes {
     card: Card,
     access: Access,
@@ -65,7 +65,7 @@ impl Routes {
         &self.card
     }
 
-    /// Health says so from now on; what is under way goes on.
+    /// Makes `/healthz` report from now on that the gateway is stopping; what is under way goes on.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -166,7 +166,7 @@ impl Routes {
         };
         json!({
             "model": self.card.model, "task": task(&self.card.head), "labels": labels,
-            "pairs": self.card.types > 1, "scheme": self.card.scheme.name(),
+            "pairs": self.card.types > 1, "scheme": primer::SCHEME_NAME,
             "lengths": self.card.buckets, "stock": self.stock.to_json(),
             "stock_trouble": self.stock.trouble(), "waiting": self.desk.waiting(),
             "asking": self.desk.activity().asking(),
@@ -176,7 +176,7 @@ impl Routes {
     }
 }
 
-/// What all answers of a request cost together.
+/// Sums up what all answers of a request cost together.
 fn summary(answers: &[Answered]) -> Value {
     if let [one] = answers {
         let mut meta = meta(one);
@@ -205,7 +205,7 @@ fn wants_html(request: &Request<Incoming>) -> bool {
     })
 }
 
-/// A path whose `%20`s and the like are what they stand for.
+/// Decodes `%20` and the like in a path.
 fn decoded(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return path.into();

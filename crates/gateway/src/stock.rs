@@ -2,8 +2,8 @@
 //! next.
 //!
 //! The truth is in the store on disk, which other processes use too. The keeper's thread counts it
-//! and makes more (`keeper`). While it is busy with that, questions go on taking bundles, so
-//! whoever takes one says so here: a number that is shown may be too small for a moment, never too
+//! and makes more (`keeper`). While it is busy with that, questions go on taking bundles, and each
+//! that takes one reports it here: a number that is shown may be too small for a moment, never too
 //! large.
 
 use primer::{Cost, Meter};
@@ -17,13 +17,13 @@ struct Level {
     have: usize,
     /// Whether it is kept filled, or just happens to be in the store.
     kept: bool,
-    /// In the making.
+    /// Bundles that are being prepared.
     coming: usize,
-    /// Seconds and bytes of one, the last time that some were made.
+    /// Seconds and bytes of one bundle, when some were last made.
     each: Option<(f64, u64)>,
 }
 
-/// How far a batch is.
+/// How far a batch has come.
 struct Progress {
     tokens: usize,
     meter: Meter,
@@ -61,7 +61,7 @@ pub(crate) struct Stock {
 }
 
 impl Stock {
-    /// `want` bundles are to be kept of some lengths.
+    /// Begins a stock that is to keep `want` bundles of each of some lengths.
     pub(crate) fn new(want: usize, lengths: &[usize]) -> Self {
         let mut state = State::default();
         for tokens in lengths {
@@ -75,7 +75,7 @@ impl Stock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A question was answered: its length is kept in stock from now on.
+    /// Notes that a question was answered: its length is kept in stock from now on.
     pub(crate) fn used(&self, cost: &Cost) {
         let mut state = self.state();
         state.uses += 1;
@@ -86,13 +86,13 @@ impl Stock {
         }
     }
 
-    /// To be told to [`Self::counted`] after counting.
+    /// Returns a mark, taken before counting and passed to [`Self::counted`] after it.
     pub(crate) fn mark(&self) -> u64 {
         self.state().uses
     }
 
-    /// What is in the store, counted since a mark; `false` if a bundle was used meanwhile, so that
-    /// it has to be counted again.
+    /// Takes over what is in the store, counted since a mark; `false` if a bundle was used
+    /// meanwhile, so that it has to be counted again.
     pub(crate) fn counted(&self, found: &BTreeMap<usize, usize>, mark: u64) -> bool {
         let mut state = self.state();
         if state.uses != mark {
@@ -105,12 +105,12 @@ impl Stock {
         true
     }
 
-    /// A batch is begun.
+    /// Notes that a batch is begun.
     pub(crate) fn begin(&self, tokens: usize, bundles: usize) {
         self.state().level(tokens).coming = bundles;
     }
 
-    /// Its bytes begin to pass.
+    /// Notes that the bytes of a batch begin to pass.
     pub(crate) fn watch(&self, tokens: usize, meter: &Meter, expected: u64) {
         self.state().progress = Some(Progress {
             tokens,
@@ -120,7 +120,7 @@ impl Stock {
         });
     }
 
-    /// It is made.
+    /// Notes that a batch is made.
     pub(crate) fn made(&self, tokens: usize, bundles: usize, seconds: f64) {
         let mut state = self.state();
         if let Some(progress) = state.progress.take() {
@@ -130,14 +130,15 @@ impl Stock {
         }
     }
 
-    /// Nothing is in the making any more, and why, if it failed.
+    /// Notes that nothing is being prepared any more, and why, if it failed.
     pub(crate) fn rest(&self, trouble: Option<String>) {
         let mut state = self.state();
         state.levels.values_mut().for_each(|level| level.coming = 0);
         (state.progress, state.trouble) = (None, trouble);
     }
 
-    /// By padded length: how many there are, how many are wanted, how many are in the making.
+    /// Lists how many there are, how many are wanted and how many are being prepared, by padded
+    /// length.
     pub(crate) fn to_json(&self) -> Value {
         let state = self.state();
         let progress = state.progress.as_ref();
@@ -156,7 +157,7 @@ impl Stock {
         rows.collect()
     }
 
-    /// Bundles that are ready, by padded length.
+    /// Lists how many bundles are ready, by padded length.
     pub(crate) fn ready(&self) -> Vec<(usize, usize)> {
         let state = self.state();
         let levels = state.levels.iter();
@@ -165,18 +166,19 @@ impl Stock {
             .collect()
     }
 
-    /// Why nothing is prepared, if that is so.
+    /// Returns why nothing is prepared, if that is so.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.state().trouble.clone()
     }
 
-    /// Whether there is as much as is wanted.
+    /// Tells whether there is as much as is wanted.
     pub(crate) fn is_full(&self) -> bool {
         self.lacking(self.want).is_none()
     }
 
-    /// The length that lacks most, and how many; none if it can wait. While somebody asks, that is
-    /// until half are used: preparing takes a core for seconds, and answers should have it.
+    /// Returns the length that lacks most, and how many; none if it can wait. While questions are
+    /// asked, it can wait until half are used: preparing takes a core for seconds, and answers
+    /// should have it.
     pub(crate) fn most_wanted(&self, quiet: bool) -> Option<(usize, usize)> {
         let limit = match quiet {
             true => self.want,
@@ -185,7 +187,8 @@ impl Stock {
         self.lacking(limit)
     }
 
-    /// The length with the fewest bundles, if these are fewer than `limit`, and how many it lacks.
+    /// Returns the length with the fewest bundles, if these are fewer than `limit`, and how many it
+    /// lacks.
     fn lacking(&self, limit: usize) -> Option<(usize, usize)> {
         let state = self.state();
         let levels = state.levels.iter();
@@ -216,20 +219,20 @@ mod tests {
     fn what_is_asked_for_is_kept_and_the_emptiest_is_filled_first() {
         let stock = Stock::new(4, &[16]);
         assert_eq!(stock.most_wanted(true), Some((16, 4)));
-        // A length that is only found is not made more of.
+        // No more bundles are made of a length that is merely found in the store.
         count(&stock, &[(16, 4), (64, 1)]);
         assert!(stock.is_full());
         assert_eq!(stock.to_json()[1]["want"], 0);
         stock.used(&cost(64, true));
         assert_eq!(stock.ready(), [(16, 4), (64, 0)]);
         assert_eq!(stock.most_wanted(true), Some((64, 4)));
-        // Half a stock waits until nobody asks.
+        // Half a stock waits until no question is asked.
         count(&stock, &[(16, 3), (64, 3)]);
         assert_eq!(stock.most_wanted(false), None);
         assert_eq!(stock.most_wanted(true), Some((16, 1)));
         count(&stock, &[(16, 3), (64, 2)]);
         assert_eq!(stock.most_wanted(false), Some((64, 2)));
-        // A length that was missed joins.
+        // A length that was missing joins.
         stock.used(&cost(32, false));
         assert_eq!(stock.most_wanted(false), Some((32, 4)));
     }

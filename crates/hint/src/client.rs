@@ -189,8 +189,8 @@ fn short(small: &[i8]) -> Zeroizing<Vec<i16>> {
 mod tests {
     use super::*;
 
-    /// One seed serves all values of a preparation: with a secret in common, two messages would
-    /// show it.
+    /// Checks that one seed serves all values of a preparation: with a secret in common, two
+    /// messages would reveal it.
     #[test]
     fn no_secret_serves_two_values_or_two_hints() {
         let batch = |name: u8, value, seed: u8| Batch::new(&[name; 32], value, &[seed; 32]);

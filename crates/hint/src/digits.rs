@@ -22,7 +22,7 @@ pub fn digits(x: u64) -> [i16; DIGITS] {
     out
 }
 
-/// What a digit is worth modulo `q'`.
+/// Returns what each digit is worth modulo `q'`.
 pub fn weights(modulus: u64) -> [u64; DIGITS] {
     std::array::from_fn(|k| {
         let shift = DIGIT_BITS * (k as u32 + 1);

@@ -1,4 +1,4 @@
-//! How far the two shares are from the product, in units of Z_p: `docs/hints.md`, section 3.
+//! How far the two shares are from the product, in units of Z_p: `docs/rlwe.md`, section 2.
 
 use crate::params::{DEGREE, DIGIT_BITS, HINT_BITS, PACKING_BITS, TERMS};
 use crate::ring::Packing;

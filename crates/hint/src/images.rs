@@ -74,7 +74,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use rand_core::Rng;
 
-    /// By the definition, with more features than are multiplied at once.
+    /// Compares with the definition, for more features than are multiplied at once.
     #[test]
     fn images_are_sums_of_turned_elements() {
         let rng = &mut Prg::new(&[1; 16]);

@@ -33,9 +33,9 @@
 //! The server sees `b`: ring LWE samples under `t`, with `s` in them as a message. The client is
 //! never answered; `G` hides `W` as a ring LWE sample under `u`. Masks are ring LWE samples under
 //! `s` whose errors, the dither `τ`, are rounded away, so they look uniform to the server. The
-//! parameters, the size of the errors, and what shares tell together: `docs/hints.md`.
+//! parameters, the size of the errors, and what shares tell together: `docs/rlwe.md`.
 //!
-//! # A walk through the house
+//! # Overview of the modules
 //! [`params`]: sizes and moduli. [`public`]: elements that both parties expand. [`ring`]: products
 //! modulo q and q', `room` sums of them. [`sample`]: secrets and errors. [`digits`]: numbers from
 //! the top, of what `images` multiplies. [`server`] and [`client`]: the two parts. [`margin`]: how

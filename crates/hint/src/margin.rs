@@ -3,7 +3,7 @@
 //! A server that learns `r` and `y` of some rows knows `y + z - r·W` there: linear forms in the
 //! secrets `t`, `e`, `s` and in the dither, with coefficients that it knows, plus the noise `δ`.
 //! How much of the secrets' width is left is a question of the largest singular values of these
-//! forms (Hint-RLWE; `docs/hints.md`, section 5). They are computed here from what a hint is made
+//! forms (Hint-RLWE; `docs/rlwe.md`, section 3). They are computed here from what a hint is made
 //! of, and a hint is refused whose weights leave too little.
 //!
 //! Products of ring elements act on values at the roots of unity one by one, so the singular values
@@ -159,7 +159,7 @@ fn square(matrix: &[(f64, f64)], n: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// The forms of a hint in the making.
+/// The forms of a hint that is being built.
 pub(crate) struct Forms {
     /// In the errors of the message: digits, and the secret of the hint.
     errors: Gram,
@@ -225,8 +225,8 @@ pub struct Margin {
     pub dither: f64,
 }
 
-/// Bits that a modulus may have with a key and errors of deviation 3.24, for what the table's 53
-/// give with a ternary key.
+/// Bits that a modulus may have with a key and errors of deviation 3.24, for the security that the
+/// table's 53 give with a ternary key.
 const MODULUS_BITS: f64 = 55.0;
 /// The share of noise that is set aside for what may be known of `s`.
 const SECRET: f64 = 1.0;

@@ -1,8 +1,8 @@
 //! The multipliers of all values of a model: in memory as far as they fit, in a file beyond.
 //!
 //! They take 12.8 kB for each output (1.3 GB for BERT-base), and building them takes a minute, so a
-//! server keeps them in a file beside the hint. What does not fit the memory that it is given is
-//! read again for every batch.
+//! server keeps them in a file beside the hint. The part that does not fit into the memory that it
+//! is given is read again for every batch.
 
 use crate::contents::Contents;
 use crate::error::HintError;
@@ -185,8 +185,8 @@ mod tests {
     use std::io::Seek;
     use std::os::unix::fs::FileExt;
 
-    /// Kept in memory, kept in a file, or some of each: the shares are the same, and a file that
-    /// was changed is refused.
+    /// Checks that the shares are the same whether multipliers are kept in memory, in a file, or
+    /// some in each, and that a file that was changed is refused.
     #[test]
     fn what_is_in_a_file_multiplies_as_what_is_in_memory() {
         let rng = &mut Prg::new(&[3; 16]);
@@ -211,7 +211,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let mut writer = MultiplierWriter::new(&file).unwrap();
         multipliers.iter().for_each(|m| writer.add(m).unwrap());
-        // What was cut off before its end has no head.
+        // A file that was cut off before its end has no head.
         let cut = Multipliers::open(file.try_clone().unwrap(), &identity, &contents, 0);
         assert!(cut.is_err());
         writer.finish(&identity).unwrap();

@@ -3,12 +3,12 @@
 //! Two moduli: masks live modulo `q = p·2^8`, because rounding by a *divisor* of the modulus maps
 //! uniform to uniform exactly; the packing of products lives modulo `q'`, a product of two primes
 //! with transforms. Both are at most what 128 bits of security allow at this degree, by the table
-//! that `primer_he` enforces for all of Primer's lattices.
+//! that `primer_rlwe` enforces for all of Primer's lattices.
 
 use crate::ring::Packing;
 use crate::sample::Wide;
-use primer_he::params::{FINGERPRINT_BYTES, SECURITY_TABLE};
 use primer_ring::modulus::P;
+use primer_rlwe::params::{FINGERPRINT_BYTES, SECURITY_TABLE};
 
 /// The degree of the ring.
 pub const DEGREE: usize = 2048;

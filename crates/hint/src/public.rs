@@ -1,8 +1,8 @@
 //! Elements that both parties expand from a name.
 //!
-//! Never global for ever (one lattice reduction would serve against all models), and never chosen
-//! by a party (`a_pk = 0` would show `W·A`): each is expanded by AES in counter mode under a hash
-//! of the hint's name, the kind of element and its place.
+//! Never global forever (one lattice reduction would serve against all models), and never chosen by
+//! a party (`a_pk = 0` would reveal `W·A`): each is expanded by AES in counter mode under a hash of
+//! the hint's name, the kind of element and its place.
 
 use crate::params::{DEGREE, Q};
 use crate::ring::Packing;

@@ -2,7 +2,7 @@
 //!
 //! The bytes are the same for all clients and may come from anywhere: an [`Identity`], which a
 //! client has from its server, names a list of hashes ([`Index`]), and the list names every chunk.
-//! Nothing is used that was not compared with its hash, each time that it is read: a chunk that
+//! Every chunk is compared with its hash each time that it is read, before it is used: one that
 //! rotted on a disk is an error and not a wrong answer.
 
 use crate::contents::Contents;
@@ -282,7 +282,7 @@ mod tests {
         ));
     }
 
-    /// Whatever differs, the identity does.
+    /// Checks that any difference changes the identity.
     #[test]
     fn lists_of_other_hints_are_refused() {
         let index = Index::of(&[1; 32], &bytes());

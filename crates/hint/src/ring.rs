@@ -271,7 +271,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use rand_core::Rng;
 
-    /// The product by its definition.
+    /// Computes the product by its definition.
     fn negacyclic(a: &[i128], b: &[i128], modulus: i128) -> Vec<u64> {
         let mut out = vec![0i128; DEGREE];
         for (i, x) in a.iter().enumerate().filter(|(_, x)| **x != 0) {
@@ -340,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Rounding by a divisor of the modulus takes every residue equally often.
+    /// Checks that rounding by a divisor of the modulus takes every residue equally often.
     #[test]
     fn dithered_rounding_is_exact() {
         for (x, dither, expected) in [

@@ -3,7 +3,7 @@
 //! A *wide* error has a standard deviation of hundreds or thousands. It is a sum of centred
 //! binomials of 42 coins (deviation 3.24) weighted by powers of three: each smooths out the steps
 //! of the next, which are three apart where it has a deviation of 3.24, up to a ripple of `2^-32`.
-//! The sum is as good as a rounded Gaussian but for its tails, which end.
+//! The sum is as good as a rounded Gaussian except for its tails, which end.
 
 use primer_lattice::sample::{ERROR_BOUND, fill_error};
 use primer_lattice::simd::Simd;

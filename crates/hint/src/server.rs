@@ -44,8 +44,8 @@ impl HintSecret {
     }
 
     /// Seeds the secret and the error of one element of a hint by everything that determines what
-    /// they hide. So equal secrets imply equal elements, whatever differed: weights, scales, a
-    /// build that rounds otherwise, a fault in memory. A secret that hid two things would show
+    /// they hide. So equal secrets imply equal elements, no matter what differed: weights, scales,
+    /// a build that rounds otherwise, a fault in memory. A secret that hid two things would reveal
     /// their difference.
     fn hiding(&self, place: &Place<'_>, group: usize, key: &[u64], hidden: &[u64]) -> Prg {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);

@@ -1,5 +1,5 @@
-//! A model's hint and its multipliers on their way into files, value by value: at no time does all
-//! of it have to fit memory.
+//! A model's hint and its multipliers on their way into files, value by value: the whole never has
+//! to fit into memory.
 //!
 //! The head of a file of multipliers names the hint, whose root is known when all of it is written.
 //! So the head is written last, and a file that was cut off in the middle has none.
@@ -81,7 +81,7 @@ pub struct MultiplierWriter<W> {
 }
 
 impl<W: Write + Seek> MultiplierWriter<W> {
-    /// Begins, with room for the head.
+    /// Begins a file, with room for the head.
     ///
     /// # Errors
     /// If the sink fails.
@@ -116,7 +116,7 @@ impl<W: Write + Seek> MultiplierWriter<W> {
 mod tests {
     use super::*;
 
-    /// Pieces of any length make the hashes that the whole has.
+    /// Checks that pieces of any length make the hashes that the whole has.
     #[test]
     fn chunks_are_hashed_as_they_pass() {
         for length in [0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 5] {

@@ -14,7 +14,7 @@ use rand_core::Rng;
 const NAME: [u8; 32] = [5; 32];
 const VALUE: u32 = 3;
 
-/// Weights whose columns have about this length.
+/// Draws weights whose columns have about this length.
 fn weights(features: usize, outputs: usize, length: f64, rng: &mut Prg) -> Matrix<i16> {
     let mut out = Matrix::<i16>::zeros(features, outputs);
     let scale = length / (features as f64).sqrt();
@@ -54,7 +54,7 @@ fn errors(weights: &Matrix<i16>, seed: u8) -> Vec<f64> {
     off
 }
 
-/// What the error should be, over all columns.
+/// Predicts the error, over all columns.
 fn predicted(weights: &Matrix<i16>) -> f64 {
     let squares = weights.data().iter().map(|&w| f64::from(w).powi(2));
     let column = squares.sum::<f64>() / weights.cols() as f64;
@@ -93,7 +93,7 @@ fn every_size_fits() {
     }
 }
 
-/// A chi-square test of the top bits and of the bottom bits of masks.
+/// Runs a chi-square test of the top bits and of the bottom bits of masks.
 #[test]
 fn masks_are_uniform() {
     let batch = Batch::new(&NAME, VALUE, &[7; 32]);
@@ -113,8 +113,8 @@ fn masks_are_uniform() {
     }
 }
 
-/// A seed is a function: a message that is sent again is the same, and nothing of one seed is that
-/// of another.
+/// Checks that a seed is a function: a message that is sent again is the same, and nothing of one
+/// seed is that of another.
 #[test]
 fn a_seed_gives_one_message_and_one_set_of_masks() {
     let [one, again, other] = [1, 1, 2].map(|seed| Batch::new(&NAME, VALUE, &[seed; 32]));
@@ -133,8 +133,8 @@ fn a_seed_gives_one_message_and_one_set_of_masks() {
     }
 }
 
-/// Two hints under one name have noise of their own: without it, the difference of two sets of
-/// shares would show the key.
+/// Checks that two hints under one name have noise of their own: without it, the difference of two
+/// sets of shares would reveal the key.
 #[test]
 fn noise_is_bound_to_the_hint() {
     let batch = Batch::new(&NAME, VALUE, &[1; 32]);
@@ -158,8 +158,8 @@ fn noise_is_bound_to_the_hint() {
     assert!((13_500.0..15_800.0).contains(&deviation), "{deviation}");
 }
 
-/// What hides weights depends on everything that determines what is hidden: change anything, and
-/// all of the hint changes.
+/// Checks that what hides weights depends on everything that determines what is hidden: change
+/// anything, and all of the hint changes.
 #[test]
 fn secrets_are_bound_to_what_they_hide() {
     let rng = &mut Prg::new(&[3; 16]);
@@ -210,7 +210,8 @@ fn bytes_of_the_peer_are_checked() {
     assert!(Hint::decode(&vec![0; hint_bytes(8)], 8).is_ok());
 }
 
-/// Weights of rank one, all of the largest size: what their shares tell about the dither adds up.
+/// Checks weights of rank one, all of the largest size: what their shares tell about the dither
+/// adds up.
 #[test]
 fn weights_whose_shares_would_tell_too_much_are_refused() {
     let weights = Matrix::from_vec(768, 256, vec![16383; 768 * 256]);
@@ -222,8 +223,9 @@ fn weights_whose_shares_would_tell_too_much_are_refused() {
     );
 }
 
-/// Threads change nothing, and fewer lanes are the first ones: of masks and the server's shares to
-/// the bit, of the client's shares but for the noise, which is drawn for as many as there are.
+/// Checks that threads change nothing, and that fewer lanes are the first ones: of masks and the
+/// server's shares to the bit, of the client's shares but for the noise, which is drawn for as many
+/// as there are.
 #[test]
 fn threads_and_lanes_change_nothing() {
     let rng = &mut Prg::new(&[4; 16]);

@@ -1,15 +1,15 @@
-//! A port that speaks HTTP, with a limit to everything a caller can hold.
+//! A port that speaks HTTP, with a limit on everything a caller can hold.
 //!
-//! The server tells its health on one and the gateway answers questions on another. Both are hyper
-//! on one thread; what each path means is theirs. What is here is what any port needs:
+//! The server reports its health on one and the gateway answers questions on another. Both are
+//! hyper on one thread; they define what each path means. What is here is what any port needs:
 //!
-//! * a bounded number of connections. When all places are taken, the connection that has been
-//!   waiting longest for its caller to say something makes room (`places`), so that callers who
-//!   hold connections and ask nothing do not keep others out;
+//! * a bounded number of connections. When all places are taken, the connection whose caller has
+//!   been silent longest makes room (`places`), so that callers who hold connections and ask
+//!   nothing do not keep others out;
 //! * a bounded time and size for the head of a request, which also ends a connection that stays
-//!   open and asks no more, and, if wished, a bounded life of a connection, which ends one whose
+//!   open and asks no more, and, if desired, a bounded life of a connection, which ends one whose
 //!   caller asks and does not read;
-//! * a stop that takes nothing new and lets what is under way be answered.
+//! * a stop that accepts nothing new and lets what is under way be answered.
 //!
 //! ```no_run
 //! # async fn example(listener: std::net::TcpListener) -> std::io::Result<()> {
@@ -36,10 +36,10 @@ use hyper::Response;
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 
-/// What is answered: a body that is in memory.
+/// An answer: a body that is in memory.
 pub type Page = Response<Full<Bytes>>;
 
-/// Makes a page of a type, which nothing on the way is to keep.
+/// Makes a page of a content type, which no cache on the way may keep.
 pub fn page(body: String, kind: &'static str) -> Page {
     let mut page = Response::new(Full::new(Bytes::from(body)));
     let headers = page.headers_mut();

@@ -1,9 +1,9 @@
-//! Who is connected, and who makes room when all places are taken.
+//! The connections, and which of them makes room when all places are taken.
 //!
 //! A connection *works* while a request of it is being answered, and *rests* otherwise. Only one
 //! that rests makes room: the one that has rested longest. One that was answered a moment ago may
-//! still be sending the answer, and the request of one that came a moment ago may be there and not
-//! read yet, so they count as resting only after [`FLUSH`] and [`ARRIVAL`].
+//! still be sending the answer, and the request of one that came a moment ago may have arrived
+//! without being read yet, so they count as resting only after [`FLUSH`] and [`ARRIVAL`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 const FLUSH: Duration = Duration::from_secs(1);
 /// The time in which a request is read.
 const ARRIVAL: Duration = Duration::from_millis(100);
-/// How often a connection that waits for a place looks whether another rests by now.
+/// How often a connection that waits for a place checks whether another rests by now.
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Places {
@@ -30,7 +30,7 @@ struct Inside {
 }
 
 struct Guest {
-    /// Since when it may be asked to leave; never while it works.
+    /// Since when it may be asked to leave; none while it works.
     rests: Option<Instant>,
     leave: Arc<Notify>,
 }
@@ -94,12 +94,12 @@ impl Places {
 }
 
 impl Place {
-    /// Ends when the connection has to make room.
+    /// Returns when the connection has to make room.
     pub(crate) async fn asked_to_leave(&self) {
         self.leave.notified().await;
     }
 
-    /// Marks a request of it as being answered, until the result is dropped.
+    /// Marks one of its requests as being answered, until the result is dropped.
     pub(crate) fn work(self: &Arc<Self>) -> Work {
         self.rest_from(None);
         Work(Arc::clone(self))

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// A pause when the system has no connection to give.
+/// The pause when the system has no connection to give.
 const BREATH: Duration = Duration::from_millis(50);
 
 /// What callers can hold.
@@ -54,7 +54,7 @@ impl Port {
     /// Takes over a listener, within a runtime of tokio.
     ///
     /// # Errors
-    /// If the system does not let it.
+    /// If the system does not allow it.
     pub fn open(listener: std::net::TcpListener, limits: Limits) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self {
@@ -71,7 +71,7 @@ impl Port {
         A: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Page> + Send + 'static,
     {
-        // Ends as well when the sender is gone.
+        // Also ends when the sender is gone.
         tokio::select! {
             () = self.accept(answer) => {}
             _ = stopped.wait_for(|stop| *stop) => {}
@@ -115,7 +115,7 @@ impl Port {
             let life = self.limits.life;
             tokio::spawn(async move {
                 tokio::select! {
-                    // Callers that hang up are no news.
+                    // Callers that hang up are not worth a line.
                     _ = connection => {}
                     () = place.asked_to_leave() => {}
                     () = end_of(life) => {}
@@ -124,8 +124,8 @@ impl Port {
         }
     }
 
-    /// Takes no new connections, and waits until what is under way is answered. Tells whether it
-    /// was, within this time.
+    /// Stops accepting connections, and waits until what is under way is answered. Tells whether
+    /// that happened within `time`.
     pub async fn drain(self, time: Duration) -> bool {
         drop(self.listener);
         let drained = tokio::time::timeout(time, self.graceful.shutdown()).await;
@@ -229,7 +229,7 @@ mod tests {
             let head = format!("GET / HTTP/1.1\r\nA: {}", "x".repeat(16 << 10));
             let _ = long.write_all(head.as_bytes());
             assert!(!read(long).contains("hello"));
-            // A caller that asks again and again and reads nothing is cut: its socket fails.
+            // A caller that asks again and again and reads nothing is cut off: its socket fails.
             let mut deaf = TcpStream::connect(address).unwrap();
             let request = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
             let started = Instant::now();

@@ -2,8 +2,9 @@
 //! `cargo bench -p primer-lattice --bench points`.
 //!
 //! Beside them stands double-precision `gemm` on matrices of the same shape, one for each point:
-//! what the same sums would cost if no number had to be exact. These two are the best of some in
-//! processor time, printed before Criterion's figures, which are of the wall clock.
+//! what the same sums would cost if no number had to be exact. These two figures are the best of
+//! several runs in processor time, printed before Criterion's figures, which are in wall-clock
+//! time.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use primer_lattice::kernel::points::{Points, multiply};
@@ -13,7 +14,7 @@ use primer_ring::prg::Prg;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Processor time of this thread, in seconds: other work on the machine disturbs it less.
+/// Returns this thread's processor time in seconds, which other work on the machine disturbs less.
 fn processor() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

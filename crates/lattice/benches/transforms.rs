@@ -1,6 +1,6 @@
 //! Criterion benches of the transforms, one thread: `cargo bench -p primer-lattice`.
 //!
-//! The same beside published libraries is in `yardsticks/he`.
+//! The comparison with published libraries is in `yardsticks/he`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use primer_lattice::ntt::Ntt;

@@ -1,15 +1,15 @@
 //! Automorphisms `X -> X^g` on transformed polynomials.
 //!
-//! Output `i` of the transform is the value at exponent `e_i = 2·brv(i)+1`, and the image of a
-//! polynomial has at `e` the value that the polynomial has at `g·e`. Eight consecutive outputs
-//! share `e mod N/4`, so the map moves groups of eight as a whole and permutes inside a group in
-//! at most eight ways: one vector load, one lane permutation, one store.
+//! Output `i` of the transform is the value at exponent `e_i = 2·brv(i)+1`, and the value at `e` of
+//! the image of a polynomial is the value of the polynomial at `g·e`. Eight consecutive outputs
+//! share `e mod N/4`, so the map moves groups of eight as a whole and permutes inside a group in at
+//! most eight ways: one vector load, one lane permutation, one store.
 //!
 //! # Slots
 //! Schemes number the roots of unity `ψ^e` in an order in which an automorphism is a rotation: slot
 //! `s` of one row is the root with exponent `3^s`, slot `s` of the other the one with `-3^s`, for
-//! `s` below `N/2`, which is every odd exponent once. `X -> X^(3^r)` then brings what was in slot
-//! `s + r` to slot `s`, in both rows.
+//! `s` below `N/2`, which covers every odd exponent once. `X -> X^(3^r)` then moves the content of
+//! slot `s + r` to slot `s`, in both rows.
 
 use crate::kernel::weighted::BLOCK;
 use crate::ntt::bit_reverse;
@@ -19,7 +19,7 @@ use crate::simd::{Level, Simd};
 /// The generator whose powers number the slots of a row.
 pub const GENERATOR: usize = 3;
 
-/// The exponent of the automorphism that rotates both rows left by `steps` slots.
+/// Returns the exponent of the automorphism that rotates both rows left by `steps` slots.
 pub fn rotation(degree: usize, steps: i32) -> usize {
     let steps = steps.rem_euclid(degree as i32 / 2);
     (0..steps).fold(1, |e, _| e * GENERATOR % (2 * degree))
@@ -34,7 +34,7 @@ pub struct Automorphism {
 }
 
 impl Automorphism {
-    /// The map `X -> X^g` for an odd `g`, on polynomials of the given degree.
+    /// Makes the map `X -> X^g` for an odd `g`, on polynomials of the given degree.
     pub fn new(degree: usize, g: usize) -> Self {
         assert!(g % 2 == 1 && degree >= 8);
         let log = degree.trailing_zeros();
@@ -65,7 +65,7 @@ impl Automorphism {
         Self { groups, patterns }
     }
 
-    /// The image of `a` for which `emit` gets each group of eight with its number.
+    /// Computes the image of `a`: `emit` gets each group of eight with its number.
     #[inline(always)]
     fn each(&self, a: &[u32], mut emit: impl FnMut(usize, [u32; 8])) {
         for (k, &group) in self.groups.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Automorphism {
         }
     }
 
-    /// `out = σ(a)`.
+    /// Computes `out = σ(a)`.
     pub fn apply(&self, simd: Simd, a: &[u32], out: &mut [u32]) {
         self.check(a, out.len());
         match simd.level() {
@@ -85,7 +85,7 @@ impl Automorphism {
         }
     }
 
-    /// `out += σ(a)`.
+    /// Computes `out += σ(a)`.
     pub fn apply_add(&self, simd: Simd, prime: Prime, a: &[u32], out: &mut [u32]) {
         self.check(a, out.len());
         match simd.level() {
@@ -169,6 +169,8 @@ mod avx2 {
         }
     }
 
+    /// Computes the image of `a` as vectors: `emit` gets each group of eight with its number.
+    ///
     /// # Safety
     /// AVX2 must exist; `a` must have eight numbers for each group of the map.
     #[inline]

@@ -1,10 +1,10 @@
 //! A basis: the primes whose product is a modulus, with what a polynomial over them needs.
 //!
-//! An integer below `q = q_0·q_1·…` is known by its residues. What has to be told beyond arithmetic
-//! modulo each prime is how one prime goes away: dividing by `q_l` and rounding is, modulo every
-//! other prime, `(x + q_l/2 - r)/q_l` with `r` the residue of `x + q_l/2` modulo `q_l`, so the
-//! table of inverses of each prime modulo each other one belongs to the basis. Modulus switching,
-//! key switching and rescaling are all this division.
+//! An integer below `q = q_0·q_1·…` is known by its residues. What has to be described beyond
+//! arithmetic modulo each prime is how one prime is dropped: dividing by `q_l` and rounding is,
+//! modulo every other prime, `(x + q_l/2 - r)/q_l` with `r` the residue of `x + q_l/2` modulo
+//! `q_l`, so the table of inverses of each prime modulo each other one belongs to the basis.
+//! Modulus switching, key switching and rescaling are all this division.
 
 use crate::kernel::elementwise;
 use crate::ntt::Ntt;
@@ -22,7 +22,7 @@ pub struct Basis {
 }
 
 impl Basis {
-    /// The basis of some distinct primes, for polynomials of a power-of-two degree.
+    /// Makes the basis of some distinct primes, for polynomials of a power-of-two degree.
     ///
     /// # Panics
     /// If a prime has no transform of that degree ([`Ntt::new`]).
@@ -43,45 +43,45 @@ impl Basis {
         }
     }
 
-    /// The ring degree `N`.
+    /// Returns the ring degree `N`.
     pub fn degree(&self) -> usize {
         self.degree
     }
 
-    /// The instruction set in use.
+    /// Returns the instruction set in use.
     pub fn simd(&self) -> Simd {
         self.simd
     }
 
-    /// All primes.
+    /// Returns all primes.
     pub fn primes(&self) -> &[Prime] {
         &self.primes
     }
 
-    /// One prime.
+    /// Returns prime `i`.
     pub fn prime(&self, i: usize) -> Prime {
         self.primes[i]
     }
 
-    /// The transform of one prime.
+    /// Returns the transform of prime `i`.
     pub fn ntt(&self, i: usize) -> &Ntt {
         &self.ntts[i]
     }
 
-    /// Prime `i` inverted modulo prime `j`, another one.
+    /// Returns prime `i` inverted modulo prime `j`, which is another one.
     pub fn inverse(&self, i: usize, j: usize) -> Shoup {
         self.inverses[i][j]
     }
 
-    /// `log2` of the product of the first `limbs` primes.
+    /// Returns `log2` of the product of the first `limbs` primes.
     pub fn modulus_bits(&self, limbs: usize) -> f64 {
         let primes = self.primes[..limbs].iter();
         primes.map(|p| f64::from(p.value()).log2()).sum()
     }
 
     /// Computes `x/q` modulo 1 in units of `2^-128`, for `x` given by limbs of `fractions.len()`
-    /// coefficients each: which point of the circle a residue is, whatever the modulus. Up to two
-    /// units for each prime too small.
+    /// coefficients each: the point of the circle that a residue is, for every modulus. The result
+    /// is too small by up to two units for each prime.
     ///
     /// By the Chinese remainder theorem `x/q` is the sum of `x_i·((q/q_i)^-1 mod q_i)/q_i`, up to
     /// an integer. The factor of `x_i` is taken to 160 bits after the point, so nothing is reduced
@@ -111,14 +111,14 @@ impl Basis {
         }
     }
 
-    /// The product of the first `count` primes but prime `i`, inverted modulo prime `i`.
+    /// Returns the product of the first `count` primes except prime `i`, inverted modulo prime `i`.
     fn inverse_of_others(&self, i: usize, count: usize) -> u32 {
         let others = (0..count).filter(|&j| j != i);
         others.fold(1, |f, j| self.primes[i].mul(f, self.inverses[j][i].value))
     }
 
-    /// `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the limb
-    /// `rest` modulo the next prime, which is overwritten.
+    /// Computes `keep = round(x / q_last)` for `x` given by coefficients: the limbs `keep`, and the
+    /// limb `rest` modulo the next prime, which is overwritten.
     pub fn divide_by_last(&self, keep: &mut [u32], rest: &mut [u32]) {
         let last = keep.len() / self.degree;
         let half = self.primes[last].value() / 2;
@@ -134,7 +134,8 @@ impl Basis {
 mod tests {
     use super::*;
 
-    /// `x/q·2^128` digit by digit, for `x` given by its digits to the mixed base of the primes.
+    /// Compares with `x/q·2^128` computed digit by digit, for `x` given by its digits to the mixed
+    /// base of the primes.
     #[test]
     fn fractions_are_quotients_by_the_modulus() {
         let n = 64;

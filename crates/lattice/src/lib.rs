@@ -3,26 +3,26 @@
 //!
 //! # Why several small primes
 //! A lattice scheme computes with polynomials whose coefficients are integers modulo a large `q`,
-//! of 180 bits and more. If `q` is a product of primes, such an integer is as good as its residues
-//! modulo each (the residue number system), and sums and products are taken prime by prime. Primes
-//! of 30 bits let one vector register hold eight residues and one 64-bit sum hold eight unreduced
-//! products. A polynomial modulo one prime is called a *limb*.
+//! of 180 bits and more. If `q` is a product of primes, such an integer is determined by its
+//! residues modulo each (the residue number system), and sums and products are taken prime by
+//! prime. Primes of 30 bits let one vector register hold eight residues and one 64-bit sum hold
+//! eight unreduced products. A polynomial modulo one prime is called a *limb*.
 //!
 //! # Why two forms
 //! A product of polynomials costs `N²` steps by coefficients and `N` by values at `N` roots of
 //! unity, so ciphertexts, keys and weights are kept by values; rounding and size are only visible
-//! by coefficients. A transform leads from one to the other and back in `N·log N` steps.
+//! in coefficients. A transform leads from one form to the other and back in `N·log N` steps.
 //!
-//! # A walk through the house
+//! # The modules
 //! * [`prime`]: numbers modulo one prime. [`ntt`]: the transform. [`simd`]: which instructions
 //!   there are.
 //! * [`basis`]: primes that belong together, with their transforms. [`poly`]: polynomials over a
 //!   basis, their form in the type.
 //! * [`automorphism`]: `X -> X^g`, which rotates slots. [`sample`]: secrets, errors, flooding
 //!   noise.
-//! * [`kernel`]: the loops in which the time goes. [`measure`]: how fast the newest of them is.
+//! * [`kernel`]: the loops that take most of the time. [`measure`]: how fast the newest of them is.
 //!
-//! BFV (`primer-he`) and the CKKS comparator stand on this crate. Sources: Harvey 2014
+//! BFV (`primer-rlwe`, `primer-paper-he`) and the CKKS comparator stand on this crate. Sources: Harvey 2014
 //! (butterflies), Shoup (fixed factors), Montgomery 1985 (sums of products), Halevi, Polyakov and
 //! Shoup 2018 (residue form).
 

@@ -20,8 +20,8 @@ pub struct PointShape {
 }
 
 impl PointShape {
-    /// The scores of all heads of a BERT-base layer with 128 tokens, as products of two secrets
-    /// pack them.
+    /// Returns the scores of all heads of a BERT-base layer with 128 tokens, as products of two
+    /// secrets pack them.
     pub fn heads() -> Self {
         Self {
             points: Points::new(8192, 128),
@@ -30,12 +30,12 @@ impl PointShape {
         }
     }
 
-    /// Multiply-adds of one limb.
+    /// Returns the number of multiply-adds of one limb.
     pub const fn multiply_adds(self) -> usize {
         2 * self.points.degree() * self.rows * self.terms
     }
 
-    /// Random weights and terms of this shape, with room for the sums.
+    /// Draws random weights and terms of this shape, and makes room for the sums.
     pub fn random(self, rng: &mut Prg) -> (PointWeights, PointTerms, PointSums) {
         let Self {
             points,
@@ -63,8 +63,8 @@ impl PointShape {
         (weights, data, PointSums::zeros(points, rows))
     }
 
-    /// Billions of multiply-adds a second, one thread, best of some repetitions by a clock that
-    /// counts seconds: of the wall, or of the processor on a busy machine.
+    /// Measures billions of multiply-adds per second, one thread, best of some repetitions, by a
+    /// clock that counts seconds: of the wall, or of the processor on a busy machine.
     pub fn gmac_per_s(self, clock: &impl Fn() -> f64, repetitions: usize, rng: &mut Prg) -> f64 {
         let (weights, terms, mut sums) = self.random(rng);
         let simd = Simd::detect();
@@ -74,8 +74,8 @@ impl PointShape {
         self.multiply_adds() as f64 / seconds / 1e9
     }
 
-    /// The same of double-precision `gemm` on matrices of the same shape, one for each point: what
-    /// the sums would cost if no number had to be exact.
+    /// Measures the same for double-precision `gemm` on matrices of the same shape, one for each
+    /// point: what the sums would cost if no number had to be exact.
     pub fn double_gmac_per_s(self, clock: &impl Fn() -> f64, repetitions: usize) -> f64 {
         let Self {
             points,

@@ -1,7 +1,7 @@
 //! Polynomials modulo several primes, with their form in the type.
 //!
 //! A polynomial is either a list of coefficients or a list of values, and confusing the two is a
-//! mistake that no test of lengths sees; so the form is a type parameter, and the only ways from
+//! mistake that no test of lengths detects; so the form is a type parameter, and the only ways from
 //! one to the other are the transforms. A polynomial does not know its basis (thousands of them
 //! share one): every operation is given it.
 
@@ -23,12 +23,12 @@ pub struct Poly<Form> {
 }
 
 impl<Form> Poly<Form> {
-    /// The zero polynomial.
+    /// Returns the zero polynomial.
     pub fn zero(basis: &Basis, limbs: usize) -> Self {
         Self::from_data(basis, vec![0; limbs * basis.degree()])
     }
 
-    /// The polynomial of some limbs, end to end.
+    /// Makes the polynomial of some limbs, end to end.
     ///
     /// # Panics
     /// If they are not whole.
@@ -41,32 +41,32 @@ impl<Form> Poly<Form> {
         }
     }
 
-    /// Number of limbs.
+    /// Returns the number of limbs.
     pub fn limbs(&self) -> usize {
         self.data.len() / self.degree
     }
 
-    /// One limb.
+    /// Returns limb `i`.
     pub fn limb(&self, i: usize) -> &[u32] {
         &self.data[i * self.degree..][..self.degree]
     }
 
-    /// One limb, to be changed.
+    /// Returns limb `i`, to be changed.
     pub fn limb_mut(&mut self, i: usize) -> &mut [u32] {
         &mut self.data[i * self.degree..][..self.degree]
     }
 
-    /// All limbs end to end.
+    /// Returns all limbs end to end.
     pub fn data(&self) -> &[u32] {
         &self.data
     }
 
-    /// All limbs end to end, to be changed.
+    /// Returns all limbs end to end, to be changed.
     pub fn data_mut(&mut self) -> &mut [u32] {
         &mut self.data
     }
 
-    /// `self += other`, limb by limb; `other` has at least as many limbs.
+    /// Computes `self += other`, limb by limb; `other` has at least as many limbs.
     pub fn add_assign(&mut self, basis: &Basis, other: &Self) {
         for i in 0..self.limbs() {
             elementwise::add_assign(
@@ -83,7 +83,7 @@ impl<Form> Poly<Form> {
         self.data.zeroize();
     }
 
-    /// A copy: a method, not `Clone`, as copies of secrets should be seen.
+    /// Returns a copy: a method, not `Clone`, because copies of secrets should be conspicuous.
     pub fn copy(&self) -> Self {
         Self {
             degree: self.degree,
@@ -102,7 +102,7 @@ impl<Form> Poly<Form> {
 }
 
 impl Poly<Coefficients> {
-    /// Small signed coefficients.
+    /// Makes a polynomial of small signed coefficients.
     pub fn from_small(basis: &Basis, limbs: usize, small: &[i8]) -> Self {
         let mut poly = Self::zero(basis, limbs);
         for i in 0..limbs {
@@ -111,7 +111,7 @@ impl Poly<Coefficients> {
         poly
     }
 
-    /// The same polynomial by values.
+    /// Returns the same polynomial by values.
     pub fn into_values(mut self, basis: &Basis) -> Poly<Values> {
         for i in 0..self.limbs() {
             basis.ntt(i).forward(self.limb_mut(i));
@@ -119,7 +119,7 @@ impl Poly<Coefficients> {
         self.cast()
     }
 
-    /// Divides by the last prime and rounds; that prime's limb goes away.
+    /// Divides by the last prime and rounds; that prime's limb is dropped.
     pub fn divide_by_last(&mut self, basis: &Basis) {
         let last = self.limbs() - 1;
         let (keep, rest) = self.data.split_at_mut(last * self.degree);
@@ -136,7 +136,7 @@ impl Poly<Coefficients> {
 }
 
 impl Poly<Values> {
-    /// The same polynomial by coefficients.
+    /// Returns the same polynomial by coefficients.
     pub fn into_coefficients(mut self, basis: &Basis) -> Poly<Coefficients> {
         for i in 0..self.limbs() {
             basis.ntt(i).inverse(self.limb_mut(i));
@@ -144,7 +144,7 @@ impl Poly<Values> {
         self.cast()
     }
 
-    /// `self *= other`; `other` has at least as many limbs.
+    /// Computes `self *= other`; `other` has at least as many limbs.
     pub fn mul_assign(&mut self, basis: &Basis, other: &Self) {
         for i in 0..self.limbs() {
             elementwise::mul_assign(
@@ -156,7 +156,7 @@ impl Poly<Values> {
         }
     }
 
-    /// `self = -self`.
+    /// Computes `self = -self`.
     pub fn negate(&mut self, basis: &Basis) {
         for i in 0..self.limbs() {
             elementwise::negate(basis.simd(), basis.prime(i), self.limb_mut(i));

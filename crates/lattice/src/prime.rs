@@ -26,7 +26,7 @@ pub struct Prime {
     barrett: u32,
     /// `q^-1 mod 2^32`.
     inverse: u32,
-    /// How many it has.
+    /// The number of its bits.
     bits: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Shoup {
 }
 
 impl Prime {
-    /// A prime from its value.
+    /// Makes a prime from its value.
     ///
     /// # Panics
     /// If the value is not a prime of the right shape: parameters choose from [`Prime::largest`]
@@ -61,17 +61,17 @@ impl Prime {
         }
     }
 
-    /// The `count` largest usable primes, in falling order.
+    /// Returns the `count` largest usable primes, in falling order.
     ///
     /// # Panics
-    /// If there are not that many (there are some 1,500).
+    /// If there are fewer (there are some 1,500).
     pub fn largest(count: usize) -> Vec<Self> {
         let found: Vec<_> = Self::falling(TWO_ADICITY).take(count).collect();
         assert_eq!(found.len(), count, "there are that many 30-bit NTT primes");
         found
     }
 
-    /// All 30-bit primes that are 1 modulo a power of two, in falling order.
+    /// Returns all 30-bit primes that are 1 modulo a power of two, in falling order.
     ///
     /// # Panics
     /// If the power is below the one that every prime has.
@@ -80,7 +80,7 @@ impl Prime {
         Self::falling_below(1 << 30, log).take_while(|prime| prime.bits == 30)
     }
 
-    /// All primes below a bound that are 1 modulo a power of two, in falling order.
+    /// Returns all primes below a bound that are 1 modulo a power of two, in falling order.
     ///
     /// # Panics
     /// If the bound is above `2^30`, or the power is below the one that every prime has.
@@ -95,37 +95,37 @@ impl Prime {
             .map(Self::new)
     }
 
-    /// The prime itself.
+    /// Returns the prime itself.
     #[inline(always)]
     pub const fn value(self) -> u32 {
         self.q
     }
 
-    /// `q^-1 mod 2^32`.
+    /// Returns `q^-1 mod 2^32`.
     #[inline(always)]
     pub const fn montgomery_inverse(self) -> u32 {
         self.inverse
     }
 
-    /// `a + b`.
+    /// Returns `a + b`.
     #[inline(always)]
     pub const fn add(self, a: u32, b: u32) -> u32 {
         reduce_once(a + b, self.q)
     }
 
-    /// `a - b`.
+    /// Returns `a - b`.
     #[inline(always)]
     pub const fn sub(self, a: u32, b: u32) -> u32 {
         reduce_once(a + self.q - b, self.q)
     }
 
-    /// `-a`.
+    /// Returns `-a`.
     #[inline(always)]
     pub const fn neg(self, a: u32) -> u32 {
         reduce_once(self.q - a, self.q)
     }
 
-    /// Any value below `2^(2·bits)` modulo `q`: below `2^60` for 30-bit primes.
+    /// Reduces any value below `2^(2·bits)` modulo `q`: below `2^60` for 30-bit primes.
     #[inline(always)]
     pub const fn reduce60(self, x: u64) -> u32 {
         // The quotient is short by at most 2.
@@ -135,7 +135,7 @@ impl Prime {
         reduce_once(reduce_once(r, 2 * self.q), self.q)
     }
 
-    /// Any 64-bit value modulo a 30-bit prime.
+    /// Reduces any 64-bit value modulo a 30-bit prime.
     #[inline(always)]
     pub const fn reduce(self, x: u64) -> u32 {
         debug_assert!(self.bits == 30);
@@ -144,13 +144,13 @@ impl Prime {
         self.reduce60((x >> 36) * unit + (x & ((1 << 36) - 1)))
     }
 
-    /// `a · b`.
+    /// Returns `a · b`.
     #[inline(always)]
     pub const fn mul(self, a: u32, b: u32) -> u32 {
         self.reduce60(a as u64 * b as u64)
     }
 
-    /// `a^e`; the exponent is public.
+    /// Returns `a^e`; the exponent is public.
     pub const fn pow(self, a: u32, mut e: u64) -> u32 {
         let (mut base, mut acc) = (a, 1);
         while e > 0 {
@@ -163,12 +163,12 @@ impl Prime {
         acc
     }
 
-    /// `a^-1` for a public, non-zero `a`.
+    /// Returns `a^-1` for a public, non-zero `a`.
     pub const fn invert(self, a: u32) -> u32 {
         self.pow(a, self.q as u64 - 2)
     }
 
-    /// A fixed factor prepared for [`Prime::mul_shoup`].
+    /// Prepares a fixed factor for [`Prime::mul_shoup`].
     pub const fn shoup(self, value: u32) -> Shoup {
         Shoup {
             value,
@@ -176,13 +176,13 @@ impl Prime {
         }
     }
 
-    /// `a · w` for any 32-bit `a`.
+    /// Returns `a · w` for any 32-bit `a`.
     #[inline(always)]
     pub const fn mul_shoup(self, a: u32, w: Shoup) -> u32 {
         reduce_once(self.mul_shoup_lazy(a, w), self.q)
     }
 
-    /// `a · w` up to one `q`, for any 32-bit `a`.
+    /// Returns `a · w` up to one `q`, for any 32-bit `a`.
     #[inline(always)]
     pub const fn mul_shoup_lazy(self, a: u32, w: Shoup) -> u32 {
         let quotient = ((a as u64 * w.quotient as u64) >> 32) as u32;
@@ -190,13 +190,13 @@ impl Prime {
             .wrapping_sub(quotient.wrapping_mul(self.q))
     }
 
-    /// `a·2^32`: the stored form of a factor that [`Prime::redc`] undoes.
+    /// Returns `a·2^32`: the stored form of a factor that [`Prime::redc`] undoes.
     #[inline(always)]
     pub const fn to_montgomery(self, a: u32) -> u32 {
         self.mul(a, self.reduce60(1 << 32))
     }
 
-    /// `x·2^-32` for `x < 2^63`, or `x < 2^32·3q` if `q` is shorter than 30 bits.
+    /// Returns `x·2^-32` for `x < 2^63`, or `x < 2^32·3q` if `q` is shorter than 30 bits.
     #[inline(always)]
     pub const fn redc(self, x: u64) -> u32 {
         let m = (x as u32).wrapping_mul(self.inverse);
@@ -206,13 +206,13 @@ impl Prime {
         reduce_once(reduce_once(reduce_once(r, 2 * self.q), self.q), self.q)
     }
 
-    /// The residue of a small signed number, `|x| < q`.
+    /// Returns the residue of a small signed number, `|x| < q`.
     #[inline(always)]
     pub const fn from_signed(self, x: i32) -> u32 {
         (x + (self.q as i32 & (x >> 31))) as u32
     }
 
-    /// The residue of any signed number below `2^(2·bits)` in absolute value.
+    /// Returns the residue of any signed number below `2^(2·bits)` in absolute value.
     #[inline(always)]
     pub const fn from_signed_wide(self, x: i64) -> u32 {
         let negative = (x >> 63) as u32;
@@ -223,7 +223,7 @@ impl Prime {
         )
     }
 
-    /// A primitive root of unity of order `2^log`.
+    /// Returns a primitive root of unity of order `2^log`.
     ///
     /// # Panics
     /// If the order does not divide `q - 1`.
@@ -238,7 +238,7 @@ impl Prime {
     }
 }
 
-/// `x - q` if `x >= q`, without a branch; `x` below `2^32`.
+/// Returns `x - q` if `x >= q` and `x` otherwise, without a branch; `x` below `2^32`.
 #[inline(always)]
 pub const fn reduce_once(x: u32, q: u32) -> u32 {
     let t = x.wrapping_sub(q);

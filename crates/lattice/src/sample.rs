@@ -1,8 +1,8 @@
 //! Random polynomials.
 //!
-//! Secrets, errors and flooding noise are drawn without a branch or a table index that depends on
-//! a value that is used. Randomness is drawn in blocks, and no more of it than the distributions
-//! need: at some gigabytes a second it is a good part of an encryption's time.
+//! Secrets, errors and flooding noise are drawn without a branch or a table index that depends on a
+//! value that is used. Randomness is drawn in blocks, and no more of it than the distributions
+//! need: even at several gigabytes per second it takes a good part of an encryption's time.
 
 use crate::kernel::elementwise;
 use crate::prime::Prime;
@@ -15,8 +15,9 @@ use zeroize::Zeroizing;
 pub const ERROR_BOUND: u32 = 21;
 /// Flooding noise lies in `[-2^FLOOD_BITS, 2^FLOOD_BITS)`.
 pub const FLOOD_BITS: u32 = 77;
-/// Uniform integers whose sum is one coefficient of it. A sum of several has a smooth density, so
-/// that the distances of many coefficients add like lengths and not like numbers.
+/// The number of uniform integers whose sum is one coefficient of the flooding noise. A sum of
+/// several has a smooth density, so that the distances of many coefficients add like lengths and
+/// not like numbers.
 pub const FLOOD_TERMS: usize = 8;
 /// Each of them is uniform in `[-2^FLOOD_TERM_BITS, 2^FLOOD_TERM_BITS)`.
 pub const FLOOD_TERM_BITS: u32 = FLOOD_BITS - FLOOD_TERMS.trailing_zeros();
@@ -26,7 +27,7 @@ const WORDS: usize = 512;
 /// Coefficients that are made at once, from bytes on the stack.
 const CHUNK: usize = 2048;
 
-/// Uniform residues from a public generator: 30-bit words, those not below the prime skipped.
+/// Draws uniform residues from a public generator: 30-bit words, those not below the prime skipped.
 pub fn expand(prime: Prime, prg: &mut Prg, out: &mut [u32]) {
     const GROUP: usize = 16;
     let mut bytes = [0; 4 * WORDS];
@@ -59,16 +60,16 @@ pub fn expand(prime: Prime, prg: &mut Prg, out: &mut [u32]) {
     }
 }
 
-/// Coefficients uniform in {-1, 0, 1}.
+/// Draws coefficients uniform in {-1, 0, 1}.
 pub fn ternary(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     let mut out = Zeroizing::new(vec![0; count]);
     fill_ternary(Simd::detect(), rng, &mut out);
     out
 }
 
-/// The same, into a buffer.
+/// Draws coefficients uniform in {-1, 0, 1} into a buffer.
 ///
-/// A byte below `3^5` has five of them; other bytes are skipped. Which bytes are skipped says
+/// A byte below `3^5` gives five of them; other bytes are skipped. Which bytes are skipped reveals
 /// nothing about those that are used.
 pub fn fill_ternary(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
     const DIGITS: usize = 5;
@@ -90,14 +91,14 @@ pub fn fill_ternary(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
     }
 }
 
-/// Error coefficients: the number of heads of twice [`ERROR_BOUND`] coins, minus their mean.
+/// Draws error coefficients: the number of heads of twice [`ERROR_BOUND`] coins, minus their mean.
 pub fn error(rng: &mut impl CryptoRng, count: usize) -> Zeroizing<Vec<i8>> {
     let mut out = Zeroizing::new(vec![0; count]);
     fill_error(Simd::detect(), rng, &mut out);
     out
 }
 
-/// The same, into a buffer.
+/// Draws error coefficients into a buffer.
 pub fn fill_error(simd: Simd, rng: &mut impl CryptoRng, out: &mut [i8]) {
     // Five bytes for forty coins, and a fourth of a byte.
     let mut coins = Zeroizing::new([0; 5 * CHUNK + CHUNK / 4]);

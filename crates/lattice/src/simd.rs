@@ -1,7 +1,7 @@
 //! Which instruction set the kernels run on, decided once at run time.
 
-/// An instruction set that this machine has. It cannot be made in any other way than by looking,
-/// which is what the vector kernels' safety rests on.
+/// An instruction set that this machine has. The only way to make one is detection, on which the
+/// vector kernels' safety rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simd {
     level: Level,
@@ -18,7 +18,7 @@ pub(crate) enum Level {
 }
 
 impl Simd {
-    /// The best set that this machine has.
+    /// Returns the best set that this machine has.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -27,14 +27,14 @@ impl Simd {
         Self::portable()
     }
 
-    /// Plain Rust.
+    /// Returns the set for plain Rust.
     pub const fn portable() -> Self {
         Self {
             level: Level::Portable,
         }
     }
 
-    /// Every set that this machine has: what tests run the kernels on.
+    /// Returns every set that this machine has: what tests run the kernels on.
     pub fn available() -> Vec<Self> {
         let mut all = vec![Self::portable()];
         if Self::detect() != Self::portable() {

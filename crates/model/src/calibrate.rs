@@ -1,10 +1,10 @@
-//! Which ranges occur: the float reference over a calibration text.
+//! Calibration: the ranges that occur when the float reference runs over a calibration text.
 //!
-//! Every line of the text is one input, and every line together with the next a pair, so that
-//! both token types and longer inputs are seen. Inputs are padded like private ones, and padded
-//! rows count: they are computed too, and must not run out of range. One thing is asked of real
-//! tokens alone: how low the largest score of a row can be, which says how far down a padded key
-//! has to be pushed. There a padded key must not pass for the maximum that it would have to stay
+//! Every line of the text is one input, and every line together with the next a pair, so that both
+//! token types and longer inputs are seen. Inputs are padded like private ones, and padded rows
+//! count: they are computed too, and must not run out of range. Only one number is taken from real
+//! tokens alone: how low the largest score of a row can be, which determines how far down a padded
+//! key has to be pushed. There a padded key must not count as the maximum that it has to stay
 //! below.
 
 use crate::float::{self, Observer};
@@ -36,7 +36,7 @@ pub enum CalibrateError {
     Assign(#[from] AssignError),
 }
 
-/// What a calibration text says about a model.
+/// What a calibration text determines about a model.
 pub struct Calibrated {
     /// Its scales.
     pub scales: Scales,
@@ -46,7 +46,7 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
-    /// Returns scales for features that stay in the order they have.
+    /// Makes scales for features that stay in the order that they have.
     pub const fn unsorted(scales: Scales) -> Self {
         Self {
             scales,
@@ -82,7 +82,7 @@ impl Ranges {
     }
 }
 
-/// What goes into the activations of the layers that are looked up by columns, in order.
+/// Returns the inputs of the layers' activations that are looked up by columns, in order.
 fn activations(graph: &Graph) -> impl Iterator<Item = ValueId> {
     let looked_up = graph.form == Form::LookedUp;
     graph.steps.iter().filter_map(move |step| match step.op {
@@ -124,7 +124,7 @@ impl Observer for Ranges {
     }
 }
 
-/// The inputs that a calibration text makes: every line, and every line with the next.
+/// Makes the inputs of a calibration text: every line, and every line with the next.
 ///
 /// # Errors
 /// [`CalibrateError`] if the text has no usable line, or one that the model cannot take.
@@ -145,7 +145,8 @@ pub fn inputs(
     }
     let singles = lines.iter().map(|&(number, line)| (number, line, None));
     let pairs = lines.windows(2).map(|w| (w[0].0, w[0].1, Some(w[1].1)));
-    // One type is not enough to tell two texts apart; none at all says that nothing does.
+    // One token type is not enough to tell two texts apart; a model without types does not tell
+    // them apart at all.
     let pairs = pairs.filter(|_| weights.shape.types != 1);
     let encode = |(line, first, second): (usize, &str, Option<&str>)| {
         text.encode_padded(first, second, limit, Truncate::LongestFirst)
@@ -229,7 +230,7 @@ fn weight_range(weight: &FloatWeight) -> WeightRange {
             norm: 0.0,
         },
         FloatWeight::Diagonal { gain, mean } => {
-            // Column j has the mean of every row, and on the diagonal the gain besides.
+            // Column j has the mean of every row, and on the diagonal the gain as well.
             let both = gain.iter().zip(mean).map(|(g, h)| {
                 let (g, h) = (f64::from(*g), f64::from(*h));
                 (g - h).powi(2) - h.powi(2)

@@ -4,12 +4,12 @@
 //! stop the accumulator is truncated to the stop's ring and the function of the plan is applied.
 //! Truncation has two forms ([`Truncate`]): rounding to nearest, and what two parties get when each
 //! drops the low bits of a random share. Products may err as silent linear steps do, and embedded
-//! rows may have signs as they have there until LayerNorm takes them off ([`Errors`]). With the
-//! shares and errors of a real run injected, this reference gives that run's result exactly.
+//! rows may have signs as they do there, until LayerNorm removes them ([`Errors`]). With the shares
+//! and errors of a real run injected, this reference gives that run's result exactly.
 //!
 //! A value that leaves its range would wrap around in the protocol. Here it wraps too, and is
 //! reported ([`OutOfRange`]). What the protocol itself can notice, the range flags of look-ups and
-//! of sums that have run dry, is counted besides ([`Outcome::flags`]).
+//! of sums that have run dry, is counted as well ([`Outcome::flags`]).
 
 mod errors;
 mod range;
@@ -41,7 +41,7 @@ pub struct Outcome {
     pub flags: Option<usize>,
 }
 
-/// Room that is reused between inferences.
+/// Buffers that are reused between inferences.
 #[derive(Default)]
 pub struct Workspace {
     product: Scratch,
@@ -128,7 +128,7 @@ fn add_rows(matrix: &mut Matrix<i64>, bias: &Matrix<i64>) {
     }
 }
 
-/// Turns the sign of some rows.
+/// Flips the sign of the rows whose `signs` are minus.
 fn turn_rows(matrix: &mut Matrix<i64>, signs: &[Sign]) {
     for (r, sign) in signs.iter().enumerate() {
         if *sign == Sign::Minus {
@@ -141,7 +141,7 @@ fn shift_left(matrix: &mut Matrix<i64>, by: u32) {
     matrix.data_mut().iter_mut().for_each(|v| *v <<= by);
 }
 
-/// Replaces every row by a function of it.
+/// Replaces every row by `function` of it.
 fn each_row(matrix: &mut Matrix<i64>, mut function: impl FnMut(&[i64], &mut [i64])) {
     let mut out = vec![0; matrix.cols()];
     for r in 0..matrix.rows() {
@@ -244,7 +244,7 @@ impl FixedWalk<'_> {
             Op::SquareSum { input, output } => {
                 let shift = self.plan.shift(2 * self.fraction(*input), *output);
                 let x = self.get(*input);
-                // ε·d joins the sum of squares, which keeps the root away from zero.
+                // ε·d is added to the sum of squares, which keeps the root away from zero.
                 let epsilon = self.plan.epsilon(*output);
                 Matrix::from_fn(x.rows(), 1, |r, _| {
                     (x.row(r).iter().map(|v| v * v).sum::<i64>() << shift) + epsilon
@@ -360,7 +360,7 @@ impl FixedWalk<'_> {
         scores
     }
 
-    /// Both products exact; the first has no scale of its own to keep to.
+    /// Computes both products of merged scores exactly; the first has no scale of its own to fit.
     fn merged_scores(
         &mut self,
         input: ValueId,
@@ -380,7 +380,7 @@ impl FixedWalk<'_> {
         let (n, heads, d) = (x.rows(), self.graph().shape.heads, x.cols());
         let mut scores = Matrix::from_fn(heads * n, n, |r, key| {
             let row = &left.row(r % n)[r / n * d..][..d];
-            // Wrapping, as in the protocol, should a damaged model get there.
+            // Wrapping, as in the protocol, if a damaged model gets here.
             let products = row.iter().zip(x.row(key));
             products.fold(0i64, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)))
         });
@@ -388,7 +388,7 @@ impl FixedWalk<'_> {
         scores
     }
 
-    /// The exponents of softmax, head by head.
+    /// Computes the exponents of softmax, head by head.
     fn rest(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Matrix<i64> {
         let (s, reference) = (self.get(scores), self.get(reference));
         let n = self.graph().tokens;
@@ -415,7 +415,7 @@ impl FixedWalk<'_> {
         exponents
     }
 
-    /// Powers of two, padded keys of placed heads being zero.
+    /// Replaces exponents by powers of two; padded keys of placed heads become zero.
     fn powers(&self, powers: &Powers, x: &mut Matrix<i64>) {
         let (n, length) = (self.graph().tokens, self.input.length);
         for r in 0..x.rows() {
@@ -523,7 +523,7 @@ impl FixedWalk<'_> {
         x
     }
 
-    /// Looks up columns by their classes; each goes on from its entry along a line.
+    /// Looks up columns by their classes; each result continues from its entry along a line.
     fn sorted(
         &mut self,
         sorted: &Sorted,

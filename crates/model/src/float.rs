@@ -1,11 +1,11 @@
 //! The float reference: the graph in single precision on one thread.
 //!
-//! It is the yardstick twice over. Its results are compared with Hugging Face's own, and
-//! everything private with its results; its speed is what "how much does privacy cost" is measured
-//! against, so it runs on a real matrix-product library and does little else.
+//! It is the yardstick in two ways. Its results are compared with Hugging Face's own, and all
+//! private results with its results; and the cost of privacy is measured against its speed, so it
+//! uses a real matrix-product library and does little else.
 //!
-//! What happens at a stop comes from outside ([`Functions`]): the exact functions by default,
-//! something else for those who want to know what another function would do to the model's answers.
+//! What happens at a stop comes from outside ([`Functions`]): the exact functions by default, or
+//! others, to find out what they would do to the model's answers.
 
 use crate::fold::{FloatWeight, FloatWeights};
 use primer_plan::function::Activation;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Sees every value as it is made.
 pub trait Observer {
-    /// A value, all its rows.
+    /// Takes a value with all its rows.
     fn value(&mut self, id: ValueId, value: &Matrix<f32>);
 }
 
@@ -29,7 +29,7 @@ impl Observer for NoObserver {
     fn value(&mut self, _: ValueId, _: &Matrix<f32>) {}
 }
 
-/// Where a walk has come to a stop.
+/// A stop that a walk over the graph has reached.
 pub struct StopPoint<'a> {
     /// Which function the model has there.
     pub function: StopFunction,
@@ -98,7 +98,7 @@ impl Functions for Exact {
 /// The exponent of a padded key: its power is zero.
 const PADDED: f32 = -200.0;
 
-/// An activation as a function of one number.
+/// Returns an activation as a function of one number.
 pub fn activation(activation: Activation) -> fn(f32) -> f32 {
     match activation {
         Activation::GeluErf => gelu_erf,
@@ -107,7 +107,7 @@ pub fn activation(activation: Activation) -> fn(f32) -> f32 {
     }
 }
 
-/// Runs an input through the graph; the results are in the order of [`Graph::outputs`].
+/// Runs an input through the graph and returns the results in the order of [`Graph::outputs`].
 ///
 /// # Panics
 /// If the weights are another graph's, or the input does not have the graph's number of tokens or
@@ -121,7 +121,7 @@ pub fn run(
     run_with(graph, weights, input, &Exact, observer)
 }
 
-/// The same with other functions at the stops.
+/// Runs an input as [`run`] does, with other functions at the stops.
 ///
 /// # Panics
 /// As [`run`].
@@ -396,7 +396,7 @@ fn add_rows(matrix: &mut Matrix<f32>, bias: &Matrix<f32>) {
     }
 }
 
-/// Softmax in powers of two over the first `length` keys; the others are padding.
+/// Applies softmax in powers of two to the first `length` keys; the others are padding.
 fn softmax(row: &mut [f32], length: usize) {
     let (keys, padding) = row.split_at_mut(length);
     padding.fill(0.0);

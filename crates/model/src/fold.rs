@@ -1,17 +1,18 @@
 //! From a checkpoint's tensors to the weights of the plan's graph.
 //!
-//! The rewritings that `primer_plan::encoder` describes, carried out on the numbers:
+//! The transformations that `primer_plan::encoder` describes, carried out on the numbers:
 //!
-//! * a linear map that reads a LayerNorm's result `γ⊙ŷ + β` becomes one of `ŷ`: rows times γ, and
-//!   `β·W` joins the bias. `ŷ` is centred, so its product with a constant column is zero, and
-//!   every column's mean over the inputs is taken off: the result is the same, and whatever error
-//!   the features of `ŷ` have in common is not seen (rounded means of a residual leave one);
+//! * a linear map that reads a LayerNorm's result `γ⊙ŷ + β` becomes one of `ŷ`: its rows are
+//!   multiplied by γ, and `β·W` is added to the bias. `ŷ` is centred, so its product with a
+//!   constant column is zero, and every column's mean over the inputs is subtracted: the result is
+//!   the same, and an error that the features of `ŷ` have in common cancels (rounded means of a
+//!   residual leave one);
 //! * a linear map whose result goes into a LayerNorm has the mean over its outputs subtracted, and
-//!   so has its bias; the residual `γ⊙ŷ + β` that joins it becomes `γ⊙ŷ - ⟨γ/d, ŷ⟩` and a
+//!   so has its bias; the residual `γ⊙ŷ + β` that is added to it becomes `γ⊙ŷ - ⟨γ/d, ŷ⟩` and a
 //!   centred β;
 //! * queries are scaled by `log2(e)/√d_head`.
 //!
-//! Biases are summed in double precision: they are few, and errors in them are systematic.
+//! Biases are summed in double precision: there are few of them, and errors in them are systematic.
 
 use crate::load::tensors::Checkpoint;
 use primer_plan::graph::{Form, Graph, Weight, WeightKind};
@@ -47,26 +48,26 @@ pub struct FloatWeights {
     weights: Vec<Arc<FloatWeight>>,
 }
 
-/// A digest of all weights: tells one fine-tuned model from another of the same shape.
+/// A digest of all weights. It distinguishes fine-tuned models of the same shape.
 pub type Digest = [u8; 32];
 
 impl FloatWeights {
-    /// The digest of the weights as they were folded, before anything was merged.
+    /// Returns the digest of the weights as they were folded, before anything was merged.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The weights in the graph's order.
+    /// Returns the weights in the graph's order.
     pub fn all(&self) -> &[Arc<FloatWeight>] {
         &self.weights
     }
 
-    /// How the graph that they belong to computes scores.
+    /// Returns the form of the graph that they belong to.
     pub const fn form(&self) -> Form {
         self.form
     }
 
-    /// The graph that they belong to, over a number of tokens.
+    /// Makes the graph that they belong to, over `tokens` tokens.
     ///
     /// # Panics
     /// If the model does not take that many tokens.
@@ -74,7 +75,7 @@ impl FloatWeights {
         Graph::with_form(&self.shape, self.form, tokens)
     }
 
-    /// The same model with some weights replaced, for a graph with another attention.
+    /// Makes the same model with the weights `made`, for a graph of another form.
     pub(crate) fn rewritten(
         &self,
         form: Form,
@@ -101,7 +102,7 @@ impl FloatWeights {
         let mut norm = folder.norm("embeddings.LayerNorm");
         if shape.is_projected() {
             folder.after_norm("embeddings_project", LinearMap::Projection, &norm, 1.0);
-            // No LayerNorm comes behind it.
+            // No LayerNorm follows it.
             norm = Norm::none(shape.hidden);
         }
         for layer in 0..shape.layers {
@@ -143,7 +144,7 @@ fn digest(weights: &[Arc<FloatWeight>]) -> Digest {
     *hash.finalize().as_bytes()
 }
 
-/// Every weight of a graph, in its form.
+/// Collects every weight of `graph` in its order, and checks its kind and size.
 fn in_order(
     graph: &Graph,
     mut made: impl FnMut(WeightKey) -> Option<Arc<FloatWeight>>,
@@ -172,7 +173,7 @@ struct Norm {
 }
 
 impl Norm {
-    /// That of a value which is read as it is.
+    /// Makes the norm of a value that is read as it is.
     fn none(width: usize) -> Self {
         Self {
             gain: vec![1.0; width],
@@ -209,7 +210,7 @@ fn centre_rows(matrix: &mut Matrix<f32>) {
     }
 }
 
-/// Takes off every column its mean.
+/// Subtracts every column's mean from it.
 fn centre_columns(matrix: &mut Matrix<f32>) {
     let mut means = vec![0.0; matrix.cols()];
     for r in 0..matrix.rows() {
@@ -236,7 +237,7 @@ impl Folder<'_> {
         }
     }
 
-    /// A dense layer as inputs by outputs, and its bias.
+    /// Returns a dense layer as inputs by outputs, and its bias.
     fn dense(&self, name: &str, inputs: usize) -> (Matrix<f32>, Vec<f64>) {
         let bias = self.checkpoint.get(&format!("{name}.bias"));
         let weight = self.checkpoint.get(&format!("{name}.weight"));
@@ -273,7 +274,7 @@ impl Folder<'_> {
         let mut positions = Matrix::from_vec(self.shape.positions, width, get("position").to_vec());
         centre_rows(&mut table);
         centre_rows(&mut positions);
-        // A row has one word: what all words have in common may come with its position.
+        // A row has one word, so what all words have in common may be added to its position.
         let (vocab, mut common) = (self.shape.vocab, vec![0.0f64; width]);
         for r in 0..vocab {
             let row = common.iter_mut().zip(table.row(r));
@@ -291,7 +292,7 @@ impl Folder<'_> {
         self.insert(LinearMap::Embedding, FloatWeight::Bias(positions));
     }
 
-    /// A linear map that reads a LayerNorm's result, scaled.
+    /// Folds a linear map that reads a LayerNorm's result, scaled by `scale`.
     fn after_norm(&mut self, source: &str, map: LinearMap, norm: &Norm, scale: f64) {
         let (mut weight, mut bias) = self.dense(source, norm.gain.len());
         for r in 0..weight.rows() {
@@ -308,7 +309,7 @@ impl Folder<'_> {
         self.insert_dense(map, weight, bias);
     }
 
-    /// A linear map that feeds a LayerNorm together with a residual that has `norm` behind it.
+    /// Folds a linear map that feeds a LayerNorm, together with a residual to which `norm` applies.
     fn before_norm(&mut self, source: &str, map: LinearMap, inputs: usize, norm: &Norm) {
         let (mut weight, mut bias) = self.dense(source, inputs);
         centre_rows(&mut weight);
@@ -369,7 +370,7 @@ impl Folder<'_> {
         }
     }
 
-    /// The last gain and shift, as they are.
+    /// Inserts the last gain and shift as they are.
     fn last_hidden(&mut self, norm: &Norm) {
         let gain = FloatWeight::Diagonal {
             gain: norm.gain.clone(),

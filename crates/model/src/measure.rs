@@ -1,4 +1,4 @@
-//! How fast the float reference is, against the matrix products alone.
+//! The speed of the float reference, compared with its matrix products alone.
 
 use crate::float::{self, NoObserver};
 use crate::fold::FloatWeights;
@@ -19,18 +19,18 @@ pub struct FloatSpeed {
 }
 
 impl FloatSpeed {
-    /// Billions of operations per second of a whole inference.
+    /// Returns the speed of a whole inference in billions of operations per second.
     pub fn gflops(&self) -> f64 {
         self.operations / self.seconds * 1e-9
     }
 
-    /// The part of the products' own speed that a whole inference reaches.
+    /// Returns the part of the products' own speed that a whole inference reaches.
     pub fn ratio(&self) -> f64 {
         self.products_seconds / self.seconds
     }
 }
 
-/// Sizes of all matrix products of an inference: rows, inner dimension, columns.
+/// Lists the sizes of all matrix products of an inference: rows, inner dimension, columns.
 fn products(graph: &Graph) -> Vec<(usize, usize, usize)> {
     let shape = &graph.shape;
     let (n, dh) = (graph.tokens, shape.head_size());

@@ -10,9 +10,8 @@
 //! u = B·a      one row, what the query's bias means to each key
 //! ```
 //!
-//! `b` has no part in it: it adds the same to a whole row of scores. The products are formed in
-//! double precision and rounded once. Everything else is shared with the model that was given, not
-//! copied.
+//! `b` does not matter: it adds the same to a whole row of scores. The products are formed in
+//! double precision and rounded once. Everything else is shared with the given model, not copied.
 
 use crate::fold::{FloatWeight, FloatWeights};
 use primer_plan::graph::{Form, WeightKind};
@@ -24,10 +23,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 impl FloatWeights {
-    /// The same model for a graph of the given form.
+    /// Makes the same model for a graph of the given form.
     ///
     /// # Panics
-    /// If queries and keys are wanted from a model that has already lost them.
+    /// If queries and keys are requested from a model in which they are already merged.
     #[must_use]
     pub fn with_form(&self, form: Form) -> Self {
         let graph = self.graph(1);
@@ -57,7 +56,7 @@ impl FloatWeights {
         self.rewritten(form, made)
     }
 
-    /// Takes the positions out of the embedding table.
+    /// Separates the positions from the embedding table.
     fn part_positions(&self, made: &mut HashMap<WeightKey, Arc<FloatWeight>>) {
         let FloatWeight::Dense(joined) = &*made[&EMBEDDING] else {
             unreachable!("folding checks the kinds");
@@ -96,7 +95,7 @@ fn join_positions(made: &mut HashMap<WeightKey, Arc<FloatWeight>>) {
     made.remove(&POSITIONS);
 }
 
-/// A dense weight or a bias in double precision.
+/// Returns a dense weight or a bias in double precision.
 fn matrix(
     layer: usize,
     map: LinearMap,
@@ -117,7 +116,7 @@ const fn key(layer: usize, map: LinearMap, kind: WeightKind) -> WeightKey {
     }
 }
 
-/// The matrices of all heads side by side, and their biases.
+/// Computes the merged matrices of all heads side by side, and their biases.
 fn merge(
     shape: &Shape,
     layer: usize,

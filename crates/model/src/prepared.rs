@@ -9,8 +9,8 @@
 //! checksum    32 bytes, BLAKE3 of everything before it
 //! ```
 //!
-//! All lengths follow from the header's shape, so nothing is allocated on the file's word alone:
-//! the file's size is compared with what the shape asks for first.
+//! All lengths follow from the header's shape, and the file's size is compared with them first, so
+//! no memory is allocated for weights that the file does not have.
 
 use crate::fold::Digest;
 use crate::quantise::IntModel;
@@ -90,12 +90,12 @@ pub enum PreparedError {
 struct Header {
     shape: Shape,
     scales: Scales,
-    /// Of the float weights, so that the file is not taken for another model's.
+    /// The digest of the float weights, so that the file is not taken for another model's.
     source: Digest,
 }
 
 impl IntModel {
-    /// The file's bytes.
+    /// Returns the file's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = Header {
             shape: self.shape().clone(),
@@ -126,7 +126,7 @@ impl IntModel {
         out
     }
 
-    /// Reads a file's bytes.
+    /// Reads a model from a file's bytes.
     ///
     /// # Errors
     /// [`PreparedError`] for anything but an undamaged prepared model.
@@ -204,7 +204,7 @@ impl IntModel {
             std::fs::rename(&partial, path)
         };
         write().map_err(|e| {
-            // The partial file is useless; that it may be gone already is no error.
+            // The partial file is useless; it is not an error if it is already gone.
             let _ = std::fs::remove_file(&partial);
             failed(e)
         })

@@ -18,7 +18,7 @@ pub struct IntModel {
     scales: Scales,
     source: Digest,
     weights: Vec<IntWeight>,
-    /// By weight, once somebody asked.
+    /// By weight, made on first use.
     packed: Vec<OnceLock<Packed>>,
 }
 
@@ -140,7 +140,7 @@ fn reordered(weight: &Weight, ints: IntWeight, order: &[usize]) -> IntWeight {
     }
 }
 
-/// Fractional bits of the sum that a bias is added to.
+/// Returns the fractional bits of the sum that a bias is added to.
 pub(crate) fn bias_fraction(plan: &Plan, id: WeightId) -> i32 {
     let graph: &Graph = plan.graph();
     let fraction = graph.steps.iter().find_map(|step| match &step.op {

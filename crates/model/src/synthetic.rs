@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Standard deviation of the weights, as BERT is initialised.
 const DEVIATION: f64 = 0.02;
 
-/// The shape of a BERT with `layers` layers of width `hidden`, otherwise like BERT-base.
+/// Returns the shape of a BERT with `layers` layers of width `hidden`, otherwise like BERT-base.
 pub fn bert_shape(layers: usize, hidden: usize, heads: usize) -> Shape {
     Shape {
         family: Family::Bert,
@@ -28,7 +28,7 @@ pub fn bert_shape(layers: usize, hidden: usize, heads: usize) -> Shape {
     }
 }
 
-/// A checkpoint with weights as they are before training: the same for the same seed.
+/// Makes a checkpoint with weights as they are before training: the same for the same seed.
 ///
 /// # Panics
 /// If the shape is not usable.
@@ -54,7 +54,7 @@ pub fn checkpoint(shape: &Shape, seed: &Seed) -> Checkpoint {
     Checkpoint::from_tensors(shape, tensors)
 }
 
-/// Close enough to a normal variable: the sum of twelve uniform ones.
+/// Draws an almost normal number: the sum of twelve uniform ones.
 fn normal(rng: &mut Prg) -> f64 {
     let mut sum = -6.0;
     for _ in 0..6 {

@@ -1,7 +1,7 @@
 //! Every family and head against outputs of Hugging Face's own code: tokens equal, single precision
 //! within a thousandth, integers within a twentieth. Small copies of the checkpoints are fixtures
 //! (`scripts/shrink-family-models`, `scripts/make-xlm-roberta-model`); the checkpoints themselves
-//! are used where they are.
+//! are used where they are present.
 #![allow(missing_docs)]
 
 mod common;
@@ -37,7 +37,7 @@ const SHARED: [&str; 7] = [
     "sentence",
 ];
 
-/// The largest difference between a model's outputs and a golden line's.
+/// Returns the largest difference between a model's outputs and a golden line's.
 fn difference(head: &Head, line: &Value, output: &Matrix<f64>, length: usize) -> f64 {
     let most = |golden: &Value, ours: &[f64]| {
         let golden = numbers(golden);
@@ -156,7 +156,7 @@ fn shapes_say_what_a_family_has() {
         "DistilBertForSequenceClassification"
     );
     assert_eq!((distilbert.types, distilbert.positions), (0, 48));
-    // Two of the table's rows are in front of the first position.
+    // Two of the table's rows precede the first position.
     let roberta = shape("roberta-ner");
     assert_eq!(roberta.architecture(), "RobertaForTokenClassification");
     assert_eq!((roberta.types, roberta.positions), (0, 46));
@@ -179,7 +179,7 @@ fn shapes_say_what_a_family_has() {
     assert!(!multilingual.head.shows_labels());
 }
 
-/// A copy of a fixture that a test may change.
+/// Makes a copy of a fixture that a test may change.
 fn copy(name: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let from = fixtures().join("family").join(name);
@@ -339,7 +339,7 @@ fn problem_types_are_as_hugging_face_decides_them() {
     assert_eq!(config(one), Problem::SingleLabel);
 }
 
-/// Rules of normalisation change the letters, not where a token stands in the text.
+/// Checks that rules of normalisation change the letters, not where a token stands in the text.
 #[test]
 fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
     let (_, text) = load_folded(&fixtures().join("family/xlm-roberta"));
@@ -366,8 +366,8 @@ fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
     assert_eq!(text.join(&input.ids[1..6]), "Ein film");
 }
 
-/// A tokenizer of byte pairs has the space in front of a word in the word's first token, and leaves
-/// it out of the token's place: once, not twice.
+/// Checks a tokenizer of byte pairs: it includes the space before a word in the word's first token,
+/// and leaves it out of the token's place once, not twice.
 #[test]
 fn tokens_stand_where_their_words_do() {
     let (_, text) = load_folded(&fixtures().join("family/roberta-ner"));

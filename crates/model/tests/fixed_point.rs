@@ -75,7 +75,7 @@ fn float(weights: &FloatWeights, input: &Input) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Largest difference over the rows that are not padding.
+/// Returns the largest difference over the rows that are not padding.
 fn difference(weights: &FloatWeights, input: &Input, outcome: &Outcome) -> f64 {
     let float = float(weights, input);
     let mut worst: f64 = 0.0;
@@ -270,7 +270,8 @@ fn plans_agree_on_both_sides_or_are_refused() {
         .unwrap();
 }
 
-/// Agreement with float on a whole data set. Returns the parts of labels that agree and are right.
+/// Compares labels with those of float on a whole data set. Returns the parts of labels that agree
+/// and are right.
 fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64, f64)> {
     let data = shared("data/sst2/dev.tsv")?;
     // Float is always that of the model as it came.
@@ -297,7 +298,7 @@ fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64,
     Some((agree / n, right / n, float_right / n))
 }
 
-/// Rounded once, and with shares in every form.
+/// One run that rounds to nearest, and one with truncated shares for every form.
 const RUNS: [(Form, Option<u8>); 4] = [
     (Form::Separate, None),
     (Form::Separate, Some(5)),

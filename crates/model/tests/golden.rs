@@ -26,7 +26,7 @@ fn run(weights: &FloatWeights, input: &Input) -> Vec<Matrix<f32>> {
     )
 }
 
-/// The largest difference between our outputs and a golden line's.
+/// Returns the largest difference between our outputs and a golden line's.
 fn difference(line: &Value, outputs: &[Matrix<f32>], length: usize) -> f64 {
     let compare = |name: &str, ours: Vec<f32>| -> f64 {
         let golden = numbers(&line[name]);
@@ -66,7 +66,7 @@ fn random_models_match_hugging_face() {
     }
 }
 
-/// Without queries and keys: merging is exact but for the rounding of single precision.
+/// Checks models without queries and keys: merging is exact up to the rounding of single precision.
 #[test]
 fn merged_models_match_hugging_face() {
     let random = RANDOM_MODELS.map(|name| {
@@ -90,8 +90,8 @@ fn the_demo_model_matches_hugging_face() {
     assert!(worst < TOLERANCE, "{worst}");
 }
 
-/// What all features of a normalised value have in common is nothing, so no map that reads one
-/// sees it: a rounded mean of the residual adds the same error to all of them.
+/// Checks that maps of normalised values ignore what all features have in common. It should be
+/// zero, but a rounded mean of the residual adds the same error to all of them.
 #[test]
 fn maps_of_normalised_values_do_not_see_what_features_have_in_common() {
     let (weights, _) = load_folded(&root().join("models/sst2-demo"));
@@ -137,7 +137,7 @@ fn padding_changes_nothing() {
     }
 }
 
-/// A whole golden file, if it lies beside the repository.
+/// Checks a whole golden file, if it is next to the repository.
 fn whole_file(model: &str, file: &str) {
     let Some(dir) = shared(&format!("models/{model}")) else {
         return;

@@ -24,9 +24,9 @@
 //!
 //! whose terms in `b` and `y` are the sender's and whose terms in `α` and `x` are the receiver's.
 //!
-//! Why it is private: `e` and `f` are one-time pads of the bits. The sender hears nothing else but
-//! the extension, which hides `α`. The receiver hears `τ`, masked by `k_(1-α)`, the pad that it
-//! lacks, with either sign: it is uniform whatever `β` is.
+//! Why it is private: `e` and `f` are one-time pads of the bits. The sender gets nothing but the
+//! extension, which hides `α`. The receiver gets `τ`, masked by `k_(1-α)`, the pad that it lacks,
+//! with either sign: it is uniform for every `β`.
 //!
 //! This is Beaver's multiplication (CRYPTO 1991) of a bit of each party, on a correlation made as
 //! in Gilboa (CRYPTO 1999).
@@ -60,7 +60,7 @@ pub struct BitWaiting {
     ours: Bits,
 }
 
-/// `value`, or its negative. The sign is public.
+/// Returns `value`, or its negative. The sign is public.
 fn signed(value: u64, negative: bool, modulus: u64) -> u64 {
     match negative {
         true => sub(0, value, modulus),
@@ -68,7 +68,7 @@ fn signed(value: u64, negative: bool, modulus: u64) -> u64 {
     }
 }
 
-/// Takes as many opened bits as were prepared.
+/// Receives as many opened bits as were prepared.
 fn hear(channel: &mut Channel, n: usize) -> Result<Bits> {
     // They are public: one-time pads.
     let mut bytes = vec![0; n.div_ceil(8)];
@@ -77,7 +77,7 @@ fn hear(channel: &mut Channel, n: usize) -> Result<Bits> {
 }
 
 impl BitSender {
-    /// Offline: prepares `n` products, shared modulo `modulus` (2 to 2^57).
+    /// Prepares `n` products, shared modulo `modulus` (2 to 2^57): the offline phase.
     ///
     /// # Errors
     /// As [`CotSender::extend`]; [`crate::OtError::Modulus`].
@@ -107,12 +107,12 @@ impl BitSender {
         }))
     }
 
-    /// The material for a store, packed. A stored copy must be loaded once only.
+    /// Packs the material for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
-    /// Material for `n` products from a store.
+    /// Reads material for `n` products from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
@@ -121,7 +121,7 @@ impl BitSender {
         ChoiceMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
-    /// Online, first half: takes the receiver's opened bits.
+    /// Takes the receiver's opened bits: the first half of the online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Padding`], and those of the channel.
@@ -135,7 +135,8 @@ impl BitSender {
 }
 
 impl BitAnswering {
-    /// Online, second half: opens the sender's bits. Gives its shares of the products.
+    /// Opens the sender's bits and returns its shares of the products: the second half of the
+    /// online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Count`] if the bits are too many or too few, and those of the channel.
@@ -157,7 +158,7 @@ impl BitAnswering {
 }
 
 impl BitReceiver {
-    /// Offline: prepares `n` products, shared modulo `modulus` (2 to 2^57).
+    /// Prepares `n` products, shared modulo `modulus` (2 to 2^57): the offline phase.
     ///
     /// # Errors
     /// As [`CotReceiver::extend`]; [`crate::OtError::Modulus`].
@@ -180,12 +181,12 @@ impl BitReceiver {
         Ok(Self(material))
     }
 
-    /// The material for a store, packed. A stored copy must be loaded once only.
+    /// Packs the material for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
-    /// Material for `n` products from a store.
+    /// Reads material for `n` products from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
@@ -194,7 +195,7 @@ impl BitReceiver {
         ChoiceMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
-    /// Online, first half: opens the receiver's bits.
+    /// Opens the receiver's bits: the first half of the online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Count`] if the bits are too many or too few, and those of the channel.
@@ -209,7 +210,7 @@ impl BitReceiver {
 }
 
 impl BitWaiting {
-    /// Online, second half: the receiver's shares of the products.
+    /// Returns the receiver's shares of the products: the second half of the online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Padding`], and those of the channel.

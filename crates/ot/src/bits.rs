@@ -12,7 +12,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Bit `i` is `bit(i)`.
+    /// Makes a string whose bit `i` is `bit(i)`.
     pub fn from_fn(len: usize, mut bit: impl FnMut(usize) -> bool) -> Self {
         let mut bytes = vec![0; len.div_ceil(8)];
         for i in 0..len {
@@ -21,7 +21,7 @@ impl Bits {
         Self { bytes, len }
     }
 
-    /// Uniform bits.
+    /// Draws uniform bits.
     pub fn random(len: usize, rng: &mut impl CryptoRng) -> Self {
         let mut bytes = vec![0; len.div_ceil(8)];
         rng.fill_bytes(&mut bytes);
@@ -43,17 +43,17 @@ impl Bits {
         }
     }
 
-    /// Number of bits.
+    /// Returns the number of bits.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bit `i`.
+    /// Returns bit `i`.
     ///
     /// # Panics
     /// If there is no such bit.
@@ -62,12 +62,12 @@ impl Bits {
         self.bytes[i / 8] >> (i % 8) & 1 == 1
     }
 
-    /// The packed bytes; unused bits are zero.
+    /// Returns the packed bytes; unused bits are zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The sum without carry of two strings of the same length.
+    /// Returns the sum without carry of two strings of the same length.
     ///
     /// # Errors
     /// [`OtError::Count`] if the lengths differ.
@@ -81,7 +81,7 @@ impl Bits {
     }
 }
 
-/// The used bits of the last byte.
+/// Returns the mask of the used bits of the last byte.
 fn last_mask(len: usize) -> u8 {
     0xff >> ((8 - len % 8) % 8)
 }

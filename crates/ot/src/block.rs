@@ -1,5 +1,5 @@
-//! What both roles of [`crate::cot`] do alike: keep a position, and turn a block of columns into
-//! rows.
+//! What both roles of [`crate::cot`] have in common: they keep a position, and turn a block of
+//! columns into rows.
 
 use crate::base::Session;
 use crate::check::{Check, MASKING};
@@ -12,7 +12,7 @@ use crate::variant::Variant;
 use primer_ring::wipe::SecretBytes;
 use zeroize::Zeroizing;
 
-/// Transfers handled at once: their columns (256 KiB) stay in a core's cache.
+/// The number of transfers handled at once: their columns (256 KiB) stay in a core's cache.
 pub const BLOCK: usize = 1 << 14;
 /// What both roles keep.
 pub(crate) struct State {
@@ -58,19 +58,19 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Bytes of `n` bits, in whole vectors of the engine.
+    /// Returns the number of bytes of `n` bits, in whole vectors of the engine.
     pub(crate) fn padded(n: usize) -> usize {
         n.div_ceil(8).next_multiple_of(WIDE)
     }
 
-    /// Bytes from one column of `n` bits to the next: one cache line more than it takes, since
-    /// columns a power of two apart would all compete for the same few lines when they are read
-    /// side by side.
+    /// Returns the number of bytes from one column of `n` bits to the next: one cache line more
+    /// than it takes, since columns a power of two apart would all compete for the same few lines
+    /// when they are read side by side.
     pub(crate) fn stride(n: usize) -> usize {
         Self::padded(n) + 64
     }
 
-    /// For blocks of at most `n` transfers, or those that mask a check.
+    /// Makes room for blocks of at most `n` transfers, or for those that mask a check.
     pub(crate) fn new(n: usize) -> Self {
         let n = n.clamp(MASKING, BLOCK);
         Self {

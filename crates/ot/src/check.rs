@@ -1,9 +1,9 @@
 //! The consistency check of an extension: one string of choices for all of Δ.
 //!
 //! A receiver that deviates may use other choices `c ⊕ e_b` in block `b` of Δ. Then the sender's
-//! row differs from what the receiver knows by the bits of Δ in that block, and whatever is done
-//! with the row tells whether a guess of them was right. The check of SoftSpokenOT (Roy, CRYPTO
-//! 2022) makes this pay: with a linear hash `h` of columns, of 128 bits,
+//! row differs from what the receiver knows by the bits of Δ in that block, and any use of the row
+//! tells whether a guess of them was right. The check of SoftSpokenOT (Roy, CRYPTO 2022) puts a
+//! price on this: with a linear hash `h` of columns, of 128 bits,
 //!
 //! ```text
 //! receiver   128 more transfers with random choices, hashed like the others, then thrown away
@@ -20,10 +20,10 @@
 //! *What it gives.* Column `i` of block `b` passes if `T_i ⊕ h(t^i) = Δ_i·(x ⊕ h(c_b))`. If the two
 //! hashes on the right are equal, it always does; if not, for one value of `Δ_i` only. So a
 //! receiver passes with blocks whose choices differ from those of the others only by guessing all
-//! bits of Δ in them, with probability `2^-g` for `g` bits; but for a collision, `2^9` pairs of
-//! blocks and one `2^-128` for each attempt to find a message (it can be retried at home, at the
-//! price of a hash). Of block 0 one bit is known, so it takes a guess of `k - 1` bits. A failure
-//! ends the session.
+//! bits of Δ in them, with probability `2^-g` for `g` bits; except for a collision, `2^9` pairs of
+//! blocks and one `2^-128` for each attempt to find a message (it can be retried locally, at the
+//! price of a hash). One bit of block 0 is known, so block 0 takes a guess of `k - 1` bits. A
+//! failure ends the session.
 //!
 //! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
 //! thrown away, and `T` is what the sender computes itself.
@@ -64,7 +64,7 @@ impl Check {
         }
     }
 
-    /// Takes a part of the receiver's message.
+    /// Absorbs a part of the receiver's message.
     pub(crate) fn absorb(&mut self, message: &[u8]) {
         self.transcript.update(message);
     }
@@ -96,13 +96,13 @@ impl Check {
         }
     }
 
-    /// The receiver's proof.
+    /// Sends the receiver's proof.
     pub(crate) fn prove(self, stream: &mut SendStream<'_>) -> Result<()> {
         stream.put(&self.choices.reduce().to_le_bytes())?;
         Ok(stream.put(self.digest(0, 0).as_bytes())?)
     }
 
-    /// The sender's check of it.
+    /// Checks the receiver's proof, as the sender.
     pub(crate) fn verify(self, stream: &mut RecvStream<'_>, delta: u128) -> Result<()> {
         let (mut choices, mut digest) = ([0; 16], [0; 32]);
         stream.get(&mut choices)?;
@@ -114,7 +114,7 @@ impl Check {
         }
     }
 
-    /// The digest of every column's hash, with `choices` added where `delta` has a bit.
+    /// Returns the digest of every column's hash, with `choices` added where `delta` has a bit.
     fn digest(&self, choices: u128, delta: u128) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_derive_key("primer ot consistency digest v1");
         for (i, sum) in self.columns.iter().enumerate() {
@@ -137,9 +137,9 @@ mod tests {
     const BYTES: usize = 40;
     const STRIDE: usize = 64;
 
-    /// What the sender says to a receiver whose choices in column `i` are those of `choices(i)`,
-    /// and who proves that they are `claimed`, adding `guess` to the hashes of the columns in
-    /// `guessed`.
+    /// Returns the sender's verdict on a receiver whose choices in column `i` are those of
+    /// `choices(i)`, and who proves that they are `claimed`, adding `guess` to the hashes of the
+    /// columns in `guessed`.
     fn verdict(
         delta: u128,
         choices: impl Fn(usize) -> [u8; BYTES] + Sync,
@@ -202,7 +202,8 @@ mod tests {
         }
     }
 
-    /// Other choices in some columns pass if and only if all bits of Δ there were guessed.
+    /// Checks that other choices in some columns pass if and only if all bits of Δ there were
+    /// guessed.
     #[test]
     fn other_choices_pass_with_the_right_guess_only() {
         let (choices, mut other) = ([0x5a; BYTES], [0x5a; BYTES]);

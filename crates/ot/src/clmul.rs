@@ -24,7 +24,7 @@ impl Product {
         self.high ^= other.high;
     }
 
-    /// The element of the field.
+    /// Returns the element of the field.
     pub(crate) fn reduce(&self) -> u128 {
         let middle = self.mixed ^ self.low ^ self.high;
         let low = self.low ^ middle << 64;
@@ -44,7 +44,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// One factor for each 16 bytes.
+    /// Prepares one factor for each 16 bytes.
     pub(crate) fn new(factors: &[u8]) -> Self {
         let (factors, _) = factors.as_chunks();
         Self {
@@ -78,7 +78,7 @@ impl Sums {
     }
 }
 
-/// The product of two polynomials of 64 bits, in constant time.
+/// Returns the product of two polynomials of 64 bits, in constant time.
 fn multiply(a: u64, b: u64) -> u128 {
     let mut product = 0;
     for i in 0..64 {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use primer_ring::prg::Prg;
 
-    /// One bit at a time, reduced at once.
+    /// Multiplies one bit at a time, reduced at once.
     fn slow(a: u128, b: u128) -> u128 {
         let mut sum = 0;
         for i in (0..128).rev() {

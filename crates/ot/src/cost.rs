@@ -11,7 +11,7 @@ use crate::variant::Variant;
 use primer_ring::pack::packed_len;
 use primer_wire::frame::HEADER_BYTES;
 
-/// Bytes in each direction of one step. Which party is the sender is not decided here.
+/// Bytes in each direction of one step. Which party is the sender is left open here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransferBytes {
     /// From the sender of the extension to its receiver.
@@ -20,7 +20,8 @@ pub struct TransferBytes {
     pub from_receiver: u64,
 }
 
-/// The base transfers of one extension; one round, begun by the extension's sender.
+/// Returns the cost of the base transfers of one extension; one round, begun by the extension's
+/// sender.
 pub fn setup(base: BaseOt) -> TransferBytes {
     let (keys, answers) = match base {
         BaseOt::MlKem => (mlkem::KEYS_BYTES, mlkem::ANSWERS_BYTES),
@@ -32,14 +33,15 @@ pub fn setup(base: BaseOt) -> TransferBytes {
     }
 }
 
-/// The set-up of an extension: the base transfers, and the trees of a variant that has some.
+/// Returns the cost of the set-up of an extension: the base transfers, and the trees of a variant
+/// that has some.
 pub fn setup_as(variant: Variant, base: BaseOt) -> TransferBytes {
     let mut bytes = setup(base);
     bytes.from_receiver += trees(variant);
     bytes
 }
 
-/// The message of the trees, if there is one.
+/// Returns the number of bytes of the message of the trees, zero if there is none.
 fn trees(variant: Variant) -> u64 {
     match leaves::payload(variant) as u64 {
         0 => 0,
@@ -47,8 +49,8 @@ fn trees(variant: Variant) -> u64 {
     }
 }
 
-/// The payload of an extension by `n`: the position, and `n` bits for each tree; if it is checked,
-/// the masking transfers and the proof.
+/// Returns the payload bytes of an extension by `n`: the position, and `n` bits for each tree; if
+/// it is checked, the masking transfers and the proof.
 pub(crate) fn extension_payload(variant: Variant, n: usize) -> u64 {
     let messages = |n: usize| (variant.trees() * n.div_ceil(8)) as u64;
     let check = match variant.is_checked() {
@@ -58,12 +60,13 @@ pub(crate) fn extension_payload(variant: Variant, n: usize) -> u64 {
     POSITION_BYTES as u64 + messages(n) + check
 }
 
-/// `n` correlated transfers of the default variant: `16·n` and a constant, one way.
+/// Returns the cost of `n` correlated transfers of the default variant: `16·n` and a constant, one
+/// way.
 pub fn extension(n: usize) -> TransferBytes {
     extension_as(Variant::default(), n)
 }
 
-/// `n` correlated transfers of a variant, one way.
+/// Returns the cost of `n` correlated transfers of a variant, one way.
 pub fn extension_as(variant: Variant, n: usize) -> TransferBytes {
     TransferBytes {
         from_sender: 0,
@@ -71,13 +74,13 @@ pub fn extension_as(variant: Variant, n: usize) -> TransferBytes {
     }
 }
 
-/// New transfers from old ones ([`crate::renewal`]): what a party sends to renew the direction in
-/// which it receives, of one variant. One round for both directions.
+/// Returns the cost of new transfers from old ones ([`crate::renewal`]): what a party sends to
+/// renew the direction in which it receives, of one variant. One round for both directions.
 pub fn renewal(variant: Variant) -> u64 {
     extension_as(variant, COUNT).from_receiver + trees(variant)
 }
 
-/// Bits of a residue of `modulus`.
+/// Returns the bit width of a residue of `modulus`.
 pub fn width(modulus: u64) -> u32 {
     u64::BITS - modulus.saturating_sub(1).leading_zeros()
 }
@@ -90,13 +93,13 @@ fn correction(n: usize) -> u64 {
     HEADER_BYTES + n.div_ceil(8) as u64
 }
 
-/// `n` products with a known factor, offline: an extension of the default variant and one residue
-/// each.
+/// Returns the cost of `n` products with a known factor, offline: an extension of the default
+/// variant and one residue each.
 pub fn product_offline(n: usize, modulus: u64) -> TransferBytes {
     product_offline_as(Variant::default(), n, modulus)
 }
 
-/// `n` products with a known factor, offline, on transfers of a variant.
+/// Returns the cost of `n` products with a known factor, offline, on transfers of a variant.
 pub fn product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferBytes {
     TransferBytes {
         from_sender: residues(n, modulus),
@@ -104,9 +107,9 @@ pub fn product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferB
     }
 }
 
-/// Shares of `count` one-hot vectors ([`crate::onehot`]): what the index party sends, and the
-/// offset party, on transfers of these variants that the index party and the offset party receive.
-/// The round trips are [`onehot_rounds`].
+/// Returns the cost of shares of `count` one-hot vectors ([`crate::onehot`]): what the index party
+/// sends, and what the offset party sends, on transfers of these variants that the index party and
+/// the offset party receive. The round trips are [`onehot_rounds`].
 pub fn onehot([to_index, to_offset]: [Variant; 2], shape: &Shape, count: usize) -> [u64; 2] {
     let (places, blocks) = (shape.place_transfers(), shape.block_transfers());
     let extension = |variant, n| extension_as(variant, n).from_receiver;
@@ -124,14 +127,15 @@ pub fn onehot([to_index, to_offset]: [Variant; 2], shape: &Shape, count: usize) 
     sent
 }
 
-/// Round trips of as many: one for each chunk, begun by the offset party, and one more if a vector
-/// has several blocks.
+/// Returns the number of round trips of [`onehot()`]: one for each chunk, begun by the offset
+/// party, and one more if a vector has several blocks.
 pub fn onehot_rounds(shape: &Shape, count: usize) -> usize {
     let chunks = shape.chunks(count).count();
     chunks + usize::from(chunks > 0 && shape.block_transfers() > 0)
 }
 
-/// `n` products with a known factor, online: a bit up, one residue down, one round.
+/// Returns the cost of `n` products with a known factor, online: a bit up, one residue down, one
+/// round.
 pub fn product_online(n: usize, modulus: u64) -> TransferBytes {
     TransferBytes {
         from_sender: residues(n, modulus),
@@ -139,13 +143,13 @@ pub fn product_online(n: usize, modulus: u64) -> TransferBytes {
     }
 }
 
-/// `n` products of bits that both come late, offline: as many bytes as if one of the factors were
-/// known, [`product_offline_as`].
+/// Returns the cost of `n` products of bits that both come late, offline: as many bytes as if one
+/// of the factors were known, [`product_offline_as`].
 pub fn bit_product_offline_as(variant: Variant, n: usize, modulus: u64) -> TransferBytes {
     product_offline_as(variant, n, modulus)
 }
 
-/// `n` products of bits that both come late, online: a bit each way, one round.
+/// Returns the cost of `n` products of bits that both come late, online: a bit each way, one round.
 pub fn bit_product_online(n: usize) -> TransferBytes {
     TransferBytes {
         from_sender: correction(n),

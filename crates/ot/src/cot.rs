@@ -22,18 +22,18 @@
 //! The sender's sum does not need the stream it lacks: for `x = Δ` every weight is zero. With
 //! `k = 1` this is IKNP, byte for byte. A larger `k` sends less and computes more.
 //!
-//! There is no second message: the rows are the result. The sender learns nothing of `c`, which is
-//! masked in every block by a stream it does not have; the receiver gets no message at all. *Rows
-//! are not independent keys*: all pairs differ by the same Δ. As wire labels that is what free XOR
-//! wants, and the garbling hash must be correlation robust, which it must be anyway; for anything
-//! else they are hashed first ([`crate::hash`], [`crate::onehot`]). The lowest bit of Δ is 1 so
-//! that labels carry their colour; the base transfer of that bit has a known choice, which costs
-//! one of 128 bits of Δ's entropy, as in every garbler with point-and-permute.
+//! There is no second message: the rows are the result. The sender learns nothing about `c`, which
+//! is masked in every block by a stream it does not have; the receiver gets no message at all.
+//! *Rows are not independent keys*: all pairs differ by the same Δ. For wire labels this is what
+//! free XOR needs, and the garbling hash must be correlation robust, as it must be anyway; for
+//! anything else they are hashed first ([`crate::hash`], [`crate::onehot`]). The lowest bit of Δ is
+//! 1 so that labels carry their colour; the base transfer of that bit has a known choice, which
+//! costs one of 128 bits of Δ's entropy, as in every garbler with point-and-permute.
 //!
 //! A receiver that deviates could use different choices in different blocks, and see from what
-//! follows whether it guessed bits of Δ. A [checked](Variant::checked) variant makes it prove that
-//! it did not ([`crate::check`]), and before that, that the sender's seeds are those of whole trees
-//! ([`crate::leaves`]).
+//! follows whether it guessed bits of Δ correctly. A [checked](Variant::checked) variant makes it
+//! prove that its choices are the same in all blocks ([`crate::check`]), and before that, that the
+//! sender's seeds are those of whole trees ([`crate::leaves`]).
 //!
 //! **State.** A state can be extended any number of times; the generators only move forward, so no
 //! mask is ever used twice. Both parties must extend by the same counts in the same order; the
@@ -65,22 +65,22 @@ pub(crate) const POSITION_BYTES: usize = 8;
 
 /// The secret difference of all pairs: the free-XOR offset. Its lowest bit is 1.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Delta(u128);
+pub struct Delta(pub(crate) u128);
 
 impl Delta {
-    /// A fresh offset.
+    /// Draws a fresh offset.
     pub fn random(rng: &mut impl CryptoRng) -> Self {
         let mut bytes = Zeroizing::new([0; 16]);
         rng.fill_bytes(&mut *bytes);
         Self(u128::from_le_bytes(*bytes) | 1)
     }
 
-    /// The offset of a garbler that has one already; its lowest bit is set if it is not.
+    /// Takes the offset of a garbler that has one already; its lowest bit is set if it is not.
     pub fn from_label(label: u128) -> Self {
         Self(label | 1)
     }
 
-    /// The offset as a label. It opens every pair made with it: keep it in the garbler.
+    /// Returns the offset as a label. It opens every pair made with it: keep it in the garbler.
     pub fn label(&self) -> u128 {
         self.0
     }
@@ -125,12 +125,12 @@ impl CotSender {
         })
     }
 
-    /// The offset.
+    /// Returns the offset.
     pub fn delta(&self) -> &Delta {
         &self.delta
     }
 
-    /// The variant that was set up.
+    /// Returns the variant that was set up.
     pub fn variant(&self) -> Variant {
         self.state.variant
     }
@@ -140,9 +140,9 @@ impl CotSender {
         self.state.spent
     }
 
-    /// `n` more transfers: `sink(first, rows)` gets the labels of 0, block by block.
+    /// Makes `n` more transfers: `sink(first, rows)` gets the labels of 0, block by block.
     ///
-    /// Rows of a checked variant must not be used before this has returned well.
+    /// Rows of a checked variant must not be used before this has returned `Ok`.
     ///
     /// # Errors
     /// As [`Self::setup`], [`OtError::OutOfStep`] and [`OtError::Inconsistent`].
@@ -200,7 +200,7 @@ impl CotSender {
         )
     }
 
-    /// The labels of 0 of `n` transfers at once.
+    /// Makes `n` more transfers and returns all their labels of 0 at once.
     ///
     /// # Errors
     /// As [`Self::extend`].
@@ -212,23 +212,23 @@ impl CotSender {
         Ok(labels)
     }
 
-    /// The hash of this state.
+    /// Returns the hash of this state.
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.state.session)
     }
 
-    /// The keys of this state's one-hot vectors.
+    /// Returns the keys of this state's one-hot vectors.
     pub(crate) fn vector_keys(&self) -> VectorKeys {
         VectorKeys::new(&self.state.session)
     }
 
     /// Sets the number of threads that make one-hot vectors ([`crate::onehot`]); one, unless this
-    /// is called. Nothing that is sent tells how many there are.
+    /// is called. Nothing that is sent reveals how many there are.
     pub fn set_threads(&mut self, threads: usize) {
         self.state.threads = threads.max(1);
     }
 
-    /// Threads that may make one-hot vectors.
+    /// Returns the number of threads that may make one-hot vectors.
     pub(crate) fn threads(&self) -> usize {
         self.state.threads
     }
@@ -268,7 +268,7 @@ impl CotReceiver {
         }
     }
 
-    /// The variant that was set up.
+    /// Returns the variant that was set up.
     pub fn variant(&self) -> Variant {
         self.state.variant
     }
@@ -278,8 +278,8 @@ impl CotReceiver {
         self.state.spent
     }
 
-    /// One more transfer per choice: `sink(first, rows)` gets the labels of the choices, block by
-    /// block.
+    /// Makes one more transfer per choice: `sink(first, rows)` gets the labels of the choices,
+    /// block by block.
     ///
     /// The last bytes leave with the channel's next flush or receive.
     ///
@@ -342,7 +342,7 @@ impl CotReceiver {
         )
     }
 
-    /// The labels of all choices at once.
+    /// Makes one more transfer per choice and returns the labels of all choices at once.
     ///
     /// # Errors
     /// As [`Self::extend`].
@@ -358,23 +358,23 @@ impl CotReceiver {
         Ok(labels)
     }
 
-    /// The hash of this state.
+    /// Returns the hash of this state.
     pub(crate) fn hash(&self) -> Hash {
         Hash::new(&self.state.session)
     }
 
-    /// The keys of this state's one-hot vectors.
+    /// Returns the keys of this state's one-hot vectors.
     pub(crate) fn vector_keys(&self) -> VectorKeys {
         VectorKeys::new(&self.state.session)
     }
 
     /// Sets the number of threads that make one-hot vectors ([`crate::onehot`]); one, unless this
-    /// is called. Nothing that is sent tells how many there are.
+    /// is called. Nothing that is sent reveals how many there are.
     pub fn set_threads(&mut self, threads: usize) {
         self.state.threads = threads.max(1);
     }
 
-    /// Threads that may make one-hot vectors.
+    /// Returns the number of threads that may make one-hot vectors.
     pub(crate) fn threads(&self) -> usize {
         self.state.threads
     }

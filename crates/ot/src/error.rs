@@ -35,7 +35,8 @@ pub enum OtError {
         /// Bits in the string.
         bits: usize,
     },
-    /// A step got more or fewer values than its material was made for: our own mistake.
+    /// A step got more or fewer values than its material was made for: a mistake of the calling
+    /// code.
     #[error("{got} {what} for {expected} prepared transfers")]
     Count {
         /// Which values.
@@ -45,8 +46,8 @@ pub enum OtError {
         /// Values given.
         got: usize,
     },
-    /// A value is not below the modulus of the material: our own mistake. Which one is not
-    /// disclosed.
+    /// A value is not below the modulus of the material: a mistake of the calling code. Which one
+    /// is not disclosed.
     #[error("some of the {what} are not residues of the modulus")]
     NotResidues {
         /// Which values.
@@ -63,13 +64,13 @@ pub enum OtError {
     /// Stored material holds something that is not a residue.
     #[error("stored material: {0}")]
     Stored(#[from] PackError),
-    /// A one-hot vector that cannot be made: our own mistake.
+    /// A one-hot vector that cannot be made: a mistake of the calling code.
     #[error("one-hot vectors have indices of 4 to 10 bits, not {bits}")]
     Index {
         /// The bits asked for.
         bits: u32,
     },
-    /// A modulus that messages cannot have: our own mistake.
+    /// A modulus that messages cannot have: a mistake of the calling code.
     #[error("messages live modulo 2 to 2^57, not {modulus}")]
     Modulus {
         /// The modulus asked for.

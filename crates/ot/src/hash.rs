@@ -13,8 +13,7 @@
 //! proved there for a random permutation π. The key is public and derived from the session, so that
 //! work against one session is of no use against another; the tweak is the position of the transfer
 //! in its session, and the number of the pad where a transfer has several, and never repeats. The
-//! garbling hash, which may use the same Δ, has other keys:
-//! two independent permutations.
+//! garbling hash, which may use the same Δ, has other keys: two independent permutations.
 
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16};
@@ -31,7 +30,7 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// The hash of a session with this public name.
+    /// Makes the hash of a session with this public name.
     pub fn new(session: &[u8; 32]) -> Self {
         let key = blake3::derive_key("primer ot correlation-robust hash key v1", session);
         let key: [u8; 16] = key[..16].try_into().expect("the key is shorter");
@@ -79,7 +78,7 @@ impl Hash {
     }
 }
 
-/// A uniform residue from a hash: `⌊hash · modulus / 2^128⌋`, off uniform by less than
+/// Returns a uniform residue from a hash: `⌊hash · modulus / 2^128⌋`, off uniform by less than
 /// `modulus / 2^128`.
 pub(crate) fn residue(hash: u128, modulus: u64) -> u64 {
     let (high, low) = ((hash >> 64) as u64, hash as u64);

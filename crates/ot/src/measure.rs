@@ -169,6 +169,7 @@ mod tests {
         assert!(found.index_party_us > 0.0 && found.offset_party_us > 0.0);
     }
 
+    /// Prints figures:
     /// `cargo test --release -p primer-ot measure::tests::figures -- --ignored --nocapture`
     #[test]
     #[ignore = "prints figures, takes seconds"]

@@ -12,7 +12,7 @@ use crate::stored::{ChoiceMaterial, PairMaterial};
 use primer_wire::Channel;
 use zeroize::Zeroizing;
 
-/// Checks that residues of this modulus can be packed; their width.
+/// Checks that residues of this modulus can be packed and returns their width.
 pub(crate) fn check_modulus(modulus: u64) -> Result<u32> {
     let width = width(modulus);
     if modulus < 2 || width > 57 {
@@ -23,7 +23,7 @@ pub(crate) fn check_modulus(modulus: u64) -> Result<u32> {
 
 /// Checks that there are as many values as prepared transfers, all residues.
 ///
-/// The values may be secret: all are looked at, whatever is found.
+/// The values may be secret: all are examined, also after one has failed.
 pub(crate) fn check_values(
     what: &'static str,
     expected: usize,
@@ -39,12 +39,12 @@ pub(crate) fn check_values(
     }
 }
 
-/// The tweak of a transfer's residue.
+/// Returns the tweak of a transfer's residue.
 fn tweak(position: u64, residue: usize) -> u128 {
     (residue as u128) << 64 | u128::from(position)
 }
 
-/// `n` transfers of `each` pairs of uniform residues.
+/// Makes `n` transfers of `each` pairs of uniform residues.
 pub(crate) fn send(
     cot: &mut CotSender,
     channel: &mut Channel,
@@ -70,7 +70,7 @@ pub(crate) fn send(
     Ok(PairMaterial { pairs, modulus })
 }
 
-/// A transfer for each choice: of `each` pairs the residues that it chooses.
+/// Makes a transfer for each choice: of `each` pairs the residues that it chooses.
 pub(crate) fn receive(
     cot: &mut CotReceiver,
     channel: &mut Channel,
@@ -97,7 +97,7 @@ pub(crate) fn receive(
     })
 }
 
-/// `a + b mod m`, both reduced, `m < 2^57`.
+/// Returns `a + b mod m`, both reduced, `m < 2^57`.
 pub(crate) fn add(a: u64, b: u64, modulus: u64) -> u64 {
     let sum = a + b;
     // A mask, not a branch: the summands may be secret.
@@ -105,7 +105,7 @@ pub(crate) fn add(a: u64, b: u64, modulus: u64) -> u64 {
     sum - (modulus & over)
 }
 
-/// `a - b mod m`, both reduced.
+/// Returns `a - b mod m`, both reduced.
 pub(crate) fn sub(a: u64, b: u64, modulus: u64) -> u64 {
     let below = u64::from(a < b).wrapping_neg();
     a.wrapping_sub(b).wrapping_add(modulus & below)

@@ -1,8 +1,8 @@
 //! Transfers whose choices are known offline and whose messages are known online.
 //!
-//! The counterpart of [`crate::product`], where it is the choice that comes late. With the choice
-//! known there is nothing to correct: offline the receiver extends with its choices, and both hash
-//! their rows to *pads*,
+//! The counterpart of [`crate::product`], where the choice comes late. With the choice known there
+//! is nothing to correct: offline the receiver extends with its choices, and both hash their rows
+//! to *pads*,
 //!
 //! ```text
 //! sender   (k_0, k_1)        receiver   c and k_c         residues of one modulus, uniform
@@ -15,9 +15,9 @@
 //! * **A choice**, two residues. The sender has two messages and sends `m_0 + k_0` and `m_1 + k_1`;
 //!   the receiver takes off the pad that it has.
 //!
-//! Why it is private: the sender hears nothing but the extension, which hides `c`. The receiver
-//! lacks one pad of each pair, and what it may not see is masked by that one: `τ` is masked by
-//! `k_(1-c)`, with either sign, and so is `m_(1-c)`.
+//! Why it is private: the sender receives only the extension, which hides `c`. The receiver lacks
+//! one pad of each pair, and what it may not see is masked by that one: `τ` is masked by `k_(1-c)`,
+//! with either sign, and so is `m_(1-c)`.
 //!
 //! A choice may serve several numbers: a transfer then has several pairs of pads, all from the same
 //! row and chosen by the same bit.
@@ -40,7 +40,8 @@ pub struct PadReceiver {
 }
 
 impl PadSender {
-    /// Offline: `n` transfers with `each` pairs of pads, residues of `modulus` (2 to 2^57).
+    /// Makes `n` transfers with `each` pairs of pads, residues of `modulus` (2 to 2^57): the
+    /// offline phase.
     ///
     /// # Errors
     /// As [`CotSender::extend`]; [`crate::OtError::Modulus`].
@@ -54,12 +55,12 @@ impl PadSender {
         offline::send(cot, channel, n, each, modulus).map(Self)
     }
 
-    /// The pads for a store, packed. A stored copy must be loaded once only.
+    /// Packs the pads for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
-    /// The pads of `n` transfers from a store.
+    /// Reads the pads of `n` transfers from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] if the bytes are not that;
@@ -68,7 +69,7 @@ impl PadSender {
         PairMaterial::from_bytes(bytes, n, each, modulus).map(Self)
     }
 
-    /// A product of pair `i`: what is sent, and the sender's share.
+    /// Returns what is sent for a product of pair `i`, and the sender's share.
     ///
     /// # Panics
     /// If there is no such pair.
@@ -78,7 +79,7 @@ impl PadSender {
         (sub(add(number, zero, m), one, m), sub(0, zero, m))
     }
 
-    /// A choice of pair `i`: what is sent.
+    /// Returns what is sent for a choice of pair `i`.
     ///
     /// # Panics
     /// If there is no such pair.
@@ -90,7 +91,8 @@ impl PadSender {
 }
 
 impl PadReceiver {
-    /// Offline: a transfer for each choice, with `each` pads, residues of `modulus` (2 to 2^57).
+    /// Makes a transfer for each choice, with `each` pads, residues of `modulus` (2 to 2^57): the
+    /// offline phase.
     ///
     /// # Errors
     /// As [`CotReceiver::extend`]; [`crate::OtError::Modulus`].
@@ -105,12 +107,12 @@ impl PadReceiver {
         Ok(Self { material, each })
     }
 
-    /// The choices and pads for a store, packed. A stored copy must be loaded once only.
+    /// Packs the choices and pads for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.material.into_bytes()
     }
 
-    /// The choices and pads of `n` transfers from a store.
+    /// Reads the choices and pads of `n` transfers from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
@@ -120,7 +122,7 @@ impl PadReceiver {
         Ok(Self { material, each })
     }
 
-    /// All ones if the choice behind pad `i` is 1, else zero.
+    /// Returns all ones if the choice behind pad `i` is 1, else zero.
     ///
     /// # Panics
     /// If there is no such pad.
@@ -129,7 +131,7 @@ impl PadReceiver {
         u64::from(self.material.choices.get(i / self.each)).wrapping_neg()
     }
 
-    /// The receiver's share of the product of pad `i`.
+    /// Returns the receiver's share of the product of pad `i`.
     ///
     /// # Panics
     /// If there is no such pad.
@@ -141,7 +143,7 @@ impl PadReceiver {
         add(values[i], sent & self.mask(i), *modulus)
     }
 
-    /// The message that the choice of pad `i` takes.
+    /// Returns the message that the choice of pad `i` takes.
     ///
     /// # Panics
     /// If there is no such pad.

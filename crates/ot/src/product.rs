@@ -4,9 +4,9 @@
 //! of one modulus, from offline on. The receiver gets `o_j + c_j·δ_j`: the transfer of the
 //! messages `(o_j, o_j + δ_j)`.
 //!
-//! This is what requantisation asks for. The server's top bit chooses, `δ_j` depends on the
-//! client's top bit, and `o_j` carries the client's new mask `-ρ_j`, so that the parties end with
-//! shares of the chosen value of which the client's, `ρ_j`, was known before.
+//! This is what requantisation needs. The server's top bit chooses, `δ_j` depends on the client's
+//! top bit, and `o_j` carries the client's new mask `-ρ_j`, so that the parties end with shares of
+//! the chosen value of which the client's, `ρ_j`, was known before.
 //!
 //! ```text
 //! offline    random transfer: sender (a_j, b_j), receiver r_j and its pad
@@ -24,7 +24,7 @@
 //! minus a value that it already has. The sender sees `d_j`, a one-time pad of the choice.
 //!
 //! **Before the answer.** `v_j` and `(d_j ? -y_j : y_j)` are shares of the output, and each party
-//! has its own as soon as `d_j` is on its way ([`ProductWaiting::provisional`],
+//! has its share as soon as it has sent or received `d_j` ([`ProductWaiting::provisional`],
 //! [`ProductAnswering::answers`]). What is linear in the output can begin with them.
 //!
 //! Derandomisation as in Beaver (CRYPTO 1995) applied to the additively correlated transfer of
@@ -65,8 +65,8 @@ pub struct ProductWaiting {
 }
 
 impl ProductSender {
-    /// Offline: prepares one transfer for each offset and its difference, residues of `modulus` (2
-    /// to 2^57).
+    /// Prepares one transfer for each offset and its difference, residues of `modulus` (2 to 2^57):
+    /// the offline phase.
     ///
     /// # Errors
     /// As [`CotSender::extend`]; [`crate::OtError::Modulus`], [`crate::OtError::Count`] if there
@@ -97,22 +97,22 @@ impl ProductSender {
         Ok(Self(material))
     }
 
-    /// Transfers prepared.
+    /// Returns the number of transfers prepared.
     pub fn len(&self) -> usize {
         self.0.pairs.len()
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.pairs.is_empty()
     }
 
-    /// The material for a store, packed. A stored copy must be loaded once only.
+    /// Packs the material for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
-    /// Material for `n` transfers from a store.
+    /// Reads material for `n` transfers from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
@@ -121,7 +121,7 @@ impl ProductSender {
         PairMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
-    /// Online: takes the corrections and answers.
+    /// Receives the corrections and answers: the online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Padding`], and those of the channel.
@@ -129,8 +129,8 @@ impl ProductSender {
         self.listen(channel)?.answer(channel)
     }
 
-    /// Online, first half: takes the corrections. Several transfers that listen before the first of
-    /// them answers take one round trip together.
+    /// Receives the corrections: the first half of the online phase. Several transfers that listen
+    /// before the first of them answers take one round trip together.
     ///
     /// # Errors
     /// [`crate::OtError::Padding`], and those of the channel.
@@ -146,7 +146,7 @@ impl ProductSender {
 }
 
 impl ProductAnswering {
-    /// Online, second half: answers.
+    /// Sends the answers: the second half of the online phase.
     ///
     /// # Errors
     /// Those of the channel.
@@ -165,7 +165,7 @@ impl ProductAnswering {
 }
 
 impl ProductReceiver {
-    /// Offline: prepares `n` transfers of residues of `modulus` (2 to 2^57).
+    /// Prepares `n` transfers of residues of `modulus` (2 to 2^57): the offline phase.
     ///
     /// # Errors
     /// As [`CotReceiver::extend`]; [`crate::OtError::Modulus`].
@@ -188,22 +188,22 @@ impl ProductReceiver {
         Ok(Self(material))
     }
 
-    /// Transfers prepared.
+    /// Returns the number of transfers prepared.
     pub fn len(&self) -> usize {
         self.0.values.len()
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.values.is_empty()
     }
 
-    /// The material for a store, packed. A stored copy must be loaded once only.
+    /// Packs the material for a store. A stored copy must be loaded once only.
     pub fn into_bytes(self) -> SecretBytes {
         self.0.into_bytes()
     }
 
-    /// Material for `n` transfers from a store.
+    /// Reads material for `n` transfers from a store.
     ///
     /// # Errors
     /// [`crate::OtError::StoredLength`], [`crate::OtError::Stored`] or [`crate::OtError::Padding`]
@@ -212,7 +212,7 @@ impl ProductReceiver {
         ChoiceMaterial::from_bytes(bytes, n, 1, modulus).map(Self)
     }
 
-    /// Online, first half: sends the corrections for the real choices.
+    /// Sends the corrections for the real choices: the first half of the online phase.
     ///
     /// # Errors
     /// [`crate::OtError::Count`] if the choices are too many or too few, and those of the channel.
@@ -228,7 +228,8 @@ impl ProductReceiver {
 }
 
 impl ProductWaiting {
-    /// Online, second half: offset plus choice times difference, for each transfer.
+    /// Returns offset plus choice times difference, for each transfer: the second half of the
+    /// online phase.
     ///
     /// # Errors
     /// Those of the channel.
@@ -242,7 +243,7 @@ impl ProductWaiting {
         Ok(values)
     }
 
-    /// Returns the receiver's shares of the outputs: what is answered is to be added.
+    /// Returns the receiver's shares of the outputs: the answers are to be added.
     pub fn provisional(&self) -> impl ExactSizeIterator<Item = u64> {
         let shares = self.shares.iter().enumerate();
         shares.map(|(j, &share)| match self.corrections.get(j) {

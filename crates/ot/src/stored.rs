@@ -1,10 +1,10 @@
 //! The two shapes of offline material, and how they are kept until they are spent.
 //!
-//! A sender holds two residues per transfer, a receiver a choice and one residue, or so many times
-//! as many as a transfer carries. Both are stored
-//! packed, without a header: whoever loads them knows the count and the modulus from the plan, and
-//! a file that does not fit is refused. Storing consumes the material; that a stored copy is loaded
-//! once only is the store's promise.
+//! A sender holds two residues per transfer, a receiver a choice and one residue, or a multiple of
+//! these residues where a transfer carries several. Both are stored packed, without a header: the
+//! party that loads them knows the count and the modulus from the plan, and a file that does not
+//! fit is refused. Storing consumes the material; the store guarantees that a stored copy is loaded
+//! once only.
 
 use crate::bits::Bits;
 use crate::error::{OtError, Result};

@@ -1,9 +1,9 @@
 //! The columns of an extension: sums of streams, weighted by the bits of their index.
 //!
 //! A tree of [`crate::leaves`] has `2^k` seeds; each is stretched by AES in counter mode to a
-//! stream `r_x`, the counters of each tree of each session with a salt of their own: a table of
-//! guessed keys serves against one tree, not against all that there ever were. What [`crate::cot`]
-//! needs of them are `k` columns and the total:
+//! stream `r_x`. The counters of each tree of each session have a salt of their own, so a table of
+//! guessed keys serves against one tree, not against all trees of all sessions. From the streams,
+//! [`crate::cot`] needs `k` columns and the total:
 //!
 //! ```text
 //! column j = sum of r_x over all x whose bit j is set          total = sum of all r_x
@@ -30,7 +30,7 @@ pub(crate) struct Streams {
     backend: Backend,
     keys: Vec<Key>,
     leaves: usize,
-    /// Public: what the counters of each tree are changed by.
+    /// The salts that change the counters of each tree; public.
     salts: Vec<u128>,
     /// Blocks read of each stream.
     counter: u64,
@@ -75,7 +75,7 @@ impl Streams {
         });
     }
 
-    /// Blocks read of each stream.
+    /// Returns the number of blocks read of each stream.
     pub(crate) fn counter(&self) -> u64 {
         self.counter
     }
@@ -196,7 +196,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use zeroize::Zeroizing;
 
-    /// Every engine against sums of plain counter mode.
+    /// Checks every engine against sums of plain counter mode.
     #[test]
     fn columns_are_weighted_sums_of_streams() {
         let mut rng = Prg::new(&[6; 16]);

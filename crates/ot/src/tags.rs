@@ -35,7 +35,8 @@ const DIGEST_BYTES: usize = 32;
 
 type Tag = [u8; TAG_BYTES];
 
-/// Bytes of the proof: a sum for each tree and a digest; none for a variant that is not checked.
+/// Returns the number of bytes of the proof: a sum for each tree and a digest; none for a variant
+/// that is not checked.
 pub(crate) const fn payload(variant: Variant) -> usize {
     match variant.is_checked() {
         true => TAG_BYTES * variant.trees() + DIGEST_BYTES,
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// What a sender with this Δ has of a receiver's leaves.
+    /// Returns what a sender with this Δ has of a receiver's leaves.
     fn known(variant: Variant, all: &[u128], delta: u128) -> Vec<u128> {
         let n = variant.leaves();
         let mut known = vec![0; all.len()];
@@ -159,7 +160,7 @@ mod tests {
         known
     }
 
-    /// A leaf that is wrong for the sender is found unless the sender lacks it.
+    /// Checks that a leaf that is wrong for the sender is found unless the sender lacks it.
     #[test]
     fn a_spoiled_leaf_passes_only_if_it_is_the_missing_one() {
         let mut rng = Prg::new(&[3; 16]);

@@ -66,8 +66,8 @@ fn transpose_by(tile: Tile, columns: &[u8], stride: usize, rows: &mut [u128]) {
     }
 }
 
-/// One tile, as two squares: swap the off-diagonal blocks of size 64, then of 32 within each, and
-/// so on.
+/// Transposes one tile, as two squares: swaps the off-diagonal blocks of size 64, then of 32 within
+/// each, and so on.
 pub(crate) fn portable(
     columns: &[u8],
     stride: usize,

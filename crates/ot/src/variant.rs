@@ -37,8 +37,8 @@ impl Variant {
         }
     }
 
-    /// The same with the receiver's proofs that its trees are whole ([`crate::leaves`]) and its
-    /// choices consistent ([`crate::check`]).
+    /// Returns the same variant with the receiver's proofs that its trees are whole
+    /// ([`crate::leaves`]) and its choices consistent ([`crate::check`]).
     pub const fn checked(self) -> Self {
         Self {
             checked: true,
@@ -46,22 +46,22 @@ impl Variant {
         }
     }
 
-    /// Whether the receiver's choices are checked.
+    /// Tells whether the receiver's choices are checked.
     pub const fn is_checked(self) -> bool {
         self.checked
     }
 
-    /// Bits of Δ that are treated together.
+    /// Returns the number of bits of Δ that are treated together.
     pub const fn bits(self) -> usize {
         self.log as usize
     }
 
-    /// Leaves of a tree: the values of so many bits.
+    /// Returns the number of leaves of a tree: the values of [`Self::bits`] bits.
     pub(crate) const fn leaves(self) -> usize {
         1 << self.log
     }
 
-    /// Trees of a state.
+    /// Returns the number of trees of a state.
     pub(crate) const fn trees(self) -> usize {
         COUNT / self.bits()
     }
@@ -78,7 +78,7 @@ impl std::fmt::Display for Variant {
 }
 
 impl Default for Variant {
-    /// What the constructors take that are not told.
+    /// Returns the variant that constructors take when they are given none.
     fn default() -> Self {
         Self::IKNP
     }

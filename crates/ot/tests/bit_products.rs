@@ -34,7 +34,7 @@ fn check_cost(cost: TransferBytes, sender: Traffic, receiver: Traffic) {
 }
 
 fn run_products(n: usize, modulus: u64) {
-    // All four pairs of bits, whatever the random ones are.
+    // All four pairs of bits, for any random ones.
     let (ours, theirs) = (|j: usize| j & 1 == 1, |j: usize| j & 2 == 2);
     let ((sent, left), (received, right)) = run_pair(
         |channel| {
@@ -86,7 +86,7 @@ fn shares_add_up_to_the_product_of_the_bits() {
     run_products(0, P);
 }
 
-/// What each party hears while the bits never change: opened bits, and the sender's correlation.
+/// What each party receives while the bits never change: opened bits, and the sender's correlation.
 struct Views {
     from_receiver: Vec<bool>,
     from_sender: Vec<bool>,
@@ -104,7 +104,7 @@ fn views(damage: [fn(&mut [u8]); 2]) -> Views {
         let bits = Bits::from_bytes(opened, N)?;
         Ok::<_, OtError>((0..N).map(|j| bits.get(j)).collect::<Vec<bool>>())
     };
-    // What the receiver hears of the true sender: first a view of its correlation.
+    // What the receiver gets from the true sender: first a view of its correlation.
     let (_, correlation) = run_pair(
         |channel| {
             let mut cot = sender(channel)?;
@@ -162,7 +162,7 @@ fn views(damage: [fn(&mut [u8]); 2]) -> Views {
     }
 }
 
-/// Six deviations of the number of heads of fair coins.
+/// Tells whether coins are fair: the number of heads is within six deviations.
 fn is_fair(coins: &[bool]) -> bool {
     let heads = coins.iter().filter(|coin| **coin).count() as f64;
     (heads - N as f64 / 2.0).abs() < 6.0 * (N as f64).sqrt() / 2.0
@@ -182,7 +182,7 @@ fn opened_bits_are_fair_coins_and_correlations_uniform() {
     }
 }
 
-/// The same test sees it if the random bits are missing.
+/// Checks that the same test notices if the random bits are missing.
 #[test]
 fn without_random_bits_the_bits_are_seen() {
     let zero = |stored: &mut [u8]| stored[..N / 8].fill(0);
@@ -201,7 +201,7 @@ fn what_is_not_a_residue_or_a_bit_is_refused() {
                 cot.extend_vec(channel, 10)?;
                 attack(channel)?;
                 channel.flush()?;
-                // Stays to hear the bits, if the receiver still has something to say.
+                // Stays to receive the bits, if the receiver still has something to send.
                 let _ = channel.recv(OPENED, 2);
                 Ok::<_, OtError>(())
             },

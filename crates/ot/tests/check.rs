@@ -37,8 +37,8 @@ const N: usize = 20_000;
 
 const HEADER: u64 = 8;
 
-/// What the sender says to an extension in which the receiver's bytes are flipped, counted from the
-/// beginning of the extension's payload.
+/// Returns the sender's verdict on an extension in which the receiver's bytes are flipped, counted
+/// from the beginning of the extension's payload.
 fn extend(variant: Variant, delta: u128, flips: &[(u64, u8)]) -> Result<Vec<u128>> {
     let before = cost::setup_as(variant, BaseOt::Ristretto).from_receiver + HEADER;
     let flips = flips
@@ -48,7 +48,7 @@ fn extend(variant: Variant, delta: u128, flips: &[(u64, u8)]) -> Result<Vec<u128
     run(Setup::new(variant, BaseOt::Ristretto), delta, flips)
 }
 
-/// The same with flips counted from the receiver's first byte.
+/// Does the same with flips counted from the receiver's first byte.
 fn run(setup: Setup, delta: u128, flips: Vec<(u64, u8)>) -> Result<Vec<u128>> {
     let (sender_in, receiver_out) = io::pipe().unwrap();
     let (receiver_in, sender_out) = io::pipe().unwrap();
@@ -72,7 +72,7 @@ fn run(setup: Setup, delta: u128, flips: Vec<(u64, u8)>) -> Result<Vec<u128>> {
     })
 }
 
-/// Where the message of a tree begins in a full block of transfers.
+/// Returns where the message of a tree begins in a full block of transfers.
 fn tree(index: u64) -> u64 {
     8 + index * (1 << 14) / 8
 }
@@ -83,7 +83,7 @@ fn a_change_in_one_tree_is_found() {
         let honest = extend(variant, u128::MAX, &[]).unwrap();
         let last = 128 / variant.bits() as u64 - 1;
         for flip in [(tree(3), 1), (tree(3) + 2047, 0x80), (tree(last) + 5, 4)] {
-            // Without the check nobody notices, and rows are wrong.
+            // Without the check the change goes unnoticed, and rows are wrong.
             assert!(extend(variant, u128::MAX, &[flip]).unwrap() != honest);
             let checked = extend(variant.checked(), u128::MAX, &[flip]);
             assert!(
@@ -121,9 +121,9 @@ fn a_wrong_position_is_told_before_all_else() {
     assert!(matches!(changed, Err(OtError::OutOfStep { got: 1, .. })));
 }
 
-/// The trees are part of the session's name, so a sum that was changed on its way is found even by
-/// a sender whose leaves it does not change. (A receiver that spoils its own trees is in the unit
-/// tests of `tags`.)
+/// Checks that a spoiled tree is found: the trees are part of the session's name, so a sum that was
+/// changed on its way is found even by a sender whose leaves it does not change. (A receiver that
+/// spoils its own trees is in the unit tests of `tags`.)
 #[test]
 fn a_spoiled_tree_is_found() {
     for variant in [Variant::SOFT_2, Variant::SOFT_4] {
@@ -146,8 +146,9 @@ fn a_spoiled_tree_is_found() {
     }
 }
 
-/// The hash of all base messages names the session and goes into every seed, so one that was
-/// changed on its way leaves the parties with other seeds throughout.
+/// Checks that a changed base transfer is found: the hash of all base messages names the session
+/// and goes into every seed, so a message that was changed on its way leaves the parties with other
+/// seeds throughout.
 #[test]
 fn a_base_transfer_that_was_changed_is_found() {
     const ENCAPSULATION: u64 = 1088;
@@ -159,7 +160,8 @@ fn a_base_transfer_that_was_changed_is_found() {
     }
 }
 
-/// Parties that heard different nonces draw different constants.
+/// Checks that a difference of nonces is found: parties with different nonces draw different
+/// constants.
 #[test]
 fn another_nonce_is_found() {
     let setup =

@@ -41,12 +41,13 @@ fn offset_party(
     ))
 }
 
-/// Shares for many elements, on several states, in several chunks: right, at the predicted cost.
+/// Checks shares for many elements, on several states, in several chunks: right, at the predicted
+/// cost.
 fn check(variants: Variants, shape: Shape, count: usize) {
     check_with(1, variants, shape, count);
 }
 
-/// The same with a number of threads for the index party, and one more for the other.
+/// Checks the same with a number of threads for the index party, and one more for the other.
 fn check_with(threads: usize, variants: Variants, shape: Shape, count: usize) {
     let indices: Vec<u16> = (0..count)
         .map(|i| (i * 7 % shape.entries()) as u16)
@@ -120,8 +121,8 @@ fn shares_in_chunks_at_the_predicted_cost() {
     check([Variant::SOFT_2.checked(); 2], Shape::new(7).unwrap(), 1000);
 }
 
-/// Threads are the party's own affair: whatever their numbers, and for counts around every boundary
-/// of batches, the shares are right and the bytes the same.
+/// Checks that each party may choose its number of threads: for all that are tried, and for counts
+/// around every boundary of batches, the shares are right and the bytes the same.
 #[test]
 fn any_number_of_threads() {
     let shape = Shape::new(8).unwrap();
@@ -132,7 +133,7 @@ fn any_number_of_threads() {
     check_with(3, SOFT, shape, shape.chunk() + 65);
 }
 
-/// Bytes of a vector, its transfers included, for every length.
+/// Checks the bytes of a vector, its transfers included, for every length.
 #[test]
 fn the_budget_of_a_look_up() {
     let expected = [22.0, 32.0, 51.0, 74.0, 101.0, 140.0, 193.0];
@@ -162,7 +163,7 @@ fn indices_out_of_range_are_our_mistake() {
     ));
 }
 
-/// A sink that fails ends the work with its own error.
+/// Checks that a sink that fails ends the work with its own error.
 #[test]
 fn the_sinks_error_comes_back() {
     let shape = Shape::new(9).unwrap();
@@ -185,7 +186,7 @@ fn the_sinks_error_comes_back() {
         },
     );
     assert!(matches!(sent.unwrap_err(), OtError::Inconsistent));
-    // The peer sees a message that does not come.
+    // The peer waits for a message that does not come.
     assert!(matches!(received.unwrap_err(), OtError::Net(_)));
 }
 
@@ -211,13 +212,14 @@ fn hostile_index_party(
     result
 }
 
-/// Bytes of the corrections of `count` elements of 256 places, and of their blocks.
+/// Returns the number of bytes of the corrections of `count` elements of 256 places, and of their
+/// blocks.
 fn lengths(count: usize) -> [usize; 2] {
     let shape = Shape::new(8).unwrap();
     [shape.correction_bytes(), shape.block_correction_bytes()].map(|bytes| count * bytes)
 }
 
-/// Sends true corrections and choices, hears the other's blocks, and sends these for its own.
+/// Sends true corrections and choices, receives the other's blocks, and sends `blocks` for its own.
 fn to_the_end(
     channel: &mut Channel,
     labels: &mut CotReceiver,
@@ -317,8 +319,8 @@ fn wrong_extensions_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the peer sends in place of corrections or blocks, the offset party answers with an
-    /// error or finishes.
+    /// Checks that for any bytes that the peer sends in place of corrections or blocks, the offset
+    /// party answers with an error or finishes.
     #[test]
     fn arbitrary_bytes_never_panic(
         code in prop_oneof![Just(CORRECTIONS.code()), Just(BLOCKS.code()), any::<u8>()],

@@ -4,7 +4,7 @@ use primer_ot::*;
 use primer_ring::prg::Prg;
 use primer_wire::{Channel, run_pair};
 
-/// The variants of both directions: the first party receives in the first of them.
+/// Returns the variants of both directions: the first party receives in the first of them.
 fn variants() -> [[Variant; 2]; 3] {
     [
         [Variant::default(), Variant::default()],
@@ -63,7 +63,7 @@ fn renew(
     }
 }
 
-/// The rows of some transfers in both directions: received with choices, and sent.
+/// Returns the rows of some transfers in both directions: received with choices, and sent.
 fn use_both(both: &mut Both, channel: &mut Channel, first: bool, choices: &Bits) -> [Vec<u128>; 2] {
     let (received, sent);
     if first {

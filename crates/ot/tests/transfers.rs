@@ -89,7 +89,7 @@ fn rows_are_labels_over_many_extensions() {
     check_extensions(Variant::SOFT_4.checked(), BaseOt::MlKem);
 }
 
-/// Whatever the parties' variants are, if they differ, one of them is told at once.
+/// Checks that one of the parties is told at once if their variants differ.
 #[test]
 fn parties_with_different_variants_are_told() {
     for (i, ours) in Variant::ALL.into_iter().enumerate() {
@@ -121,7 +121,7 @@ fn parties_with_different_variants_are_told() {
     }
 }
 
-/// One connection carries an extension in each direction, over TLS.
+/// Checks that one connection carries an extension in each direction, over TLS.
 #[test]
 fn both_directions_on_one_connection() {
     const N: usize = 100_000;
@@ -368,8 +368,8 @@ fn wrong_counts_and_corrections_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the peer sends in place of an extension, the sender answers with an error or
-    /// finishes.
+    /// Checks that for any bytes that the peer sends in place of an extension, the sender answers
+    /// with an error or finishes.
     #[test]
     fn arbitrary_bytes_never_panic(
         kind in prop_oneof![Just(EXTENSION.code()), any::<u8>()],
@@ -393,7 +393,8 @@ proptest! {
     }
 }
 
-/// Choices known offline, numbers online: both forms, with one and with several pads a transfer.
+/// Checks choices known offline and numbers known online: both forms, with one and with several
+/// pads a transfer.
 #[test]
 fn pads_serve_products_and_choices() {
     const N: usize = 1000;

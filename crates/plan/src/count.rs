@@ -1,4 +1,4 @@
-//! What a graph costs, counted: multiplications, elements, stops.
+//! Counts of what a graph costs: multiplications, elements, stops.
 
 use crate::graph::{Graph, Op, PaperStep, Step, StopFunction, WeightKind};
 use serde::Serialize;
@@ -58,7 +58,7 @@ impl Counts {
 }
 
 impl Graph {
-    /// The counts of a whole inference.
+    /// Counts a whole inference.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for step in &self.steps {
@@ -67,7 +67,7 @@ impl Graph {
         counts
     }
 
-    /// The counts of each step of the paper's table.
+    /// Counts each step of the paper's table.
     pub fn counts_by_step(&self) -> BTreeMap<PaperStep, Counts> {
         let mut by_step: BTreeMap<PaperStep, Counts> = BTreeMap::new();
         for step in &self.steps {

@@ -1,7 +1,7 @@
 //! The steps of an encoder and the values between them: structure without numbers.
 //!
 //! A [`Graph`] is the only place that knows the order of operations in an encoder. It is built from
-//! a [`Shape`] and a number of tokens ([`crate::encoder`]), and everybody walks it: the float
+//! a [`Shape`] and a number of tokens ([`crate::encoder`]), and all of these walk it: the float
 //! reference, the fixed-point reference, both parties of the protocol, the cost estimate and the
 //! printer.
 //!
@@ -20,7 +20,7 @@ pub use crate::step::{Op, PaperStep, Step, StopFunction, Term};
 pub struct ValueId(pub(crate) usize);
 
 impl ValueId {
-    /// The index into [`Graph::values`].
+    /// Returns the index into [`Graph::values`].
     pub const fn index(self) -> usize {
         self.0
     }
@@ -31,7 +31,7 @@ impl ValueId {
 pub struct WeightId(pub(crate) usize);
 
 impl WeightId {
-    /// The index into [`Graph::weights`].
+    /// Returns the index into [`Graph::weights`].
     pub const fn index(self) -> usize {
         self.0
     }
@@ -80,7 +80,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// What tells it from all others of its model.
+    /// Returns what distinguishes it from all other weights of its model.
     pub const fn key(&self) -> WeightKey {
         WeightKey {
             layer: self.layer,
@@ -90,7 +90,7 @@ impl Weight {
     }
 }
 
-/// Which of the graphs that compute the same: [`crate::encoder`] says why all of them are exact.
+/// One of the graphs that compute the same: [`crate::encoder`] says why all of them are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -106,7 +106,7 @@ impl Form {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Separate, Self::Merged, Self::LookedUp];
 
-    /// The name in the program's output.
+    /// Returns the name in the program's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Separate => "separate",
@@ -121,7 +121,7 @@ impl Form {
 pub struct Signed {
     /// The roots, which get signs of their own.
     pub factor: ValueId,
-    /// The scaled rows, where all signs come off.
+    /// The scaled rows, from which all signs are removed.
     pub output: ValueId,
 }
 
@@ -130,7 +130,7 @@ pub struct Signed {
 pub struct Graph {
     /// The model's shape.
     pub shape: Shape,
-    /// Which graph it is of those that compute the same.
+    /// Which of the graphs that compute the same it is.
     pub form: Form,
     /// Tokens of the padded input.
     pub tokens: usize,
@@ -145,27 +145,27 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A value by its identifier.
+    /// Returns a value by its identifier.
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.0]
     }
 
-    /// A weight by its identifier.
+    /// Returns a weight by its identifier.
     pub fn weight(&self, id: WeightId) -> &Weight {
         &self.weights[id.0]
     }
 
-    /// The identifiers of all weights in order.
+    /// Returns the identifiers of all weights in order.
     pub fn weight_ids(&self) -> impl Iterator<Item = WeightId> + use<> {
         (0..self.weights.len()).map(WeightId)
     }
 
-    /// The identifiers of all values in order.
+    /// Returns the identifiers of all values in order.
     pub fn value_ids(&self) -> impl Iterator<Item = ValueId> + use<> {
         (0..self.values.len()).map(ValueId)
     }
 
-    /// The step that makes a value.
+    /// Returns the step that makes `value`.
     ///
     /// # Panics
     /// If the value belongs to another graph.
@@ -174,13 +174,13 @@ impl Graph {
         made.expect("every value is made by a step")
     }
 
-    /// The steps that read a value, in order.
+    /// Returns the steps that read `value`, in order.
     pub fn readers(&self, value: ValueId) -> impl Iterator<Item = &Step> {
         let steps = self.steps.iter();
         steps.filter(move |step| step.inputs().contains(&value))
     }
 
-    /// The accumulator that a stop turned into a fixed value.
+    /// Returns the accumulator that a stop turned into the value `fixed`.
     ///
     /// # Panics
     /// If the value is not fixed.
@@ -191,7 +191,7 @@ impl Graph {
         }
     }
 
-    /// Tells whether a sum is revealed once it is requantised.
+    /// Tells whether `sum` is revealed once it is requantised.
     pub fn is_revealed(&self, sum: ValueId) -> bool {
         let revealed = |step: &Step| match step.op {
             Op::Stop {
@@ -204,10 +204,10 @@ impl Graph {
         self.readers(sum).any(revealed)
     }
 
-    /// Features whose squares a value adds up.
+    /// Returns the number of features whose squares the value `squares` adds up.
     ///
     /// # Panics
-    /// If the value is no sum of squares.
+    /// If the value is not a sum of squares.
     pub fn squared_width(&self, squares: ValueId) -> usize {
         match self.maker(squares).op {
             Op::SquareSum { input, .. } => self.value(input).cols,
@@ -215,8 +215,8 @@ impl Graph {
         }
     }
 
-    /// Columns of the private one-hot rows: words, token types and, in the looked-up form,
-    /// positions.
+    /// Returns the number of columns of the private one-hot rows: words, token types and, in the
+    /// looked-up form, positions.
     pub const fn one_hot(&self) -> usize {
         match self.form {
             Form::Separate | Form::Merged => self.shape.one_hot(),
@@ -224,11 +224,11 @@ impl Graph {
         }
     }
 
-    /// Tells where the signs of embedded rows come off; none if rows have none.
+    /// Returns where the signs of embedded rows are removed, or `None` if rows have no signs.
     ///
     /// In the looked-up form the embedding leaves `σ·x` for every row `x`, with a sign `σ` that the
-    /// client knows. LayerNorm's squares do not see it. Its roots get random signs `π` of the
-    /// client's, and the product of both is a public sign for each row of `σ·x·π·root`.
+    /// client knows. It does not change LayerNorm's squares. Its roots get random signs `π` that
+    /// the client draws, and the product of both is a public sign for each row of `σ·x·π·root`.
     pub fn signed(&self) -> Option<Signed> {
         if self.form != Form::LookedUp {
             return None;
@@ -240,7 +240,8 @@ impl Graph {
         })
     }
 
-    /// For every value, the index of the last step that reads it: what can be dropped after it.
+    /// Returns for every value the index of the last step that reads it, after which it can be
+    /// dropped.
     pub fn last_uses(&self) -> Vec<usize> {
         let mut last = vec![0; self.values.len()];
         for (i, step) in self.steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a private encoder computes, independent of who computes it and how.
+//! What a private encoder computes, independent of the parties and of the protocol.
 //!
 //! A model's [`shape`] is compiled into a [`graph`] of steps ([`encoder`] knows their order and
 //! nothing else does; it says of every value and weight what it is, its [`role`]). Ranges observed

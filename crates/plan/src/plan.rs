@@ -32,7 +32,7 @@ pub enum PlanError {
     /// The shape is not usable.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// The number of tokens does not suit the model.
+    /// The model cannot take this number of tokens.
     #[error("{tokens} tokens, but the model takes 1 to {limit}")]
     Tokens {
         /// Tokens asked for.
@@ -78,7 +78,7 @@ pub enum Rest {
     Placed {
         /// Bits to the left, to the head's own cells.
         shift: u32,
-        /// Where its scores lie in the table.
+        /// The place of its scores in the table.
         constant: i64,
     },
     /// `2^shift · (scores + constant - mask·padding - 2^unit_bits·reference)`.
@@ -87,7 +87,7 @@ pub enum Rest {
         unit_bits: u32,
         /// Subtracted from the scores of padded keys.
         mask: i64,
-        /// Added to every score: what centres the scores in their ring, and then the exponents.
+        /// Added to every score: it centres the scores in their ring, and then the exponents.
         constant: i64,
         /// Bits to the left, to the scale of the exponents.
         shift: u32,
@@ -128,32 +128,32 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The steps and values.
+    /// Returns the steps and values.
     pub const fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The scales.
+    /// Returns the scales.
     pub const fn scales(&self) -> &Scales {
         &self.scales
     }
 
-    /// The scale of a value.
+    /// Returns the scale of a value.
     pub fn scale(&self, id: ValueId) -> Scale {
         self.scales.values[id.index()]
     }
 
-    /// The scale of a weight.
+    /// Returns the scale of a weight.
     pub fn weight_scale(&self, id: WeightId) -> WeightScale {
         self.scales.weights[id.index()]
     }
 
-    /// The function of a stop, by the index of its step.
+    /// Returns the function of a stop, by the index of its step.
     pub fn function(&self, step: usize) -> Option<&Function> {
         self.scales.functions[step].as_ref()
     }
 
-    /// The truncation in front of a stop.
+    /// Returns the truncation before the stop that reads `accumulator`.
     ///
     /// # Panics
     /// If the value is not an accumulator.
@@ -163,12 +163,14 @@ impl Plan {
             .expect("a checked plan has accumulators before stops")
     }
 
-    /// Bits by which a product is shifted left to reach the scale of its accumulator.
+    /// Returns the number of bits by which a product with `inputs` fractional bits is shifted left
+    /// to reach the scale of its accumulator `output`.
     pub fn shift(&self, inputs: i32, output: ValueId) -> u32 {
         (self.scale(output).fraction() - inputs) as u32
     }
 
-    /// Fractional bits of a term's product: of a dense weight, or of a diagonal's gain and mean.
+    /// Returns the fractional bits of a term's product: with a dense weight, or with a diagonal's
+    /// gain and mean.
     pub fn term_fractions(&self, term: &Term) -> (i32, i32) {
         let input = self.scale(term.input).fraction();
         match self.weight_scale(term.weight) {
@@ -179,8 +181,8 @@ impl Plan {
     }
 
     /// Returns the bits of the scale that a one-hot input carries into the embedding. In the
-    /// looked-up form a product errs by as much as all of its inputs' low bits would, those of a
-    /// whole vocabulary, so what is one is a large number; in other forms it is one.
+    /// looked-up form a product errs by as much as the low bits of all its inputs, those of a whole
+    /// vocabulary, so a one is written as a large number; in other forms it is one.
     pub fn one_hot_bits(&self, table: WeightId, output: ValueId) -> u32 {
         let room = self.shift(self.weight_scale(table).fraction(), output);
         match self.graph.form {
@@ -189,12 +191,13 @@ impl Plan {
         }
     }
 
-    /// Fractional bits of the first product of merged scores, to which their bias is added.
+    /// Returns the fractional bits of the first product of merged scores, to which their bias is
+    /// added.
     pub fn merged_fraction(&self, input: ValueId, weight: WeightId) -> i32 {
         self.scale(input).fraction() + self.weight_scale(weight).fraction()
     }
 
-    /// Returns how exponents follow from the scores of a head.
+    /// Returns how exponents follow from the scores of `head`.
     ///
     /// # Panics
     /// If the values are not those of an [`Op::Rest`].
@@ -223,7 +226,7 @@ impl Plan {
         }
     }
 
-    /// Returns the powers of some exponents.
+    /// Returns the function that takes powers of `exponents`.
     pub fn powers(&self, exponents: ValueId) -> Option<&Powers> {
         let reads = |step: &Step| matches!(step.op, Op::Stop { input, .. } if input == exponents);
         let index = self.graph.steps.iter().position(reads)?;
@@ -246,7 +249,7 @@ impl Plan {
         powers.map_or(Vec::new(), Powers::measured)
     }
 
-    /// The coarse maximum of some scores.
+    /// Returns the coarse maximum of `scores`.
     fn coarse(&self, scores: ValueId) -> Option<&CoarseMaximum> {
         let reads = |step: &Step| {
             matches!(step.op, Op::Stop { function: StopFunction::CoarseMaximum, input, .. }
@@ -259,14 +262,14 @@ impl Plan {
         }
     }
 
-    /// LayerNorm's ε, once for each feature, at the scale of a sum of squares.
+    /// Returns LayerNorm's ε, once for each feature, at the scale of a sum of squares.
     pub fn epsilon(&self, squares: ValueId) -> i64 {
         let width = self.graph.squared_width(squares) as f64;
         let unit = exp2(self.scale(squares).fraction());
         (self.graph.shape.epsilon * width * unit).round() as i64
     }
 
-    /// Bytes that both sides agree on.
+    /// Encodes the plan into bytes that are the same on both sides.
     ///
     /// # Panics
     /// Never for a plan that exists: encoding to memory cannot fail.
@@ -280,7 +283,7 @@ impl Plan {
         postcard::to_stdvec(&encoded).expect("a plan can be encoded")
     }
 
-    /// Reads a plan that may come from anybody.
+    /// Decodes a plan from an untrusted source.
     ///
     /// # Errors
     /// [`PlanError`] for anything but the encoding of a usable plan.
@@ -297,14 +300,15 @@ impl Plan {
             return Err(PlanError::Encoding(bytes.len()));
         }
         let plan = Self::new(&encoded.shape, encoded.tokens, encoded.scales)?;
-        // Numbers of variable length have longer spellings too: one plan, one encoding.
+        // Numbers of variable length have longer encodings too, but a plan has only one.
         if plan.encode() != bytes {
             return Err(PlanError::Encoding(bytes.len()));
         }
         Ok(plan)
     }
 
-    /// A digest of everything that both sides must agree on: shape, tokens, scales, modulus.
+    /// Computes a digest of everything that both sides must agree on: shape, tokens, scales,
+    /// modulus.
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut hash = blake3::Hasher::new_derive_key("primer plan v1");
         hash.update(&K.to_le_bytes());
@@ -429,7 +433,7 @@ impl Plan {
             }
             Op::Scores { query, key, .. } => shift(read(*query)? + read(*key)?)?,
             Op::MergedScores { input, weight, .. } => {
-                // Exact whatever the width: a requantised value has 23 bits at most.
+                // Exact for any width: a requantised value has 23 bits at most.
                 shift(self.merged_fraction(*input, *weight) + read(*input)?)?;
             }
             Op::Mix {
@@ -466,8 +470,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Scores must reach the cells of their heads, and what is left of measured ones must fit the
-    /// ring of the exponents, whatever the scores are.
+    /// Checks that scores reach the cells of their heads, and that what is left of measured ones
+    /// fits the ring of the exponents for all scores.
     fn validate_rest(&self, scores: ValueId, output: ValueId) -> Result<(), PlanError> {
         let refuse = |reason: &str| Err(self.conflict(output, reason));
         let (Some(powers), Some(finest), Some(by)) = (
@@ -503,8 +507,8 @@ impl Plan {
         }
     }
 
-    /// In the looked-up form a diagonal term is multiplied as a matrix of integers, so its gains
-    /// and its means have one scale.
+    /// Checks that, in the looked-up form, the gains and the means of a diagonal term have one
+    /// scale, because it is multiplied as a matrix of integers.
     fn validate_diagonals(&self, terms: &[Term], output: ValueId) -> Result<(), PlanError> {
         let apart = |term: &Term| match self.weight_scale(term.weight) {
             WeightScale::Diagonal { gain, mean } => gain != mean,
@@ -516,7 +520,7 @@ impl Plan {
         Ok(())
     }
 
-    /// In the looked-up form an output is no finer than what its products err by.
+    /// Checks that, in the looked-up form, an output is no finer than what its products err by.
     fn validate_output(&self, sum: ValueId, output: ValueId) -> Result<(), PlanError> {
         let Op::Linear { terms, .. } = &self.graph.maker(sum).op else {
             return Ok(());
@@ -534,7 +538,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Integer products run in double precision, which is exact for sums below `2^53`.
+    /// Checks that a term's integer products are exact: they run in double precision, which is
+    /// exact for sums below `2^53`.
     fn validate_exact(&self, term: &Term, output: ValueId) -> Result<(), PlanError> {
         let Some(format) = self.scale(term.input).format() else {
             return Err(self.conflict(term.input, "it is not fixed"));
@@ -553,7 +558,7 @@ impl Plan {
         self.graph.form == Form::LookedUp
     }
 
-    /// Tells whether a function is an activation that is a circuit.
+    /// Tells whether a function is an activation that is computed by a circuit.
     fn is_circuit(&self, kind: StopFunction) -> bool {
         match kind {
             StopFunction::Activation => !self.looks_up(),
@@ -641,7 +646,7 @@ impl Plan {
         }
         match kind {
             StopFunction::Requantise => self.validate_output(input, output),
-            // A function has a ring of its own, and hides as much of what it is given.
+            // A function has a ring of its own, and hides the low bits of its input just as well.
             _ => Ok(()),
         }
     }

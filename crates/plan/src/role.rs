@@ -1,9 +1,9 @@
 //! What the values and weights of a graph are.
 //!
 //! [`crate::encoder`] gives every value a [`ValueRole`] and says of every weight to which
-//! [`LinearMap`] it belongs. Whoever treats one value differently from another asks for its role;
-//! names are for people, and the order of steps is nobody else's business. Roles follow from the
-//! shape and do not travel with a plan.
+//! [`LinearMap`] it belongs. Code that treats one value differently from another asks for its role;
+//! names are for people, and only [`crate::encoder`] depends on the order of steps. Roles follow
+//! from the shape and are not sent with a plan.
 
 use crate::graph::WeightKind;
 
@@ -33,7 +33,7 @@ pub enum ValueRole {
     Reference,
     /// Scores minus what they are measured against.
     Exponents,
-    /// Two to the power of the exponents: probabilities but for a factor of each row.
+    /// Two to the power of the exponents: probabilities up to a factor for each row.
     Powers,
     /// The sum of a row of powers.
     Total,
@@ -49,7 +49,7 @@ pub enum ValueRole {
     Pooled,
     /// For every token, whether it is there or padding.
     Kept,
-    /// The vector of the whole text, but for a factor that the client knows.
+    /// The vector of the whole text, up to a factor that the client knows.
     Sentence,
     /// The scores of labels, or those of where an answer starts and ends.
     Logits,
@@ -89,7 +89,7 @@ pub enum LinearMap {
 }
 
 impl LinearMap {
-    /// The name for people; weights and results of the map are named after it.
+    /// Returns the name for people; weights and results of the map are named after it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Embedding => "embeddings",
@@ -108,7 +108,7 @@ impl LinearMap {
         }
     }
 
-    /// The name of one of its weights.
+    /// Returns the name of its weight of kind `kind`.
     pub(crate) fn weight_name(self, kind: WeightKind) -> String {
         match (self, kind) {
             (Self::Embedding, WeightKind::Bias) => "positions".to_owned(),
@@ -120,7 +120,7 @@ impl LinearMap {
     }
 }
 
-/// What tells a weight from all others of its model, whatever the graph it is in.
+/// What distinguishes a weight from all others of its model, in every graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WeightKey {
     /// The layer, counted from 0, if it is in one.

@@ -38,7 +38,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Fractional bits.
+    /// Returns the fractional bits.
     pub const fn fraction(self) -> i32 {
         match self {
             Self::Accumulator { fraction, .. }
@@ -47,7 +47,7 @@ impl Scale {
         }
     }
 
-    /// Fractional bits of a ring value after the truncation of an accumulator.
+    /// Returns the fractional bits of a ring value after the truncation of an accumulator.
     pub const fn ring_fraction(self) -> Option<i32> {
         match self {
             Self::Accumulator {
@@ -59,7 +59,7 @@ impl Scale {
         }
     }
 
-    /// The truncation of an accumulator.
+    /// Returns the truncation of an accumulator.
     pub const fn truncation(self) -> Option<Truncation> {
         match self {
             Self::Accumulator { ring_bits, .. } => Truncation::to_ring(ring_bits),
@@ -68,7 +68,7 @@ impl Scale {
         }
     }
 
-    /// The integer format of a fixed value.
+    /// Returns the integer format of a fixed value.
     pub const fn format(self) -> Option<Format> {
         match self {
             Self::Fixed { bits, fraction } => Some(Format { bits, fraction }),
@@ -97,7 +97,8 @@ pub enum WeightScale {
 }
 
 impl WeightScale {
-    /// Fractional bits of a dense weight or of a diagonal's gains; a bias has none of its own.
+    /// Returns the fractional bits of a dense weight or of a diagonal's gains; a bias has none of
+    /// its own.
     pub const fn fraction(self) -> i32 {
         match self {
             Self::Dense { fraction } => fraction,
@@ -110,28 +111,28 @@ impl WeightScale {
 /// Bits of an integer weight with its sign, as in the paper.
 pub const WEIGHT_BITS: u32 = 15;
 /// In the looked-up form, how long the columns of a matrix may be: the root of the mean of their
-/// squared lengths. Products by hints err by a part of it, and what they may tell is bounded by it.
+/// squared lengths. Products by hints err by a part of it, and it bounds what they may reveal.
 pub const COLUMN_LENGTH: u64 = 1 << 13;
 /// The same for the embedding table, which has as many rows as there are words: about what integers
 /// of [`WEIGHT_BITS`] bits have.
 pub const TABLE_COLUMN_LENGTH: u64 = 1 << 17;
 /// How large the largest singular value of the embedding table may be, in its integers: what the
-/// shares of its products tell about a client's dither grows with it.
+/// shares of its products reveal about a client's dither grows with it.
 pub const TABLE_NORM: f64 = (3 << 18) as f64;
-/// How long the columns of a matrix may be whose results are revealed: it has few of them, and
+/// How long the columns of a matrix may be if its results are revealed: it has few columns, and
 /// should err little.
 pub const OUTPUT_COLUMN_LENGTH: u64 = 1 << 16;
-/// Bits of what a product with such a matrix errs by, in units of the product: more than its
-/// deviation has. What is revealed is no finer.
+/// Bits of the error of a product with such a matrix, in units of the product: more than its
+/// standard deviation has. What is revealed is no finer.
 pub const OUTPUT_ERROR_BITS: i32 = 15;
 /// Bits of the scale that a one-hot input carries in the looked-up form, at most.
 pub const ONE_HOT_BITS: u32 = 23;
-/// Fewer of them would let what a product errs by reach the values.
+/// Bits of that scale, at least: with fewer the error of a product would reach the values.
 pub const LEAST_ONE_HOT_BITS: u32 = 18;
 /// Bits of an activation with its sign, as in the paper.
 pub const ACTIVATION_BITS: u32 = 15;
 
-/// How a value is written that is one or zero.
+/// The scale of a value that is one or zero.
 pub const KEPT: Scale = Scale::Fixed {
     bits: 2,
     fraction: 0,

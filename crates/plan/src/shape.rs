@@ -33,7 +33,7 @@ impl Family {
         Self::Electra,
     ];
 
-    /// What the names of its classes begin with.
+    /// Returns what the names of its classes begin with.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bert => "Bert",
@@ -52,7 +52,7 @@ pub enum Head {
     Classify {
         /// One name per output.
         labels: Vec<String>,
-        /// The function behind the summary.
+        /// The function after the summary.
         summary: Summary,
         /// What the outputs mean.
         problem: Problem,
@@ -78,7 +78,7 @@ pub enum Head {
     },
 }
 
-/// The function behind the first token's summary.
+/// The function after the first token's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Summary {
     /// Of BERT and RoBERTa.
@@ -90,7 +90,7 @@ pub enum Summary {
 }
 
 impl Summary {
-    /// The function as an activation, unless it is the tangent.
+    /// Returns the function as an activation, unless it is the hyperbolic tangent.
     pub const fn activation(self) -> Option<Activation> {
         match self {
             Self::Tanh => None,
@@ -100,7 +100,8 @@ impl Summary {
     }
 }
 
-/// What the outputs of a classifier mean (`problem_type`). The client applies what it says.
+/// What the outputs of a classifier mean (`problem_type`). The client applies the function that
+/// follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Problem {
     /// One of the labels is right: softmax.
@@ -121,7 +122,7 @@ pub enum Pooling {
 }
 
 impl Head {
-    /// The usual classifier: one label is right, and BERT's summary.
+    /// Makes the usual classifier: one label is right, and the summary is BERT's.
     pub const fn classify(labels: Vec<String>) -> Self {
         Self::Classify {
             labels,
@@ -130,7 +131,7 @@ impl Head {
         }
     }
 
-    /// The names of its labels, if it has any.
+    /// Returns the names of its labels, if it has any.
     pub fn labels(&self) -> Option<&[String]> {
         match self {
             Self::Classify { labels, .. } | Self::Tokens { labels } => Some(labels),
@@ -138,7 +139,7 @@ impl Head {
         }
     }
 
-    /// Whether its result is one label, of the text or of each token, so that labels can be
+    /// Tells whether its result is one label, of the text or of each token, so that labels can be
     /// revealed alone.
     pub const fn shows_labels(&self) -> bool {
         match self {
@@ -148,7 +149,7 @@ impl Head {
         }
     }
 
-    /// What it is for, as Hugging Face's classes are named.
+    /// Returns what it is for, as in the names of Hugging Face's classes.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Classify { .. } => "ForSequenceClassification",
@@ -159,7 +160,7 @@ impl Head {
         }
     }
 
-    /// What it has to offer.
+    /// Returns what it offers, for messages.
     pub const fn about(&self) -> &'static str {
         match self {
             Self::Classify { .. } => "labels",
@@ -171,7 +172,7 @@ impl Head {
     }
 }
 
-/// The sizes of an encoder: all that a client learns about the model besides its scales.
+/// The sizes of an encoder: all that a client learns about the model in addition to its scales.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Which encoder it is.
@@ -180,7 +181,8 @@ pub struct Shape {
     pub layers: usize,
     /// Features of a token.
     pub hidden: usize,
-    /// Features of an embedding; if they are not as many as a token's, a projection follows.
+    /// Features of an embedding; if their number is not that of a token's features, a projection
+    /// follows.
     pub embedding: usize,
     /// Attention heads; they divide the features evenly.
     pub heads: usize,
@@ -241,7 +243,7 @@ impl Shape {
             ("intermediate_size", self.ffn, 16_384),
             ("vocab_size", self.vocab, 1 << 20),
             ("max_position_embeddings", self.positions, MAX_POSITIONS),
-            // None at all is a model without token types.
+            // Zero is a model without token types.
             ("type_vocab_size", self.types.max(1), 64),
             ("the number of labels", labels, 4096),
         ] {
@@ -261,27 +263,28 @@ impl Shape {
         Ok(())
     }
 
-    /// The model's class, as Hugging Face names it.
+    /// Returns the model's class, as Hugging Face names it.
     pub fn architecture(&self) -> String {
         format!("{}{}", self.family.name(), self.head.name())
     }
 
-    /// Whether embeddings are projected to the width of the layers.
+    /// Tells whether embeddings are projected to the width of the layers.
     pub const fn is_projected(&self) -> bool {
         self.embedding != self.hidden
     }
 
-    /// Rows of the embedding table: words, and below them token types.
+    /// Returns the number of rows of the embedding table: words, and below them token types.
     pub const fn one_hot(&self) -> usize {
         self.vocab + self.types
     }
 
-    /// Features of one attention head.
+    /// Returns the number of features of one attention head.
     pub const fn head_size(&self) -> usize {
         self.hidden / self.heads
     }
 
-    /// The largest number of tokens of one input: the positions, and what a softmax row can hold.
+    /// Returns the largest number of tokens of one input: the positions, but no more than a softmax
+    /// row can hold.
     pub fn max_tokens(&self) -> usize {
         self.positions.min(512)
     }

@@ -32,7 +32,7 @@ impl PaperStep {
         Self::Others,
     ];
 
-    /// The name in the program's output.
+    /// Returns the name in the program's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Embed => "embed",
@@ -111,7 +111,7 @@ pub enum Op {
         output: ValueId,
     },
     /// Scores minus what they are measured against, padded keys far below: the exponents of
-    /// softmax. They are an accumulator of their own, a constant added so that their range is
+    /// softmax. They are an accumulator of their own, with a constant added so that their range is
     /// centred ([`crate::plan::Plan::rest`]).
     Rest {
         /// The accumulator of the scores.
@@ -144,8 +144,8 @@ pub enum Op {
         /// The accumulator.
         output: ValueId,
     },
-    /// One for every token before the padding and zero behind it: the client's secret, of which
-    /// both parties have shares already.
+    /// One for every token before the padding and zero after it: the client's secret, of which both
+    /// parties have shares already.
     Kept {
         /// A fixed value, one column.
         output: ValueId,
@@ -182,9 +182,9 @@ pub enum StopFunction {
     Activation,
     /// The reciprocal square root of LayerNorm.
     InverseRoot,
-    /// The tangent of a summary.
+    /// The hyperbolic tangent of a summary.
     Tanh,
-    /// The activation of a summary that has no tangent.
+    /// The activation of a summary that does not use the hyperbolic tangent.
     Summary,
     /// What the scores of a row are measured against: their maximum, coarsely.
     CoarseMaximum,
@@ -208,7 +208,7 @@ impl StopFunction {
         Self::Reciprocal,
     ];
 
-    /// The name in the program's output.
+    /// Returns the name in the program's output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Requantise => "requantise",
@@ -236,7 +236,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The value that the step produces.
+    /// Returns the value that the step produces.
     pub const fn output(&self) -> ValueId {
         match self.op {
             Op::Embed { output, .. }
@@ -254,7 +254,7 @@ impl Step {
         }
     }
 
-    /// The values that the step reads.
+    /// Returns the values that the step reads.
     pub fn inputs(&self) -> Vec<ValueId> {
         match &self.op {
             Op::Embed { .. } | Op::Kept { .. } => vec![],

@@ -4,7 +4,7 @@ use crate::graph::{PaperStep, Step};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time that a party spent on each step, waiting for the other included.
+/// Time that a party spent on each step, including waiting for the other.
 #[derive(Debug, Clone, Default)]
 pub struct Times {
     /// By step, and whether it belongs to a layer.
@@ -12,7 +12,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds the time since an instant to a step.
+    /// Adds the time since `since` to a step.
     pub fn add(&mut self, step: &Step, since: Instant) {
         self.record(step.paper, step.layer.is_some(), since.elapsed());
     }
@@ -22,17 +22,17 @@ impl Times {
         *self.spent.entry((step, in_layers)).or_default() += spent;
     }
 
-    /// Seconds of one step.
+    /// Returns the seconds of one step.
     pub fn seconds(&self, step: PaperStep) -> f64 {
         self.outside_layers(step) + self.in_layers(step)
     }
 
-    /// Seconds of one step in all layers.
+    /// Returns the seconds of one step in all layers.
     pub fn in_layers(&self, step: PaperStep) -> f64 {
         self.get(step, true)
     }
 
-    /// Seconds of one step before and after the layers.
+    /// Returns the seconds of one step before and after the layers.
     pub fn outside_layers(&self, step: PaperStep) -> f64 {
         self.get(step, false)
     }
@@ -42,7 +42,7 @@ impl Times {
         spent.map_or(0.0, Duration::as_secs_f64)
     }
 
-    /// Seconds of all steps.
+    /// Returns the seconds of all steps.
     pub fn total(&self) -> f64 {
         self.spent.values().map(Duration::as_secs_f64).sum()
     }

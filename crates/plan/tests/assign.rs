@@ -64,8 +64,9 @@ fn an_activation_gets_the_finest_format_that_holds_its_margin() {
     }
 }
 
-/// Bits cost nothing where a value is requantised by transfers: three more behind the point than
-/// other forms have, and those in front that it takes to reach four times as far.
+/// Checks the bits of values that are requantised by transfers, where they cost nothing: three more
+/// fractional ones than other forms have, and the integer ones that it takes to reach four times as
+/// far.
 #[test]
 fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
     let seen = Seen::with_form(&shape(), Form::LookedUp);
@@ -98,7 +99,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
     assert!(roomy > 15, "{roomy}");
 }
 
-/// Mixed values reach as far as the values, however little was seen of them.
+/// Checks that mixed values reach as far as the values, however little was seen of them.
 #[test]
 fn mixed_values_leave_their_range_only_with_their_factor() {
     let mut seen = Seen::with_form(&shape(), Form::LookedUp);
@@ -121,8 +122,8 @@ fn classes<'a>(plan: &'a Plan, seen: &Seen, name: &str) -> &'a [Class] {
     }
 }
 
-/// What an activation leaves is as fine as other values and holds whatever its tables have and what
-/// joins it, however little of it was seen.
+/// Checks that what an activation leaves is as fine as other values and holds all entries of its
+/// tables and what is added to them, however little of it was seen.
 #[test]
 fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
     for (reached, left) in [
@@ -155,9 +156,9 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
     }
 }
 
-/// Columns are looked up among as many entries as their ranges need, and none among fewer than
-/// those of ±8; counts are told in steps of sixteen. In the first layers cells are finer, as far as
-/// there are bits for it.
+/// Checks that columns are looked up among as many entries as their ranges need, and none among
+/// fewer than those of ±8; counts are in steps of sixteen. In the first layers cells are finer, as
+/// far as there are bits for it.
 #[test]
 fn columns_get_entries_by_their_ranges() {
     let mut seen = Seen::with_form(&shape(), Form::LookedUp);
@@ -207,7 +208,7 @@ fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
     ));
 }
 
-/// Room is what products leave: weights do not get coarser for it.
+/// Checks that room is what products leave: weights do not get coarser for it.
 #[test]
 fn room_is_not_taken_from_weights() {
     let mut seen = Seen::with_form(&shape(), Form::LookedUp);
@@ -329,7 +330,7 @@ fn what_is_not_finite_is_refused_by_name() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
         let mut seen = Seen::plausible(&shape());
         let mut value = range(-1.0, 1.0);
-        // Whatever comes after it, a number that is none is not forgotten.
+        // What comes later does not hide a value that is not a number.
         value.record([0.5, bad, 0.25]);
         value.record([0.0, 1.0]);
         seen.set("layer0.intermediate.sum", value);
@@ -402,7 +403,8 @@ fn a_large_epsilon_has_room_in_the_sum_of_squares() {
     assert!(epsilon < (1u64 << (K - 1)) as f64);
 }
 
-/// The last sixteenth of a table on either side raises the flag; nothing that was seen does.
+/// Checks that the last sixteenth of a table on either side raises the flag, and nothing that was
+/// seen does.
 #[test]
 fn an_activation_is_flagged_before_its_index_ends() {
     for (layer, reached) in [0.3, 2.0, 5.0, 10.0, 30.0]
@@ -469,7 +471,7 @@ fn masked_keys_end_far_below_the_lowest_row_maximum() {
         softmax.power((lowest_max - (high - softmax.mask)) as u64),
         0
     );
-    // And the ring holds everything from the lowest masked score to the highest.
+    // The ring also holds everything from the lowest masked score to the highest.
     let half = 1i64 << (softmax.ring_bits - 1);
     assert!(low - softmax.mask + softmax.offset > -half + 2);
     assert!(high + softmax.offset < half - 2);
@@ -500,7 +502,7 @@ fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
                     false => COLUMN_LENGTH as f64,
                 };
                 assert!(length <= most, "{length}");
-                // Unless something else is the limit, nearly half of it is used at least.
+                // Unless something else is the limit, at least nearly half of it is used.
                 let limited = length > 0.45 * most;
                 assert!(column < 40.0 || limited, "{length}");
             }
@@ -509,7 +511,8 @@ fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
     }
 }
 
-/// What a product errs by is less than a unit of what is revealed, and finer plans are refused.
+/// Checks that what a product errs by is less than a unit of what is revealed, and that finer plans
+/// are refused.
 #[test]
 fn outputs_are_no_finer_than_what_products_err_by() {
     let plan = Seen::with_form(&shape(), Form::LookedUp).plan();
@@ -521,7 +524,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
     let product = plan.term_fractions(&terms[0]).0;
     let fraction = plan.scale(output).fraction();
     assert!(fraction <= product - 15, "{fraction} {product}");
-    // By hand a bit finer than that.
+    // Made by hand, a bit finer than that.
     let mut scales = plan.scales().clone();
     let finer = product - 15 + 1 - fraction;
     scales.values[output.index()] = match plan.scale(output) {
@@ -545,8 +548,8 @@ fn outputs_are_no_finer_than_what_products_err_by() {
     assert!(error.contains("fractional bits of its products"), "{error}");
 }
 
-/// A table with a strong direction in common is coarser: what its shares tell is bounded by its
-/// largest singular value.
+/// Checks that a table whose rows share a strong direction is coarser: its largest singular value
+/// bounds what its shares tell.
 #[test]
 fn a_table_of_a_large_norm_is_coarser() {
     let table_fraction = |norm: f64| {
@@ -563,8 +566,8 @@ fn a_table_of_a_large_norm_is_coarser() {
     assert!(500.0 * f64::from(bound).exp2() <= f64::from(3 << 18));
 }
 
-/// What is one in a one-hot row is a large number, so that the low bits of a whole vocabulary do
-/// not add up to something; plans in which it would be a small one are refused.
+/// Checks that a one in a one-hot row is a large number, so that the low bits of a whole vocabulary
+/// do not add up to an error; plans in which it would be a small one are refused.
 #[test]
 fn one_hot_inputs_carry_a_scale() {
     let plan = Seen::with_form(&shape(), Form::LookedUp).plan();
@@ -588,8 +591,9 @@ fn one_hot_inputs_carry_a_scale() {
     assert_eq!(plan.one_hot_bits(table, output), 0);
 }
 
-/// Heads are looked up as they are if their spans and the widths of their maxima allow it, in cells
-/// as fine as these allow; sums of powers fit their ring, and the lowest row has enough bits.
+/// Checks that heads are looked up as they are if their spans and the widths of their maxima allow
+/// it, in cells as fine as these allow; sums of powers fit their ring, and the lowest row has
+/// enough bits.
 #[test]
 fn heads_are_placed_by_their_ranges() {
     let mut shape = shape();

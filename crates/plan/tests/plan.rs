@@ -1,4 +1,4 @@
-//! Plans that contradict themselves: every refusal is tripped, by a change to a good plan.
+//! Plans that contradict themselves: every refusal is triggered, by a change to a good plan.
 #![allow(missing_docs)]
 
 mod common;
@@ -10,7 +10,7 @@ use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 use primer_plan::shape::{Head, Pooling, Shape, ShapeError};
 
-/// The error after a change to good scales.
+/// Returns the error after a change to good scales.
 fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
     let seen = Seen::plausible(&shape());
     let mut scales = seen.assign().unwrap();
@@ -18,7 +18,7 @@ fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
     Plan::new(&shape(), 8, scales).expect_err("a contradiction was accepted")
 }
 
-/// A refusal that names a value or weight, and the reason.
+/// Checks that a change is refused with the name of a value or weight, and the reason.
 fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scales)) {
     match refusal(change) {
         PlanError::Scales {
@@ -76,10 +76,11 @@ fn another_form_is_another_plan() {
     }
 }
 
-/// What is left of scores must fit the ring of the exponents, and be left of a coarse maximum.
 /// A change that makes powers unusable, and why.
 type Wrong<'a> = (&'a dyn Fn(&mut Powers), &'a str);
 
+/// Checks that what is left of scores must fit the ring of the exponents, and be left of a coarse
+/// maximum.
 #[test]
 fn what_is_left_of_scores_is_checked() {
     // The scores of the first layer are so wide that they are measured, those of the second are
@@ -179,8 +180,8 @@ fn what_is_left_of_scores_is_checked() {
     assert!(error.contains("the ring is not the function's"), "{error}");
 }
 
-/// Classes have all columns there are, the accumulator fills the ring of the widest, and only a
-/// looked-up plan has them.
+/// Checks that classes have all columns, that the accumulator fills the ring of the widest, and
+/// that only a looked-up plan has them.
 #[test]
 fn classes_are_checked() {
     let seen = Seen::with_form(&shape(), Form::LookedUp);
@@ -280,7 +281,7 @@ fn encodings() {
     }
     let longer = [&bytes[..], &[0]].concat();
     assert!(matches!(Plan::decode(&longer), Err(PlanError::Encoding(n)) if n == bytes.len() + 1));
-    // The version 5, spelled with a useless second byte.
+    // The version 5, encoded with a useless second byte.
     let spelled = [&[0x85, 0x00], &bytes[1..]].concat();
     assert!(matches!(
         Plan::decode(&spelled),

@@ -202,8 +202,8 @@ fn edges_lead_back_and_forth() {
     }
 }
 
-/// Both parties compare fingerprints, and prepared bundles lie in stores: a plan that was made from
-/// the same ranges must keep its bytes.
+/// Checks that a plan that is made from the same ranges keeps its bytes: both parties compare
+/// fingerprints, and prepared bundles are kept in stores.
 #[test]
 fn plans_keep_their_fingerprints() {
     let found: Vec<String> = shapes()
@@ -244,8 +244,8 @@ const FINGERPRINTS: [&str; 27] = [
     "746e26c366b1ddfe",
 ];
 
-/// Where rows are embedded with signs, positions are rows of the table, and the signs come off in
-/// the embedding's LayerNorm; in other forms there are none.
+/// Checks that where rows are embedded with signs, positions are rows of the table, and that the
+/// signs are removed in the embedding's LayerNorm; in other forms there are none.
 #[test]
 fn signs_of_embedded_rows_come_off_in_the_first_norm() {
     let shape = shape();

@@ -32,8 +32,7 @@
 //! ```
 //!
 //! An answer is as good as the model's calibration: values beyond the ranges that it was calibrated
-//! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells, for schemes
-//! that can tell ([`Scheme::Lean`]).
+//! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells.
 //!
 //! [`server`] and [`client`] are the two halves, crates of their own; [`service`] is what they say
 //! to each other around the private protocol, [`hints`] a file of the model's that both need before
@@ -58,8 +57,8 @@ pub use primer_client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
+pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
 pub use primer_net::tls::{Clients, Identity};
-pub use primer_protocol::{Reveal, Scheme};
 pub use primer_server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
 pub use primer_service::{BundleId, ServiceError};
 pub use primer_wire::peer::Fingerprint;

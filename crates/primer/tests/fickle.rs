@@ -7,13 +7,11 @@ use primer::service::message::{
     send_tokenizer,
 };
 use primer::source::Model;
-use primer::{
-    Client, ClientOptions, Identity, Reveal, Scheme, Server, ServerOptions, ServiceError,
-};
+use primer::{Client, ClientOptions, Identity, Reveal, Server, ServerOptions, ServiceError};
+use primer_engine::server::ServerModel;
+use primer_engine::session::ServerSession;
+use primer_engine::{FORM, Program};
 use primer_net::tls::TlsServer;
-use primer_protocol::Program;
-use primer_protocol::server::ServerModel;
-use primer_protocol::session::ServerSession;
 use primer_ring::prg::Prg;
 use primer_wire::{Channel, Options};
 use std::net::TcpListener;
@@ -36,10 +34,8 @@ struct Fickle {
 impl Fickle {
     fn new(identity: &Identity, dir: &Path) -> Self {
         let model = Model::load(None).unwrap();
-        let scheme = Scheme::default();
-        let form = scheme.recipe().form;
-        let integers = Arc::new(model.prepare(None, None, form, |_, _| ()).unwrap());
-        let program = Program::of(&integers, scheme, TOKENS, Reveal::Outputs).unwrap();
+        let integers = Arc::new(model.prepare(None, None, FORM, |_, _| ()).unwrap());
+        let program = Program::of(&integers, TOKENS, Reveal::Outputs).unwrap();
         let honest = Server::bind(ServerOptions {
             listen: "127.0.0.1:0".into(),
             state: Some(dir.to_owned()),
@@ -48,7 +44,7 @@ impl Fickle {
         let secret = secret(&dir.join("server"), None).unwrap();
         let (hints, served) = (dir.join("server/hints"), ("embedded", &*integers));
         let hint = ServerHint::find_or_build(&hints, served, &secret, 1, |_, _| ()).unwrap();
-        let program = program.with_hint(Some(hint.published.identity())).unwrap();
+        let program = program.with_hint(hint.published.identity()).unwrap();
         let multipliers = Some(Arc::clone(&hint.multipliers));
         Self {
             tls: TlsServer::new(identity).unwrap(),
@@ -81,7 +77,7 @@ impl Fickle {
                 Request::Prepare { .. } => {
                     Reply::Go { fresh: true }.send(channel)?;
                     let program = self.model.program();
-                    let offer = |_, _| Ok(program.clone());
+                    let offer = |_| Ok(program.clone());
                     let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
                     session.prepare(channel, &self.model, &mut Vec::new())?;
                     self.prepared.fetch_add(1, Ordering::SeqCst);

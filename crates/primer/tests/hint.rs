@@ -38,8 +38,8 @@ static OFFER: LazyLock<Offer> = LazyLock::new(|| {
     assert!(kept.complete);
     let file = dir.path().join("server/hints").join(&kept.name);
     let bytes = std::fs::read(file.with_extension("hint")).unwrap();
-    let index = Index::of(&card.hint.unwrap().name, &bytes);
-    assert_eq!(Some(index.identity()), card.hint);
+    let index = Index::of(&card.hint.name, &bytes);
+    assert_eq!(index.identity(), card.hint);
     assert!(index.chunks() >= 4);
     Offer {
         card,

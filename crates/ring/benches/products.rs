@@ -10,7 +10,7 @@ use primer_ring::prg::Prg;
 use rand_core::Rng;
 use std::time::Duration;
 
-/// Residues by weights through double precision: halves of 21 bits are exact.
+/// Multiplies residues by weights in double precision; halves of 21 bits keep that exact.
 fn doubles(left: &Matrix<u64>, right: &Matrix<i16>, scratch: &mut Scratch) -> Matrix<u64> {
     let half = K.div_ceil(2);
     let low = left.map(|v| (v & ((1 << half) - 1)) as i32);
@@ -23,7 +23,7 @@ fn doubles(left: &Matrix<u64>, right: &Matrix<i16>, scratch: &mut Scratch) -> Ma
     })
 }
 
-/// Residues by residues in sums of 128 bits.
+/// Multiplies residues by residues in sums of 128 bits.
 fn wide(left: &Matrix<u64>, right: &Matrix<u64>) -> Matrix<u64> {
     let mut out = Matrix::zeros(left.rows(), right.cols());
     let mut sums = vec![0u128; right.cols()];

@@ -2,23 +2,23 @@
 //!
 //! Truncation ([`crate::truncate`]) makes an index `k` of a shared `x`: each party keeps the high
 //! bits of its share and drops the low ones, `s` of them. Which of the two neighbouring indices
-//! comes out depends on what was dropped, and it follows from there exactly how far `x` is from
-//! the index that it got:
+//! comes out depends on what was dropped, which also tells exactly how far `x` is from the index
+//! that it got:
 //!
 //! ```text
 //! x - 2^s·k  =  low(a) + low(b) - 2^s
 //! ```
 //!
-//! but for `w·C`, a hundred thousandth of a unit of the index. The right side is a sum of a number
-//! of the server's and a number of the client's, so the parties have shares of the distance
-//! without a message. A function that is looked up at `k` can so be continued from there along a
-//! line: each party adds its part of `slope·(x - 2^s·k)` to its share of the result
+//! except for `w·C`, a hundred-thousandth of a unit of the index. The right side is a sum of a
+//! number known to the server and a number known to the client, so the parties have shares of the
+//! distance without a message. A function that is looked up at `k` can thus be continued from there
+//! along a line: each party adds its part of `slope·(x - 2^s·k)` to its share of the result
 //! ([`CoarseIndex`]).
 
 use crate::modulus::{self, P};
 use crate::truncate::Truncation;
 
-/// How an accumulator is truncated to an index, and what of the rest joins the result.
+/// How an accumulator is truncated to an index, and which part of the remainder joins the result.
 ///
 /// The accumulator is multiplied by `2^finer` first, so that its range fills the ring of the index.
 /// A unit of the result is `2^coarser` units of what was truncated.
@@ -40,14 +40,14 @@ pub struct Place {
 }
 
 impl CoarseIndex {
-    /// Slopes are told in eighths.
+    /// Slopes are given in eighths.
     const UNIT_BITS: u32 = 3;
     /// The steepest slope, one.
     pub const MAX_SLOPE: u32 = 1 << Self::UNIT_BITS;
 
     /// Returns the index that a truncation makes of `2^finer` times an accumulator; `slope` eighths
-    /// of what is left out join a result that is `2^coarser` times as coarse. None if there is no
-    /// such slope, or not as many bits.
+    /// of what is left out join a result that is `2^coarser` times as coarse. Returns `None` if
+    /// there is no such slope, or if there are not as many bits.
     pub const fn new(by: Truncation, finer: u32, slope: u32, coarser: u32) -> Option<Self> {
         if slope > Self::MAX_SLOPE || finer > by.shift() || coarser > by.shift() {
             return None;
@@ -65,12 +65,12 @@ impl CoarseIndex {
         self.by
     }
 
-    /// Rounds the part of something that was dropped.
+    /// Returns the part of what was dropped that joins the result, rounded.
     const fn scaled(self, dropped: u64) -> u64 {
         (self.slope * dropped + (1 << (self.shift - 1))) >> self.shift
     }
 
-    /// Returns what the client has, from its share of the accumulator.
+    /// Returns the client's place, from its share of the accumulator.
     #[inline(always)]
     pub const fn client(self, share: u64) -> Place {
         let share = modulus::mul(share, self.finer);
@@ -80,7 +80,7 @@ impl CoarseIndex {
         }
     }
 
-    /// Returns what the server has, from its share of the accumulator.
+    /// Returns the server's place, from its share of the accumulator.
     #[inline(always)]
     pub const fn server(self, share: u64) -> Place {
         let Place { part, .. } = self.client(share);
@@ -90,8 +90,8 @@ impl CoarseIndex {
         }
     }
 
-    /// Returns the index and the part that both have together, for an accumulator and the client's
-    /// share of it.
+    /// Returns the index and the part that both parties hold together, for an accumulator and the
+    /// client's share of it.
     #[inline(always)]
     pub const fn shared(self, x: i64, client_share: u64) -> (i64, i64) {
         let client = self.client(client_share);
@@ -101,7 +101,7 @@ impl CoarseIndex {
         (index, modulus::to_signed(part))
     }
 
-    /// Returns the same for an index that is rounded to nearest.
+    /// Returns the same as [`Self::shared`] for an index that is rounded to nearest.
     #[inline(always)]
     pub const fn exact(self, x: i64) -> (i64, i64) {
         let x = modulus::to_signed(modulus::mul(modulus::from_signed(x), self.finer));
@@ -129,9 +129,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the shares, the parties have the index that truncation makes of the shifted
-        /// accumulator, and the announced part of its distance from it, but for what each rounds
-        /// off and for `w·C`.
+        /// Checks that, for all shares, the parties have the index that truncation makes of the
+        /// shifted accumulator and the announced part of its distance from it, up to what each
+        /// party rounds off and up to `w·C`.
         #[test]
         fn both_have_an_index_and_the_distance_from_it(
             bits in 4u32..12,

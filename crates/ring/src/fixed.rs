@@ -14,7 +14,8 @@ pub struct Format {
 }
 
 impl Format {
-    /// The finest format of `bits` bits that holds every value up to `max_abs` in absolute value.
+    /// Returns the finest format of `bits` bits that holds every value up to `max_abs` in absolute
+    /// value.
     ///
     /// Zero (a tensor of zeros) is treated as one, so that the scale stays finite.
     pub fn fitting(bits: u32, max_abs: f64) -> Self {
@@ -34,39 +35,39 @@ impl Format {
         exp2(bits as i32 - 1) - 1.0
     }
 
-    /// The largest integer of the format.
+    /// Returns the largest integer of the format.
     pub const fn max(self) -> i64 {
         (1 << (self.bits - 1)) - 1
     }
 
-    /// The smallest integer of the format.
+    /// Returns the smallest integer of the format.
     pub const fn min(self) -> i64 {
         -(1 << (self.bits - 1))
     }
 
-    /// The real value of the largest integer.
+    /// Returns the real value of the largest integer.
     pub fn max_real(self) -> f64 {
         self.to_real(self.max())
     }
 
-    /// Whether an integer lies in the format.
+    /// Tells whether an integer lies in the format.
     pub const fn holds(self, x: i64) -> bool {
         self.min() <= x && x <= self.max()
     }
 
-    /// The nearest integer, clamped to the format; not a number becomes zero.
+    /// Returns the integer nearest to `v`, clamped to the format; NaN becomes zero.
     pub fn quantise(self, v: f64) -> i64 {
         let x = (v * exp2(self.fraction)).round();
         (x as i64).clamp(self.min(), self.max())
     }
 
-    /// The real number that an integer stands for.
+    /// Returns the real number that an integer stands for.
     pub fn to_real(self, x: i64) -> f64 {
         x as f64 * exp2(-self.fraction)
     }
 }
 
-/// `2^e` for a public exponent.
+/// Returns `2^e` for a public exponent.
 pub fn exp2(e: i32) -> f64 {
     f64::from(e).exp2()
 }

@@ -16,7 +16,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Rows laid end to end.
+    /// Returns the layout of rows laid end to end.
     pub const fn rows(rows: usize, cols: usize) -> Self {
         Self {
             rows,
@@ -26,7 +26,7 @@ impl Layout {
         }
     }
 
-    /// Some columns of a wider matrix laid out in rows of `row_stride` elements.
+    /// Returns the layout of some columns of a wider matrix whose rows have `row_stride` elements.
     pub const fn columns_of(rows: usize, cols: usize, row_stride: usize) -> Self {
         Self {
             rows,
@@ -36,7 +36,7 @@ impl Layout {
         }
     }
 
-    /// The same elements read with rows and columns exchanged.
+    /// Returns the layout that reads the same elements with rows and columns exchanged.
     pub const fn transposed(self) -> Self {
         Self {
             rows: self.cols,
@@ -46,7 +46,7 @@ impl Layout {
         }
     }
 
-    /// Elements that a slice must have for every index to be inside it.
+    /// Returns the number of elements that a slice must have for every index to be inside it.
     const fn span(self) -> usize {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -57,7 +57,7 @@ impl Layout {
 
 macro_rules! product {
     ($name:ident, $into:ident, $scalar:ty) => {
-        /// `out = left · right`, with `out` in rows.
+        /// Computes `out = left · right`, with `out` in rows.
         ///
         /// # Panics
         /// If the inner dimensions differ or a slice is too short for its layout.
@@ -78,7 +78,7 @@ macro_rules! product {
             );
         }
 
-        /// `out = left · right`, with `out` laid out as told.
+        /// Computes `out = left · right`, with `out` laid out as `out_at` says.
         ///
         /// # Panics
         /// If the dimensions disagree or a slice is too short for its layout.

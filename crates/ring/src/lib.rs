@@ -6,9 +6,9 @@
 //! [`matrix`] holds the row-major matrices that every layer above passes around and their exact
 //! integer products (those modulo p on short limbs), [`prg`] expands short seeds, [`pack`] writes
 //! residues without wasted bits, [`coarse`] has what truncation to an index leaves out, [`select`]
-//! adds up what secret bits select of a table, [`rows`] what public bits select of a matrix,
-//! [`measure`] tells how fast this machine multiplies,
-//! [`threads`] divides work, [`wipe`] wipes bytes.
+//! adds up what secret bits select from a table, [`rows`] what public bits select from a matrix,
+//! [`measure`] tells how fast this machine multiplies, [`threads`] divides work, and [`wipe`] wipes
+//! bytes.
 
 pub mod coarse;
 pub mod fixed;

@@ -2,14 +2,14 @@
 //!
 //! Products over the integers go through the `gemm` crate in double precision. That is exact, not
 //! an approximation: every partial sum is an integer below `2^53`, which is asserted from the
-//! operands' widths before the product runs. Products modulo p, which the online phase waits for,
+//! operands' widths before the product runs. Products modulo p, for which the online phase waits,
 //! run on short limbs instead (`limbs`).
 
 use crate::gemm::{self, Layout};
 use crate::limbs;
 pub use crate::limbs::Packed;
 
-/// A dense matrix, rows first.
+/// A dense row-major matrix.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Matrix<T> {
     rows: usize,
@@ -18,7 +18,7 @@ pub struct Matrix<T> {
 }
 
 impl<T: Copy + Default> Matrix<T> {
-    /// A matrix of default values (zeros).
+    /// Makes a matrix of default values (zeros).
     pub fn zeros(rows: usize, cols: usize) -> Self {
         Self {
             rows,
@@ -27,7 +27,7 @@ impl<T: Copy + Default> Matrix<T> {
         }
     }
 
-    /// A matrix from its rows laid end to end.
+    /// Makes a matrix from its rows laid end to end.
     ///
     /// # Panics
     /// If the length is not `rows · cols`.
@@ -40,7 +40,7 @@ impl<T: Copy + Default> Matrix<T> {
         Self { rows, cols, data }
     }
 
-    /// A matrix from a function of row and column.
+    /// Makes a matrix from a function of row and column.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> T) -> Self {
         let mut data = Vec::with_capacity(rows * cols);
         for r in 0..rows {
@@ -51,54 +51,54 @@ impl<T: Copy + Default> Matrix<T> {
         Self { rows, cols, data }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[inline]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     #[inline]
     pub const fn cols(&self) -> usize {
         self.cols
     }
 
-    /// One row.
+    /// Returns row `r`.
     #[inline]
     pub fn row(&self, r: usize) -> &[T] {
         &self.data[r * self.cols..][..self.cols]
     }
 
-    /// One row, to be changed.
+    /// Returns row `r`, to be changed.
     #[inline]
     pub fn row_mut(&mut self, r: usize) -> &mut [T] {
         &mut self.data[r * self.cols..][..self.cols]
     }
 
-    /// One element.
+    /// Returns the element in row `r` and column `c`.
     #[inline]
     pub fn get(&self, r: usize, c: usize) -> T {
         self.row(r)[c]
     }
 
-    /// All elements, rows first.
+    /// Returns all elements in row-major order.
     #[inline]
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// All elements, rows first, to be changed.
+    /// Returns all elements in row-major order, to be changed.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
 
-    /// The elements, rows first.
+    /// Returns the elements in row-major order.
     pub fn into_data(self) -> Vec<T> {
         self.data
     }
 
-    /// Element-wise image.
+    /// Returns the matrix of the images of all elements.
     pub fn map<U: Copy + Default>(&self, f: impl FnMut(&T) -> U) -> Matrix<U> {
         Matrix {
             rows: self.rows,
@@ -107,12 +107,12 @@ impl<T: Copy + Default> Matrix<T> {
         }
     }
 
-    /// Rows and columns exchanged.
+    /// Returns the matrix with rows and columns exchanged.
     pub fn transpose(&self) -> Self {
         Self::from_fn(self.cols, self.rows, |r, c| self.get(c, r))
     }
 
-    /// The columns from `start`, `count` of them.
+    /// Returns the `count` columns from `start` on.
     pub fn columns(&self, start: usize, count: usize) -> Self {
         Self::from_fn(self.rows, count, |r, c| self.get(r, start + c))
     }
@@ -129,7 +129,7 @@ pub struct Scratch {
 
 /// An integer type that [`product`] takes: exact in double precision.
 pub trait Exact: Copy {
-    /// The same number.
+    /// Returns the same number in double precision.
     fn to_f64(self) -> f64;
 }
 
@@ -155,7 +155,7 @@ fn magnitude(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |m, v| m.max(v.abs()))
 }
 
-/// `left · right` over the integers.
+/// Returns `left · right` over the integers.
 ///
 /// # Panics
 /// If the inner dimensions differ, or if the sums could reach `2^53` and so stop being exact.
@@ -191,7 +191,7 @@ pub fn product<A: Exact, B: Exact>(
     }
 }
 
-/// `left · right` modulo p, for residues and small weights.
+/// Returns `left · right` modulo p, for residues and small weights.
 ///
 /// # Panics
 /// If the inner dimensions differ.
@@ -205,7 +205,7 @@ pub fn product_mod(left: &Matrix<u64>, right: &Packed, scratch: &mut Scratch) ->
     modular(left.rows, right.cols(), data)
 }
 
-/// `left · right` modulo p, for residues.
+/// Returns `left · right` modulo p, for residues.
 ///
 /// # Panics
 /// If the inner dimensions differ or are beyond `2^19`.
@@ -217,7 +217,7 @@ pub fn product_residues(left: &Matrix<u64>, right: &Matrix<u64>) -> Matrix<u64> 
     modular(left.rows, right.cols, data)
 }
 
-/// The result of a product; that of an empty inner dimension is zero.
+/// Makes a matrix of the result of a product; that of an empty inner dimension is zero.
 fn modular(rows: usize, cols: usize, mut data: Vec<u64>) -> Matrix<u64> {
     data.resize(rows * cols, 0);
     Matrix { rows, cols, data }

@@ -6,17 +6,17 @@ use crate::prg::Prg;
 use rand_core::Rng;
 use std::time::Instant;
 
-/// The best time of some repetitions, in seconds of the wall clock.
+/// Returns the best time of some repetitions, in seconds of the wall clock.
 pub fn best(repetitions: usize, f: impl FnMut()) -> f64 {
     best_by(&wall(Instant::now()), repetitions, f)
 }
 
-/// The wall clock, in seconds.
+/// Returns the wall clock, in seconds since `origin`.
 pub fn wall(origin: Instant) -> impl Fn() -> f64 {
     move || origin.elapsed().as_secs_f64()
 }
 
-/// The best time of some repetitions by a given clock.
+/// Returns the best time of some repetitions by a given clock.
 pub fn best_by(clock: &impl Fn() -> f64, repetitions: usize, mut f: impl FnMut()) -> f64 {
     (0..repetitions)
         .map(|_| {
@@ -27,8 +27,8 @@ pub fn best_by(clock: &impl Fn() -> f64, repetitions: usize, mut f: impl FnMut()
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Billions of multiply-adds a second of residues by packed weights, one thread: `(rows, inputs,
-/// outputs)`, best of some repetitions.
+/// Measures how many billions of multiply-adds of residues by packed weights one thread does per
+/// second: `(rows, inputs, outputs)`, best of some repetitions.
 pub fn clear_gmac_per_s(
     (rows, inputs, outputs): (usize, usize, usize),
     repetitions: usize,

@@ -52,25 +52,25 @@ const fn reduce_once(x: u64) -> u64 {
     t.wrapping_add(P & borrow)
 }
 
-/// `a + b mod p`.
+/// Returns `a + b mod p`.
 #[inline(always)]
 pub const fn add(a: u64, b: u64) -> u64 {
     reduce_once(a + b)
 }
 
-/// `a - b mod p`.
+/// Returns `a - b mod p`.
 #[inline(always)]
 pub const fn sub(a: u64, b: u64) -> u64 {
     reduce_once(a + P - b)
 }
 
-/// `-a mod p`.
+/// Returns `-a mod p`.
 #[inline(always)]
 pub const fn neg(a: u64) -> u64 {
     reduce_once(P - a)
 }
 
-/// Any 64-bit value modulo p.
+/// Reduces any 64-bit value modulo p.
 #[inline(always)]
 pub const fn reduce(x: u64) -> u64 {
     // x = h·2^41 + l and 2^41 ≡ 2^16 - 1, with h < 2^23: the sum is below 2^41 + 2^39 < 2p.
@@ -79,7 +79,7 @@ pub const fn reduce(x: u64) -> u64 {
     reduce_once(l + (h << C_BITS) - h)
 }
 
-/// Any 128-bit value modulo p.
+/// Reduces any 128-bit value modulo p.
 #[inline(always)]
 pub const fn reduce_wide(x: u128) -> u64 {
     // Each fold replaces the part above bit 41 by itself times 2^16 - 1 and so removes 25 bits:
@@ -91,13 +91,13 @@ pub const fn reduce_wide(x: u128) -> u64 {
     reduce(x as u64)
 }
 
-/// `a · b mod p`.
+/// Returns `a · b mod p`.
 #[inline(always)]
 pub const fn mul(a: u64, b: u64) -> u64 {
     reduce_wide(a as u128 * b as u128)
 }
 
-/// `a^e mod p`. The exponent is public.
+/// Returns `a^e mod p`. The exponent is public.
 pub const fn pow(a: u64, mut e: u64) -> u64 {
     let mut base = a;
     let mut acc = 1;
@@ -111,7 +111,7 @@ pub const fn pow(a: u64, mut e: u64) -> u64 {
     acc
 }
 
-/// The residue of a signed integer.
+/// Returns the residue of a signed integer.
 #[inline(always)]
 pub const fn from_signed(x: i64) -> u64 {
     // Two's complement: a negative x is x + 2^64, so 2^64 mod p has to come off again.
@@ -120,14 +120,14 @@ pub const fn from_signed(x: i64) -> u64 {
     sub(reduce(x as u64), negative)
 }
 
-/// The representative of least absolute value, in `[-(p-1)/2, (p-1)/2]`.
+/// Returns the representative of least absolute value, in `[-(p-1)/2, (p-1)/2]`.
 #[inline(always)]
 pub const fn to_signed(x: u64) -> i64 {
     let above = (((P / 2).wrapping_sub(x) as i64) >> 63) as u64;
     (x as i64) - ((P & above) as i64)
 }
 
-/// A uniform residue from a generator, by rejection of the `C` values in `[p, 2^K)`.
+/// Draws a uniform residue from a generator, by rejection of the `C` values in `[p, 2^K)`.
 pub fn random(rng: &mut impl rand_core::CryptoRng) -> u64 {
     loop {
         let x = rng.next_u64() >> (64 - K);

@@ -34,13 +34,14 @@ pub enum PackError {
     Padding,
 }
 
-/// Bytes taken by `values` values of `width` bits, or `None` if that overflows.
+/// Returns the number of bytes taken by `values` values of `width` bits, or `None` if that
+/// overflows.
 pub fn packed_len(values: usize, width: u32) -> Option<usize> {
     Some(values.checked_mul(width as usize)?.div_ceil(8))
 }
 
-/// Calls `$run` with a width, which is a constant where messages have many values of it: shifts by
-/// constants are several times as fast.
+/// Calls `$run` with a width, as a constant for the widths of which messages have many values:
+/// shifts by constants are several times as fast.
 macro_rules! with_width {
     ($width:expr, $run:expr) => {
         match $width {
@@ -78,7 +79,7 @@ pub fn pack_into(values: impl ExactSizeIterator<Item = u64>, width: u32, out: &m
     with_width!(width, |width| pack_octets(values, width, out));
 }
 
-/// Eight values fill whole bytes.
+/// Packs eight values at a time, which fill whole bytes.
 #[inline(always)]
 fn pack_octets(mut values: impl ExactSizeIterator<Item = u64>, width: u32, out: &mut [u8]) {
     for out in out.chunks_mut(width as usize) {

@@ -3,12 +3,12 @@
 //! A [`Prg`] stretches a seed. There are two kinds:
 //!
 //! * a *public* seed of 16 bytes stands for a long random string that both parties expand (the
-//!   `a`-part of a seeded ciphertext): the output must be the same everywhere, so its byte order is
+//!   `a`-part of a seeded ciphertext). The output must be the same everywhere, so its byte order is
 //!   fixed;
 //! * a *secret* seed of 32 bytes is where every mask, key and label comes from: a key, and the
-//!   counter to begin with. A peer sees stretches of what many generators put out. If all of them
-//!   began at counter zero, one table of guessed keys would serve against all at once, and `2^b`
-//!   generators would leave `128 - b` bits. With a secret beginning each is a target of its own.
+//!   first counter. A peer sees parts of the output of many generators. If all of them began at
+//!   counter zero, one table of guessed keys would serve against all at once, and `2^b` generators
+//!   would leave `128 - b` bits. With a secret first counter each is a target of its own.
 //!
 //! Tests inject a generator with a fixed seed; production code takes [`Prg::from_os`]. Nothing in
 //! the program can reseed it.
@@ -35,8 +35,8 @@ const BUFFER: usize = 16 * BLOCKS;
 /// AES-128 in counter mode as a random generator.
 ///
 /// The counter is 128 bits, little-endian, and starts at zero or where a secret seed says. Byte `i`
-/// of the output is a fixed function of the seed, whatever the sizes of the reads before it, as
-/// long as reads of words and of bytes are not mixed at odd offsets.
+/// of the output is a fixed function of the seed, regardless of the sizes of the reads before it,
+/// as long as reads of words and of bytes are not mixed at odd offsets.
 pub struct Prg {
     cipher: Aes128Enc,
     counter: u128,
@@ -45,12 +45,12 @@ pub struct Prg {
 }
 
 impl Prg {
-    /// Begins at counter zero: for public seeds and for tests.
+    /// Makes a generator that begins at counter zero: for public seeds and for tests.
     pub fn new(seed: &Seed) -> Self {
         Self::starting_at(seed, 0)
     }
 
-    /// Begins where a secret seed says.
+    /// Makes a generator that begins at the counter in a secret seed.
     pub fn secret(seed: &SecretSeed) -> Self {
         let (key, start) = seed.split_at(SEED_BYTES);
         let start = start.try_into().expect("the other half");
@@ -67,10 +67,10 @@ impl Prg {
         }
     }
 
-    /// A generator with a seed from the operating system.
+    /// Makes a generator with a seed from the operating system.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give: nothing private can be done then.
+    /// If the operating system has no randomness to give: nothing can be kept private then.
     pub fn from_os() -> Self {
         let mut seed = SecretSeed::default();
         getrandom::fill(&mut seed).expect("the operating system provides randomness");
@@ -79,21 +79,21 @@ impl Prg {
         prg
     }
 
-    /// A fresh seed drawn from this generator.
+    /// Draws a fresh seed from this generator.
     pub fn seed(&mut self) -> Seed {
         let mut seed = Seed::default();
         self.fill(&mut seed);
         seed
     }
 
-    /// A fresh secret seed drawn from this generator.
+    /// Draws a fresh secret seed from this generator.
     pub fn secret_seed(&mut self) -> SecretSeed {
         let mut seed = SecretSeed::default();
         self.fill(&mut seed);
         seed
     }
 
-    /// A generator seeded by this one, independent of its further output.
+    /// Returns a generator seeded by this one, independent of its further output.
     pub fn fork(&mut self) -> Self {
         let mut seed = self.secret_seed();
         let prg = Self::secret(&seed);
@@ -101,7 +101,7 @@ impl Prg {
         prg
     }
 
-    /// Drops what is left of the blocks already expanded, so that the next read starts at fresh
+    /// Drops what is left of the blocks already expanded, so that the next read starts with new
     /// ones.
     ///
     /// Two parties that read the same amounts stay in step, and long reads after it are not copied.

@@ -22,15 +22,15 @@ pub fn or_cores(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(cores).max(1)
 }
 
-/// Does each job in a thread of its own, the last in this one; gives their results in order.
+/// Runs each job in a thread of its own, the last in this one, and returns their results in order.
 ///
 /// # Panics
-/// If a job does.
+/// If a job panics.
 pub fn each<J: Send, R: Send>(jobs: Vec<J>, run: impl Fn(J) -> R + Sync) -> Vec<R> {
     each_in(Builder::new, jobs, run)
 }
 
-/// Does the same in threads of a certain kind.
+/// Does the same as [`each`] in threads of a certain kind.
 fn each_in<J: Send, R: Send>(
     kind: impl Fn() -> Builder,
     mut jobs: Vec<J>,

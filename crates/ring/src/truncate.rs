@@ -9,25 +9,25 @@
 //! ```
 //!
 //! because `w·2^K >> s` is a multiple of `2^m`. As long as `2·C <= 2^s` the correction `w·C` moves
-//! the floor by at most one, and the result is within two units of `x / 2^s`, always: there is no
-//! rare wrap-around, which is what a modulus next to a power of two buys. For a uniform share the
-//! carry is 1 with probability `1 - frac(x / 2^s)`, so the expectation of the result is `x / 2^s`
-//! up to `2·C / 2^s` units: truncation is stochastic rounding, and errors do not add up to a bias.
+//! the floor by at most one, and the result is always within two units of `x / 2^s`: there is no
+//! rare wrap-around, thanks to a modulus next to a power of two. For a uniform share the carry is 1
+//! with probability `1 - frac(x / 2^s)`, so the expectation of the result is `x / 2^s` up to
+//! `2·C / 2^s` units: truncation is stochastic rounding, and errors do not accumulate into a bias.
 //!
 //! To use the whole ring, a product is first scaled by a power of two so that its range fills
 //! `Z_p`; that is a local multiplication too.
 //!
 //! **Small numbers** that are never negative lose nothing at all ([`Truncation::of_small`]). For
 //! `0 <= x < p` there is `w = 0` if the client's share is at most `x`, and otherwise `w = 1`: for
-//! uniform shares `w = 1` but with probability `x/p`. So one party adds `C`, and with all low bits
-//! kept
+//! uniform shares `w = 1` except with probability `x/p`. So one party adds `C`, and with all low
+//! bits kept
 //!
 //! ```text
 //! a + C + b  =  x + (1 - w)·C       modulo 2^m
 //! ```
 //!
 //! is `x` itself, or `x + C` with probability `x/p`: a relative error of `C/p < 2^-24` on average,
-//! whatever `x` is. That is what a sum needs whose size is not known beforehand.
+//! for every `x`. A sum whose size is not known beforehand needs exactly that.
 
 use crate::modulus::{self, C, K};
 
@@ -56,7 +56,8 @@ impl Truncation {
     /// Bits of the longest small number: at most a quarter of p.
     pub const MAX_SMALL_BITS: u32 = K - 2;
 
-    /// Truncation to `Z_2^m`, for `m` from [`Self::MIN_RING_BITS`] to [`Self::MAX_RING_BITS`].
+    /// Returns the truncation to `Z_2^m`, for `m` from [`Self::MIN_RING_BITS`] to
+    /// [`Self::MAX_RING_BITS`].
     pub const fn to_ring(ring_bits: u32) -> Option<Self> {
         if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_RING_BITS {
             let kept = Kept::Top;
@@ -77,12 +78,12 @@ impl Truncation {
         }
     }
 
-    /// Bits of the short ring, `m`.
+    /// Returns the bit width of the short ring, `m`.
     pub const fn ring_bits(self) -> u32 {
         self.ring_bits
     }
 
-    /// Low bits dropped, `s`.
+    /// Returns the number of low bits dropped, `s`.
     pub const fn shift(self) -> u32 {
         match self.kept {
             Kept::Top => K - self.ring_bits,
@@ -94,13 +95,13 @@ impl Truncation {
         (1 << self.ring_bits) - 1
     }
 
-    /// What the client does to its share.
+    /// Returns the client's share after truncation.
     #[inline(always)]
     pub const fn client(self, share: u64) -> u64 {
         (share >> self.shift()) & self.mask()
     }
 
-    /// What the server does to its share.
+    /// Returns the server's share after truncation.
     #[inline(always)]
     pub const fn server(self, share: u64) -> u64 {
         let more = match self.kept {
@@ -110,7 +111,7 @@ impl Truncation {
         ((share >> self.shift()) + more) & self.mask()
     }
 
-    /// The signed value of a ring element; a small number has no sign.
+    /// Returns the signed value of a ring element; a small number has no sign.
     #[inline(always)]
     pub const fn to_signed(self, x: u64) -> i64 {
         let unused = 64 - self.ring_bits;
@@ -120,14 +121,15 @@ impl Truncation {
         }
     }
 
-    /// The value that the two parties hold after truncation, when the client's share is known.
+    /// Returns the value that the two parties hold after truncation, when the client's share is
+    /// known.
     #[inline(always)]
     pub const fn shared(self, x: i64, client_share: u64) -> i64 {
         let server_share = modulus::sub(modulus::from_signed(x), client_share);
         self.to_signed(self.server(server_share) + self.client(client_share))
     }
 
-    /// Division by `2^s` rounded to nearest, halves upwards: the truncation without shares.
+    /// Divides by `2^s`, rounded to nearest, halves upwards: the truncation without shares.
     #[inline(always)]
     pub const fn exact(self, x: i64) -> i64 {
         match self.kept {
@@ -136,8 +138,8 @@ impl Truncation {
         }
     }
 
-    /// Whether both forms of truncation keep a value's sign bit: its range minus two units on each
-    /// side. A small number must not be negative, and have room for `C`.
+    /// Tells whether both forms of truncation keep a value's sign bit: its range minus two units on
+    /// each side. A small number must not be negative, and must have room for `C`.
     #[inline(always)]
     pub const fn holds(self, x: i64) -> bool {
         if matches!(self.kept, Kept::Low) {
@@ -163,8 +165,8 @@ mod tests {
         assert!(Truncation::to_ring(u32::MAX).is_none());
     }
 
-    /// Small numbers come back whole, or with `C` on top where the client's share is not above
-    /// them.
+    /// Checks that small numbers come back whole, or with `C` on top where the client's share is
+    /// not above them.
     #[test]
     fn small_numbers_are_exact() {
         assert!(Truncation::of_small(1).is_none());

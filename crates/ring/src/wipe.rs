@@ -1,8 +1,8 @@
 //! Secret bytes that are wiped when they are dropped, sixteen at a time.
 //!
 //! A bundle is hundreds of megabytes, read through several buffers. `zeroize` writes the elements
-//! of a vector one after the other, and of bytes that takes as long as all else that is done with
-//! them. So vectors of bytes have a type of their own; of wider elements `Zeroizing` is as good.
+//! of a vector one after the other, and for bytes that takes as long as all other work on them. So
+//! vectors of bytes have a type of their own; for wider elements `Zeroizing` is as good.
 
 use std::ops::{Deref, DerefMut};
 use zeroize::Zeroize;

@@ -14,7 +14,7 @@ use super::gate::{Cut, Place, Progress, Stage};
 use super::metrics::Phase;
 use super::tokens::TokenLine;
 use account::Caller;
-use primer_protocol::session::ServerSession;
+use primer_engine::session::ServerSession;
 use primer_service::message::{
     self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work,
 };

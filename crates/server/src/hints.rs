@@ -4,13 +4,13 @@
 //! each thread, and written in order. What is written has the name of a part until it is whole, and
 //! the record that says so is written last.
 
+use primer_engine::hints::Build;
 use primer_hint::contents::Contents;
 use primer_hint::multipliers::{Multipliers, file_bytes};
 use primer_hint::published::Published;
 use primer_hint::server::{Hint, HintSecret, Multiplier};
 use primer_hint::writing::{HintWriter, MultiplierWriter};
 use primer_model::quantise::IntModel;
-use primer_protocol::hints::Build;
 use primer_service::hints::MAX_HINT;
 use primer_service::hints::part::{self, Part, writing};
 use primer_service::hints::record::Record;

@@ -38,9 +38,9 @@ use listener::{accept, listen};
 use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
+use primer_engine::{FORM, Reveal};
 use primer_hint::published::Published;
 use primer_net::tls::TlsServer;
-use primer_protocol::Reveal;
 use primer_service::message::{Card, Work};
 use primer_service::state::State;
 use primer_service::{Port, ServiceError, io_error};
@@ -58,8 +58,8 @@ struct Shared {
     limits: Limits,
     card: Card,
     tokenizer: Vec<u8>,
-    /// What clients prepare with, if the scheme has hints.
-    hint: Option<Arc<Published>>,
+    /// What clients prepare with.
+    hint: Arc<Published>,
     models: Models,
     store: Store,
     lookout: Lookout,
@@ -182,33 +182,27 @@ impl Server {
         let tls = TlsServer::for_clients(&identity, &options.clients)?;
         let replica = options.replica.unwrap_or_else(|| address.to_string());
         let keys = options.store.as_ref().map(|store| &store.keys);
-        let needed = options.scheme.needs_hint();
-        let secret = needed.then(|| secret(&dir, keys)).transpose()?;
+        let secret = secret(&dir, keys)?;
         let store = open_store(&dir, options.store, &replica)?;
         let model = Model::load(options.model.as_deref())?;
         let integers = model.prepare(
             options.prepared.as_deref(),
             options.calibration.as_deref(),
-            options.scheme.recipe().form,
+            FORM,
             |done, total| progress(Starting::Calibrating, done, total),
         )?;
-        let find = |secret| {
-            let given = options.hints.clone();
-            let dir = given.map_or_else(|| state.dir("server/hints"), Ok)?;
-            let served = (&*model.short_name(), &integers);
-            let threads = primer_ring::threads::or_cores(options.threads);
-            let told = |done, total| progress(Starting::Hint, done, total);
-            ServerHint::find_or_build(&dir, served, &secret, threads, told)
-        };
-        let hint = secret.map(find).transpose()?;
+        let hints = options.hints;
+        let hints = hints.map_or_else(|| state.dir("server/hints"), Ok)?;
+        let served = (&*model.short_name(), &integers);
+        let threads = primer_ring::threads::or_cores(options.threads);
+        let told = |done, total| progress(Starting::Hint, done, total);
+        let hint = ServerHint::find_or_build(&hints, served, &secret, threads, told)?;
         let tokenizer = model.tokenizer.encode();
         let limits = options.limits;
         let card = Card {
             generation: offer::generation(identity.key_pem(), integers.source()),
-            scheme: options.scheme,
             reveal: options.reveal,
-            hint: hint.as_ref().map(|hint| *hint.published.identity()),
-            ..offer::card(&model, &limits, &tokenizer)?
+            ..offer::card(&model, hint.published.identity(), &limits, &tokenizer)?
         };
         if card.reveal == Reveal::Label && !card.head.shows_labels() {
             let message = "only a model with labels, one of which is right for a text or for each \
@@ -217,8 +211,8 @@ impl Server {
         }
         let models = Models::new(
             Arc::new(integers),
-            hint.as_ref().map(|hint| Arc::clone(&hint.multipliers)),
-            (options.scheme, options.reveal),
+            Arc::clone(&hint.multipliers),
+            options.reveal,
             limits.lengths,
         );
         // Fails now rather than at the first client if the plan cannot be compiled.
@@ -250,7 +244,7 @@ impl Server {
                 limits,
                 card,
                 tokenizer,
-                hint: hint.map(|hint| hint.published),
+                hint: hint.published,
                 models,
                 lookout: Lookout::new(&store),
                 store,

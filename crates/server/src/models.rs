@@ -1,18 +1,18 @@
-//! The model, encoded for each length that is in use.
+//! The model, compiled for each length that is in use.
 //!
-//! Schemes with hints multiply by what belongs to the hint, which all lengths share. Others encode
-//! the weights, which is large (gigabytes for BERT-base); one encoding serves every client of a
-//! length. It is made when the first client asks; others that ask meanwhile wait for the same one.
+//! All lengths multiply by what belongs to the hint, which they share. What is made for a length is
+//! its program, once for all clients of the length, when the first one asks; others that ask
+//! meanwhile wait for the same one.
 //!
-//! **Memory.** The number of lengths that are encoded *at any moment*, for all clients, is limited.
-//! A length that is not in use makes room for another, the least recently used first. If all are in
-//! use, a client of another one waits a while ([`QUEUE`]) for one of them, and is told to try again
-//! later if none gets free.
+//! **Memory.** At most as many lengths as the operator allows are there *at any moment*. One that
+//! is not in use makes room for another, the least recently used first. If all are in use, a client
+//! that wants another waits a while ([`QUEUE`]) for one of them, and is told to try again later if
+//! none gets free.
 
+use primer_engine::server::ServerModel;
+use primer_engine::{Program, ProtocolError, Reveal, cost, output_bits};
 use primer_hint::multipliers::Multipliers;
 use primer_model::quantise::IntModel;
-use primer_protocol::server::ServerModel;
-use primer_protocol::{Program, ProtocolError, Reveal, Scheme, cost, output_bits};
 use primer_service::ServiceError;
 use primer_service::message::Refusal;
 use std::ops::Deref;
@@ -22,24 +22,7 @@ use std::time::{Duration, Instant};
 /// How long a client waits for one of the lengths in use to get free.
 const QUEUE: Duration = Duration::from_secs(20);
 
-/// A program of which fewer inferences of one client keep the statistical promise is not served.
-const LEAST_INFERENCES: f64 = 10.0;
-
-/// Refuses a program whose answers would tell too much too soon.
-fn check_inferences(scheme: Scheme, tokens: usize, inferences: f64) -> Result<(), ServiceError> {
-    if inferences >= LEAST_INFERENCES {
-        return Ok(());
-    }
-    Err(ServiceError::Options(format!(
-        "with scheme {} and {tokens} tokens this model keeps 40 bits of statistical security for \
-         only {inferences:.1} inferences of a client, and {LEAST_INFERENCES} are the least that is \
-         served; scheme {} chooses its parameters for more",
-        scheme.name(),
-        Scheme::Lean.name(),
-    )))
-}
-
-/// The model encoded for one length.
+/// The model compiled for one length.
 pub(crate) struct Built {
     pub(crate) program: Program,
     /// What a stored bundle must have been made for: this program, these weights and this hint.
@@ -62,10 +45,9 @@ struct Slot {
 /// All lengths of a model.
 pub(crate) struct Models {
     model: Arc<IntModel>,
-    scheme: Scheme,
     reveal: Reveal,
-    /// What all lengths multiply with, if the scheme has hints.
-    multipliers: Option<Arc<Multipliers>>,
+    /// What all lengths multiply with.
+    multipliers: Arc<Multipliers>,
     keep: usize,
     queue: Duration,
     /// The most recently used length is the last.
@@ -76,13 +58,12 @@ pub(crate) struct Models {
 impl Models {
     pub(crate) fn new(
         model: Arc<IntModel>,
-        multipliers: Option<Arc<Multipliers>>,
-        (scheme, reveal): (Scheme, Reveal),
+        multipliers: Arc<Multipliers>,
+        reveal: Reveal,
         keep: usize,
     ) -> Self {
         Self {
             model,
-            scheme,
             reveal,
             multipliers,
             keep: keep.max(1),
@@ -93,15 +74,12 @@ impl Models {
     }
 
     pub(crate) fn program(&self, tokens: usize) -> Result<Program, ServiceError> {
-        let program = Program::of(&self.model, self.scheme, tokens, self.reveal)?;
+        let program = Program::of(&self.model, tokens, self.reveal)?;
         // Its fingerprint, and with it what bundles are bound to, covers the hint.
-        let hint = self.multipliers.as_ref().map(|own| own.identity());
-        let program = program.with_hint(hint)?;
-        check_inferences(self.scheme, tokens, program.inferences())?;
-        Ok(program)
+        Ok(program.with_hint(self.multipliers.identity())?)
     }
 
-    /// Computes how many bits an answer can carry at each of some lengths, those of range flags
+    /// Counts the bits that an answer can carry at each of some lengths, those of range flags
     /// included.
     pub(crate) fn answer_bits(
         &self,
@@ -134,13 +112,17 @@ impl Models {
         let made = Arc::new(Built {
             binding: *hasher.finalize().as_bytes(),
             stored: cost::stored(&program).server,
-            model: ServerModel::new(Arc::clone(&self.model), &program, self.multipliers.clone())?,
+            model: ServerModel::new(
+                Arc::clone(&self.model),
+                &program,
+                Some(Arc::clone(&self.multipliers)),
+            )?,
             program,
         });
         tracing::info!(
             tokens,
             seconds = started.elapsed().as_secs_f64(),
-            "encoded the weights for a length"
+            "compiled the model for a length"
         );
         *built = Some(Arc::clone(&made));
         Ok(InUse { built: made, place })
@@ -163,7 +145,7 @@ impl Models {
             {
                 let slot = slots.remove(index);
                 let tokens = slot.tokens;
-                tracing::info!(tokens, "let go of the weights for a length");
+                tracing::info!(tokens, "let go of the model for a length");
             }
             if slots.len() < self.keep {
                 break Slot {
@@ -226,23 +208,34 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use crate::source::Model;
+    use primer_engine::FORM;
+    use primer_engine::hints::contents_of;
     use primer_hint::published::Identity;
-    use primer_protocol::hints::contents_of;
     use std::sync::Weak;
 
     fn models(keep: usize) -> Models {
-        let scheme = Scheme::Lean;
+        models_with(keep, 0)
+    }
+
+    /// Makes models whose hint has a root.
+    fn models_with(keep: usize, root: u8) -> Models {
         let model = Model::load(None).unwrap();
-        let model = model.prepare(None, None, scheme.recipe().form, |_, _| ());
+        let model = model.prepare(None, None, FORM, |_, _| ());
         let model = Arc::new(model.unwrap());
+        let identity = Identity {
+            name: [7; 32],
+            bytes: contents_of(&model).unwrap().bytes(),
+            root: [root; 32],
+        };
+        let multipliers = Arc::new(Multipliers::in_memory(identity, Vec::new()));
         Models {
             queue: Duration::from_millis(50),
-            ..Models::new(model, None, (scheme, Reveal::Outputs), keep)
+            ..Models::new(model, multipliers, Reveal::Outputs, keep)
         }
     }
 
     #[test]
-    fn no_more_lengths_are_encoded_than_may_be_whoever_uses_them() {
+    fn no_more_lengths_are_kept_than_may_be() {
         let models = models(2);
         let alive = |all: &[Weak<Built>]| all.iter().filter(|w| w.strong_count() > 0).count();
         let mut all: Vec<Weak<Built>> = Vec::new();
@@ -251,7 +244,7 @@ mod tests {
             let this = Arc::downgrade(&taken.built);
             all.retain(|other| !other.ptr_eq(&this));
             all.push(this);
-            assert!(alive(&all) <= 2, "{} encodings in memory", alive(&all));
+            assert!(alive(&all) <= 2, "{} lengths in memory", alive(&all));
             Ok(taken)
         };
         let first = take(8).unwrap();
@@ -269,7 +262,7 @@ mod tests {
         drop(second);
         let third = take(24).unwrap();
         assert_eq!(third.program.plan().graph().tokens, 24);
-        // A client that comes back to a length that is there finds it, in use or not.
+        // A length that is there is found again, in use or not.
         drop(third);
         drop(again);
         take(24).unwrap();
@@ -277,41 +270,18 @@ mod tests {
         assert_eq!(models.lock().len(), 2);
     }
 
-    #[test]
-    fn answers_that_tell_too_much_are_not_served() {
-        assert!(check_inferences(Scheme::Fp, 32, 10.0).is_ok());
-        let error = check_inferences(Scheme::F, 32, 9.9).unwrap_err();
-        let error = error.to_string();
-        assert!(
-            error.contains("scheme f") && error.contains("9.9"),
-            "{error}"
-        );
-        assert!(models(1).program(8).unwrap().inferences() >= 1e5);
-    }
-
-    /// Binds bundles to the hint: one that another secret makes of these weights is another
-    /// binding.
+    /// A hint of these weights that is another one, as another secret makes it, is another binding.
     #[test]
     fn bundles_are_bound_to_the_hint() {
-        let plain = models(1);
         let with = |root: u8| {
-            let identity = Identity {
-                name: [7; 32],
-                bytes: contents_of(&plain.model).unwrap().bytes(),
-                root: [root; 32],
-            };
-            let multipliers = Multipliers::in_memory(identity, Vec::new());
-            let models = Models {
-                multipliers: Some(Arc::new(multipliers)),
-                ..models(1)
-            };
+            let models = models_with(1, root);
             let built = models.get(8).unwrap();
-            assert_eq!(built.program.hint(), Some(&identity));
+            assert_eq!(built.program.hint(), Some(models.multipliers.identity()));
             built.binding
         };
         let one = with(1);
         assert_eq!(one, with(1));
-        assert!(one != with(2) && one != plain.get(8).unwrap().binding);
+        assert!(one != with(2));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use super::Limits;
 use crate::source::Model;
+use primer_engine::Reveal;
+use primer_hint::published::Identity;
 use primer_plan::shape::Head;
-use primer_protocol::{Reveal, Scheme};
 use primer_service::ServiceError;
 use primer_service::message::{Card, MAX_TOKENIZER, printable};
 use primer_text::BUCKETS;
@@ -15,8 +16,13 @@ pub(super) fn generation(key_pem: &str, digest: &[u8; 32]) -> [u8; 16] {
     hash.as_bytes()[..16].try_into().expect("sixteen of 32")
 }
 
-/// Makes a card of what the model and the limits say; the rest is the caller's.
-pub(super) fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<Card, ServiceError> {
+/// Says what the model, its hint and the limits say; the rest is the caller's.
+pub(super) fn card(
+    model: &Model,
+    hint: &Identity,
+    limits: &Limits,
+    tokenizer: &[u8],
+) -> Result<Card, ServiceError> {
     if tokenizer.len() > MAX_TOKENIZER {
         return Err(ServiceError::Options(format!(
             "the tokenizer has {} bytes, clients accept {MAX_TOKENIZER}",
@@ -46,12 +52,11 @@ pub(super) fn card(model: &Model, limits: &Limits, tokenizer: &[u8]) -> Result<C
         vocab: model.shape.vocab as u32,
         types: model.shape.types as u32,
         buckets,
-        scheme: Scheme::default(),
         reveal: Reveal::Outputs,
         answer_bits: Vec::new(),
         tokenizer: (*blake3::hash(tokenizer).as_bytes(), tokenizer.len() as u32),
         max_stored: limits.stored_per_client,
-        hint: None,
+        hint: *hint,
         idle_seconds: limits.idle.as_secs() as u32,
     })
 }

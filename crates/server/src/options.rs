@@ -1,9 +1,8 @@
 //! How a server behaves.
 
 use super::tokens::AccessTokens;
+use primer_engine::Reveal;
 use primer_net::tls::{Clients, Identity};
-use primer_protocol::scheme::When;
-use primer_protocol::{Reveal, Scheme};
 use primer_service::ServiceError;
 use primer_service::message::Work;
 use primer_store::Allowances;
@@ -41,8 +40,6 @@ pub struct ServerOptions {
     /// Who may connect, by access token; everyone if not given. The keeper of a clone can have the
     /// file read again.
     pub access: Option<Arc<AccessTokens>>,
-    /// How the plan is compiled.
-    pub scheme: Scheme,
     /// What clients learn.
     pub reveal: Reveal,
     /// Threads that prepare, divided among the sessions; all cores if not given.
@@ -67,7 +64,6 @@ impl Default for ServerOptions {
             identity: None,
             clients: Clients::Anyone,
             access: None,
-            scheme: Scheme::default(),
             reveal: Reveal::Outputs,
             threads: None,
             limits: Limits::default(),
@@ -119,7 +115,7 @@ pub struct Limits {
     pub stored: u64,
     /// Bundles prepared and answers of one client, where its access token does not say otherwise.
     pub allowances: Allowances,
-    /// Lengths whose encoded weights are kept in memory.
+    /// Lengths whose programs are kept in memory.
     pub lengths: usize,
     /// Unspent bundles are deleted after this time.
     pub expiry: Duration,
@@ -155,10 +151,6 @@ impl Default for Limits {
 impl ServerOptions {
     pub(crate) fn check(&self) -> Result<(), ServiceError> {
         let wrong = |message: &str| Err(ServiceError::Options(message.into()));
-        if self.scheme.recipe().when == When::Online {
-            let scheme = self.scheme.name();
-            return Err(ServiceError::NothingAhead { scheme });
-        }
         if self.limits.sessions == 0 || self.limits.sessions > 4096 {
             return wrong("a server has between 1 and 4096 sessions");
         }

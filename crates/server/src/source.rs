@@ -58,7 +58,7 @@ pub enum SourceError {
         /// The model.
         name: String,
     },
-    /// That file was made for another kind of scheme.
+    /// That file was made for plans of another form.
     #[error(
         "{} was prepared in the {found} form, this scheme has the {wanted} form",
         .path.display()

@@ -3,8 +3,8 @@
 
 use super::BundleId;
 use super::message::Refusal;
+use primer_engine::ProtocolError;
 use primer_hint::error::HintError;
-use primer_protocol::ProtocolError;
 use primer_store::StoreError;
 use primer_text::TextError;
 use primer_wire::NetError;
@@ -213,12 +213,6 @@ pub enum ServiceError {
     /// The program is told to stop.
     #[error("stopped while {0}")]
     Stopped(&'static str),
-    /// A scheme that prepares nothing ahead was to be served.
-    #[error("scheme {scheme} prepares nothing ahead and cannot be served")]
-    NothingAhead {
-        /// The scheme's name.
-        scheme: &'static str,
-    },
     /// A replica has no certificate that the others have too.
     #[error("replicas that share a store need the same certificate, and none was given")]
     NoIdentity,

@@ -1,6 +1,6 @@
 //! The service: what a client and a server say to each other around the private protocol.
 //!
-//! One TLS connection carries it. The private protocol (`primer_protocol`) prepares and infers; the
+//! One TLS connection carries it. The private protocol (`primer_engine`) prepares and infers; the
 //! service decides who may do so, with which model, and makes sure that prepared material is used
 //! **once**.
 //!
@@ -44,7 +44,7 @@
 //! first masked value travels, the client before the server, so no crash can bring a spent half
 //! back.
 //!
-//! Where the scheme allows it, one offline phase prepares several bundles together. They have names
+//! One offline phase prepares several bundles together. They have names
 //! and lives of their own from then on.
 //!
 //! *What the server learns* beside the padded length: a pseudonym of 32 random bytes that the

@@ -33,7 +33,7 @@ pub enum StopsError {
         /// What is wrong with it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A function that these means cannot compute: our own mistake.
+    /// A function that these means cannot compute: a programming error on this side.
     #[error("{what} cannot be computed by {means}")]
     Means {
         /// The means.
@@ -69,7 +69,7 @@ pub enum StopsError {
         /// How much there may be.
         limit: u64,
     },
-    /// A stop got more or fewer values than it has: our own mistake.
+    /// A stop was given more or fewer values than it has: a programming error on this side.
     #[error("{stop}: {got} {what} instead of {expected}")]
     Count {
         /// Which stop.
@@ -81,13 +81,13 @@ pub enum StopsError {
         /// Values given.
         got: usize,
     },
-    /// A stop that cannot give its results other signs: our own mistake.
+    /// A stop that cannot negate its results: a programming error on this side.
     #[error("{stop} cannot be negated")]
     Negated {
         /// Which stop.
         stop: &'static str,
     },
-    /// A ring that requantisation cannot use: our own mistake.
+    /// A ring that requantisation cannot use: a programming error on this side.
     #[error("requantisation takes rings of {MIN_RING_BITS} to {MAX_RING_BITS} bits, not {0}")]
     Ring(u32),
 }
@@ -95,7 +95,8 @@ pub enum StopsError {
 /// The result of a part of a stop.
 pub type Result<T> = std::result::Result<T, StopsError>;
 
-/// Compares a count with what the stop has.
+/// Fails with [`StopsError::Count`] unless `got`, the number of values given, is the `expected`
+/// one.
 pub(crate) fn expect_count(
     stop: &'static str,
     what: &'static str,
@@ -113,7 +114,7 @@ pub(crate) fn expect_count(
     })
 }
 
-/// Material that cannot be what the stop has written.
+/// Makes the error for stored material that the stop cannot have written.
 pub(crate) fn unusable(
     stop: &'static str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -10,19 +10,20 @@
 //! after    server f(x) - r mod p, client r       r drawn offline by the client
 //! ```
 //!
-//! * [`stop`]: the one life that all stops have, as a trait for each party. Whoever drives an
-//!   inference knows stops by these traits only.
-//! * [`means`]: by which means a function can be computed, and the stop that does it.
+//! * [`stop`]: the life cycle that all stops share, as a trait for each party. The code that drives
+//!   an inference knows stops by these traits only.
+//! * [`means`]: the means by which a function can be computed, and the stop that does it.
 //! * [`garbled`]: any circuit of [`primer_garble::stop`]. Offline the server garbles and the client
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
 //! * [`client_garbled`]: the same circuits with the roles swapped: the client garbles and keeps a
-//!   seed, the server evaluates and has its share at once. The client's share may be known online
-//!   only.
+//!   seed, the server evaluates and has its share at once. The client's share may be known only
+//!   online.
 //! * [`requantise`]: the identity, by one oblivious transfer for each element and no gate at all.
-//! * [`late`]: the identity where the client's share too is known online only, right after a
+//! * [`late`]: the identity where the client's share, too, is known only online, right after a
 //!   product of two secrets.
-//! * [`lift`]: the identity where nothing goes up, for values that only products of secrets read.
+//! * [`lift`]: the identity with no message from the client online, for values that only products
+//!   of secrets read.
 //! * [`lookup`]: any function of a short index, by shares of a unit vector and no gate at all.
 //! * [`classes`]: look-ups in several tables side by side, for elements of several classes.
 //! * [`flags`]: whether any looked-up value came near the end of its range.
@@ -32,7 +33,7 @@
 //! the plan; nothing that a peer says decides how much is allocated.
 //!
 //! A new kind of stop is a module of its own, a variant of [`Means`], and a case in
-//! `tests/stops/conformance.rs`, where it proves that it lives as the others do.
+//! `tests/stops/conformance.rs`, which checks that its life cycle is that of the others.
 #![forbid(unsafe_code)]
 
 mod bytes;

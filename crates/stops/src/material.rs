@@ -10,7 +10,7 @@ pub(crate) fn keep(stop: &'static str, sink: &mut dyn Write, material: &[u8]) ->
     written.map_err(|source| StopsError::Store { stop, source })
 }
 
-/// Reads so many bytes of it back.
+/// Reads the next `bytes` bytes of stored material back.
 pub(crate) fn take(stop: &'static str, stored: &mut dyn Read, bytes: u64) -> Result<SecretBytes> {
     let mut material = SecretBytes::zeros(bytes as usize);
     let read = stored.read_exact(&mut material);

@@ -1,4 +1,4 @@
-//! By which means a function is computed.
+//! The means by which a function is computed.
 //!
 //! A scheme names a [`Means`] for each function; a [`StopBuilder`] makes the stop. Nothing else in
 //! the program tells one kind of stop from another.
@@ -51,7 +51,7 @@ impl Means {
         Self::Lookups,
     ];
 
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Garbling => "garbling",
@@ -85,7 +85,7 @@ pub enum Wanted<'a> {
     Same,
     /// A function of the plan.
     Function(&'a Function),
-    /// The client sees the position of the largest in each row, and nobody anything else.
+    /// The client sees the position of the largest in each row, and neither party anything else.
     Position,
 }
 
@@ -97,7 +97,7 @@ pub struct StopBuilder {
 }
 
 impl StopBuilder {
-    /// For stops on these transfers.
+    /// Makes a builder of stops on these transfers.
     pub fn over(transfers: impl Into<Transfers>) -> Self {
         Self {
             transfers: transfers.into(),
@@ -105,7 +105,7 @@ impl StopBuilder {
         }
     }
 
-    /// The stop for a task.
+    /// Builds the stop for `task` by `means`.
     ///
     /// # Errors
     /// [`StopsError::Means`] if the task cannot be done by these means, [`StopsError::Circuit`],
@@ -165,7 +165,7 @@ impl StopBuilder {
         }
     }
 
-    /// Returns the circuit of a function, and how many instances a task has.
+    /// Returns the circuit of `function`, and the number of instances in `task`.
     fn circuits(
         &mut self,
         function: &Function,
@@ -190,7 +190,7 @@ impl StopBuilder {
 }
 
 impl Wanted<'_> {
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     const fn name(&self) -> &'static str {
         match self {
             Self::Same => "requantisation",

@@ -1,4 +1,4 @@
-//! What a look-up costs, both parties on one machine.
+//! The cost of a look-up, with both parties on one machine.
 
 use crate::error::{Result, StopsError};
 use crate::lookup::Lookups;
@@ -14,19 +14,19 @@ use std::time::Duration;
 /// The look-up figures of `primer bench --kernels`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// Microseconds of processor time of preparing one look-up in a table of 256, its transfers
-    /// included, of the party that takes longer.
+    /// Microseconds of processor time that the slower party takes to prepare one look-up in a table
+    /// of 256, transfers included.
     pub lookup_256_offline_us: f64,
-    /// Bytes of it offline, both directions.
+    /// Bytes sent offline for it, in both directions.
     pub lookup_256_offline_bytes: f64,
-    /// Nanoseconds of processor time online of one look-up in a table of 256, of the party that
-    /// takes longer.
+    /// Nanoseconds of processor time that the slower party takes online for one look-up in a table
+    /// of 256.
     pub lookup_256_online_ns: f64,
-    /// Bytes of it online, both directions.
+    /// Bytes sent online for it, in both directions.
     pub lookup_online_bytes: f64,
 }
 
-/// The GELU of a BERT as a table of 256: cells of 1/8, ten fractional bits out.
+/// Returns the GELU of a BERT as a table of 256: cells of 1/8, ten fractional bits out.
 ///
 /// # Panics
 /// Never: the parameters are usable.
@@ -122,6 +122,7 @@ mod tests {
         assert!(figures.lookup_256_online_ns > 0.0 && figures.lookup_256_offline_us > 0.0);
     }
 
+    /// Compares measured figures with their targets. To run it:
     /// `cargo test --release -p primer-stops measure -- --ignored --nocapture`
     #[test]
     #[ignore = "a measurement, in release"]

@@ -1,4 +1,4 @@
-//! The life of a stop.
+//! The life cycle of a stop.
 //!
 //! ```text
 //!            client                                          server
@@ -14,15 +14,15 @@
 //! and listened to before the first is answered: they share one round trip.
 //!
 //! A [lift](Stop::is_lift) has no second half: the server has its shares when it asks, the client
-//! when it hears that, and nothing is answered.
+//! has its own when it receives the request, and nothing is answered.
 //!
 //! Offline the client knows its shares of what goes in (ring elements) and its shares of what comes
-//! out (masks modulo p); the server knows nothing but the counts. Only of a stop that is
-//! [late](Stop::is_late) does the client learn what goes in online. Masks are drawn from a seed, so
-//! a stop may ask for them twice instead of storing them. Each party writes what it must remember
-//! to a sink, exactly [`Stop::stored`] bytes, and reads it back online, once.
+//! out (masks modulo p); the server knows nothing but the counts. If a stop is
+//! [late](Stop::is_late), the client learns its shares of what goes in only online. Masks are drawn
+//! from a seed, so a stop may ask for them twice instead of storing them. Each party writes what it
+//! must remember to a sink, exactly [`Stop::stored`] bytes, and reads it back online, once.
 //!
-//! Material that is small is read before it is needed. That of a stop that [streams](Stop::streams)
+//! Small material is read before it is needed. The material of a stop that [streams](Stop::streams)
 //! is not held in memory on the client's side: it is read while the stop runs.
 
 use crate::bytes::StoredBytes;
@@ -37,54 +37,56 @@ use zeroize::Zeroizing;
 
 /// What both parties know about a stop from the plan alone.
 pub trait Stop: Send + Sync {
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     fn name(&self) -> &'static str;
 
-    /// Ring elements that go in.
+    /// Returns the number of ring elements that go in.
     fn elements(&self) -> usize;
 
-    /// Residues modulo p that come out. A stop without any shows its result to the client.
+    /// Returns the number of residues modulo p that come out. A stop without any shows its result
+    /// to the client.
     fn outputs(&self) -> usize;
 
-    /// Range flags that it raises or not: one for each element, or none at all.
+    /// Returns the number of range flags that it may raise: one for each element, or none at all.
     fn flags(&self) -> usize {
         0
     }
 
-    /// Tells whether the server's results are what it has when it asks
-    /// ([`Waiting::provisional`]), plus what the client answers ([`Owing::answers`]).
+    /// Tells whether the server's results are the sum of what it has when it asks
+    /// ([`Waiting::provisional`]) and what the client answers ([`Owing::answers`]).
     fn is_provisional(&self) -> bool {
         false
     }
 
     /// Tells whether the server has its results when it asks ([`Waiting::lifted`]), and the client
-    /// its own when it hears that ([`Owing::lifted`]): its masks, but for what was turned. Nothing
-    /// is answered.
+    /// its own when it receives the request ([`Owing::lifted`]): its masks, except where elements
+    /// were turned. Nothing is answered.
     fn is_lift(&self) -> bool {
         false
     }
 
-    /// What it sends, frame headers included.
+    /// Returns the bytes that are sent for it, frame headers included.
     fn bytes(&self) -> PhaseBytes;
 
-    /// What it leaves in the stores.
+    /// Returns the bytes that it leaves in the stores.
     fn stored(&self) -> StoredBytes;
 
-    /// AND gates that are garbled for it.
+    /// Returns the number of AND gates that are garbled for it.
     fn and_gates(&self) -> u64 {
         0
     }
 
-    /// Whether the client knows its shares of what goes in online only, when it has what the
-    /// server sent before its request. Then it prepares without them.
+    /// Tells whether the client knows its shares of what goes in only online, when it has what the
+    /// server sent before its request. The client then prepares without them.
     fn is_late(&self) -> bool {
         false
     }
 
-    /// Whether the client's material is read while the stop runs, not before.
+    /// Tells whether the client's material is read while the stop runs, not before.
     fn streams(&self) -> bool;
 
-    /// Who speaks while it is prepared, message by message; neighbours of one party may be joined.
+    /// Returns the direction of each message of its preparation, in order; consecutive messages of
+    /// one party may be joined.
     fn turns(&self) -> Vec<Turn>;
 }
 
@@ -97,11 +99,11 @@ pub enum Turn {
     Down,
 }
 
-/// What the client prepares stops with: what its session has set up with the server.
+/// What the client prepares stops with, as its session has set it up with the server.
 pub struct ClientTools<'a> {
     /// To the server.
     pub channel: &'a mut Channel,
-    /// The client's labels come from these.
+    /// The transfers that give the client its labels.
     pub labels: &'a mut CotReceiver,
     /// Transfers that the server chooses from.
     pub transfers: &'a mut CotSender,
@@ -113,7 +115,7 @@ pub struct ClientTools<'a> {
 pub struct ServerTools<'a> {
     /// To the client.
     pub channel: &'a mut Channel,
-    /// The labels of the client's bits come from these.
+    /// The transfers that give the labels of the client's bits.
     pub labels: &'a mut CotSender,
     /// Transfers that the server chooses from.
     pub transfers: &'a mut CotReceiver,
@@ -123,8 +125,8 @@ pub struct ServerTools<'a> {
 
 /// The client's part of a stop.
 pub trait ClientStop: Stop {
-    /// Offline: for the client's ring shares, none if they are late, and its new shares modulo p.
-    /// What it must remember goes to the sink.
+    /// Prepares the stop offline for the client's ring `shares`, none if they are late, and its new
+    /// shares modulo p, the `masks`. What it must remember goes to the sink.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel, the transfers and the sink;
@@ -137,11 +139,12 @@ pub trait ClientStop: Stop {
         sink: &mut dyn Write,
     ) -> Result<()>;
 
-    /// Offline, for a stop that is late: as [`Self::prepare`], but what comes out is the negative
-    /// of the function for some rows, of which the server is not told.
+    /// Prepares a late stop offline as [`Self::prepare`] does, except that the results of the rows
+    /// marked in `negated` are negated. The server is not told which rows these are.
     ///
     /// # Errors
-    /// As [`Self::prepare`], and [`crate::StopsError::Negated`] if the stop cannot.
+    /// As [`Self::prepare`], and [`crate::StopsError::Negated`] if the stop cannot negate its
+    /// results.
     fn prepare_signed(
         &self,
         _tools: &mut ClientTools<'_>,
@@ -152,8 +155,8 @@ pub trait ClientStop: Stop {
         Err(StopsError::Negated { stop: self.name() })
     }
 
-    /// Online, first half: takes the server's request. `stored` gives what went to the sink,
-    /// `late` are the client's ring shares if it did not have them offline.
+    /// Takes the server's request: the first half of the online phase. `stored` gives what went to
+    /// the sink, `late` are the client's ring shares if it did not have them offline.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel and of material that is not this stop's;
@@ -169,8 +172,8 @@ pub trait ClientStop: Stop {
 
 /// A client that has the server's request and owes the answer.
 pub trait Owing {
-    /// The client's shares of the stop's range flags, [`Stop::flags`] of them, for the first who
-    /// asks.
+    /// Takes the client's shares of the stop's range flags, [`Stop::flags`] of them: only the first
+    /// call returns them.
     fn flags(&mut self) -> FlagShares {
         FlagShares::default()
     }
@@ -180,31 +183,31 @@ pub trait Owing {
         None
     }
 
-    /// Returns the client's shares of the results, if the stop [is a lift](Stop::is_lift), to the
-    /// first who asks.
+    /// Takes the client's shares of the results, if the stop [is a lift](Stop::is_lift): only the
+    /// first call returns them.
     fn lifted(&mut self) -> Option<Lifted> {
         None
     }
 
-    /// Online, second half: answers the server. Gives what the stop shows to the client: a position
-    /// for each row, or nothing.
+    /// Answers the server, the second half of the online phase, and returns what the stop shows to
+    /// the client: a position for each row, or nothing.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel; [`crate::StopsError::Position`] if what is shown
-    /// cannot be true.
+    /// [`crate::StopsError`] of the channel; [`crate::StopsError::Position`] if a position that is
+    /// shown does not exist.
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>>;
 }
 
 /// The server's part of a stop.
 pub trait ServerStop: Stop {
-    /// Offline: what it must remember goes to the sink.
+    /// Prepares the stop offline. What it must remember goes to the sink.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel, the transfers and the sink.
     fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()>;
 
-    /// Online, first half: asks with the server's ring shares. `stored` gives what went to the
-    /// sink.
+    /// Asks with the server's ring shares: the first half of the online phase. `stored` gives what
+    /// went to the sink.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel and of material that is not this stop's;
@@ -219,32 +222,34 @@ pub trait ServerStop: Stop {
 
 /// A server that has asked and waits for the answer.
 pub trait Waiting {
-    /// The server's shares of the stop's range flags, [`Stop::flags`] of them, for the first who
-    /// asks; none where the answer makes them ([`Self::receive_flagged`]).
+    /// Takes the server's shares of the stop's range flags, [`Stop::flags`] of them: only the first
+    /// call returns them. There are none where they come with the answer
+    /// ([`Self::receive_flagged`]).
     fn flags(&mut self) -> FlagShares {
         FlagShares::default()
     }
 
-    /// Returns the server's shares but for what the client will answer, if the stop
-    /// [is provisional](Stop::is_provisional).
+    /// Returns the server's shares without what the client will answer, if the stop [is
+    /// provisional](Stop::is_provisional).
     fn provisional(&self) -> Option<Zeroizing<Vec<u64>>> {
         None
     }
 
-    /// Returns the server's shares, if the stop [is a lift](Stop::is_lift), to the first who asks.
+    /// Takes the server's shares, if the stop [is a lift](Stop::is_lift): only the first call
+    /// returns them.
     fn lifted(&mut self) -> Option<Lifted> {
         None
     }
 
-    /// Online, second half: the server's shares modulo p, none if the stop shows its result to the
-    /// client.
+    /// Receives the client's answer, the second half of the online phase, and returns the server's
+    /// shares modulo p, none if the stop shows its result to the client.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel.
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>>;
 
-    /// Online, second half: the same with the server's shares of the stop's range flags,
-    /// [`Stop::flags`] of them.
+    /// Receives the client's answer as [`Self::receive`] does, and returns also the server's shares
+    /// of the stop's range flags, [`Stop::flags`] of them.
     ///
     /// # Errors
     /// As [`Self::receive`].
@@ -257,7 +262,7 @@ pub trait Waiting {
     }
 }
 
-/// A stop with both its parts.
+/// A stop with the parts of both parties.
 pub trait TwoPartyStop: ClientStop + ServerStop {}
 
 impl<T: ClientStop + ServerStop> TwoPartyStop for T {}

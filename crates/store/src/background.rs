@@ -1,11 +1,11 @@
 //! Sealing and writing beside the work that makes the material.
 //!
-//! Whoever prepares a bundle computes and waits for a peer in turns; encryption, the copy to the
-//! system and the disk need not wait for that, nor the other way round. Full chunks go to a thread,
-//! a few at most ([`QUEUE`]), which seals and writes them in order and gives their memory back. A
-//! bundle that fits one chunk is sealed by its owner and has no thread.
+//! Preparing a bundle alternates between computing and waiting for a peer; encryption, the copy to
+//! the system and the disk need not wait for that, nor the other way round. Full chunks go to a
+//! thread, a few at most ([`QUEUE`]), which seals and writes them in order and gives their memory
+//! back. A bundle that fits one chunk is sealed by its owner and has no thread.
 //!
-//! What fails in the thread is told to the next write, or when the bundle is finished.
+//! A failure in the thread is reported by the next write, or when the bundle is finished.
 
 use crate::draft::Bulk;
 use crate::seal::{CHUNK_BYTES, Chunk, Chunks, empty_chunk};
@@ -15,8 +15,8 @@ use std::thread::{self, JoinHandle};
 
 /// Full chunks that wait to be sealed, at most: a megabyte.
 const QUEUE: usize = 4;
-/// So many chunks are handed to the disk before the next are written, so that little is left to
-/// wait for at the end.
+/// Number of chunks that are handed to the disk before the next are written, so that little is left
+/// to wait for at the end.
 const SYNC_CHUNKS: usize = 128;
 
 /// What seals chunks into a bundle's place.
@@ -33,7 +33,7 @@ enum State {
     /// Nothing is sealed yet.
     Idle(Bulks),
     Running(Sealing),
-    /// A thread has failed, and told.
+    /// A thread has failed and has reported it.
     Failed,
 }
 
@@ -52,7 +52,7 @@ impl Background {
         }
     }
 
-    /// Takes some bytes; says how many.
+    /// Takes some bytes; returns how many.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // A full chunk waits for more: only then is it known not to be the last.
         if self.chunk.len() == CHUNK_BYTES && !bytes.is_empty() {
@@ -80,7 +80,7 @@ impl Background {
         Ok(())
     }
 
-    /// Seals the last chunk and waits until all is written. Gives where it is, and the
+    /// Seals the last chunk and waits until everything is written. Returns where it is, and the
     /// plaintext's length.
     pub(crate) fn finish(mut self) -> io::Result<(Box<dyn Bulk>, u64)> {
         let mut chunks = match std::mem::replace(&mut self.state, State::Failed) {
@@ -94,7 +94,7 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// Nobody writes to what is given up.
+    /// Waits for the thread to end, so that nothing writes to a place that is given up.
     fn drop(&mut self) {
         if let State::Running(sealing) = std::mem::replace(&mut self.state, State::Failed) {
             let _ = sealing.join();

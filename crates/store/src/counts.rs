@@ -9,7 +9,7 @@
 //!
 //! | counted | when, durably | not counted |
 //! |---|---|---|
-//! | a bundle prepared | before its preparation begins, whatever becomes of it | |
+//! | a bundle prepared | before its preparation begins, no matter what becomes of it | |
 //! | an answer | when its bundle is spent | a bundle found damaged |
 //!
 //! A *day* is one of universal time. A clock that is set back does not begin a day anew: counts of
@@ -21,8 +21,9 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Accounts that may be forgotten, of clients that drew a pseudonym, of which counts are kept; of
-/// more the ones that rested longest are forgotten. (Who wants to be forgotten draws another one.)
+/// Number of accounts of clients that drew a pseudonym whose counts are kept; beyond that, the ones
+/// that have been idle longest are forgotten. (A client that wants to be forgotten draws another
+/// pseudonym.)
 pub const PASSING_ACCOUNTS: usize = 1 << 16;
 
 const DAY: u64 = 24 * 3600;
@@ -32,7 +33,7 @@ const DAY: u64 = 24 * 3600;
 pub struct Account {
     /// Its name.
     pub id: [u8; 32],
-    /// Whether it is kept for ever, as that of an access token is; of others there are at most
+    /// Whether it is kept forever, as that of an access token is; of others there are at most
     /// [`PASSING_ACCOUNTS`].
     pub lasting: bool,
 }
@@ -47,7 +48,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// What so many of it are called.
+    /// Returns what `number` of it are called.
     fn name(self, number: u64) -> &'static str {
         match (self, number) {
             (Self::Prepared, 1) => "prepared bundle",
@@ -58,7 +59,7 @@ impl Counted {
     }
 }
 
-/// How many of something an account may have; as text `1000/day`, `100000` (in all),
+/// How much of something an account may have; as text `1000/day`, `100000` (in all),
 /// `1000/day,100000` or `unlimited`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
@@ -69,7 +70,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// As many as one likes.
+    /// No limit.
     pub const UNLIMITED: Self = Self {
         per_day: None,
         in_all: None,
@@ -162,7 +163,7 @@ impl Tally {
             }
             _ => Ok(()),
         };
-        // What will not change is said first.
+        // A limit that waiting does not lift is reported first.
         check(self.in_all, allowance.in_all, None)?;
         let midnight = day.saturating_add(1).saturating_mul(DAY);
         check(on_day, allowance.per_day, Some(midnight))?;
@@ -175,22 +176,22 @@ impl Tally {
     }
 }
 
-/// What an account has had.
+/// What an account has had so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Bundles whose preparation was begun.
     pub prepared: Tally,
     /// Bundles that were spent.
     pub answers: Tally,
-    /// When one of both grew last, in Unix seconds.
+    /// When either of them last grew, in Unix seconds.
     pub changed: u64,
 }
 
 impl Counts {
-    /// Tells whether a charge is within what is allowed.
+    /// Checks that a charge is within what is allowed.
     ///
     /// # Errors
-    /// [`StoreError::Limit`] that names the limit and when it ends.
+    /// [`StoreError::Limit`], which names the limit and when it ends.
     pub fn check(&self, charge: &Charge, now: u64) -> Result<()> {
         self.with(charge, now).map(drop)
     }
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!((counts.answers.in_all, counts.changed), (3, midnight));
         let full = limit(&counts, &one, midnight + 900 * DAY);
         assert_eq!((full.limit, full.had, full.ends_in), (3, 3, None));
-        // Several at once do not fit where one does, and the other count is another one.
+        // Several at once do not fit where one does, and the other count is separate.
         let counts = Counts::default().with(&one, NOON).unwrap();
         assert!(counts.check(&one, NOON).is_ok());
         assert!(
@@ -378,7 +379,7 @@ mod tests {
         );
     }
 
-    /// Whoever can set the clock of a server gets nothing back by it.
+    /// Checks that setting the server's clock back gives no counts back.
     #[test]
     fn a_clock_that_is_set_back_gives_nothing_back() {
         let one = charge(Counted::Prepared, 1, "1/day");

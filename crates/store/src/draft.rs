@@ -9,25 +9,25 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// Where the sealed bytes of a draft go. What is dropped unpublished leaves nothing.
+/// Where the sealed bytes of a draft go. A bulk that is dropped unpublished leaves nothing behind.
 pub(crate) trait Bulk: Write + Send {
-    /// Brings what was written so far on its way to where it lasts, if that can be done before the
-    /// end: less is left to wait for then.
+    /// Starts to bring what was written so far to durable storage, if that can be done before the
+    /// end: then less is left to wait for.
     fn settle(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Makes what was written durable, then the bundle visible, which has so many bytes of
+    /// Makes what was written durable, then the bundle visible, which has `bytes` bytes of
     /// material.
     fn publish(self: Box<Self>, meta: &Meta, bytes: u64) -> Result<()>;
 }
 
-/// A bundle that is being written: nobody sees it before [`Draft::commit`], and without that
+/// A bundle that is being written: it is invisible before [`Draft::commit`], and without that
 /// nothing of it is left.
 ///
-/// Sealing and writing happen in a thread of its own (`background`). The first write that failed
-/// ends it: when that is noticed, by one of the next writes, what was written is removed, so that a
-/// full disk is not kept full, and further calls report the first failure.
+/// Sealing and writing happen in a thread of their own (`background`). The first write that fails
+/// ends the draft: when one of the next writes notices, what was written is removed, so that a full
+/// disk is not kept full, and further calls report the first failure.
 #[must_use = "a draft that is not committed is removed"]
 pub struct Draft {
     meta: Meta,
@@ -43,8 +43,8 @@ enum State {
 }
 
 impl Draft {
-    /// Begins with a header whose salt is fresh. `other_salt` is kept elsewhere: without both no
-    /// key.
+    /// Begins with a header whose salt is fresh. `other_salt` is kept elsewhere: the key can be
+    /// derived only from both.
     pub(crate) fn begin(
         meta: Meta,
         store_key: &StoreKey,
@@ -67,7 +67,7 @@ impl Draft {
         })
     }
 
-    /// What the draft is for.
+    /// Returns what the draft is for.
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -109,7 +109,7 @@ impl Write for Draft {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
-            // What is under way comes to its place with the commit.
+            // Data on its way gets to its place with the commit.
             State::Open(_) | State::Done => Ok(()),
             State::Failed(fault) => Err(io::Error::other(fault.clone())),
         }

@@ -1,4 +1,4 @@
-//! What can go wrong in a store, said with the names and numbers that matter. No variant carries
+//! What can go wrong in a store, with the names and numbers that matter. No variant carries
 //! material or a key.
 
 use crate::counts::Exhausted;
@@ -42,7 +42,7 @@ pub enum StoreError {
         /// Its length.
         bytes: usize,
     },
-    /// Somebody else holds the store.
+    /// Another process holds the store.
     #[error(
         "the store {path} was busy for {waited:?}: another process holds its lock",
         path = path.display()
@@ -108,13 +108,13 @@ pub enum StoreError {
         fault: String,
     },
     /// A bundle of this name is or was there.
-    #[error("there is a bundle {id} already, or there was one")]
+    #[error("bundle {id} exists already, or existed before")]
     Taken {
         /// Its name.
         id: BundleId,
     },
     /// A peer has too much in the store already.
-    #[error("{needed} bytes more, and {stored} of the {limit} bytes of a peer are used")]
+    #[error("{needed} bytes more do not fit: {stored} of the {limit} bytes of a peer are used")]
     Quota {
         /// Bytes to be stored.
         needed: u64,
@@ -185,8 +185,8 @@ pub enum StoreError {
     },
     /// This replica was away for longer than a shared store keeps its history.
     #[error(
-        "{fault}: whether the store was rolled back meanwhile cannot be told. If it was never \
-         restored from a backup, remove {path} and start again; otherwise run \
+        "{fault}, so it cannot tell whether the store was rolled back meanwhile. If the store was \
+         never restored from a backup, remove {path} and start again; otherwise run \
          `primer store renew`, which deletes all bundles",
         path = path.display()
     )]
@@ -206,13 +206,13 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The database is not set up to keep what it was told.
+    /// The database is not set up to store durably what it is told.
     #[error("the store's database cannot be used: {fault}")]
     Settings {
         /// What is wrong.
         fault: String,
     },
-    /// A bundle was sealed with a key that is not given.
+    /// Bundles were sealed with keys that are not given.
     #[error("{bundles} bundles of the store were sealed with keys that were not given")]
     OtherKeys {
         /// How many.
@@ -231,7 +231,7 @@ pub enum StoreError {
     )]
     NoFleet,
     /// An attachment is too large.
-    #[error("an attachment of {bytes} bytes, the limit is {limit}")]
+    #[error("the attachment has {bytes} bytes; the limit is {limit}")]
     Attachment {
         /// Its length.
         bytes: usize,
@@ -255,7 +255,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same may succeed a little later: a shared store is out of reach.
+    /// Tells whether the same call may succeed a little later: a shared store is out of reach.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Shared { .. }
@@ -267,7 +267,7 @@ impl StoreError {
         }
     }
 
-    /// For `map_err` at a file operation.
+    /// Makes a function for `map_err` at a file operation.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File {

@@ -13,7 +13,7 @@ pub(crate) type StoreKey = Zeroizing<[u8; 32]>;
 
 const KEY_CONTEXT: &[u8] = b"primer store v1: which key";
 
-/// Tells keys apart, and nothing else about them.
+/// Returns a value that tells keys apart, and reveals nothing else about them.
 pub(crate) fn key_check(key: &StoreKey) -> [u8; 32] {
     *blake3::keyed_hash(key, KEY_CONTEXT).as_bytes()
 }
@@ -46,7 +46,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<()> {
         .map_err(StoreError::file("sync", path))
 }
 
-/// A new file that only the owner may read.
+/// Creates a new file that only the owner may read.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
     OpenOptions::new()
         .read(true)
@@ -65,8 +65,8 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes a small file, waits until the disk has it, and removes it: whether anything can be
-/// written where it is.
+/// Writes a small file, waits until the disk has it, and removes it, to see whether anything can be
+/// written there.
 pub(crate) fn try_writing(path: &Path) -> Result<()> {
     let tried = OpenOptions::new()
         .write(true)
@@ -132,7 +132,7 @@ pub(crate) fn lock(dir: &Path, patience: Duration) -> Result<File> {
 /// Reads a key from its file. A missing file is made with a random key, if that is allowed.
 ///
 /// # Errors
-/// [`StoreError::KeyFile`] if others may read it, or it is no key.
+/// [`StoreError::KeyFile`] if others may read it, or it is not a key.
 pub fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
     let fault = |fault: String| StoreError::KeyFile {
         path: path.to_path_buf(),
@@ -155,7 +155,7 @@ pub fn load_key(path: &Path, may_create: bool) -> Result<StoreKey> {
     if about.permissions().mode() & 0o077 != 0 {
         let mode = about.permissions().mode() & 0o777;
         return Err(fault(format!(
-            "has mode {mode:04o}: nobody but its owner may read it (chmod 600)"
+            "has mode {mode:04o}: only its owner may read it (chmod 600)"
         )));
     }
     if about.len() != 32 {
@@ -173,7 +173,8 @@ fn write_key(path: &Path, key: &StoreKey) -> Result<()> {
     replace(path, key.as_slice())
 }
 
-/// Gives a file new contents, durably, whole or not at all: under another name first.
+/// Gives a file new contents, durably, whole or not at all: they are written under another name
+/// first.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let draft = path.with_extension("new");
     remove(&draft)?;

@@ -7,25 +7,25 @@ use std::str::FromStr;
 
 /// Sixteen random bytes: they name a bundle and reveal nothing about it.
 ///
-/// Chosen by one party before the offline phase and used by both. A server must not hand a bundle
-/// to whoever knows its name: [`crate::Store::spend`] asks for the peer as well.
+/// Chosen by one party before the offline phase and used by both. A name alone must not be enough
+/// to get a bundle from a server: [`crate::Store::spend`] asks for the peer as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId([u8; 16]);
 
 impl BundleId {
-    /// A fresh name.
+    /// Draws a fresh name.
     pub fn random(rng: &mut impl CryptoRng) -> Self {
         let mut bytes = [0; 16];
         rng.fill_bytes(&mut bytes);
         Self(bytes)
     }
 
-    /// The name with these bytes, as it came over the wire.
+    /// Makes the name with these bytes, as it came over the wire.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -49,7 +49,7 @@ impl FromStr for BundleId {
     fn from_str(text: &str) -> Result<Self> {
         let digits = text.as_bytes();
         let mut bytes = [0; 16];
-        // One spelling per name: files are found by it.
+        // Each name has one spelling, since files are found by it.
         let value = |digit: u8| match digit {
             b'0'..=b'9' => Some(digit - b'0'),
             b'a'..=b'f' => Some(digit - b'a' + 10),

@@ -5,8 +5,8 @@
 //! crash takes no longer than after a clean close, and half a commit cannot pass for a whole one.
 //!
 //! Opening and closing for writing costs syncs of its own, so an index is opened for reading, and
-//! for writing only when there is something to write: whoever asks for what is not there costs no
-//! sync.
+//! for writing only when there is something to write: a request for something that is not there
+//! costs no sync.
 
 use crate::counts::{Account, Charge, Counting, Counts};
 use crate::error::{Result, StoreError};
@@ -24,7 +24,7 @@ type Definition = TableDefinition<'static, &'static [u8; 16], &'static [u8]>;
 const BUNDLES: Definition = TableDefinition::new("bundles");
 const ATTACHMENTS: Definition = TableDefinition::new("attachments");
 const PAST: Definition = TableDefinition::new("past");
-/// By account; a store of before has none.
+/// By account; a store of an earlier version has none.
 const COUNTS: TableDefinition<'static, &'static [u8; 32], &'static [u8]> =
     TableDefinition::new("counts");
 const ABOUT: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new("about");
@@ -60,7 +60,7 @@ fn fault<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
 }
 
 impl Index {
-    /// The path of a store's index.
+    /// Returns the path of a store's index.
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join("index.redb")
     }
@@ -117,7 +117,7 @@ impl Index {
         txn.map_err(fault(&self.path))
     }
 
-    /// One transaction: all of it is on the disk when this returns, or none if `change` fails.
+    /// Runs one transaction: all of it is on the disk when this returns, or none if `change` fails.
     pub(crate) fn change<T>(self, change: impl FnOnce(&mut Tables<'_>) -> Result<T>) -> Result<T> {
         let Self { database, path } = self;
         let database = match database {
@@ -174,7 +174,7 @@ impl Index {
 }
 
 impl Index {
-    /// What an account has had: nothing if it is not known.
+    /// Returns what an account has had: nothing if it is not known.
     pub(crate) fn counts(&self, account: &[u8; 32]) -> Result<Counts> {
         let Some(table) = self.counts_table()? else {
             return Ok(Counts::default());
@@ -196,7 +196,8 @@ impl Index {
         Ok(all)
     }
 
-    /// None in a store that was made before there were counts, and has not been written since.
+    /// Opens the table of counts; none in a store that was made before there were counts, and has
+    /// not been written since.
     fn counts_table(&self) -> Result<Option<CountsTable>> {
         match self.reading()?.open_table(COUNTS) {
             Ok(table) => Ok(Some(table)),
@@ -265,7 +266,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// From a stored bundle to a tombstone. Gives back the attachment.
+    /// Turns a stored bundle into a tombstone. Returns the attachment.
     pub(crate) fn bury(&mut self, past: &Past) -> Result<Vec<u8>> {
         let id = past.id;
         let record = record::encode_past(past);
@@ -288,7 +289,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// The counts after a charge, if it is within what is allowed; nothing is written.
+    /// Returns the counts after a charge, if it is within what is allowed; nothing is written.
     pub(crate) fn charged(&self, charge: &Charge, now: u64) -> Result<Counts> {
         let id = charge.account.id;
         let value = self.counts.get(&id).map_err(fault(self.path))?;

@@ -1,8 +1,8 @@
 //! Bundles of offline material on disk, encrypted, spent exactly once.
 //!
 //! The offline phase leaves each party with a *bundle*: masks, labels and garbled circuits for one
-//! inference. A mask that covers two inputs covers neither, so a bundle must never serve twice,
-//! whatever happens: two processes that reach for it at once, a crash, `kill -9`, a power cut. The
+//! inference. A mask that covers two inputs covers neither, so a bundle must never serve twice, not
+//! when two processes reach for it at once, and not after a crash, `kill -9` or a power cut. The
 //! rule of the protocol is *spent before used*: the fact is on the disk before the first online
 //! byte leaves.
 //!
@@ -25,8 +25,8 @@
 //! * `bundles/<id>.bundle`: the bulk, gigabytes for a large model, written and read as a stream
 //!   ([`seal`]). It begins with a random *salt*; the bundle's key is derived from the store's key,
 //!   the identifier and the salt. Spending overwrites the salt in place and unlinks the file, so
-//!   that what may remain of it on the disk cannot be opened by anybody, the owner of the store key
-//!   included. The salt is kept here and not in the index, because an index that copies on write
+//!   that what may remain of it on the disk cannot be opened by anyone, not even the owner of the
+//!   store key. The salt is kept here and not in the index, because an index that copies on write
 //!   keeps old pages for a while.
 //! * `key`: the store's key (or elsewhere, [`Options::key_file`]).
 //! * `lock`: held during each short operation, never during the streaming. Any number of processes
@@ -77,7 +77,7 @@ pub use space::{RESERVE, check_room};
 pub use spent::Spent;
 pub use store::{Store, unix_now};
 
-/// For fuzzing: decodes what the index holds for a bundle, for a tombstone and for an account.
+/// Decodes what the index holds for a bundle, for a tombstone and for an account; for fuzzing.
 #[doc(hidden)]
 pub fn decode_records(bytes: &[u8]) -> (Option<Entry>, Option<Past>, Option<Counting>) {
     let id = BundleId::from_bytes([0; 16]);

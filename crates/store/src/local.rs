@@ -1,5 +1,5 @@
-//! The embedded engine: a directory with an index and bulk files. Every operation is one short turn
-//! under the lock.
+//! The embedded engine: a directory with an index and bulk files. Every operation takes one short
+//! turn under the lock.
 
 mod counts;
 
@@ -57,8 +57,8 @@ pub(crate) struct Shared {
 
 /// The lock, and the index open under it.
 struct Turn<'s> {
-    // The index is closed before others may open it: it comes first here, and last where this is
-    // taken apart.
+    // The index is closed before others may open it: so it comes first here, and last where a turn
+    // is taken apart.
     index: Index,
     lock: Lock<'s>,
 }
@@ -165,7 +165,8 @@ impl Local {
         now: u64,
     ) -> Result<Spent> {
         let Turn { lock: _lock, index } = self.0.turn()?;
-        // What cannot be spent is refused without a write: an impatient peer costs no sync.
+        // A bundle that cannot be spent is refused without a write: an impatient peer costs no
+        // sync.
         if let Some(past) = index.past(id)?.filter(|past| past.peer == *peer) {
             let (fate, at) = (past.fate, past.at);
             return Err(StoreError::Gone { id, fate, at });
@@ -177,11 +178,11 @@ impl Local {
             return Err(StoreError::Expired { id, expires, now });
         }
         let taken = index.change(|tables| {
-            // Beyond its limit nobody is given a bundle, and the bundle stays.
+            // A client beyond its limit is given no bundle, and the bundle stays.
             let counted = charge.map(|charge| tables.charged(charge, now).map(|c| (charge, c)));
             let counted = counted.transpose()?;
             let taken = self.0.take(tables, &entry, now)?;
-            // What turns out to be damaged is not given out.
+            // A bundle that turns out to be damaged is not given out.
             if let Some((charge, counts)) = counted.filter(|_| taken.is_ok()) {
                 tables.keep_counts(&charge.account, &counts)?;
             }
@@ -308,8 +309,8 @@ impl Bulk for BulkFile {
 
 impl Drop for BulkFile {
     fn drop(&mut self) {
-        // Once published, the name is no longer there. What stays for other reasons is swept by the
-        // next open.
+        // Once published, the name is no longer there. A draft that stays for other reasons is
+        // swept by the next open.
         let _ = files::remove(&self.path);
     }
 }
@@ -357,8 +358,8 @@ impl Shared {
         published
     }
 
-    /// Within a transaction: checks the bulk file and marks its bundle as spent, or as damaged if
-    /// it is.
+    /// Checks the bulk file within a transaction and marks its bundle as spent, or as damaged if it
+    /// is.
     fn take(
         &self,
         tables: &mut Tables<'_>,
@@ -374,8 +375,8 @@ impl Shared {
         Ok(found.map(|bulk| (bulk, attachment)))
     }
 
-    /// The bulk file, or what is wrong with it. A system that cannot tell (no more handles, say) is
-    /// an outer error and costs no bundle.
+    /// Opens the bulk file, or returns what is wrong with it. A system that cannot tell (no more
+    /// handles, say) is an outer error and costs no bundle.
     fn find_bulk(&self, entry: &Entry) -> Result<Result<Found, String>> {
         let path = self.bundle_path(entry.id);
         let mut file = match files::open_bulk(&path) {
@@ -407,7 +408,7 @@ impl Shared {
         Ok(Ok(Found { path, file, salt }))
     }
 
-    /// After the transaction: from here on only the reader can open the bundle.
+    /// Hands a bundle out after its transaction: from here on only the reader can open it.
     fn hand_out(&self, entry: Entry, bulk: Found, attachment: Vec<u8>) -> Result<Spent> {
         let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
         files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;

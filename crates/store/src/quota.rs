@@ -15,13 +15,13 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// As many as the disk takes.
+    /// No bounds but the disk's.
     pub const NONE: Self = Self {
         per_peer: u64::MAX,
         total: u64::MAX,
     };
 
-    /// Whether so many more fit.
+    /// Checks that `needed` more bytes fit.
     pub(crate) fn check(self, needed: u64, of_peer: u64, all: u64) -> Result<()> {
         if of_peer.saturating_add(needed) > self.per_peer {
             return Err(StoreError::Quota {
@@ -54,10 +54,10 @@ pub(crate) struct Quota(Mutex<HashMap<[u8; 32], u64>>);
 
 impl Quota {
     /// Sets bytes aside for a peer, if they are within bounds and `fits` says that the disk takes
-    /// them together with all that is being written. What is stored is asked for while no other
+    /// them together with all that is being written. What is stored is queried while no other
     /// thread sets bytes aside.
     ///
-    /// What was written already counts twice with the disk, as used and as set aside: near its end
+    /// Bytes already written count twice against the disk, as used and as set aside: near its end
     /// the check is cautious.
     pub(crate) fn reserve(
         this: &Arc<Self>,
@@ -132,7 +132,8 @@ mod tests {
         assert!(quota.0.lock().unwrap().is_empty());
     }
 
-    /// The disk must take what others are writing as well; what it does not take is not set aside.
+    /// Checks that the disk must have room for what others are writing as well, and that bytes that
+    /// do not fit are not set aside.
     #[test]
     fn the_disk_is_asked_for_all_that_is_being_written() {
         let quota = Arc::new(Quota::default());

@@ -62,7 +62,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry of a bundle with so many bytes of material.
+    /// Makes the entry of a bundle with `bytes` bytes of material.
     pub(crate) fn of(meta: &Meta, bytes: u64) -> Self {
         Self {
             id: meta.id,
@@ -118,7 +118,7 @@ pub struct Past {
     pub until: u64,
 }
 
-/// The tombstone of a bundle that goes now.
+/// Makes the tombstone of a bundle that goes now.
 pub(crate) fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
     Past {
         id: entry.id,
@@ -130,19 +130,19 @@ pub(crate) fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
     }
 }
 
-/// Which bundle will do.
+/// The bundle that a caller asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Of this peer.
     pub peer: [u8; 32],
     /// For this program, if it matters.
     pub program: Option<[u8; 32]>,
-    /// For at least so many tokens.
+    /// For at least this many tokens.
     pub tokens: u32,
 }
 
 impl Wanted {
-    /// Whether a bundle will do.
+    /// Tells whether a bundle will do.
     pub fn fits(&self, entry: &Entry) -> bool {
         entry.peer == self.peer
             && self.program.is_none_or(|program| program == entry.program)
@@ -171,7 +171,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What is stored for one peer.
+    /// Returns what is stored for one peer.
     pub fn of(&self, peer: &[u8; 32]) -> Held {
         self.peers.get(peer).copied().unwrap_or_default()
     }

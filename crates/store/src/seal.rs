@@ -67,7 +67,7 @@ pub enum SealError {
 pub struct BundleKey(LessSafeKey);
 
 impl BundleKey {
-    /// The key of the bundle `id` whose file has this salt.
+    /// Derives the key of the bundle `id` whose file has this salt.
     pub fn derive(store_key: &[u8; 32], id: BundleId, salt: &[u8; SALT_BYTES]) -> Self {
         let mut input = Zeroizing::new([0; CONTEXT.len() + 16 + SALT_BYTES]);
         input[..CONTEXT.len()].copy_from_slice(CONTEXT);
@@ -80,8 +80,8 @@ impl BundleKey {
 }
 
 impl BundleKey {
-    /// The key of a bundle whose salt may be kept in two halves, one in its file and one elsewhere:
-    /// their sum is the salt.
+    /// Derives the key of a bundle whose salt may be kept in two halves, one in its file and one
+    /// elsewhere: their sum is the salt.
     pub(crate) fn derive_from(
         store_key: &[u8; 32],
         id: BundleId,
@@ -103,7 +103,7 @@ fn nonce(chunk: u32, last: bool) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Bytes of the chunks of a plaintext.
+/// Returns the number of bytes of the chunks of a plaintext.
 pub fn sealed_bytes(plain: u64) -> u64 {
     let chunks = plain.div_ceil(CHUNK_BYTES as u64).max(1);
     plain + chunks * TAG_BYTES as u64
@@ -113,7 +113,7 @@ pub fn sealed_bytes(plain: u64) -> u64 {
 /// beyond its first capacity, which would leave a copy behind.
 pub(crate) type Chunk = SecretBytes;
 
-/// An empty chunk.
+/// Makes an empty chunk.
 pub(crate) fn empty_chunk() -> Chunk {
     SecretBytes::with_capacity(CHUNK_BYTES + TAG_BYTES)
 }
@@ -130,7 +130,7 @@ impl<W: Write> Chunks<W> {
         Self { key, out, next: 0 }
     }
 
-    /// Seals a chunk where it lies and writes it; it is empty then.
+    /// Seals a chunk in place and writes it; it is empty then.
     pub(crate) fn seal(&mut self, chunk: &mut Chunk, last: bool) -> io::Result<()> {
         // The counter's last value is kept for a last chunk, so that it never wraps.
         if !last && self.next == u32::MAX {
@@ -146,12 +146,12 @@ impl<W: Write> Chunks<W> {
         Ok(())
     }
 
-    /// What is below.
+    /// Returns the writer below.
     pub(crate) fn into_inner(self) -> W {
         self.out
     }
 
-    /// What is below.
+    /// Returns a reference to the writer below.
     pub(crate) fn get_ref(&self) -> &W {
         &self.out
     }
@@ -165,7 +165,7 @@ pub struct Sealer<W> {
 }
 
 impl<W: Write> Sealer<W> {
-    /// A stream of chunks into `out`.
+    /// Makes a stream of chunks into `out`.
     pub fn new(out: W, key: BundleKey) -> Self {
         Self {
             chunks: Chunks::new(out, key),
@@ -174,7 +174,7 @@ impl<W: Write> Sealer<W> {
         }
     }
 
-    /// Writes the last chunk. Gives back what is below, and the plaintext's length.
+    /// Writes the last chunk. Returns the writer below, and the plaintext's length.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.chunks.seal(&mut self.buffer, true)?;
         Ok((self.chunks.into_inner(), self.plain))
@@ -216,7 +216,7 @@ pub struct Opener<R> {
 }
 
 impl<R: Read> Opener<R> {
-    /// The plaintext of the chunks in `source`, which has `sealed` bytes of them.
+    /// Makes a reader of the plaintext of the chunks in `source`, which has `sealed` bytes of them.
     pub fn new(source: R, key: BundleKey, sealed: u64) -> Result<Self, SealError> {
         let chunk = (CHUNK_BYTES + TAG_BYTES) as u64;
         let chunks = sealed.div_ceil(chunk);
@@ -237,7 +237,7 @@ impl<R: Read> Opener<R> {
         })
     }
 
-    /// Plaintext bytes not yet read.
+    /// Returns the number of plaintext bytes not yet read.
     pub fn left(&self) -> u64 {
         let chunks = self.left.div_ceil((CHUNK_BYTES + TAG_BYTES) as u64);
         (self.buffer.len() - self.given) as u64 + self.left - chunks * TAG_BYTES as u64
@@ -363,7 +363,7 @@ mod tests {
                 "{order:?}: {error}"
             );
             let first = order.iter().zip(0..).find(|&(&i, at)| i != at);
-            // Where nothing is out of place, what was not the last chunk now is.
+            // Where nothing is out of place, a chunk that was not the last one now is.
             let first = first.map_or(order.len() - 1, |(_, at)| at);
             assert!(error.to_string().starts_with(&format!("chunk {first} ")));
         }

@@ -3,11 +3,11 @@
 //! Marking a bundle as spent is a write, so a disk that bundles have filled keeps them from being
 //! used: the party that marks first loses its half, and the other one cannot follow. Bundles
 //! therefore leave a margin free ([`RESERVE`]), and a bundle is not begun unless it fits beside
-//! what is being written and that margin. Others may fill the disk all the same; a party that could
-//! not mark ([`check_mark`]) says so before its peer has.
+//! what is being written and that margin. Other programs may still fill the disk; a party that
+//! could not mark ([`check_mark`]) reports this before its peer has marked.
 //!
-//! What a file system says is taken as it is, for a user without privileges. One that does not say
-//! (some report nothing at all) is taken to have room.
+//! What a file system reports is taken as it is, for a user without privileges. A file system that
+//! does not say (some report nothing at all) is taken to have room.
 
 use crate::error::{Result, StoreError};
 use rustix::fs::statvfs;
@@ -19,7 +19,7 @@ pub const RESERVE: u64 = 16 << 20;
 /// What a mark takes at most: some pages of the index, which copies on write.
 const MARK: u64 = 1 << 20;
 
-/// Returns the bytes that are free where a directory is; none if the file system does not say.
+/// Returns the number of bytes free in a directory; none if the file system does not say.
 pub(crate) fn free(dir: &Path) -> Result<Option<u64>> {
     let found = statvfs(dir).map_err(|e| StoreError::file("look at", dir)(e.into()))?;
     Ok((found.f_blocks > 0).then(|| found.f_bavail.saturating_mul(found.f_frsize)))
@@ -72,7 +72,7 @@ mod tests {
         assert!(super::free(&dir.path().join("missing")).is_err());
     }
 
-    /// The margin is for marks, not for bundles.
+    /// Checks that the margin is for marks, not for bundles.
     #[test]
     fn marks_may_use_what_bundles_must_leave() {
         let dir = Path::new("/a/store");

@@ -40,17 +40,17 @@ impl Spent {
         })
     }
 
-    /// What the bundle was for.
+    /// Returns what the bundle was for.
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// What was stored beside it.
+    /// Returns what was stored beside it.
     pub fn attachment(&self) -> &[u8] {
         &self.attachment
     }
 
-    /// Bytes of material not yet read.
+    /// Returns the number of bytes of material not yet read.
     pub fn left(&self) -> u64 {
         self.material.left()
     }

@@ -1,7 +1,7 @@
-//! The store: one face, two engines.
+//! The store: one interface, two engines.
 //!
 //! The embedded engine is a directory of one machine (`local`); the shared one a database and a
-//! place for blobs that any number of machines use together ([`crate::fleet`]). Whoever has a
+//! place for blobs that any number of machines use together ([`crate::fleet`]). The owner of a
 //! [`Store`] need not know which it is: the promise is the same.
 
 use crate::counts::{Charge, Counting, Counts};
@@ -16,7 +16,7 @@ use crate::spent::Spent;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970 by the system's clock.
+/// Returns the seconds since 1970 by the system's clock.
 pub fn unix_now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |d| d.as_secs())
@@ -34,7 +34,7 @@ enum Engine {
     Fleet(crate::fleet::Fleet),
 }
 
-/// Has either engine do the same.
+/// Makes the same call on either engine.
 macro_rules! either {
     ($store:expr, $engine:ident => $work:expr) => {
         match &$store.0 {
@@ -67,7 +67,7 @@ impl Store {
         crate::fleet::Fleet::join(options).map(|fleet| Self(Engine::Fleet(fleet)))
     }
 
-    /// Joins a shared store: not with this build.
+    /// Refuses to join a shared store, which this build cannot.
     ///
     /// # Errors
     /// [`StoreError::NoFleet`].
@@ -76,7 +76,8 @@ impl Store {
         Err(StoreError::NoFleet)
     }
 
-    /// Where it is, for messages: its directory, or its database and blobs without their secrets.
+    /// Returns where it is, for messages: its directory, or its database and blobs without their
+    /// secrets.
     pub fn place(&self) -> String {
         either!(self, engine => engine.place())
     }
@@ -127,22 +128,22 @@ impl Store {
         either!(self, engine => engine.count(charge, now))
     }
 
-    /// What was counted for an account: nothing for one that is not known.
+    /// Returns what was counted for an account: nothing for one that is not known.
     pub fn counts(&self, account: &[u8; 32]) -> Result<Counts> {
         either!(self, engine => engine.counts(account))
     }
 
-    /// What was counted for all accounts that are known.
+    /// Returns what was counted for all accounts that are known.
     pub fn all_counts(&self) -> Result<Vec<Counting>> {
         either!(self, engine => engine.all_counts())
     }
 
-    /// The stored bundles in the order in which they expire.
+    /// Returns the stored bundles in the order in which they expire.
     pub fn list(&self) -> Result<Vec<Entry>> {
         either!(self, engine => engine.list())
     }
 
-    /// The stored bundles of one peer, in the order in which they expire.
+    /// Returns the stored bundles of one peer, in the order in which they expire.
     pub fn list_of(&self, peer: &[u8; 32]) -> Result<Vec<Entry>> {
         match &self.0 {
             Engine::Local(local) => {
@@ -155,32 +156,32 @@ impl Store {
         }
     }
 
-    /// A stored bundle, if it is there unspent (it may be expired).
+    /// Returns a stored bundle, if it is there unspent (it may be expired).
     pub fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
         either!(self, engine => engine.entry(id))
     }
 
-    /// What became of a bundle that is gone, if that is still known.
+    /// Returns what became of a bundle that is gone, if that is still known.
     pub fn past(&self, id: BundleId) -> Result<Option<Past>> {
         either!(self, engine => engine.past(id))
     }
 
-    /// The tombstones: what became of bundles that are gone, until they are long expired.
+    /// Returns the tombstones: what became of bundles that are gone, until they are long expired.
     pub fn history(&self) -> Result<Vec<Past>> {
         either!(self, engine => engine.history())
     }
 
-    /// Whether the bundle is there, unspent (it may be expired).
+    /// Tells whether the bundle is there, unspent (it may be expired).
     pub fn contains(&self, id: BundleId) -> Result<bool> {
         Ok(self.entry(id)?.is_some())
     }
 
-    /// What was stored beside a bundle that is there.
+    /// Returns what was stored beside a bundle that is there.
     pub fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
         either!(self, engine => engine.attachment(id))
     }
 
-    /// How much is stored, and for whom.
+    /// Returns how much is stored, and for whom.
     pub fn usage(&self) -> Result<Usage> {
         either!(self, engine => engine.usage())
     }
@@ -206,15 +207,15 @@ impl Store {
         either!(self, engine => engine.delete(id, now))
     }
 
-    /// Deletes what has expired, and forgets tombstones that nobody can still need and counts of
+    /// Deletes what has expired, and forgets tombstones that are no longer needed and counts of
     /// passing accounts beyond [`PASSING_ACCOUNTS`](crate::PASSING_ACCOUNTS).
     pub fn delete_expired(&self, now: u64) -> Result<Removed> {
         either!(self, engine => engine.delete_expired(now))
     }
 
-    /// Tells whether bundles can be stored and spent. In a directory that is tried: a small file is
-    /// written, synced and removed, which takes as long as the disk takes. A shared store is looked
-    /// at every two seconds by a thread of its own, and this tells what was found.
+    /// Checks that bundles can be stored and spent. In a directory that is tried: a small file is
+    /// written, synced and removed, which takes as long as the disk takes. A shared store is
+    /// checked every two seconds by a thread of its own, and this reports what was found.
     ///
     /// # Errors
     /// Why not.
@@ -231,13 +232,13 @@ impl Store {
         either!(self, engine => engine.check_mark())
     }
 
-    /// Returns the bytes that are free where the bulk of bundles is; none if that is not known.
+    /// Returns the number of bytes free where the bulk of bundles is; none if that is not known.
     pub fn free(&self) -> Result<Option<u64>> {
         either!(self, engine => engine.free())
     }
 
-    /// Whether a replica of a shared store noticed that it was rolled back, at the last look: then
-    /// it cannot be used until `primer store renew`, however long one waits.
+    /// Tells whether a replica of a shared store had noticed, at the last look, that it was rolled
+    /// back: then it cannot be used until `primer store renew`, however long one waits.
     pub fn is_rolled_back(&self) -> bool {
         match &self.0 {
             Engine::Local(_) => false,
@@ -246,8 +247,8 @@ impl Store {
         }
     }
 
-    /// Gives back this process's place in a shared store, and does what was left for later;
-    /// dropping the last clone does, too. Not to be used afterwards.
+    /// Gives back this process's place in a shared store, and does what was left for later, as
+    /// dropping the last clone does. The store must not be used afterwards.
     pub fn leave(&self) {
         match &self.0 {
             Engine::Local(_) => {}
@@ -256,7 +257,7 @@ impl Store {
         }
     }
 
-    /// The shared store behind it, if it is one.
+    /// Returns the shared store behind it, if it is one.
     #[cfg(feature = "fleet")]
     pub fn fleet(&self) -> Option<&crate::fleet::Fleet> {
         match &self.0 {

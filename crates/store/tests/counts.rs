@@ -36,7 +36,7 @@ fn an_answer_is_counted_with_the_spending_of_its_bundle() {
     let two = charge(Counted::Answers, 1, "2");
     let spend = |n| store.spend_counted(id(n), &PEER, &two, NOW).err();
     assert!(spend(1).is_none() && answers(&store) == 1);
-    // What is not given out is not counted: spent before, another's, damaged, expired.
+    // A bundle that is not given out is not counted: spent before, another's, damaged, expired.
     assert!(matches!(spend(1), Some(StoreError::Gone { .. })));
     let other = store.spend_counted(id(2), &[9; 32], &two, NOW).err();
     assert!(matches!(other, Some(StoreError::Unknown { .. })));
@@ -46,12 +46,12 @@ fn an_answer_is_counted_with_the_spending_of_its_bundle() {
     assert!(matches!(late, Some(StoreError::Expired { .. })));
     assert_eq!(answers(&store), 1);
     assert!(spend(3).is_none());
-    // Beyond the limit the bundle stays, and serves when there may be more.
+    // Beyond the limit the bundle stays, and serves once more are allowed.
     assert!(matches!(spend(4), Some(StoreError::Limit(limit)) if limit.had == 2));
     assert!(store.contains(id(4)).unwrap() && answers(&store) == 2);
     let more = charge(Counted::Answers, 1, "3");
     assert!(store.spend_counted(id(4), &PEER, &more, NOW).is_ok());
-    // Another process finds the same.
+    // Another process finds the same counts.
     let store = Store::open(dir.path()).unwrap();
     assert_eq!(answers(&store), 3);
     assert_eq!(store.all_counts().unwrap()[0].account, ACCOUNT);
@@ -82,7 +82,7 @@ fn nothing_that_happens_to_a_bundle_gives_a_count_back() {
     assert!(store.count(&prepared, NOW + 24 * 3600).is_ok());
 }
 
-/// A limit holds for all that ask at once.
+/// Checks that a limit holds for all threads that ask at once.
 #[test]
 fn threads_do_not_get_past_a_limit_together() {
     let dir = tempdir().unwrap();
@@ -111,7 +111,7 @@ fn threads_do_not_get_past_a_limit_together() {
     assert_eq!((answers(&store), store.list().unwrap().len()), (7, 5));
 }
 
-/// Replicas count together, in the transaction that spends.
+/// Checks that replicas count together, in the transaction that spends.
 #[cfg(feature = "fleet")]
 #[test]
 fn fleet_replicas_count_together() {
@@ -145,7 +145,7 @@ fn fleet_replicas_count_together() {
     );
     let left = one.list().unwrap();
     assert_eq!(left.len(), 5);
-    // What was spent before or is damaged is not counted; a deletion takes nothing back.
+    // A bundle spent before or damaged is not counted; a deletion takes nothing back.
     let many = charge(Counted::Answers, 1, "100");
     let spent = (0..12).map(id).find(|id| !left.iter().any(|e| e.id == *id));
     let gone = two.spend_counted(spent.unwrap(), &PEER, &many, NOW).err();

@@ -1,7 +1,7 @@
 //! Real processes: killed at random points, racing for one bundle, running out of disk.
 //!
-//! The test executable runs itself: the test `child` does what the environment tells it, nothing
-//! without.
+//! The test executable runs itself: the test `child` does what the environment tells it to, and
+//! nothing without that.
 #![allow(missing_docs)]
 
 mod common;
@@ -45,14 +45,14 @@ fn start(role: &str, dir: &Path) -> Command {
     command
 }
 
-/// One line, written by one call: whole even if we are killed right after.
+/// Writes one line by one call: whole even if we are killed right after.
 fn note(dir: &Path, file: &str, line: &str) {
     let mut log = OpenOptions::new();
     let mut log = log.append(true).create(true).open(dir.join(file)).unwrap();
     log.write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The other side of the tests below; nothing unless one of them starts it.
+/// Plays the other side of the tests below; does nothing unless one of them starts it.
 #[test]
 fn child() {
     let Ok(role) = env::var("STORE_ROLE") else {
@@ -68,7 +68,7 @@ fn child() {
     }
 }
 
-/// Prepares and spends without end, telling what it was given before it looks at it.
+/// Prepares and spends without end, logging what it was given before it looks at it.
 fn work(dir: &Path) {
     let store = Store::open(dir.join("store")).unwrap();
     let mut rng = Prg::from_os();
@@ -187,7 +187,7 @@ fn killed_at_any_moment_nothing_is_spent_twice() {
     for line in lines(dir, "spent") {
         *times.entry(line.parse().unwrap()).or_default() += 1;
     }
-    // Each was given out once, and whatever was given out is known to be spent.
+    // Each was given out once, and every bundle given out is known to be spent.
     let history = store.history().unwrap();
     let spent: BTreeMap<_, _> = history.iter().map(|p| (p.id, (p.fate, p.spends))).collect();
     for (id, times) in &times {

@@ -256,7 +256,7 @@ fn damaged_files_are_refused_and_not_to_be_had_again() {
             }
         ));
     }
-    // What only the reading can find: a salt, a chunk, two files exchanged.
+    // Damage that only reading can find: a salt, a chunk, two files exchanged.
     edit(5, &|bytes| bytes[20] ^= 1);
     edit(6, &|bytes| bytes[280_000] ^= 1);
     let mut spent = store.spend(id(5), &PEER, NOW).unwrap();
@@ -329,7 +329,8 @@ fn modes_and_keys() {
     );
 }
 
-/// Readiness is tried: a file that cannot be written is one whatever the index says.
+/// Checks that readiness is tried: it is refused if a file cannot be written, even if the index is
+/// in order.
 #[test]
 fn a_store_that_cannot_be_written_is_not_ready() {
     let dir = tempdir().unwrap();
@@ -348,7 +349,7 @@ fn a_store_that_cannot_be_written_is_not_ready() {
     store.ready().unwrap();
 }
 
-/// What does not fit on the disk is not begun.
+/// Checks that a bundle is not begun if it does not fit on the disk.
 #[test]
 fn bundles_beyond_the_disk_are_refused_with_numbers() {
     let dir = tempdir().unwrap();
@@ -372,7 +373,7 @@ fn the_plaintext_and_the_salt_are_not_on_the_disk() {
     let needle = &material(id(1), 1000)[..16];
     assert!(!before.windows(16).any(|w| w == needle));
     let _spent = store.spend(id(1), &PEER, NOW).unwrap();
-    // A handle from before still sees the chunks, and no salt.
+    // A handle from before still sees the chunks, but no salt.
     let mut after = Vec::new();
     (&held).read_to_end(&mut after).unwrap();
     assert_eq!(after[..48], [0; 48]);

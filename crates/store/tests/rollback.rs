@@ -1,5 +1,5 @@
-//! A shared store that is rolled back: noticed once, it stays noticed by all replicas until it is
-//! renewed. With a real PostgreSQL; where there is none, these tests say so and pass.
+//! A shared store that is rolled back: once noticed, this stays noticed by all replicas until the
+//! store is renewed. With a real PostgreSQL; where there is none, these tests say so and pass.
 #![cfg(feature = "fleet")]
 #![allow(missing_docs)]
 
@@ -45,7 +45,7 @@ fn is_latched(rig: &Rig, name: &str) -> bool {
     rig.dir.path().join(format!("{name}.latch")).exists()
 }
 
-/// Some bundles, a copy of the store, a bundle that is spent after the copy was made.
+/// Stores some bundles, copies the store, and spends a bundle after the copy was made.
 fn spend_after_a_copy(rig: &Rig, stores: &[Store]) {
     for n in 1..4 {
         add(&stores[0], meta(id(n)), 1000);
@@ -70,8 +70,8 @@ fn fleet_a_rollback_stops_all_replicas_and_new_ones() {
     rig.restore("copy");
     let bundles = rig.sql("SELECT count(*) FROM primer_bundles");
     assert_eq!(bundles, "3", "bundle 1 is back");
-    // Not even before the keepers look, and that is heard by one with an empty state, which has
-    // seen nothing itself.
+    // Not even before the keepers look; and a replica with an empty state, which has seen nothing
+    // itself, learns of it too.
     rolled_back(three[1].spend(id(1), &PEER, NOW));
     rolled_back(rig.try_join("four"));
     for store in &three {
@@ -80,7 +80,7 @@ fn fleet_a_rollback_stops_all_replicas_and_new_ones() {
     let [one, two, three] = three;
     drop(one);
     rolled_back(rig.try_join("one"));
-    // Without its witness, too: the latch remembers. And it tells the database again.
+    // Without its witness, too: the latch remembers, and it tells the database again.
     std::fs::remove_file(rig.dir.path().join("one.epoch")).unwrap();
     drop((two, rig.sql("DELETE FROM primer_rollbacks")));
     rolled_back(rig.try_join("one"));
@@ -113,7 +113,7 @@ fn fleet_a_rollback_stops_all_replicas_and_new_ones() {
     assert!(!is_latched(&rig, "three"));
 }
 
-/// A replica without a witness takes the restored store on, while all others are down.
+/// Lets a replica without a witness go on with the restored store, while all others are down.
 #[test]
 fn fleet_a_restored_history_does_not_overtake() {
     let Some(rig) = Rig::start() else { return };
@@ -127,7 +127,7 @@ fn fleet_a_restored_history_does_not_overtake() {
     assert!(epoch(&four) > seen);
     add(&four, meta(id(7)), 10);
 
-    // The first that comes back stops it, at once.
+    // The first replica that comes back stops it, at once.
     rolled_back(rig.try_join("two"));
     rolled_back(four.spend(id(1), &PEER, NOW));
     rolled_back(four.delete(id(1), NOW));
@@ -158,11 +158,11 @@ fn fleet_only_a_later_renewal_answers_a_rollback() {
     rig.save("true");
     let [store] = stores;
     eventually("it is back", || store.ready().is_ok());
-    // The copy has a renewal, of before.
+    // The copy has a renewal, but an earlier one.
     rig.restore("copy");
     eventually("it is noticed", || store.is_rolled_back());
     drop(store);
-    // The store as it was does not make it good: the copy may have been used meanwhile.
+    // Restoring the store as it was does not mend it: the copy may have been used meanwhile.
     rig.restore("true");
     rolled_back(rig.try_join("one"));
     rolled_back(rig.try_join("two"));
@@ -183,7 +183,8 @@ fn fleet_only_a_later_renewal_answers_a_rollback() {
     assert!(epoch(&one) > 4_000_000_000);
 }
 
-/// Moves, moves that were cut short, replicas that were away or looked in the middle of a move.
+/// Covers moves, moves that were cut short, replicas that were away or looked in the middle of a
+/// move.
 #[test]
 fn fleet_honest_moves_are_never_taken_for_a_rollback() {
     let Some(rig) = Rig::start() else { return };
@@ -215,7 +216,7 @@ fn fleet_honest_moves_are_never_taken_for_a_rollback() {
             assert!(store.ready().is_ok());
         }
         move_on(store, 1);
-        // Killed before the objects of before were deleted.
+        // Killed before the objects of earlier epochs were deleted.
         assert!(!epochs.join(&orphan).exists());
         std::fs::write(epochs.join(&before), "").unwrap();
         drop(rig.join("four"));
@@ -283,7 +284,7 @@ fn fleet_stores_of_before_there_was_a_chain_are_taken_on() {
     let one = rig.join("one");
     assert_eq!(rig.sql("SELECT number, chained FROM primer_about"), "6|6");
     assert_eq!(rig.sql("SELECT number FROM primer_epochs"), "6");
-    // Replicas of the version before go on moving it, and leave no gap.
+    // Replicas of the previous version go on moving it, and leave no gap.
     old_move(7);
     eventually("it follows", || epoch(&one) == 7);
     move_on(&one, 1);

@@ -109,7 +109,7 @@ fn fleet_bundles_live_as_in_a_directory() {
     assert_eq!(all(&both, 30), material(id(30), 400_000));
     assert_eq!(all(&both, 31), material(id(31), 10));
 
-    // What died halfway is swept, what lives is not.
+    // Drafts that died halfway are swept, living ones are not.
     eventually("objects go", || rig.objects().is_empty());
     add(&one, meta(id(40)), 10);
     add(&one, meta(id(41)), 10);
@@ -198,7 +198,7 @@ fn fleet_replicas_race_for_bundles() {
     race(100);
 }
 
-/// `scripts/fleet test`
+/// Runs with `scripts/fleet test`.
 #[test]
 #[ignore = "takes minutes"]
 fn fleet_replicas_race_for_ten_thousand_bundles() {
@@ -212,7 +212,8 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     for n in 1..6 {
         add(&store, meta(id(n)), 1000);
     }
-    // Down: said at once to whoever asks, and by the keeper; up again: by itself.
+    // When it is down, callers learn so at once, as does the keeper; when it is up again, it
+    // recovers by itself.
     rig.postgres("crash", "");
     let error = store.spend(id(1), &PEER, NOW).err().unwrap();
     assert!(error.is_temporary(), "{error}");
@@ -236,7 +237,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     let error = store.reserve(&PEER, beyond, Bounds::NONE).err();
     assert!(matches!(error, Some(StoreError::Space { .. })));
 
-    // Tables of before: without keys, and with bundles.
+    // Tables of an earlier version: without keys, and with bundles.
     drop(store);
     rig.sql(
         "ALTER TABLE primer_bundles DROP COLUMN key; ALTER TABLE primer_past DROP COLUMN replica, \
@@ -253,7 +254,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     assert!(newer.to_string().contains("version 99"), "{newer}");
     rig.sql("DELETE FROM primer_schema WHERE version = 99");
 
-    // A backup of the database comes back under a running replica, and at a start.
+    // A backup of the database is restored under a running replica, and before a start.
     rig.postgres("stop", "");
     rig.postgres("save", "");
     rig.postgres("start", "");
@@ -279,14 +280,14 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     eventually("the keeper says so", || store.is_rolled_back());
     let error = Store::connect(other()).err().unwrap();
     assert!(matches!(error, StoreError::RolledBack { .. }), "{error}");
-    // Without a replica that has seen more, the blobs still tell.
+    // Even without a replica that has seen more, the blobs give it away.
     store.leave();
     rig.sql("DELETE FROM primer_rollbacks");
     let error = Store::connect(other()).err().unwrap();
     assert!(matches!(error, StoreError::Epoch { .. }), "{error}");
     drop(store);
 
-    // Nothing of it can be used until it is renewed; then nothing is left of it.
+    // Nothing in it can be used until it is renewed; then nothing of it is left.
     let (renewed, bundles) = Fleet::renew(rig.options("two", &key(1))).unwrap();
     assert_eq!(bundles, 3);
     assert!(renewed.epoch() > 1_000_000_000);
@@ -296,7 +297,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     add(&store, meta(id(50)), 10);
     assert_eq!(all(&store, 50), material(id(50), 10));
 
-    // Both parts brought back together: a replica's own state remembers.
+    // Both parts are restored together: a replica's own state remembers.
     let epoch = std::fs::read_to_string(rig.dir.path().join("one.epoch")).unwrap();
     drop((store, renewed));
     let (head, tail) = epoch.trim().split_once('-').unwrap();
@@ -308,7 +309,7 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     assert!(error.to_string().contains("had seen"), "{error}");
     drop(Fleet::renew(rig.options("two", &key(1))).unwrap());
 
-    // Blobs of another store, a new database with blobs of before.
+    // Blobs of another store; a new database with blobs of an earlier one.
     let elsewhere = FleetOptions {
         blobs: format!("file://{}", rig.dir.path().join("other").display()),
         ..rig.options("two", &key(1))
@@ -326,8 +327,8 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     assert!(error.to_string().contains("the database is new"), "{error}");
 }
 
-/// What spending and reading a bundle of the embedded model takes, with either engine, in turns:
-/// `scripts/fleet test`.
+/// Measures what spending and reading a bundle of the embedded model takes, with either engine, in
+/// turns: `scripts/fleet test`.
 #[test]
 #[ignore = "a measurement"]
 fn fleet_spending_beside_a_directory() {

@@ -18,7 +18,7 @@ pub enum Truncate {
 
 /// A model's tokenizer.
 pub struct TextEncoder {
-    /// Without a post-processor: one that trims offsets would do so twice.
+    /// It has no post-processor: one that trims offsets would do so twice.
     tokenizer: Tokenizer,
     /// What joins the tokens of one text or of two, and adds the special ones.
     processor: Option<PostProcessorWrapper>,
@@ -86,8 +86,8 @@ impl TextEncoder {
         Ok(input_of(&encoding, removed))
     }
 
-    /// Encodes one text, and tells where in it each token stands, in characters; special tokens
-    /// stand nowhere.
+    /// Encodes one text, and returns the place of each token in it, in characters; special tokens
+    /// have no place.
     ///
     /// # Errors
     /// [`TextError`] as for [`Self::encode`].
@@ -100,8 +100,8 @@ impl TextEncoder {
         Ok((input_of(&encoding, removed), places(&encoding, 0)))
     }
 
-    /// Encodes a first text with as many overlapping pieces of a second one as it takes, each with
-    /// at most `limit` tokens, without padding. Neighbours share `stride` tokens.
+    /// Encodes a first text with each of the overlapping pieces of a second one, as many as are
+    /// needed, each with at most `limit` tokens, without padding. Neighbours share `stride` tokens.
     ///
     /// # Errors
     /// [`TextError`] if a text is empty or the first one leaves no room for the second.
@@ -242,7 +242,7 @@ impl TextEncoder {
     }
 }
 
-/// Refuses more tokens than there may be: what a template adds is the tokenizer's to decide.
+/// Refuses more tokens than there may be: the tokenizer decides what a template adds.
 fn within(encoding: &Encoding, limit: usize) -> Result<(), TextError> {
     match encoding.len() {
         tokens if tokens > limit => Err(TextError::TooMany { tokens, limit }),

@@ -26,7 +26,7 @@ pub enum TextError {
     /// There is nothing in the text.
     #[error("the text is empty")]
     Empty,
-    /// A text beyond all that a model could take.
+    /// A text that is longer than any model could take.
     #[error("the text has {bytes} bytes, the limit is {limit}")]
     TooLong {
         /// Its bytes.
@@ -34,7 +34,7 @@ pub enum TextError {
         /// The limit.
         limit: usize,
     },
-    /// The tokenizer made more tokens than the limit, which it was told.
+    /// The tokenizer made more tokens than the limit that it was given.
     #[error("the tokenizer makes {tokens} tokens where {limit} are the limit")]
     TooMany {
         /// Its tokens.

@@ -3,7 +3,7 @@
 use super::TextError;
 use primer_plan::shape::Shape;
 
-/// Where a token begins and ends in a text, in characters; nothing if it is not of that text.
+/// Where a token begins and ends in a text, in characters; `None` if it is not in that text.
 pub type Place = Option<(usize, usize)>;
 
 /// A text as token rows.
@@ -22,15 +22,15 @@ pub struct Input {
 }
 
 impl Input {
-    /// Tokens with the padding.
+    /// Returns the number of tokens with the padding.
     pub fn tokens(&self) -> usize {
         self.ids.len()
     }
 
     /// Checks that the model has an embedding for every token and type.
     ///
-    /// A tokenizer's special tokens and types are set apart from its vocabulary, so only the
-    /// input itself tells.
+    /// A tokenizer's special tokens and types are separate from its vocabulary, so only the input
+    /// itself shows which are used.
     ///
     /// # Errors
     /// [`TextError::Token`] or [`TextError::TokenType`] with the first that has none.

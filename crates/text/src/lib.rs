@@ -1,11 +1,11 @@
 //! From text to the token rows of the plan.
 //!
-//! Tokenising is Hugging Face's own (`tokenizers`). Truncation follows its rules: the longer of
+//! Tokenisation is Hugging Face's own (`tokenizers`). Truncation follows its rules: the longer of
 //! two texts loses tokens first, or only the second one (for a question and its context). The
 //! result is padded to a *length bucket*: the number of tokens is the one thing about a text that
 //! the server learns, so it is rounded up to one of a few public lengths.
 //!
-//! A tokenizer may come from a server that one does not trust: `pipeline` says which are accepted.
+//! A tokenizer may come from an untrusted server: `pipeline` says which are accepted.
 
 #![forbid(unsafe_code)]
 

@@ -30,7 +30,7 @@ impl TokenizerConfig {
     }
 
     fn max_tokens(&self) -> usize {
-        // A float too large for the type saturates, which is what is meant.
+        // A float too large for the type saturates, as intended.
         self.model_max_length.map_or(usize::MAX, |v| v as usize)
     }
 }
@@ -108,7 +108,7 @@ impl TextEncoder {
         file: &'static str,
         config: &TokenizerConfig,
     ) -> Result<Self, TextError> {
-        // What it is called in BERT's vocabulary, and in those of byte pairs and sentence pieces.
+        // Its name in BERT's vocabulary, and in those of byte pairs and sentence pieces.
         let padding = tokenizer.token_to_id("[PAD]");
         let padding = padding.or_else(|| tokenizer.token_to_id("<pad>"));
         let padding = padding.ok_or_else(|| TextError::Tokenizer {

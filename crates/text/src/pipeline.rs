@@ -1,9 +1,9 @@
-//! Which tokenizers are accepted, and what they can cost.
+//! The tokenizers that are accepted, and what they can cost.
 //!
-//! A client takes the tokenizer from the server, whom it does not trust with its memory or its
+//! A client takes the tokenizer from the server, which it does not trust with its memory or its
 //! time. `tokenizer.json` is a small programming language: normalisers that replace anything by
-//! anything, one after the other, patterns of which matching takes for ever, templates that repeat
-//! the text. Eight replacements of one letter by 64 make 2^48 letters of one.
+//! anything, one after the other, patterns that take forever to match, templates that repeat the
+//! text. Eight replacements of one letter by 64 turn one letter into 2^48.
 //!
 //! So the file is not run but *read*, and rebuilt from the parts that we know. [`PIPELINES`] is the
 //! closed list of what supported models use; each part in it has a bounded *growth*, the factor by
@@ -29,16 +29,17 @@ use vocabulary::{added_tokens, model};
 
 /// Bytes of the longest text: a model takes 512 tokens, which are a few thousand.
 pub const MAX_TEXT: usize = 256 << 10;
-/// How much longer all parts together may make a text.
+/// The factor by which all parts together may make a text longer.
 const MAX_GROWTH: f64 = 64.0;
 
-/// The parts that the tokenizers of a family of models are made of. Another family is another line.
+/// The parts that the tokenizers of a family of models are made of. Another family needs another
+/// entry.
 struct Pipeline {
     model: &'static str,
     normalizers: &'static [&'static str],
     pre_tokenizers: &'static [&'static str],
     post_processors: &'static [&'static str],
-    /// What joins tokens to text again; a file's own is not looked at.
+    /// What joins tokens into text again; a file's own decoder is ignored.
     decoder: &'static str,
 }
 

@@ -9,7 +9,7 @@
 //! This crate knows nothing else of those messages: not what is in them, nor when they are sent.
 //!
 //! A code is what both parties of a session have to agree on. A change of one raises the version
-//! of what it belongs to (`VERSION` in `primer::service`, or in `primer_protocol::session`), or
+//! of what it belongs to (`VERSION` in `primer::service`, or in `primer_engine::session`), or
 //! programs of different ages misunderstand each other.
 
 use std::fmt;
@@ -52,15 +52,18 @@ impl fmt::Debug for Kind {
 }
 
 /// Declares conversations, each a module with its kinds as constants, and lists all kinds. Beside
-/// the name of a conversation stands the directory of the crate that sends and receives them.
+/// the name of a conversation stands the directory of the crate that sends and receives them, or of
+/// two that speak it, each with its own like.
 macro_rules! kinds {
     ($(
         $(#[$doc:meta])*
-        $conversation:ident, $user:literal { $($constant:ident = $code:literal $name:literal,)+ }
+        $conversation:ident, $user:literal $(and $other:literal)? {
+            $($constant:ident = $code:literal $name:literal,)+
+        }
     )+) => {
         $(
             $(#[$doc])*
-            #[doc = concat!("\n\nIn `", $user, "`.")]
+            #[doc = concat!("\n\nIn `", $user, "`", $(" and `", $other, "`",)? ".")]
             pub mod $conversation {
                 use super::Kind;
                 $(
@@ -73,7 +76,10 @@ macro_rules! kinds {
         const TABLE: &[Kind] = &[$($($conversation::$constant,)+)+];
 
         #[cfg(test)]
-        const USERS: &[(&str, &str)] = &[$((stringify!($conversation), $user),)+];
+        const USERS: &[(&str, &str)] = &[$(
+            (stringify!($conversation), $user),
+            $((stringify!($conversation), $other),)?
+        )+];
     };
 }
 
@@ -152,7 +158,7 @@ kinds! {
     }
 
     /// Sessions of the private protocol: handshake, keys, products, input and output.
-    protocol, "crates/protocol" {
+    protocol, "crates/engine" and "paper/schemes" {
         HELLO = 0x40 "hello",
         WELCOME = 0x41 "welcome",
         PUBLIC_KEY = 0x42 "public key",
@@ -183,14 +189,14 @@ kinds! {
     }
 
     /// The comparator that uses homomorphic encryption alone.
-    fhe, "comparators/fhe" {
+    fhe, "paper/fhe" {
         KEY = 0x60 "evaluation key",
         CIPHERTEXT = 0x61 "encrypted vector",
         ANSWER = 0x62 "encrypted logits",
     }
 
     /// The comparator that garbles a whole model.
-    gc, "comparators/gc" {
+    gc, "paper/gc" {
         PLAN = 0x70 "plan of a garbled model",
         BEGIN = 0x71 "seed and zero wire of a garbled model",
         GARBLED = 0x72 "garbled step",
@@ -254,7 +260,7 @@ mod tests {
     fn conversations_are_those_of_the_crates_in_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut found = BTreeSet::new();
-        for group in ["crates", "comparators"] {
+        for group in ["crates", "paper"] {
             for entry in std::fs::read_dir(root.join(group)).unwrap() {
                 let package = entry.unwrap().file_name().into_string().unwrap();
                 let package = format!("{group}/{package}");

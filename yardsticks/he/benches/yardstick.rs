@@ -5,8 +5,8 @@ use fhe::bfv::{
     BfvParametersBuilder, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
 };
 use fhe_traits::{FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::measure::Primitives;
-use primer_he::params::Params;
+use primer_paper_he::measure::Primitives;
+use primer_paper_he::params;
 use primer_lattice::kernel::weighted::{Runs, weighted};
 use primer_lattice::ntt::Ntt;
 use primer_lattice::prime::Prime;
@@ -31,7 +31,7 @@ fn transforms(c: &mut Criterion) {
 }
 
 fn scheme(c: &mut Criterion) {
-    let params = Params::products();
+    let params = params::products();
     let mut rng = Prg::new(&[1; 16]);
     let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
     let scheme = Primitives::new(&params, [1], &mut rng);

@@ -6,8 +6,8 @@ use fhe::bfv::{
     BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, dot_product_scalar,
 };
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::measure::{self, Primitives};
-use primer_he::params::Params;
+use primer_paper_he::measure::{self, Primitives};
+use primer_paper_he::params;
 use primer_lattice::kernel::points::multiply;
 use primer_lattice::measure::PointShape;
 use primer_lattice::ntt::Ntt;
@@ -108,7 +108,7 @@ fn main() {
         );
     }
 
-    let params = Params::products();
+    let params = params::products();
     let mut rng = Prg::new(&[1; 16]);
     let slots: Vec<u64> = (0..8192).map(|_| modulus::random(&mut rng)).collect();
     terms_without_rotations(&slots, &mut rng);

@@ -4,10 +4,10 @@ use fhe::bfv::{
     BfvParametersBuilder, Ciphertext, Encoding, EvaluationKeyBuilder, Plaintext, SecretKey,
 };
 use fhe_traits::{FheDecoder, FheDecrypter, FheEncoder, FheEncrypter};
-use primer_he::error::HeError;
-use primer_he::measure::Primitives;
-use primer_he::params::Params;
-use primer_he::product::{
+use primer_paper_he::error::HeError;
+use primer_paper_he::measure::Primitives;
+use primer_paper_he::params;
+use primer_paper_he::product::{
     ClientKeys, EncodedWeights, KeyNeeds, Method, Product, Relation, ServerKeys, Weights,
 };
 use primer_ring::matrix::Matrix;
@@ -54,7 +54,7 @@ fn random(rng: &mut Prg, n: usize) -> Vec<u64> {
 
 #[test]
 fn rotations_move_the_same_slots() {
-    let (oracle, params) = (Oracle::new(), Params::products());
+    let (oracle, params) = (Oracle::new(), params::products());
     let mut rng = Prg::new(&[1; 16]);
     let slots = random(&mut rng, DEGREE);
     let steps = [1usize, 7, 64, 1000];

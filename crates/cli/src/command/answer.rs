@@ -1,11 +1,11 @@
 //! `primer answer`: private extractive question answering.
 
 use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range};
-use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
 use primer::AnswerOptions;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use serde_json::{Value, json};
 use std::io::Read;
 

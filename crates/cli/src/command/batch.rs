@@ -6,10 +6,10 @@
 //! lost to a later line. In the end the exit code tells whether all went well.
 
 use super::remote::merged;
-use crate::failure::{Told, sentence};
-use crate::output;
 use anyhow::{Context, Result, bail};
-use primer_lab::warning;
+use primer_measure::console::failure::{Told, sentence};
+use primer_measure::console::output;
+use primer_measure::warning;
 use serde_json::{Value, json};
 use std::io::BufRead;
 

@@ -1,13 +1,13 @@
 //! `primer bundles`: what is prepared and not used yet.
 
 use super::remote::StateArgs;
-use crate::output;
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use primer::BundleId;
 use primer::client::{bundle_address, bundle_fits};
 use primer::state::State;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use primer_store::{Entry, Store, unix_now};
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use super::batch::{Form, Results, each_line};
 use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
-use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
 use primer::{Classification, Client};
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use serde_json::{Value, json};
 
 /// Arguments of `primer classify`.

@@ -1,9 +1,9 @@
 //! `primer config`: the configuration file.
 
 use crate::config::{self, Config, flags, section};
-use crate::output;
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, Args, Command, Subcommand};
+use primer_measure::console::output;
 use std::path::PathBuf;
 
 /// Arguments of `primer config`.

@@ -3,14 +3,14 @@
 use super::batch::combined;
 use super::classify::classification_json;
 use super::remote::{cost_line, merged, note_range, show_progress};
-use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use primer::client::{argmax, probabilities};
 use primer::source::Model;
 use primer::{Classification, Client, ClientOptions, Fingerprint, HangUp};
 use primer_gateway::{Access, Connect, Gateway, Options};
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use primer_model::float::{self, NoObserver};
 use primer_plan::graph::Graph;
 use primer_plan::shape::Head;

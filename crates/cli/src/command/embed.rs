@@ -1,10 +1,10 @@
 //! `primer embed`: a text as a vector, privately.
 
 use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
-use crate::output;
 use anyhow::Result;
 use clap::Args;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use serde_json::json;
 
 /// Arguments of `primer embed`.

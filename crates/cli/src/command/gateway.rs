@@ -3,11 +3,12 @@
 use super::remote::RemoteArgs;
 use super::serve::heed_signals;
 use crate::log::{self, LogForm};
-use crate::{notify, output};
+use crate::notify;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use primer::{Client, ClientOptions, Zeroizing};
 use primer_gateway::{Access, Gateway, Options};
+use primer_measure::console::output;
 use serde_json::json;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;

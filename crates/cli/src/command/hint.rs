@@ -2,16 +2,16 @@
 
 use super::remote::{RemoteArgs, StateArgs};
 use super::shared::KeyArgs;
-use crate::output;
-use crate::progress::Stages;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
-use primer::Scheme;
+use primer::FORM;
 use primer::hints::kept::Kept;
 use primer::hints::{ServerHint, secret};
 use primer::source::Model;
 use primer::state::State;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::console::progress::Stages;
+use primer_measure::note;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -128,7 +128,7 @@ fn build(args: &BuildArgs) -> Result<()> {
     let integers = model.prepare(
         args.prepared.as_deref(),
         args.calibration.as_deref(),
-        Scheme::Lean.recipe().form,
+        FORM,
         |done, total| stages.tell("calibrating", done, total),
     )?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -168,19 +168,13 @@ fn fetch(args: &FetchArgs) -> Result<()> {
     client.close();
     if args.json {
         return output::line(json!({
-            "model": model, "bytes": hint.map(|hint| hint.bytes),
-            "root": hint.map(|hint| hex(&hint.root)), "seconds": seconds,
+            "model": model, "bytes": hint.bytes, "root": hex(&hint.root), "seconds": seconds,
         }));
     }
-    match hint {
-        None => output::line(format_args!("{model} is served without a hint")),
-        Some(hint) => {
-            let mega = hint.bytes as f64 / 1e6;
-            output::line(format_args!(
-                "the hint of {model}, {mega:.1} MB, is here ({seconds:.1} s)"
-            ))
-        }
-    }
+    let mega = hint.bytes as f64 / 1e6;
+    output::line(format_args!(
+        "the hint of {model}, {mega:.1} MB, is here ({seconds:.1} s)"
+    ))
 }
 
 /// The hints of a state directory, each with whose it is.

@@ -1,9 +1,9 @@
 //! `primer completions` and `primer man`: what shells and manuals want to know.
 
-use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::Shell;
+use primer_measure::console::output;
 use std::path::PathBuf;
 
 /// Arguments of `primer completions`.

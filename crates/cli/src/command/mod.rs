@@ -15,7 +15,6 @@ mod inspect;
 mod manual;
 mod prepare;
 mod remote;
-mod report;
 mod serve;
 mod shared;
 mod store;
@@ -25,14 +24,11 @@ mod token;
 pub(crate) use remote::RemoteArgs;
 
 use crate::config::apply;
-use crate::failure::Told;
-use crate::output::OutputError;
 use anyhow::Result;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use primer::Scheme;
-use primer_lab::choice::Choice;
-use primer_lab::notes;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use primer_measure::command::bench::PartyArgs;
+use primer_measure::command::told;
+use primer_measure::notes;
 use std::path::PathBuf;
 
 /// Private BERT inference: a client gets the label of its text from a server that never sees it.
@@ -84,42 +80,13 @@ enum Command {
     Man(manual::ManArgs),
     /// Measure a model's accuracy on a data set, in float or in the protocol's fixed point
     Eval(eval::EvalArgs),
-    /// Measure private inferences as the paper's tables do, or this machine's building blocks
+    /// Measure private inferences between two processes, or this machine's building blocks
     Bench(bench::BenchArgs),
-    /// Tables and pictures of results that were measured before, beside the paper's figures
-    Report(report::ReportArgs),
     /// One of the two processes that `bench` starts
     #[command(hide = true)]
-    BenchParty(bench::PartyArgs),
+    BenchParty(PartyArgs),
     /// Show the plan of a model: steps, scales, bit widths, counts
     Inspect(inspect::InspectArgs),
-}
-
-/// Which model, and how it is brought to integers.
-#[derive(Args)]
-struct ModelArgs {
-    /// Directory written by Hugging Face's save_pretrained (the embedded SST-2 model if not given)
-    #[arg(long, value_name = "DIR")]
-    model: Option<PathBuf>,
-    /// Text whose activation ranges set the scales, which are public, one input a line (a built-in
-    /// text if not given)
-    #[arg(long, value_name = "FILE", conflicts_with = "prepared")]
-    calibration: Option<PathBuf>,
-    /// Take scales and integer weights from a file written by `inspect --save-prepared`
-    #[arg(long, value_name = "FILE")]
-    prepared: Option<PathBuf>,
-    /// The scheme: base, f and fp compute the same integers, fpc merges queries and
-    /// keys, lean looks functions up
-    #[arg(long, default_value = Scheme::default().name())]
-    scheme: Scheme,
-}
-
-/// Takes the name of one of a list.
-fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
-    let all = T::ALL.iter();
-    let names = all.map(|one| PossibleValue::new(one.name()).help(one.about()));
-    let named = |name: String| T::by_name(&name).expect("one of the names above");
-    PossibleValuesParser::new(names).map(named)
 }
 
 impl Cli {
@@ -132,17 +99,7 @@ impl Cli {
         let parsed = apply(Cli::command(), std::env::args_os().collect())?
             .try_get_matches()
             .and_then(|matches| Cli::from_arg_matches(&matches));
-        parsed.map_err(|told| {
-            // What is asked for goes to standard output and may fail there; usage does not.
-            let failed = (told.print().err()).filter(|_| !told.use_stderr());
-            match failed {
-                Some(error) => OutputError::from(error).into(),
-                None => {
-                    let code = told.exit_code() as u8;
-                    Told { code }.into()
-                }
-            }
-        })
+        parsed.map_err(|error| told(&error))
     }
 
     /// Runs the command.
@@ -171,7 +128,6 @@ impl Cli {
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::Eval(args) => eval::run(&args),
             Command::Bench(args) => bench::run(&args),
-            Command::Report(args) => report::run(&args),
             Command::BenchParty(args) => bench::run_party(&args),
             Command::Inspect(args) => inspect::run(&args),
         }

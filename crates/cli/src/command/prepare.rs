@@ -1,11 +1,11 @@
 //! `primer prepare`: the offline phase ahead of time.
 
 use super::remote::{RemoteArgs, progress};
-use crate::output;
 use anyhow::Result;
 use clap::Args;
 use primer::{Event, ServiceError};
-use primer_lab::warning;
+use primer_measure::console::output;
+use primer_measure::warning;
 use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

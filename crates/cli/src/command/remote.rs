@@ -1,11 +1,11 @@
 //! What all commands of the client share: which server, who we are, and what is shown meanwhile.
 
-use crate::progress::{Stages, Transfer};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use primer::server::{identity, is_hash};
 use primer::{Client, ClientOptions, Cost, Event, Fingerprint, Zeroizing};
-use primer_lab::{note, warning};
+use primer_measure::console::progress::{Stages, Transfer};
+use primer_measure::{note, warning};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

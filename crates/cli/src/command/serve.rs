@@ -3,14 +3,17 @@
 use super::remote::StateArgs;
 use super::shared::SharedArgs;
 use crate::log::{self, LogForm};
-use crate::progress::Stages;
-use crate::{notify, output};
+use crate::notify;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::{Reloaded, Starting, identity};
 use primer::service::message::Work;
-use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal, Scheme};
+use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal};
 use primer::{Server, ServerOptions};
+use primer_measure::command::lean;
+use primer_measure::console::output;
+use primer_measure::console::progress::Stages;
+use primer_measure::{Lean, Scheme};
 use primer_store::{Allowance, Allowances};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -62,9 +65,9 @@ pub(super) struct ServeArgs {
     /// Address to listen on; port 0 lets the system choose
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7447")]
     listen: String,
-    /// How the plan is compiled
-    #[arg(long, default_value = Scheme::default().name())]
-    scheme: Scheme,
+    /// How the plan is compiled: there is one way
+    #[arg(long, default_value = "lean", value_parser = lean)]
+    scheme: Lean,
     /// What clients learn: all outputs of the model, or the label alone, of the text or of each
     /// token
     #[arg(long, default_value = "logits")]
@@ -264,7 +267,6 @@ impl ServeArgs {
             identity,
             clients,
             access: self.access()?,
-            scheme: self.scheme,
             reveal: match self.reveal {
                 RevealArg::Logits => Reveal::Outputs,
                 RevealArg::Label => Reveal::Label,
@@ -382,7 +384,7 @@ fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
         return output::line(json!({
             "address": address.to_string(), "fingerprint": fingerprint.to_string(),
             "metrics": server.metrics_address().map(|a| a.to_string()),
-            "model": card.model, "max_tokens": card.max_tokens(), "scheme": card.scheme.name(),
+            "model": card.model, "max_tokens": card.max_tokens(), "scheme": args.scheme.name(),
             "bits_per_answer": card.answer_bits.last(),
         }));
     }
@@ -390,6 +392,6 @@ fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
         "serving {} (up to {} tokens, scheme {}) on {address}\nfingerprint {fingerprint}",
         card.model,
         card.max_tokens(),
-        card.scheme.name()
+        args.scheme.name()
     ))
 }

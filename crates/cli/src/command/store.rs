@@ -1,10 +1,10 @@
 //! `primer store`: the store that replicas of a server share.
 
 use super::shared::SharedArgs;
-#[cfg(feature = "fleet")]
-use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+#[cfg(feature = "fleet")]
+use primer_measure::console::output;
 use primer_store::fleet::FleetOptions;
 
 /// Arguments of `primer store`.

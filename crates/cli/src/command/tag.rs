@@ -1,13 +1,13 @@
 //! `primer tag`: private labels of a text's tokens.
 
-use super::choice;
 use super::remote::{RemoteArgs, cost_json, cost_line, merged, note_range, note_removed};
-use crate::output;
 use anyhow::Result;
 use clap::Args;
 use primer::client::tags::Aggregate;
-use primer_lab::choice::Choice;
-use primer_lab::note;
+use primer_measure::choice::Choice;
+use primer_measure::command::choice;
+use primer_measure::console::output;
+use primer_measure::note;
 use serde_json::json;
 
 /// Arguments of `primer tag`.

@@ -4,13 +4,13 @@ mod counted;
 
 use super::remote::StateArgs;
 use super::shared::SharedArgs;
-use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use counted::Counted;
 use primer::server::{TokenLimits, find_token, limit_token, new_token, revoke_token};
 use primer::state::State;
-use primer_lab::note;
+use primer_measure::console::output;
+use primer_measure::note;
 use primer_store::{Allowance, NotAnAllowance};
 use serde_json::json;
 use std::path::PathBuf;

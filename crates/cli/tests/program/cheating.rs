@@ -6,13 +6,14 @@ use crate::process::{Server, TEXTS, client, eventually, json};
 use primer::service::VERSION;
 use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
-use primer_he::product::{ClientKeys, KeyKind};
+use primer_engine::means::TRANSFERS;
+use primer_engine::session::ClientSession;
+use primer_engine::{Program, Reveal};
 use primer_hint::published::Published;
 use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;
-use primer_protocol::session::ClientSession;
-use primer_protocol::{Program, Reveal, Scheme};
 use primer_ring::prg::Prg;
+use primer_rlwe::product::ClientKeys;
 use primer_wire::frame::HEADER_BYTES;
 use primer_wire::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
 use primer_wire::{Channel, NetError};
@@ -40,8 +41,8 @@ fn hello() -> Vec<u8> {
     let written = Written::default();
     let mut channel = Channel::over(written.clone(), io::empty());
     // It does not say which hint it has.
-    let hint = Some(Arc::new(Published::in_memory(&[0; 32], Vec::new())));
-    let unanswered = ClientSession::open(&mut channel, Scheme::Lean, TOKENS, hint, Prg::from_os());
+    let hint = Arc::new(Published::in_memory(&[0; 32], Vec::new()));
+    let unanswered = ClientSession::open(&mut channel, TOKENS, hint, Prg::from_os());
     assert!(unanswered.is_err());
     let frame = written.0.lock().unwrap();
     frame[HEADER_BYTES as usize..].to_vec()
@@ -73,16 +74,12 @@ fn cheat(server: &Server) -> Result<Reply, ServiceError> {
     assert!(matches!(Reply::receive(&mut channel), Ok(Reply::Go { .. })));
     channel.send(HELLO, &hello()).unwrap();
     let Welcome::Program { plan, reveal, .. } = channel.recv_value(WELCOME, 1 << 24).unwrap();
-    let program = Program::received(Plan::decode(&plan).unwrap(), Scheme::Lean, reveal).unwrap();
+    let program = Program::received(Plan::decode(&plan).unwrap(), reveal).unwrap();
     let rng = &mut Prg::from_os();
     let keys = ClientKeys::generate(program.key_needs(), rng);
-    keys.publish(rng, |kind, bytes| {
-        assert_eq!(kind, KeyKind::Public);
-        channel.send(PUBLIC_KEY, bytes)
-    })
-    .unwrap();
-    let transfers = Scheme::Lean.recipe().transfers;
-    let terms = Setup::new(transfers.to_client, BaseOt::default()).with_nonce([1; 32]);
+    keys.publish(rng, |bytes| channel.send(PUBLIC_KEY, bytes))
+        .unwrap();
+    let terms = Setup::new(TRANSFERS.to_client, BaseOt::default()).with_nonce([1; 32]);
     CotReceiver::setup(terms, &mut channel, rng).unwrap();
     Reply::receive(&mut channel)
 }

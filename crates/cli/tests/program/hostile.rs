@@ -292,22 +292,23 @@ fn sessions_that_only_ask_for_lists_do_not_hold_their_places() {
     assert!(stayed.iter().all(|time| *time < Duration::from_secs(59)));
 }
 
-/// A server is stopped while a client sends its keys, of which there are 60 MB.
+/// A server is stopped while a client prepares far more bundles than it can by then.
 #[test]
-fn a_client_in_the_middle_of_its_keys_notices_that_the_server_stops() {
+fn a_client_in_the_middle_of_its_bundles_notices_that_the_server_stops() {
     std::thread::scope(|scope| {
         for signal in ["TERM", "STOP"] {
-            scope.spawn(move || in_the_middle_of_its_keys(signal));
+            scope.spawn(move || in_the_middle_of_its_bundles(signal));
         }
     });
 }
 
-fn in_the_middle_of_its_keys(signal: &str) {
+fn in_the_middle_of_its_bundles(signal: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let scheme = ["--scheme", "fp", "--drain-timeout", "2"];
-    let server = Server::start(&dir.path().join("server"), &scheme);
+    let drain = ["--drain-timeout", "2"];
+    let server = Server::start(&dir.path().join("server"), &drain);
     let mut prepare = client("prepare", &server, &dir.path().join("client"));
-    prepare.args(["--tokens", "8", "--attempts", "1", "--timeout", "5"]);
+    prepare.args(["--count", "500", "--tokens", "64", "--attempts", "1"]);
+    prepare.args(["--timeout", "5"]);
     let asking = prepare
         .stderr(std::process::Stdio::piped())
         .spawn()

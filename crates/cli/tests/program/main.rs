@@ -26,7 +26,6 @@ mod many;
 mod measure;
 mod pages;
 mod process;
-mod schemes;
 mod service;
 mod soak;
 mod streams;

@@ -1,5 +1,4 @@
-//! Measurements as a person takes them: accuracy through the protocol, costs between two processes,
-//! and the page that shows both.
+//! Measurements as a person takes them: accuracy through the protocol, costs between two processes.
 
 use crate::process::{fails, json, primer, random_qa, write};
 
@@ -45,95 +44,52 @@ fn accuracy_through_the_protocol_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_model_is_measured_and_shown() {
+fn a_model_is_measured() {
     let dir = tempfile::tempdir().unwrap();
     let model = random_qa(dir.path());
-    let page = dir.path().join("page.html");
-    let mut command = primer();
-    command.args([
-        "bench",
-        "--model",
-        &model,
-        "--tokens",
-        "8",
-        "--schemes",
-        "fp,fpc",
-    ]);
-    let table = json(command.args(["--runs", "2", "--report"]).arg(&page));
+    let mut bench = primer();
+    bench.args(["bench", "--model", &model, "--tokens", "8"]);
+    bench.args(["--schemes", "lean", "--runs", "2", "--bundles", "2"]);
+    let table = json(&mut bench);
     assert_eq!(table["model"], "random-qa", "without the way to it");
-    let rows = table["results"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    for row in rows {
-        let number = |name: &str| row[name].as_f64().unwrap();
-        let sum = |name: &str| -> f64 {
-            let steps = row["steps"].as_array().unwrap().iter();
-            steps.map(|step| step[name].as_f64().unwrap()).sum()
-        };
-        for phase in ["offline_s", "online_s"] {
-            assert!(number(phase) > 0.0);
-            assert!((number(phase) - sum(phase)).abs() < 1e-9, "{phase}");
-        }
-        for name in [
-            "plaintext_s",
-            "rounds_online",
-            "peak_rss_client",
-            "peak_rss_server",
-            "and_gates",
-        ] {
-            assert!(number(name) > 0.0, "{name}");
-        }
-        assert_eq!(row["extrapolated"], false);
-        assert!(number("max_abs_logit_error") < 0.1, "{row}");
-    }
-    assert!(
-        table["command"]
-            .as_str()
-            .unwrap()
-            .starts_with("primer bench --model")
+    let [row] = &table["results"].as_array().unwrap()[..] else {
+        panic!("one row: {table}");
+    };
+    assert_eq!(
+        (&row["scheme"], &row["bundles"]),
+        (&"lean".into(), &2.into())
     );
+    let number = |name: &str| row[name].as_f64().unwrap();
+    let sum = |name: &str| -> f64 {
+        let steps = row["steps"].as_array().unwrap().iter();
+        steps.map(|step| step[name].as_f64().unwrap()).sum()
+    };
+    for phase in ["offline_s", "online_s"] {
+        assert!(number(phase) > 0.0);
+        assert!((number(phase) - sum(phase)).abs() < 1e-9, "{phase}");
+    }
+    for name in [
+        "plaintext_s",
+        "rounds_online",
+        "peak_rss_client",
+        "peak_rss_server",
+        "and_gates",
+        "hint_bytes",
+    ] {
+        assert!(number(name) > 0.0, "{name}");
+    }
+    assert_eq!(
+        (&row["extrapolated"], &row["in_range"]),
+        (&false.into(), &true.into())
+    );
+    assert!(number("max_abs_logit_error") < 0.1, "{row}");
+    let command = table["command"].as_str().unwrap();
+    assert!(command.starts_with("primer bench --model"), "{command}");
     assert!(!table["commit"].as_str().unwrap().is_empty());
-    let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("</html>"));
-    for name in ["schemes", "steps-offline", "steps-online", "bytes"] {
-        let figure = format!("<figure id=\"{name}-random-qa-8\">");
-        assert!(html.contains(&figure), "{figure}");
-    }
-    for title in ["Schemes", "Seconds by step", "What crosses the link"] {
-        let title = format!("<h2>{title}: random-qa, 8 tokens");
-        assert!(html.contains(&title), "{title}");
-    }
-    for row in rows {
-        // The figures themselves, in the order of the table.
-        let [offline, online] = ["offline_s", "online_s"].map(|of| seconds(&row[of]));
-        let scheme = row["scheme"].as_str().unwrap();
-        let cells = format!("<tr><td>{scheme}</td><td>{offline}</td><td>{online}</td>");
-        assert!(html.contains(&cells), "{cells}");
-        let rounds = format!("<td>{}</td>", row["rounds_online"]);
-        assert!(html.contains(&rounds), "{rounds}");
-    }
-    let basis = "<td>whole, median of 2 [1]</td>";
-    assert_eq!(html.matches(basis).count(), 4, "two schemes in two tables");
-
-    // The same figures, shown again without measuring.
-    let results = write(dir.path(), "result.json", table.to_string());
-    let again = dir.path().join("again.html");
-    let mut report = primer();
-    report.args(["report", &results, "--out"]).arg(&again);
-    report.arg("--tables").arg(dir.path().join("tables.md"));
-    let output = report.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(std::fs::read_to_string(&again).unwrap(), html);
-    let tables = std::fs::read_to_string(dir.path().join("tables.md")).unwrap();
-    assert!(
-        tables.contains("## Schemes: random-qa, 8 tokens"),
-        "{tables}"
-    );
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let model = random_qa(dir.path());
     let bench = |args: &[&str]| {
         let mut command = primer();
         command.arg("bench").args(args);
@@ -144,52 +100,6 @@ fn what_cannot_be_measured_is_refused_at_once() {
         1,
         &["bert-huge", "minilm"],
     );
-    fails(
-        &mut bench(&["--model", &model, "--growth"]),
-        2,
-        &["--growth", "shapes"],
-    );
-    fails(
-        &mut bench(&["--model", "bert-tiny", "--growth"]),
-        2,
-        &["up to 4", "bert-tiny has 3"],
-    );
-    fails(&mut bench(&["--schemes", "fp,magic"]), 2, &["magic"]);
     fails(&mut bench(&["--link", "moon"]), 2, &["moon", "wan"]);
-    fails(&mut bench(&["--with", "x.json"]), 2, &["--report"]);
-    fails(
-        &mut bench(&["--schemes", "fp,gc", "--link", "wan"]),
-        2,
-        &["scheme gc", "link wan"],
-    );
-    let nowhere = dir.path().join("missing/report.html").display().to_string();
-    fails(
-        &mut bench(&["--report", &nowhere]),
-        1,
-        &["creating", "missing"],
-    );
-    let other = write(dir.path(), "other.json", "{\"results\": 3}");
-    fails(
-        &mut bench(&["--report", "--with", &other]),
-        1,
-        &["other.json", "not a result"],
-    );
-    fails(primer().args(["report", &other]), 1, &["other.json"]);
-    let empty = dir.path().join("empty");
-    std::fs::create_dir(&empty).unwrap();
-    let named = empty.display().to_string();
-    fails(
-        primer().arg("report").arg(&empty),
-        1,
-        &["no result", &named],
-    );
-}
-
-/// Seconds as a page shows them: fewer digits from ten on, which a busy machine may take.
-fn seconds(value: &serde_json::Value) -> String {
-    let seconds = value.as_f64().unwrap();
-    match seconds < 10.0 {
-        true => format!("{seconds:.2}"),
-        false => format!("{seconds:.1}"),
-    }
+    fails(&mut bench(&["--growth"]), 2, &["--growth"]);
 }

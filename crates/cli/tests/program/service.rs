@@ -4,7 +4,7 @@
 use crate::process::{
     Server, TEXTS, check_stores, client, eventually, fails, json, primer, stderr, write,
 };
-use primer::Scheme;
+use primer::FORM;
 use primer::source::Model;
 use primer_model::calibrate::calibrate;
 use primer_model::quantise::IntModel;
@@ -204,11 +204,6 @@ fn a_port_that_is_taken_and_other_wrong_starts() {
     );
     assert_eq!(message.lines().count(), 1, "{message}");
     fails(
-        &mut serve(&["--scheme", "base", "--listen", "127.0.0.1:0"]),
-        1,
-        &["base", "bench"],
-    );
-    fails(
         &mut serve(&["--scheme", "nonsense"]),
         2,
         &["no scheme `nonsense`"],
@@ -300,11 +295,10 @@ fn a_stop_finishes_inferences_and_keeps_bundles() {
     check_stores(&server_state, &[&state]);
 }
 
-/// The embedded model for scheme `lean`, whose activations are flagged all but around zero.
+/// Saves the embedded model, whose activations are flagged all but around zero.
 fn easily_flagged(path: &Path) {
-    let form = Scheme::Lean.recipe().form;
     let model = Model::load(None).unwrap();
-    let weights = model.weights.with_form(form);
+    let weights = model.weights.with_form(FORM);
     let text = include_str!("../../../../models/calibration.txt");
     let mut calibrated = calibrate(&weights, &model.text, text, |_, _| ()).unwrap();
     for function in calibrated.scales.functions.iter_mut().flatten() {

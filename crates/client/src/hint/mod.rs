@@ -29,22 +29,19 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Client {
-    /// Returns the hint of the server of a connection, if its scheme has hints: the one that is
-    /// kept, or fetched now.
-    pub(super) fn hint(&mut self, link: &mut Link) -> Result<Option<Arc<Published>>, ServiceError> {
-        let Some(identity) = link.card.hint else {
-            return Ok(None);
-        };
+    /// Returns the hint of the server of a connection: the one that is kept, or fetched now.
+    pub(super) fn hint(&mut self, link: &mut Link) -> Result<Arc<Published>, ServiceError> {
+        let identity = link.card.hint;
         let kept = self.hint.as_ref();
         if let Some(kept) = kept.filter(|kept| *kept.identity() == identity) {
-            return Ok(Some(Arc::clone(kept)));
+            return Ok(Arc::clone(kept));
         }
         let state = State::open(self.options.state.as_deref())?;
         let files = Files::of(&state.dir("client/hints")?, &identity);
         loop {
             if let Some(found) = files.open(&identity)? {
                 self.hint = Some(Arc::clone(&found));
-                return Ok(Some(found));
+                return Ok(found);
             }
             match Part::take(&files.part())? {
                 Some(part) => self.fetch(link, &files, part, &identity)?,

@@ -5,7 +5,7 @@
 use super::{Bit, Builder};
 
 impl Builder {
-    /// Sum and carry of three bits: one AND gate.
+    /// Returns the sum and carry of three bits: one AND gate.
     pub fn full_adder(&mut self, a: Bit, b: Bit, c: Bit) -> (Bit, Bit) {
         let ac = self.xor(a, c);
         let bc = self.xor(b, c);
@@ -13,7 +13,7 @@ impl Builder {
         (self.xor(a, bc), self.xor(both, c))
     }
 
-    /// `a + b + carry` modulo `2^n`, and the carry out. The carry out is dropped for free.
+    /// Returns `a + b + carry` modulo `2^n`, and the carry out. The carry out is dropped for free.
     fn add_with(&mut self, a: &[Bit], b: &[Bit], mut carry: Bit) -> (Vec<Bit>, Bit) {
         assert_eq!(a.len(), b.len(), "an adder takes numbers of one length");
         let mut sum = Vec::with_capacity(a.len());
@@ -25,23 +25,23 @@ impl Builder {
         (sum, carry)
     }
 
-    /// `a + b` modulo `2^n`: `n - 1` AND gates.
+    /// Returns `a + b` modulo `2^n`: `n - 1` AND gates.
     pub fn add(&mut self, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
         self.add_with(a, b, Bit::ZERO).0
     }
 
-    /// `a + b` with its carry: `n` AND gates.
+    /// Returns `a + b` with its carry: `n` AND gates.
     pub fn add_carry(&mut self, a: &[Bit], b: &[Bit]) -> (Vec<Bit>, Bit) {
         self.add_with(a, b, Bit::ZERO)
     }
 
-    /// `a - b` modulo `2^n`: `n - 1` AND gates.
+    /// Returns `a - b` modulo `2^n`: `n - 1` AND gates.
     pub fn subtract(&mut self, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
         let flipped: Vec<Bit> = b.iter().map(|&x| !x).collect();
         self.add_with(a, &flipped, Bit::ONE).0
     }
 
-    /// Whether `a < b`, unsigned: `n` AND gates.
+    /// Tells whether `a < b`, unsigned: `n` AND gates.
     pub fn less(&mut self, a: &[Bit], b: &[Bit]) -> Bit {
         assert_eq!(a.len(), b.len(), "a comparison takes numbers of one length");
         // The borrow of a - b: majority of (not a, b, borrow).
@@ -52,7 +52,7 @@ impl Builder {
         borrow
     }
 
-    /// `b` if `select` else `a`, bit by bit: `n` AND gates.
+    /// Chooses `b` if `select` else `a`, bit by bit: `n` AND gates.
     pub fn mux_number(&mut self, select: Bit, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
         assert_eq!(
             a.len(),
@@ -63,13 +63,13 @@ impl Builder {
         pairs.map(|(&x, &y)| self.mux(select, x, y)).collect()
     }
 
-    /// The larger of two unsigned numbers: `2n` AND gates.
+    /// Returns the larger of two unsigned numbers: `2n` AND gates.
     pub fn max(&mut self, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
         let smaller = self.less(a, b);
         self.mux_number(smaller, a, b)
     }
 
-    /// Whether any bit is set: `n - 1` AND gates.
+    /// Tells whether any bit is set: `n - 1` AND gates.
     pub fn any(&mut self, bits: &[Bit]) -> Bit {
         bits.iter().fold(Bit::ZERO, |any, &b| self.or(any, b))
     }
@@ -77,15 +77,15 @@ impl Builder {
 
 /// The sum of many numbers, with carries saved instead of rippled.
 ///
-/// Every full adder turns three bits of one weight into one of it and one of the next, so the whole
-/// sum costs about one AND gate for every bit added.
+/// Every full adder turns three bits of one weight into one bit of the same weight and one of the
+/// next, so the whole sum costs about one AND gate for every bit added.
 pub struct CarrySave {
     /// At most two bits of every weight.
     columns: Vec<Vec<Bit>>,
 }
 
 impl CarrySave {
-    /// An empty sum with enough bits for `largest`, the largest sum there can be.
+    /// Makes an empty sum with enough bits for `largest`, the largest possible sum.
     pub fn new(largest: u64) -> Self {
         let width = (64 - largest.leading_zeros()) as usize;
         Self {
@@ -116,7 +116,7 @@ impl CarrySave {
         }
     }
 
-    /// The sum: one ripple over what is left.
+    /// Returns the sum, by one ripple over what is left.
     pub fn finish(self, b: &mut Builder) -> Vec<Bit> {
         let mut carry = Bit::ZERO;
         let columns = self.columns.iter();

@@ -14,12 +14,12 @@ impl Bit {
     /// The constant 1.
     pub const ONE: Self = Self(1);
 
-    /// The constant of a truth value.
+    /// Returns the constant of a truth value.
     pub const fn constant(value: bool) -> Self {
         Self(value as u32)
     }
 
-    /// The constant's value, if this is a constant.
+    /// Returns the constant's value, if this is a constant.
     pub const fn as_constant(self) -> Option<bool> {
         if self.0 < 2 { Some(self.0 == 1) } else { None }
     }
@@ -36,7 +36,7 @@ impl Bit {
         self.0 & 1 == 1
     }
 
-    /// The complement if a public condition holds.
+    /// Returns the complement if a public condition holds, and the bit itself otherwise.
     pub const fn flip(self, condition: bool) -> Self {
         Self(self.0 ^ condition as u32)
     }

@@ -1,13 +1,15 @@
 //! Building a circuit: gates with constants folded and common subexpressions merged.
 //!
-//! Only AND gates cost anything when garbled, so every rule here serves to have fewer of them:
-//! a gate with a constant or with the same input twice disappears, and a gate that already
-//! exists is not built again.
+//! Only AND gates cost anything when garbled, so every rule here serves to reduce their number: a
+//! gate with a constant or with the same input twice disappears, and a gate that already exists is
+//! not built again.
 //!
 //! Every wire is an XOR of *atoms*, the inputs and the outputs of AND gates. Atoms have
-//! random-looking 128-bit fingerprints and the fingerprint of an XOR is the XOR of theirs. Wires
+//! random-looking 128-bit fingerprints, and the fingerprint of an XOR is the XOR of theirs. Wires
 //! with equal fingerprints are one wire, however they were built, and a wire with fingerprint 0 is
-//! the constant
+//! the constant 0. So no gate is garbled for what is known to be constant. (Labels that several
+//! wires or several instances have in common are no danger: the hash separates instances,
+//! `docs/garbling.md`.)
 //! 0. So no gate is garbled for what is known to be constant. (Labels that several wires or several
 //! instances have in common are no danger: the hash separates instances, `docs/garbling.md`.)
 
@@ -70,7 +72,7 @@ pub struct Builder {
 pub struct OutputId(u32);
 
 impl Builder {
-    /// An empty circuit whose arithmetic outputs are shares of `modulus`.
+    /// Makes an empty circuit whose arithmetic outputs are shares of `modulus`.
     pub fn new(modulus: Modulus) -> Self {
         Self {
             nodes: vec![Node::Zero],
@@ -87,7 +89,7 @@ impl Builder {
         }
     }
 
-    /// `count` further input bits of a party.
+    /// Adds `count` further input bits of a party.
     pub fn inputs(&mut self, party: Party, count: u32) -> Vec<Bit> {
         let first = self.inputs[party as usize];
         self.inputs[party as usize] += count;
@@ -110,7 +112,7 @@ impl Builder {
         self.push(node, print)
     }
 
-    /// Exclusive or: free.
+    /// Returns the exclusive or: free.
     pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
         if a.as_constant().is_some() {
             return b.flip(a.flipped());
@@ -123,12 +125,12 @@ impl Builder {
         plain.flip(a.flipped() != b.flipped())
     }
 
-    /// Exclusive or of any number of bits.
+    /// Returns the exclusive or of any number of bits.
     pub fn sum(&mut self, bits: impl IntoIterator<Item = Bit>) -> Bit {
         bits.into_iter().fold(Bit::ZERO, |s, b| self.xor(s, b))
     }
 
-    /// Conjunction: the only gate that is garbled.
+    /// Returns the conjunction: the only gate that is garbled.
     pub fn and(&mut self, a: Bit, b: Bit) -> Bit {
         let (a, b) = (a.min(b), a.max(b));
         if a == Bit::ZERO || a == !b {
@@ -144,19 +146,19 @@ impl Builder {
         }
     }
 
-    /// Disjunction: one AND gate.
+    /// Returns the disjunction: one AND gate.
     pub fn or(&mut self, a: Bit, b: Bit) -> Bit {
         !self.and(!a, !b)
     }
 
-    /// `b` if `select` else `a`: one AND gate.
+    /// Chooses `b` if `select` else `a`: one AND gate.
     pub fn mux(&mut self, select: Bit, a: Bit, b: Bit) -> Bit {
         let difference = self.xor(a, b);
         let change = self.and(select, difference);
         self.xor(a, change)
     }
 
-    /// A new arithmetic output, so far zero.
+    /// Makes a new arithmetic output, initially zero.
     pub fn output(&mut self) -> OutputId {
         self.constants.push(0);
         OutputId(u32::try_from(self.constants.len() - 1).expect("outputs can be counted"))
@@ -211,7 +213,7 @@ impl Builder {
         self.reveals += 1;
     }
 
-    /// Lets a bit leave as labels: both parties hold theirs and may give it to another circuit.
+    /// Keeps a bit as labels: both parties hold theirs and may give it to another circuit.
     ///
     /// # Panics
     /// If the bit is a constant: a constant has no labels.
@@ -222,7 +224,7 @@ impl Builder {
         self.kept += 1;
     }
 
-    /// AND gates built so far, used or not.
+    /// Counts the AND gates built so far, used or not.
     pub fn and_gates(&self) -> usize {
         self.nodes
             .iter()
@@ -230,14 +232,14 @@ impl Builder {
             .count()
     }
 
-    /// The finished circuit: unused gates dropped, wires placed in reusable slots.
+    /// Returns the finished circuit: unused gates are dropped and wires placed in reusable slots.
     pub fn finish(self) -> Circuit {
         compile::compile(&self)
     }
 }
 
-/// The fingerprint of an atom: two steps of the SplitMix64 finaliser, fixed so that both parties
-/// build the same circuit.
+/// Returns the fingerprint of an atom: two steps of the SplitMix64 finaliser, fixed so that both
+/// parties build the same circuit.
 const fn fingerprint(id: u64) -> u128 {
     const fn mix(mut z: u64) -> u64 {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,7 +7,7 @@
 use super::builder::{Builder, Exit, Node};
 use super::{Circuit, CircuitCost, Op, Party, Segment};
 
-/// A segment ends once it has this many AND gates or projections: 128 KiB of tables for eight
+/// The number of AND gates or projections at which a segment ends: 128 KiB of tables for eight
 /// instances, and a few times as many operations.
 const SEGMENT_GATES: usize = 512;
 
@@ -69,7 +69,8 @@ impl Uses {
             };
             uses.count[node as usize] += 1;
         }
-        // Nodes only refer to earlier ones, so going backwards every use is seen before the node.
+        // Nodes only refer to earlier ones, so when going backwards every use is seen before the
+        // node.
         for id in (0..n).rev() {
             if uses.count[id] == 0 {
                 continue;
@@ -91,7 +92,7 @@ impl Uses {
         uses
     }
 
-    /// An XOR that only feeds another XOR: it is added up there.
+    /// Tells whether a node is an XOR that only feeds another XOR: it is added up there.
     fn absorbed(&self, builder: &Builder, id: u32) -> bool {
         let i = id as usize;
         matches!(builder.nodes[i], Node::Xor(..)) && self.count[i] == 1 && self.by_xor[i]
@@ -132,7 +133,7 @@ impl List {
         list
     }
 
-    /// An input comes in right before its first use.
+    /// Lists an input right before its first use.
     fn enter(&mut self, builder: &Builder, id: u32) {
         if let Node::Input { party, index } = builder.nodes[id as usize]
             && !std::mem::replace(&mut self.entered[id as usize], true)
@@ -189,7 +190,7 @@ impl List {
         }
     }
 
-    /// Equal terms of a sum cancel in pairs.
+    /// Cancels equal terms of a sum in pairs.
     fn cancel(&mut self, first: usize) {
         let mut terms = self.sources.split_off(first);
         terms.sort_unstable();
@@ -240,7 +241,7 @@ struct Slots {
     sources: Vec<u32>,
 }
 
-/// The slots an operation reads, as mutable references.
+/// Returns the slots that an operation reads, as mutable references.
 fn operands<'a>(
     op: &'a mut Op,
     sources: &'a mut [u32],

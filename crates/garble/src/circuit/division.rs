@@ -7,18 +7,18 @@
 //! The search chooses one low bit after the other, from the top down, and moves it to the topmost
 //! place of the polynomials that is not taken yet. The steps of a low bit are then the blocks of
 //! bits that stand behind it, and choosing further low bits only moves bits within these blocks. So
-//! every division takes over the count of the one with one low bit fewer, and adds the steps of a
+//! every division starts from the count of the one with one low bit fewer, and adds the steps of a
 //! single bit.
 
 use super::monomials::Monomials;
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 
-/// More low bits never pay: each output would need 31 gates or more.
+/// The largest number of low bits. More never pay: each output would need 31 gates or more.
 const MAX_LOW: u32 = 4;
 
-/// High products are combined in groups of so many: of each there are only fifteen sums, and
-/// tables ask for most of them again and again.
+/// The number of high products that are combined in a group: of each group there are only fifteen
+/// sums, and tables ask for most of them again and again.
 pub(super) const GROUP: usize = 4;
 
 /// A table as polynomials, divided into high and low inputs.
@@ -38,7 +38,7 @@ pub(super) struct Divided {
 }
 
 impl Divided {
-    /// The cheapest division of a table.
+    /// Finds the cheapest division of a table.
     pub(super) fn search(entries: &[u32], output_bits: u32, guarded: bool) -> Self {
         let inputs = entries.len().ilog2();
         let last = match guarded {
@@ -61,19 +61,19 @@ impl Divided {
         }
     }
 
-    /// Whether this is the division of a table.
+    /// Tells whether this is the division of a table.
     pub(super) fn is_of(&self, entries: &[u32], output_bits: u32, guarded: bool) -> bool {
         (self.output_bits, self.guarded) == (output_bits, guarded) && self.entries == entries
     }
 
-    /// The coefficients of an output: one slice for each product of low bits.
+    /// Returns the coefficients of an output: one slice for each product of low bits.
     pub(super) fn output(&self, output: u32) -> impl Iterator<Item = &[u8]> {
         let groups = (1usize << self.high.count_ones()).div_ceil(GROUP);
         let each = groups << self.low.count_ones();
         self.coefficients[output as usize * each..][..each].chunks_exact(groups)
     }
 
-    /// The outputs, counted.
+    /// Returns the range of output numbers.
     pub(super) fn outputs(&self) -> std::ops::Range<u32> {
         0..self.output_bits
     }
@@ -130,7 +130,7 @@ struct Partial {
 }
 
 impl Search {
-    /// The high inputs of the cheapest division; the smallest number of equally cheap ones.
+    /// Returns the high inputs of the cheapest division; the smallest number of equally cheap ones.
     fn best(inputs: u32, polynomials: &[Monomials], guarded: bool) -> usize {
         let mut used = Monomials::empty(inputs);
         polynomials.iter().for_each(|p| used.join(p));
@@ -149,7 +149,7 @@ impl Search {
         search.best.1
     }
 
-    /// Takes in a division and all that come from it by low bits below `limit`.
+    /// Visits a division and all that come from it by low bits below `limit`.
     fn visit(&mut self, now: &Partial, limit: u32) {
         let high = ((1 << self.inputs) - 1) ^ now.low;
         self.best = self.best.min((self.products(&now.used) + now.steps, high));
@@ -172,15 +172,16 @@ impl Search {
         }
     }
 
-    /// AND gates of the high products. A product is built from the one without its lowest bit.
+    /// Counts the AND gates of the high products. A product is built from the one without its
+    /// lowest bit.
     fn products(&self, used: &Monomials) -> usize {
         let mut needed = used.clone();
         needed.close();
         needed.count(if self.guarded { 1 } else { 2 })
     }
 
-    /// AND gates of the steps of one low bit: its different factors. None is needed for zero, nor
-    /// for one if there is no guard.
+    /// Counts the AND gates of the steps of one low bit: its different factors. None is needed for
+    /// zero, nor for one if there is no guard.
     fn steps(&self, polynomials: &[Monomials], place: u32) -> usize {
         let mut words = Vec::new();
         let mut width = 1;
@@ -200,7 +201,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// AND gates of one division, by the definition: every step told apart by its whole factor.
+    /// Counts the AND gates of one division by the definition: every step told apart by its whole
+    /// factor.
     fn cost(polynomials: &[Monomials], inputs: u32, high: usize, guarded: bool) -> usize {
         let low = ((1 << inputs) - 1) ^ high;
         let subsets = |mask: usize| (0..1usize << mask.count_ones()).map(move |i| deposit(i, mask));

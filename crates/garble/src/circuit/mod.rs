@@ -68,7 +68,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Bytes of the segment's rows for `lanes` instances: tables, projections, decoding bits.
+    /// Returns the byte counts of the segment's rows for `lanes` instances: tables, projections,
+    /// decoding bits.
     pub(crate) fn bytes(&self, lanes: usize, modulus: Modulus) -> SegmentBytes {
         let packed = |n, w| packed_len(n, w).expect("segments are bounded");
         SegmentBytes {
@@ -128,22 +129,22 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// The group of its arithmetic outputs.
+    /// Returns the group of its arithmetic outputs.
     pub const fn modulus(&self) -> Modulus {
         self.modulus
     }
 
-    /// Its cost per instance.
+    /// Returns its cost per instance.
     pub const fn cost(&self) -> CircuitCost {
         self.cost
     }
 
-    /// Wires alive at once, at most.
+    /// Returns the largest number of wires that are alive at once.
     pub const fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Input bits of a party.
+    /// Returns the number of input bits of a party.
     pub const fn inputs(&self, party: Party) -> usize {
         match party {
             Party::Garbler => self.cost.garbler_inputs,
@@ -151,7 +152,8 @@ impl Circuit {
         }
     }
 
-    /// Bytes of the garbled material of `instances` instances, or `None` if that overflows.
+    /// Returns the number of bytes of the garbled material of `instances` instances, or `None` if
+    /// that overflows.
     pub fn garbled_len(&self, instances: u64) -> Option<u64> {
         let of = |lanes: usize| -> u64 {
             let bytes = |s: &Segment| s.bytes(lanes, self.modulus).total() as u64;

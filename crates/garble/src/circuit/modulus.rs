@@ -13,7 +13,7 @@ pub enum Modulus {
 }
 
 impl Modulus {
-    /// Bits of an element on the wire.
+    /// Returns the number of bits of an element on the wire.
     pub const fn width(self) -> u32 {
         match self {
             Self::Prime => prime::K,
@@ -21,7 +21,7 @@ impl Modulus {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub const fn order(self) -> u64 {
         match self {
             Self::Prime => prime::P,
@@ -33,7 +33,7 @@ impl Modulus {
         (1 << m) - 1
     }
 
-    /// Any 64-bit number as an element.
+    /// Reduces any 64-bit number to an element.
     #[inline(always)]
     pub const fn reduce(self, x: u64) -> u64 {
         match self {
@@ -42,7 +42,7 @@ impl Modulus {
         }
     }
 
-    /// A signed number as an element.
+    /// Returns a signed number as an element.
     pub const fn residue(self, x: i64) -> u64 {
         match self {
             Self::Prime => prime::from_signed(x),
@@ -50,7 +50,7 @@ impl Modulus {
         }
     }
 
-    /// `a + b`.
+    /// Returns `a + b`.
     #[inline(always)]
     pub const fn add(self, a: u64, b: u64) -> u64 {
         match self {
@@ -59,7 +59,7 @@ impl Modulus {
         }
     }
 
-    /// `a - b`.
+    /// Returns `a - b`.
     #[inline(always)]
     pub const fn sub(self, a: u64, b: u64) -> u64 {
         match self {
@@ -68,7 +68,7 @@ impl Modulus {
         }
     }
 
-    /// `-a`.
+    /// Returns `-a`.
     #[inline(always)]
     pub const fn neg(self, a: u64) -> u64 {
         match self {
@@ -77,7 +77,7 @@ impl Modulus {
         }
     }
 
-    /// [`Self::from_block`] of eight blocks; one loop, so that it becomes vector code.
+    /// Applies [`Self::from_block`] to eight blocks, in one loop so that it becomes vector code.
     #[inline(always)]
     pub(crate) fn residues(self, blocks: &[u128; LANES]) -> [u64; LANES] {
         let mut out = [0; LANES];
@@ -97,7 +97,7 @@ impl Modulus {
         out
     }
 
-    /// `a + b` eight times.
+    /// Computes `a + b` eight times.
     #[inline(always)]
     pub(crate) fn add_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
         match self {
@@ -115,7 +115,7 @@ impl Modulus {
         a
     }
 
-    /// `a - b` eight times.
+    /// Computes `a - b` eight times.
     #[inline(always)]
     pub(crate) fn sub_each(self, mut a: [u64; LANES], b: [u64; LANES]) -> [u64; LANES] {
         match self {
@@ -133,7 +133,7 @@ impl Modulus {
         a
     }
 
-    /// An element from a pseudorandom block, uniform up to a distance of `2^-71`.
+    /// Returns an element from a pseudorandom block, uniform up to a distance of `2^-71`.
     ///
     /// `Z_p` takes 112 bits of the block: cut into pieces of 41, 41 and 30 bits they are
     /// `x0 + x1·2^41 + x2·2^82 ≡ x0 + x1·c + x2·c²` with `c = 2^16 - 1`, which stays below 2^63.

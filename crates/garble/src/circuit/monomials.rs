@@ -1,8 +1,8 @@
 //! Sets of monomials, one bit each.
 //!
 //! A monomial of `n` variables is the set of its variables, written as a number below `2^n`; a
-//! polynomial over GF(2) is the set of its monomials. Here a set is a string of `2^n` bits, and
-//! whole words are worked on at a time.
+//! polynomial over GF(2) is the set of its monomials. Here a set is a string of `2^n` bits,
+//! processed a whole word at a time.
 
 /// Bits of a word whose position has the variable, for the variables that lie within a word.
 const WITH: [u64; 6] = [
@@ -25,7 +25,8 @@ pub(super) struct Monomials {
 }
 
 impl Monomials {
-    /// The polynomial of a truth table: entry `i` belongs to the inputs that are the bits of `i`.
+    /// Computes the polynomial of a truth table: entry `i` belongs to the inputs that are the bits
+    /// of `i`.
     pub(super) fn of_truth(variables: u32, truth: impl Fn(usize) -> bool) -> Self {
         let mut set = Self::empty(variables);
         for i in (0..1usize << variables).filter(|&i| truth(i)) {
@@ -48,7 +49,7 @@ impl Monomials {
         set
     }
 
-    /// The set without monomials.
+    /// Returns the set without monomials.
     pub(super) fn empty(variables: u32) -> Self {
         Self {
             variables,
@@ -56,12 +57,12 @@ impl Monomials {
         }
     }
 
-    /// Whether a monomial is in the set.
+    /// Tells whether a monomial is in the set.
     pub(super) fn has(&self, monomial: usize) -> bool {
         self.words[monomial >> WITHIN] >> (monomial & 63) & 1 == 1
     }
 
-    /// Takes in all monomials of another set.
+    /// Adds all monomials of another set.
     pub(super) fn join(&mut self, other: &Self) {
         let pairs = self.words.iter_mut().zip(&other.words);
         pairs.for_each(|(a, b)| *a |= b);
@@ -128,15 +129,15 @@ impl Monomials {
         }
     }
 
-    /// How many monomials have at least `degree` variables, 1 or 2.
+    /// Counts the monomials that have at least `degree` variables, 1 or 2.
     pub(super) fn count(&self, degree: u32) -> usize {
         let all: u32 = self.words.iter().map(|w| w.count_ones()).sum();
         let singles = (0..self.variables).filter(|v| degree > 1 && self.has(1 << v));
         all as usize - usize::from(self.has(0)) - singles.count()
     }
 
-    /// What `variable` is multiplied by, once for every set of the variables above it: a polynomial
-    /// in the variables below. Appends all of them and returns the words of one.
+    /// Appends what `variable` is multiplied by, once for every set of the variables above it: a
+    /// polynomial in the variables below. Returns the number of words of one.
     pub(super) fn factors(&self, variable: u32, into: &mut Vec<u64>) -> usize {
         if variable >= WITHIN {
             let width = 1 << (variable - WITHIN);
@@ -174,7 +175,7 @@ mod tests {
         set
     }
 
-    /// A set and two of its variables in order.
+    /// Generates a set and two of its variables in order.
     fn sets() -> impl Strategy<Value = (Monomials, u32, u32)> {
         (1u32..=9).prop_flat_map(|n| {
             let members = prop::collection::vec(0..1usize << n, 0..40);

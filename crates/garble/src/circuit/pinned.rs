@@ -1,8 +1,8 @@
 //! Compiled circuits by their digests.
 //!
-//! Each party compiles its own circuits, and garbled bytes that lie in a store were made for the
-//! circuit of that day. So a faster compiler must leave every operation, slot and weight where it
-//! was: these digests notice a single one that moved. An intended change changes them too.
+//! Each party compiles its own circuits, and stored garbled bytes were made for the circuit of
+//! their day. So a faster compiler must leave every operation, slot and weight where it was: these
+//! digests notice a single one that moved. An intended change changes them too.
 
 use super::{Builder, Circuit, Modulus, Op, Party};
 use crate::stop::{StopCircuit, in_bits};
@@ -66,7 +66,7 @@ fn softmax(ring_bits: u32, fraction: u32, row: usize) -> (Function, usize) {
     (Function::Softmax(softmax), row)
 }
 
-/// Functions with what they are called here, over the rings, scales and rows that plans have.
+/// Lists functions with their names here, over the rings, scales and rows that plans have.
 fn functions() -> Vec<(String, Function, usize)> {
     let mut all = Vec::new();
     for activation in [Activation::GeluErf, Activation::GeluTanh] {
@@ -146,7 +146,7 @@ fn functions_of_bits_are_compiled_as_ever() {
     check(&[("all".to_owned(), all)], &BITS);
 }
 
-/// Random tables, some of them with repeated or constant outputs.
+/// Checks random tables, some of them with repeated or constant outputs.
 #[test]
 fn tables_are_compiled_as_ever() {
     let mut prg = Prg::new(&[5; 16]);

@@ -11,7 +11,7 @@ pub struct LeadingOne {
 }
 
 impl Builder {
-    /// `value >> amount` for `amount` in `0..2^k`, keeping the width.
+    /// Returns `value >> amount` for `amount` in `0..2^k`, keeping the width.
     ///
     /// One AND gate for each bit and level; bits shifted in are constants and fold away.
     pub fn shift_right(&mut self, value: &[Bit], amount: &[Bit]) -> Vec<Bit> {
@@ -28,7 +28,7 @@ impl Builder {
         now
     }
 
-    /// `value << distance` if `select`, keeping the width.
+    /// Returns `value << distance` if `select`, else `value`, keeping the width.
     pub fn shift_left_if(&mut self, select: Bit, value: &[Bit], distance: usize) -> Vec<Bit> {
         (0..value.len())
             .map(|i| {
@@ -38,7 +38,7 @@ impl Builder {
             .collect()
     }
 
-    /// The leading one among the bits: one AND gate for each but the first.
+    /// Finds the leading one among the bits: one AND gate for each but the first.
     pub fn leading_one(&mut self, bits: &[Bit]) -> LeadingOne {
         let mut none = Bit::ONE;
         let mut one_hot = vec![Bit::ZERO; bits.len()];
@@ -49,7 +49,7 @@ impl Builder {
         LeadingOne { one_hot, none }
     }
 
-    /// The number of a one-hot position, free: `Σ one_hot[i]·label(i)`.
+    /// Returns the number of a one-hot position, free: `Σ one_hot[i]·label(i)`.
     pub fn encode(
         &mut self,
         one_hot: &[Bit],

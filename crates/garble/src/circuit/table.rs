@@ -7,21 +7,22 @@
 //! outputs share one). The division is searched over all subsets of the inputs for the fewest
 //! gates ([`Divided::search`]).
 //!
-//! A *guard* makes the table take its last entry when it is 0, which is what saturation needs: the
-//! table is taken relative to that entry, and every product of high bits gets the guard as one
-//! more factor. That costs `h` AND gates instead of one for each input or output bit.
+//! A *guard* makes the table take its last entry when it is 0, as saturation needs: the table is
+//! taken relative to that entry, and every product of high bits gets the guard as one more factor.
+//! That costs `h` AND gates instead of one for each input or output bit.
 
 use super::division::{Divided, GROUP};
 use super::{Bit, Builder};
 use std::rc::Rc;
 
 impl Builder {
-    /// `entries[index]` with `output_bits` bits; the index has its least significant bit first.
+    /// Returns `entries[index]` with `output_bits` bits; the index has its least significant bit
+    /// first.
     pub fn table(&mut self, index: &[Bit], entries: &[u32], output_bits: u32) -> Vec<Bit> {
         self.guarded_table(Bit::ONE, index, entries, output_bits)
     }
 
-    /// `entries[index]` if `guard` else the last entry.
+    /// Returns `entries[index]` if `guard` else the last entry.
     pub fn guarded_table(
         &mut self,
         guard: Bit,
@@ -83,7 +84,7 @@ impl Builder {
     }
 }
 
-/// A few products and their sums as far as these were asked for.
+/// A few products, and those of their sums that have been asked for.
 struct Group<'a> {
     products: &'a [Bit],
     sums: [Option<Bit>; 1 << GROUP],

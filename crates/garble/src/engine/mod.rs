@@ -1,4 +1,5 @@
-//! The arithmetic of labels: eight instances of one wire at a time, on whatever the processor has.
+//! The arithmetic of labels: eight instances of one wire at a time, with the instructions that the
+//! processor has.
 //!
 //! An [`Engine`] knows how to move, mask and encrypt eight 128-bit labels. There are three, with
 //! equal results: VAES (two blocks in a register), AES-NI (one), and portable code. The
@@ -29,7 +30,7 @@ pub(crate) struct Wire(pub(crate) [Label; LANES]);
 /// Keys expanded together.
 pub(crate) const KEYS: usize = 8;
 
-/// The counter's bit that separates the keys of projections from those of AND gates.
+/// The bit of the counter that separates the keys of projections from those of AND gates.
 const PROJECTIONS: u64 = 1 << 63;
 
 /// Eight labels in registers, and the cipher.
@@ -49,15 +50,16 @@ pub(crate) trait Engine: Copy {
     fn splat(self, label: Label) -> Self::Vector;
     fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// All ones in the labels whose lowest bit is set, zero in the others.
+    /// Returns all ones in the labels whose lowest bit is set, zero in the others.
     fn color(self, a: Self::Vector) -> Self::Vector;
-    /// `σ(l, r) = (l XOR r, l)` on the two halves: linear, and so is `σ(x) XOR x`, both invertible.
+    /// Computes `σ(l, r) = (l XOR r, l)` on the two halves: linear, and so is `σ(x) XOR x`, both
+    /// invertible.
     fn sigma(self, a: Self::Vector) -> Self::Vector;
-    /// Room for keys.
+    /// Makes room for keys.
     fn no_keys(self) -> Self::Keys;
-    /// The keys `nonce XOR (counter + i)`.
+    /// Expands the keys `nonce XOR (counter + i)`.
     fn expand(self, nonce: Label, counter: u64, keys: &mut Self::Keys);
-    /// `x` under key `i` and `y` under key `j`.
+    /// Encrypts `x` under key `i` and `y` under key `j`.
     fn encrypt(
         self,
         keys: &Self::Keys,
@@ -66,7 +68,7 @@ pub(crate) trait Engine: Copy {
         x: Self::Vector,
         y: Self::Vector,
     ) -> (Self::Vector, Self::Vector);
-    /// `x` under key `i`.
+    /// Encrypts `x` under key `i`.
     fn encrypt_one(self, keys: &Self::Keys, i: usize, x: Self::Vector) -> Self::Vector;
 }
 
@@ -84,12 +86,12 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The fastest engine of this processor.
+    /// Returns the fastest engine of this processor.
     pub fn detect() -> Self {
         Self::available()[0]
     }
 
-    /// Every engine that runs here, the fastest first.
+    /// Returns every engine that runs here, the fastest first.
     pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -101,7 +103,7 @@ impl Backend {
         all
     }
 
-    /// Its name, for reports.
+    /// Returns its name, for reports.
     pub const fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -84,7 +84,7 @@ fn hash<E: Engine>(
 
 #[inline(always)]
 fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Vector {
-    // A missing instance of the last batch has zero labels; nothing of it is ever sent.
+    // A missing instance of the last batch has zero labels; no part of it is ever sent.
     const NONE: Label = 0;
     let mut labels = [&NONE; LANES];
     for (l, label) in labels.iter_mut().enumerate() {
@@ -95,7 +95,7 @@ fn input<E: Engine>(e: E, inputs: &[Label], count: usize, index: usize) -> E::Ve
     e.gather(labels)
 }
 
-/// The label of an operation that needs no table: garbler and evaluator do the same.
+/// Computes the label of an operation that needs no table: garbler and evaluator do the same.
 #[inline(always)]
 fn linear<E: Engine>(
     e: E,
@@ -125,7 +125,7 @@ fn linear<E: Engine>(
     }
 }
 
-/// The lowest bits of eight labels.
+/// Returns the lowest bits of eight labels.
 #[inline(always)]
 fn colors<E: Engine>(e: E, x: E::Vector) -> u8 {
     let mut wire = Wire::default();

@@ -29,7 +29,7 @@ pub(super) fn circuit(ring_bits: u32, row: usize) -> Circuit {
     b.finish()
 }
 
-/// Signed order is unsigned order with the top bit complemented.
+/// Complements the top bit, which turns signed order into unsigned order.
 pub(super) fn order_as_unsigned(x: &mut [Bit]) {
     let top = x.last_mut().expect("rings have at least two bits");
     *top = !*top;

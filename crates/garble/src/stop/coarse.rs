@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `5m - 3` in all: 27 for rings of 6 bits, 32 for 7. The last line has no adder: the bits of `c_j`
-//! and of the distance leave through projections of their own weights, and so does `far`, with the
-//! weight `F`.
+//! and of the distance leave through projections with weights of their own, and so does `far`, with
+//! the weight `F`.
 
 use super::argmax::order_as_unsigned;
 use super::{SHARES, shared_row};

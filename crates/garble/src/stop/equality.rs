@@ -1,4 +1,4 @@
-//! Whether two strings of bits are equal, shown to the evaluator: one AND gate less than bits.
+//! Whether two strings of bits are equal, shown to the evaluator: one AND gate fewer than bits.
 
 use super::SHARES;
 use crate::circuit::{Builder, Circuit, Party};

@@ -33,7 +33,7 @@ pub(super) fn relu(ring_bits: u32) -> Circuit {
     b.finish()
 }
 
-/// By how much GELU is below ReLU, from the magnitude.
+/// Returns by how much GELU is below ReLU, from the magnitude.
 fn correction(b: &mut Builder, gelu: &Gelu, a: &[Bit]) -> Vec<Bit> {
     let table = &gelu.table;
     let (low, high) = a.split_at(gelu.dropped_bits() as usize + table.input_bits() as usize);
@@ -57,7 +57,7 @@ pub(super) fn circuit(gelu: &Gelu) -> Circuit {
     b.finish()
 }
 
-/// ReLU of bits: one AND gate for each below the sign.
+/// Computes ReLU of bits: one AND gate for each below the sign.
 pub(super) fn relu_bits(b: &mut Builder, x: &[Bit]) -> Vec<Bit> {
     let (&sign, low) = x.split_last().expect("rings have at least two bits");
     let mut out: Vec<Bit> = low.iter().map(|&bit| b.and(bit, !sign)).collect();
@@ -65,7 +65,8 @@ pub(super) fn relu_bits(b: &mut Builder, x: &[Bit]) -> Vec<Bit> {
     out
 }
 
-/// GELU of bits: the correction, and what projections do for free where the result stays labels.
+/// Computes GELU of bits: the correction, and what projections do for free, since the result stays
+/// labels.
 pub(super) fn bits(b: &mut Builder, gelu: &Gelu, x: &[Bit]) -> Vec<Bit> {
     let (_, a) = magnitude(b, x);
     let mut delta = correction(b, gelu, &a);

@@ -2,7 +2,7 @@
 //!
 //! The leading one is found by halving: if the upper part of the number is empty, the number moves
 //! up by that part and the result will move up by half as many places. After the last step the
-//! leading one is in the top pair, which with the bits after it is the table's index.
+//! leading one is in the top pair, which together with the bits after it is the table's index.
 
 use super::{SHARES, shared_element};
 use crate::circuit::{Bit, Builder, Circuit};
@@ -17,7 +17,7 @@ pub(super) fn circuit(root: &InverseRoot) -> Circuit {
     b.finish()
 }
 
-/// The root of bits; the result is not negative and has no sign.
+/// Computes the root of bits; the result is not negative and has no sign.
 pub(super) fn bits(b: &mut Builder, root: &InverseRoot, v: &[Bit]) -> Vec<Bit> {
     let mut u = at_least_one(b, v);
     // Whole pairs: H + 1 of them.
@@ -44,7 +44,7 @@ pub(super) fn bits(b: &mut Builder, root: &InverseRoot, v: &[Bit]) -> Vec<Bit> {
     value
 }
 
-/// The bits of `max(v, 1)` below the sign.
+/// Returns the bits of `max(v, 1)` below the sign.
 fn at_least_one(b: &mut Builder, v: &[Bit]) -> Vec<Bit> {
     let (&sign, low) = v.split_last().expect("rings have at least two bits");
     let mut out: Vec<Bit> = low.iter().map(|&bit| b.and(bit, !sign)).collect();

@@ -30,7 +30,7 @@ use thiserror::Error;
 /// The longest row of a stop.
 pub const MAX_ROW: usize = 512;
 
-/// Why there is no such stop.
+/// The reason why there is no such stop.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum StopError {
     /// The function itself is not usable.
@@ -70,7 +70,7 @@ pub struct StopCircuit {
 }
 
 impl StopCircuit {
-    /// The stop of a plan's function. `row` is the number of elements that one instance takes
+    /// Makes the stop of a plan's function. `row` is the number of elements that one instance takes
     /// together: the row length of a softmax or of a coarse maximum, 1 for everything else.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ impl StopCircuit {
         })
     }
 
-    /// The position of the largest of `row` ring values, shown to the evaluator; the first of
-    /// equals.
+    /// Makes the stop that shows the evaluator the position of the largest of `row` ring values; of
+    /// equal values, the first.
     ///
     /// # Errors
     /// [`StopError`] if the ring or the row length is not usable.
@@ -119,8 +119,8 @@ impl StopCircuit {
         })
     }
 
-    /// Returns the comparison of two strings of bits, one of each party: whether they are equal is
-    /// shown to the evaluator. The strings are not shares of anything.
+    /// Makes the comparison of two strings of bits, one of each party: the evaluator is shown
+    /// whether they are equal. The strings are not shares of anything.
     pub fn equality(bits: u32) -> Self {
         Self {
             name: "the comparison of range flags",
@@ -131,17 +131,17 @@ impl StopCircuit {
         }
     }
 
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The circuit of one instance.
+    /// Returns the circuit of one instance.
     pub const fn circuit(&self) -> &Circuit {
         &self.circuit
     }
 
-    /// Bits of the input ring.
+    /// Returns the bit width of the input ring.
     pub const fn ring_bits(&self) -> u32 {
         self.ring_bits
     }
@@ -153,20 +153,20 @@ impl StopCircuit {
         self.flagged
     }
 
-    /// Elements that one instance takes.
+    /// Returns the number of elements that one instance takes.
     pub const fn row(&self) -> usize {
         self.row
     }
 
-    /// The position shown to the evaluator, from an instance's revealed bits.
+    /// Returns the position shown to the evaluator, from an instance's revealed bits.
     pub fn position(revealed: &[bool]) -> usize {
         let bits = revealed.iter().enumerate();
         bits.fold(0, |n, (i, &b)| n | usize::from(b) << i)
     }
 }
 
-/// A plan's function from bits to bits: the middle of its stop, without shares in front of it and
-/// projections behind.
+/// Builds a plan's function from bits to bits: the middle of its stop, without shares in front of
+/// it and projections behind.
 ///
 /// `row` holds the signed ring values of one instance, [`Function::ring_bits`] bits each. The
 /// results are signed numbers of [`Function::output_bits`] bits, except those of softmax, of the
@@ -209,7 +209,7 @@ pub fn in_bits(
     })
 }
 
-/// The name of a function, if it can be computed on rows of this length.
+/// Returns the name of a function, if it can be computed on rows of this length.
 fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError> {
     function.validate()?;
     let name = match function {
@@ -239,10 +239,10 @@ fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError>
     })
 }
 
-/// The sum of the two parties' shares, for every element of a row.
+/// Adds the two parties' shares of every element of a row.
 ///
-/// Inputs are element by element, least significant bit first. One AND gate for each bit but the
-/// top one.
+/// Inputs are element by element, least significant bit first. The sums take one AND gate for each
+/// bit except the top one.
 fn shared_row(builder: &mut Builder, ring_bits: u32, row: usize) -> Vec<Vec<Bit>> {
     (0..row)
         .map(|_| {
@@ -257,7 +257,7 @@ fn shared_element(builder: &mut Builder, ring_bits: u32) -> Vec<Bit> {
     shared_row(builder, ring_bits, 1).remove(0)
 }
 
-/// The sign and the one's complement magnitude, free.
+/// Returns the sign and the one's complement magnitude, free.
 fn magnitude(builder: &mut Builder, x: &[Bit]) -> (Bit, Vec<Bit>) {
     let (&sign, low) = x.split_last().expect("rings have at least two bits");
     (sign, low.iter().map(|&b| builder.xor(b, sign)).collect())
@@ -265,7 +265,7 @@ fn magnitude(builder: &mut Builder, x: &[Bit]) -> (Bit, Vec<Bit>) {
 
 const SHARES: Modulus = Modulus::Prime;
 
-/// AND gates of one power of two with its saturation, alone.
+/// Counts the AND gates of one power of two with its saturation, alone.
 pub(crate) fn power_and_gates(softmax: &Softmax) -> usize {
     let mut b = Builder::new(SHARES);
     let z = b.inputs(Party::Garbler, softmax.ring_bits);

@@ -2,7 +2,7 @@
 //!
 //! As for the reciprocal root ([`super::inverse_root`]) the leading one is found by halving, but
 //! numbers move by single bits, not by pairs, and the ring has no sign. A second output says
-//! whether the number was too small to have a reciprocal worth the name.
+//! whether the number was too small to have a usable reciprocal.
 
 use super::{SHARES, shared_element};
 use crate::circuit::{Bit, Builder, Circuit};
@@ -20,7 +20,7 @@ pub(super) fn circuit(reciprocal: &Reciprocal) -> Circuit {
     b.finish()
 }
 
-/// The reciprocal of bits; the result is not negative and has no sign.
+/// Computes the reciprocal of bits; the result is not negative and has no sign.
 pub(super) fn bits(b: &mut Builder, reciprocal: &Reciprocal, v: &[Bit]) -> Vec<Bit> {
     let mut u = v.to_vec();
     let width = u.len();

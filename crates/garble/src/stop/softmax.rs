@@ -29,8 +29,8 @@ pub(super) fn circuit(softmax: &Softmax, row: usize) -> Circuit {
     b.finish()
 }
 
-/// The probabilities of a row of scores in bits, given to `leave` one after the other as they are
-/// made; they are not negative and have no sign.
+/// Computes the probabilities of a row of scores in bits and gives them to `leave` one after the
+/// other as they are made; they are not negative and have no sign.
 pub(super) fn probabilities(
     b: &mut Builder,
     softmax: &Softmax,
@@ -68,7 +68,7 @@ pub(super) fn probabilities(
     }
 }
 
-/// `2^-z` for a distance of `fraction + shift_bits` bits, zero if `far`.
+/// Computes `2^-z` for a distance of `fraction + shift_bits` bits, zero if `far`.
 pub(super) fn power(b: &mut Builder, softmax: &Softmax, z: &[Bit], far: Bit) -> Vec<Bit> {
     let (fraction, whole) = z.split_at(softmax.fraction as usize);
     let table = &softmax.exp;
@@ -96,7 +96,7 @@ pub(super) fn power(b: &mut Builder, softmax: &Softmax, z: &[Bit], far: Bit) -> 
     b.shift_right(&large, &[by_1, by_2])
 }
 
-/// `log2` of a number that is at least `2^output_bits`, as `Softmax::log_sum` defines it.
+/// Computes `log2` of a number that is at least `2^output_bits`, as `Softmax::log_sum` defines it.
 fn log_sum(b: &mut Builder, softmax: &Softmax, sum: &[Bit]) -> Vec<Bit> {
     let base = softmax.exp.output_bits() as usize;
     let fine = softmax.log.input_bits() as usize;

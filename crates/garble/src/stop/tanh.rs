@@ -18,7 +18,7 @@ pub(super) fn circuit(tanh: &Tanh) -> Circuit {
     b.finish()
 }
 
-/// The tangent of bits: where it stays labels, the sign is an increment.
+/// Computes the tangent of bits: where it stays labels, the sign is an increment.
 pub(super) fn bits(b: &mut Builder, tanh: &Tanh, x: &[Bit]) -> Vec<Bit> {
     let (mut signed, sign) = flipped(b, tanh, x);
     signed.push(sign);
@@ -27,7 +27,7 @@ pub(super) fn bits(b: &mut Builder, tanh: &Tanh, x: &[Bit]) -> Vec<Bit> {
     b.add(&signed, &increment)
 }
 
-/// The bits of the magnitude, complemented if the sign is set, and the sign.
+/// Returns the bits of the magnitude, complemented if the sign is set, and the sign.
 fn flipped(b: &mut Builder, tanh: &Tanh, x: &[Bit]) -> (Vec<Bit>, Bit) {
     let (sign, a) = magnitude(b, x);
     let table = &tanh.table;

@@ -5,7 +5,7 @@ use primer_garble::stop::StopCircuit;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// One word for each input bit: bit `l` belongs to instance `l`.
+/// Returns one word for each input bit: bit `l` belongs to instance `l`.
 pub(crate) fn words(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<u64> {
     let m = stop.ring_bits() as usize;
     let mut words = vec![0; m * stop.row()];
@@ -19,7 +19,7 @@ pub(crate) fn words(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<u64> {
     words
 }
 
-/// Random shares of signed ring values: the server's and the client's.
+/// Draws random shares of signed ring values: the server's and the client's.
 pub(crate) fn share(stop: &StopCircuit, values: &[i64], prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
     let mask = (1u64 << stop.ring_bits()) - 1;
     values

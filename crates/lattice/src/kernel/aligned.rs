@@ -12,14 +12,14 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// A buffer of zeros.
+    /// Makes a buffer of zeros.
     pub fn zeros(len: usize) -> Self {
         let mut buffer = Self::default();
         buffer.sized(len);
         buffer
     }
 
-    /// The first `len` numbers, to be changed; what they are is unspecified unless they were
+    /// Returns the first `len` numbers, to be changed; they are unspecified unless they were
     /// written before at the same length or a larger one.
     pub fn sized(&mut self, len: usize) -> &mut [u32] {
         if self.data.len() < len + LINE {
@@ -30,10 +30,10 @@ impl Aligned {
         &mut self.data[start..start + len]
     }
 
-    /// The first `len` numbers.
+    /// Returns the first `len` numbers.
     ///
     /// # Panics
-    /// If the buffer never was that long.
+    /// If the buffer was never that long.
     pub fn get(&self, len: usize) -> &[u32] {
         &self.data[self.start()..][..len]
     }
@@ -46,7 +46,7 @@ impl Aligned {
     }
 
     fn start(&self) -> usize {
-        // The contract of `align_offset` allows it to give up; no alignment is then the answer.
+        // The contract of `align_offset` allows it to give up; then the data is used unaligned.
         match self.data.as_ptr().align_offset(4 * LINE) {
             offset if offset < LINE => offset,
             _ => 0,

@@ -28,50 +28,50 @@ macro_rules! versions {
 pub(super) use versions;
 
 versions! {
-    /// `a += b`.
+    /// Computes `a += b`.
     pub fn add_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
         for (x, &y) in a.iter_mut().zip(b) {
             *x = prime.add(*x, y);
         }
     }
 
-    /// `a -= b`.
+    /// Computes `a -= b`.
     pub fn sub_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
         for (x, &y) in a.iter_mut().zip(b) {
             *x = prime.sub(*x, y);
         }
     }
 
-    /// `a = -a`.
+    /// Computes `a = -a`.
     pub fn negate(prime: Prime, a: &mut [u32]) {
         for x in a {
             *x = prime.neg(*x);
         }
     }
 
-    /// `a *= b`.
+    /// Computes `a *= b`.
     pub fn mul_assign(prime: Prime, a: &mut [u32], b: &[u32]) {
         for (x, &y) in a.iter_mut().zip(b) {
             *x = prime.mul(*x, y);
         }
     }
 
-    /// `out += a · b`.
+    /// Computes `out += a · b`.
     pub fn mul_add(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32]) {
         for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
             *o = prime.add(*o, prime.mul(x, y));
         }
     }
 
-    /// `out -= a · b`.
+    /// Computes `out -= a · b`.
     pub fn mul_sub(prime: Prime, out: &mut [u32], a: &[u32], b: &[u32]) {
         for ((o, &x), &y) in out.iter_mut().zip(a).zip(b) {
             *o = prime.sub(*o, prime.mul(x, y));
         }
     }
 
-    /// `out = from + a · b` for fixed factors `b`, given with their Shoup quotients or those of
-    /// [`quotients`].
+    /// Computes `out = from + a · b` for fixed factors `b`, given with their Shoup quotients or
+    /// those of [`quotients`].
     pub fn mul_shoup_onto(
         prime: Prime,
         out: &mut [u32],
@@ -86,46 +86,48 @@ versions! {
         }
     }
 
-    /// Quotients of factors for [`mul_shoup_onto`]: `⌊a·2^32/q⌋` or one less, with which products
-    /// with numbers below `2^31` are as good.
+    /// Computes quotients of factors for [`mul_shoup_onto`]: `⌊a·2^32/q⌋` or one less, which serve
+    /// as well for products with numbers below `2^31`.
     pub fn quotients(prime: Prime, out: &mut [u32], a: &[u32]) {
-        // ⌊2^62/q⌋ is less than one short, and a number below 2^30 times that too, over 2^30.
+        // ⌊2^62/q⌋ is too small by less than one; so is its product with a number below 2^30, over
+        // 2^30.
         let above = (1 << 62) / u64::from(prime.value()) - (1 << 32);
         for (o, &x) in out.iter_mut().zip(a) {
             *o = (x << 2) + ((u64::from(x) * above) >> 30) as u32;
         }
     }
 
-    /// `a *= w` for a fixed factor.
+    /// Computes `a *= w` for a fixed factor.
     pub fn scale(prime: Prime, a: &mut [u32], w: Shoup) {
         for x in a {
             *x = prime.mul_shoup(*x, w);
         }
     }
 
-    /// `out = a · w` for a fixed factor; `a` may be any 32-bit numbers.
+    /// Computes `out = a · w` for a fixed factor; `a` may be any 32-bit numbers.
     pub fn scale_into(prime: Prime, out: &mut [u32], a: &[u32], w: Shoup) {
         for (o, &x) in out.iter_mut().zip(a) {
             *o = prime.mul_shoup(x, w);
         }
     }
 
-    /// `out = x + half` modulo the prime that is about to be dropped.
+    /// Computes `a += half` modulo the prime that is about to be dropped.
     pub fn add_constant(prime: Prime, a: &mut [u32], half: u32) {
         for x in a {
             *x = prime.add(*x, half);
         }
     }
 
-    /// `out = a + constant`, not reduced.
+    /// Computes `out = a + constant`, not reduced.
     pub fn add_lazy(out: &mut [u32], a: &[u32], constant: u32) {
         for (o, &x) in out.iter_mut().zip(a) {
             *o = x + constant;
         }
     }
 
-    /// One limb of a rounded division by a dropped prime: `a = (a + half - rest) · inverse`, with
-    /// `rest` the dropped limb after [`add_constant`], any number below `2^30`.
+    /// Computes one limb of a rounded division by a dropped prime:
+    /// `a = (a + half - rest) · inverse`, with `rest` the dropped limb after [`add_constant`], any
+    /// number below `2^30`.
     pub fn divide_limb(prime: Prime, a: &mut [u32], rest: &[u32], half: u32, inverse: Shoup) {
         for (x, &r) in a.iter_mut().zip(rest) {
             let r = reduce_once(r, prime.value());
@@ -133,15 +135,15 @@ versions! {
         }
     }
 
-    /// Residues of signed numbers below `2^60`, times a fixed factor, lazily: below `2q`.
+    /// Computes residues of signed numbers below `2^60`, times a fixed factor, lazily: below `2q`.
     pub fn lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
         for (o, &x) in out.iter_mut().zip(signed) {
             *o = prime.mul_shoup_lazy(prime.from_signed_wide(x), factor);
         }
     }
 
-    /// The first layer of a folded transform: `out[i] = x_i·f_0 + x_(h-i)·f_1 + constant` for `x`
-    /// in two parts with two factors each, and `x_h` given; lazily, below `3q`.
+    /// Computes the first layer of a folded transform: `out[i] = x_i·f_0 + x_(h-i)·f_1 + constant`
+    /// for `x` in two parts with two factors each, and `x_h` given; lazily, below `3q`.
     pub fn fold(
         prime: Prime,
         out: &mut [u32],
@@ -167,7 +169,7 @@ versions! {
         out[0] = sum([low[0], high[0]], last);
     }
 
-    /// Rows of `width` numbers to columns: eight times eight at a time. Column `i` goes to
+    /// Turns rows of `width` numbers into columns, eight times eight at a time. Column `i` goes to
     /// `out[i·stride..]`.
     pub fn transpose(rows: &[u32], width: usize, out: &mut [u32], stride: usize) {
         for (r, rows) in rows.chunks_exact(8 * width).enumerate() {
@@ -183,15 +185,15 @@ versions! {
         }
     }
 
-    /// `out += signed · factor` for signed numbers below `2^60`.
+    /// Computes `out += signed · factor` for signed numbers below `2^60`.
     pub fn add_lift(prime: Prime, out: &mut [u32], signed: &[i64], factor: Shoup) {
         for (o, &x) in out.iter_mut().zip(signed) {
             *o = prime.add(*o, prime.mul_shoup(prime.from_signed_wide(x), factor));
         }
     }
 
-    /// `out = Σ terms[i]·factors[i]`, terms end to end and any numbers below `2^30`, factors in
-    /// Montgomery form.
+    /// Computes `out = Σ terms[i]·factors[i]`, with terms end to end and any numbers below `2^30`,
+    /// factors in Montgomery form.
     pub fn combine(prime: Prime, out: &mut [u32], terms: &[u32], factors: &[u32]) {
         const BLOCK: usize = 16;
         let n = out.len();
@@ -216,8 +218,8 @@ versions! {
         }
     }
 
-    /// `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the factor,
-    /// both in Montgomery form.
+    /// Computes `out = x·factor` for numbers below `2^60`, given the factor and `2^30` times the
+    /// factor, both in Montgomery form.
     pub fn scale_wide(prime: Prime, out: &mut [u32], x: &[u64], factors: [u32; 2]) {
         let [low, high] = factors.map(u64::from);
         for (o, &x) in out.iter_mut().zip(x) {
@@ -225,15 +227,15 @@ versions! {
         }
     }
 
-    /// `out += small` for small signed numbers.
+    /// Computes `out += small` for small signed numbers.
     pub fn add_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {
             *o = prime.add(*o, prime.from_signed(i32::from(x)));
         }
     }
 
-    /// `out += Σ digits·factors + constant`: digits below `2^30`, one plane of as many as there is
-    /// room for after the other, factors in Montgomery form.
+    /// Computes `out += Σ digits·factors + constant`: digits below `2^30` in three planes, one
+    /// after the other, each as long as `digits` has room for; factors in Montgomery form.
     pub fn add_digits(
         prime: Prime,
         out: &mut [u32],
@@ -251,8 +253,8 @@ versions! {
         }
     }
 
-    /// Digits to the base three of bytes below `3^5`, minus one: the first of all bytes, the second
-    /// of all, and so on. The bytes are used up.
+    /// Writes the digits to the base three of bytes below `3^5`, minus one: the first of all bytes,
+    /// the second of all, and so on. The bytes are used up.
     pub fn ternary_digits(bytes: &mut [u8], out: &mut [i8]) {
         for out in out.chunks_mut(bytes.len()) {
             for (out, byte) in out.iter_mut().zip(&mut *bytes) {
@@ -264,8 +266,8 @@ versions! {
         }
     }
 
-    /// The heads among 42 coins, minus 21: coins are bits, five planes of bytes and two bits each
-    /// of a plane of a fourth.
+    /// Counts the heads among 42 coins, minus 21: coins are bits, five planes of bytes and two bits
+    /// each of a plane a quarter as long.
     pub fn count_coins(out: &mut [i8], whole: &[u8], last: &[u8]) {
         let plane = whole.len() / 5;
         for (quarter, out) in out.chunks_mut(last.len()).enumerate() {
@@ -282,28 +284,28 @@ versions! {
         }
     }
 
-    /// Residues of small signed numbers.
+    /// Computes the residues of small signed numbers.
     pub fn from_small(prime: Prime, out: &mut [u32], small: &[i8]) {
         for (o, &x) in out.iter_mut().zip(small) {
             *o = prime.from_signed(i32::from(x));
         }
     }
 
-    /// The residues of short signed numbers, smaller than the prime.
+    /// Computes the residues of short signed numbers, smaller than the prime.
     pub fn from_short(prime: Prime, out: &mut [u32], short: &[i16]) {
         for (o, &x) in out.iter_mut().zip(short) {
             *o = prime.from_signed(i32::from(x));
         }
     }
 
-    /// `sums += a · b`, unreduced.
+    /// Computes `sums += a · b`, unreduced.
     pub fn mul_accumulate(sums: &mut [u64], a: &[u32], b: &[u32]) {
         for ((sum, &x), &y) in sums.iter_mut().zip(a).zip(b) {
             *sum += u64::from(x) * u64::from(y);
         }
     }
 
-    /// `sums · 2^-32`, for sums that [`Prime::redc`] takes.
+    /// Computes `sums · 2^-32`, for sums that [`Prime::redc`] takes.
     pub fn reduce_sums(prime: Prime, out: &mut [u32], sums: &[u64]) {
         for (o, &sum) in out.iter_mut().zip(sums) {
             *o = prime.redc(sum);

@@ -13,14 +13,14 @@ pub const MAX_DIGITS: usize = 8;
 /// Positions of one block.
 pub const BLOCK: usize = 16;
 
-/// Where the number of a digit, a half and a position lies in an interleaved key of `digits`
-/// digits.
+/// Returns the place of the number of a digit, a half and a position in an interleaved key of
+/// `digits` digits.
 #[inline(always)]
 pub const fn key_index(digits: usize, digit: usize, half: usize, position: usize) -> usize {
     ((position / BLOCK * digits + digit) * 2 + half) * BLOCK + position % BLOCK
 }
 
-/// Both halves of a key, each `[prime][digit][n]`, interleaved prime by prime as [`inner`] reads
+/// Interleaves both halves of a key, each `[prime][digit][n]`, prime by prime, as [`inner`] reads
 /// them.
 ///
 /// # Panics
@@ -43,7 +43,8 @@ pub fn interleave(n: usize, digits: usize, halves: [&[u32]; 2]) -> Aligned {
     interleaved
 }
 
-/// `out0[j] = Σ_i digits[i][j]·key[i][0][j]` and the same for the other half, modulo one prime.
+/// Computes `out0[j] = Σ_i digits[i][j]·key[i][0][j]` and the same for the other half, modulo one
+/// prime.
 ///
 /// Digits lie end to end, one polynomial of `out0.len()` numbers after the other; the key is
 /// interleaved and in Montgomery form.
@@ -143,7 +144,7 @@ mod avx2 {
         }
     }
 
-    /// Eight Montgomery reductions of sums below `2^63`, even and odd lanes apart.
+    /// Computes eight Montgomery reductions of sums below `2^63`, even and odd lanes apart.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn redc(even: __m256i, odd: __m256i, q: __m256i, inverse: __m256i) -> __m256i {

@@ -1,8 +1,8 @@
-//! A ciphertext on its way out: a fresh encryption of zero is added to it by values, and both
-//! halves become coefficients.
+//! An outgoing ciphertext: a fresh encryption of zero is added to it by values, and both halves
+//! become coefficients.
 //!
-//! Sums, keys and `u` are read once, from caches that are not the nearest, and the first layers
-//! follow while the numbers are in registers, for both halves with the same factors.
+//! Sums, keys and `u` are read once, from outer caches, and the first layers follow while the
+//! numbers are in registers, for both halves with the same factors.
 
 use super::Ntt;
 use crate::kernel::elementwise;
@@ -16,14 +16,14 @@ pub struct Masked<'a> {
     pub halves: [&'a [u32]; 2],
     /// `b` and `a` by values.
     pub keys: [&'a [u32]; 2],
-    /// `u` by values, and its quotients as [`elementwise::quotients`] has them.
+    /// `u` by values, and its quotients as [`elementwise::quotients`] computes them.
     pub u: [&'a [u32]; 2],
     /// `e` by coefficients.
     pub error: &'a [i8],
 }
 
 impl Masked<'_> {
-    /// The slices that values are read from.
+    /// Returns the slices that values are read from.
     fn values(&self) -> [&[u32]; 6] {
         let ([c0, c1], [b, a], [u, quotients]) = (self.halves, self.keys, self.u);
         [c0, c1, b, a, u, quotients]
@@ -31,7 +31,7 @@ impl Masked<'_> {
 }
 
 impl Ntt {
-    /// Computes the coefficients of both halves, reduced: the second's with the error.
+    /// Computes the coefficients of both halves, reduced: those of the second with the error.
     ///
     /// # Panics
     /// If the slices have other lengths.

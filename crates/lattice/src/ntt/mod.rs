@@ -47,7 +47,7 @@ pub struct Ntt {
     inverse_tail: Vec<u32>,
 }
 
-/// Factors and their Shoup quotients, apart: vectors load them separately.
+/// Factors and their Shoup quotients, in separate vectors: they are loaded separately.
 struct Roots {
     values: Vec<u32>,
     quotients: Vec<u32>,
@@ -73,8 +73,8 @@ impl Roots {
         }
     }
 
-    /// For each 16 coefficients, the factors of the layers of stride 4, 2 and 1 as 8-lane vectors,
-    /// values then quotients: the lane order is that of the shuffles in the vector form.
+    /// Returns the factors of the layers of stride 4, 2 and 1 for each 16 coefficients as 8-lane
+    /// vectors, values then quotients: the lane order is that of the shuffles in the vector form.
     fn tail(&self, degree: usize) -> Vec<u32> {
         let mut tail = Vec::with_capacity(degree * 3);
         for pair in 0..degree / 16 {
@@ -93,7 +93,7 @@ impl Roots {
     }
 }
 
-/// The low `bits` bits of `i`, reversed.
+/// Returns the low `bits` bits of `i`, reversed.
 pub fn bit_reverse(i: usize, bits: u32) -> usize {
     if bits == 0 {
         return 0;
@@ -102,8 +102,8 @@ pub fn bit_reverse(i: usize, bits: u32) -> usize {
 }
 
 impl Ntt {
-    /// A transform of a power-of-two degree with the root of the largest transform of this prime,
-    /// raised as needed: the transforms of different degrees fit each other.
+    /// Makes a transform of a power-of-two degree with the root of the largest transform of this
+    /// prime, raised as needed, so that the transforms of different degrees fit each other.
     ///
     /// # Panics
     /// If the degree is not a power of two between [`MIN_DEGREE`] and [`MAX_DEGREE`], or the prime
@@ -118,8 +118,8 @@ impl Ntt {
         Self::from_roots(prime, simd, roots, inverse_roots)
     }
 
-    /// The layers after the first that lead to the first half of the outputs of a transform of
-    /// twice the degree.
+    /// Makes the layers after the first that lead to the first half of the outputs of a transform
+    /// of twice the degree.
     ///
     /// # Panics
     /// If the degree is not a power of two between 16 and 8,192.
@@ -145,7 +145,7 @@ impl Ntt {
         Self::from_roots(prime, simd, roots, inverse_roots)
     }
 
-    /// The factor of the first layer, whatever the degree: a square root of -1.
+    /// Returns the factor of the first layer, the same for every degree: a square root of -1.
     pub fn quarter_turn(prime: Prime) -> u32 {
         Self::new(prime, MIN_DEGREE, Simd::portable()).roots.values[1]
     }
@@ -166,17 +166,17 @@ impl Ntt {
         }
     }
 
-    /// The prime.
+    /// Returns the prime.
     pub fn prime(&self) -> Prime {
         self.prime
     }
 
-    /// The degree `N`.
+    /// Returns the degree `N`.
     pub fn degree(&self) -> usize {
         self.degree
     }
 
-    /// Coefficients to values. Input may be lazy, below `4q`; output is reduced.
+    /// Transforms coefficients to values. Input may be lazy, below `4q`; output is reduced.
     ///
     /// # Panics
     /// If the slice is not one polynomial.
@@ -189,7 +189,7 @@ impl Ntt {
         }
     }
 
-    /// The same from another slice, which saves a pass over memory.
+    /// Transforms coefficients from another slice, which saves a pass over memory.
     ///
     /// # Panics
     /// If the slices are not one polynomial each.
@@ -205,7 +205,7 @@ impl Ntt {
         }
     }
 
-    /// Values to coefficients. Input must be below `2q`; output is reduced.
+    /// Transforms values to coefficients. Input must be below `2q`; output is reduced.
     ///
     /// # Panics
     /// If the slice is not one polynomial.

@@ -1,34 +1,35 @@
-//! What products with weights err by.
+//! The errors of products with weights.
 //!
-//! Where linear steps are silent, the parties' shares of a mask's product are off by a little: the
-//! mask is a rounded number, so its rounding meets the weights, and both parties' shares have noise
-//! of their own. The reference draws the same errors, or is told those of a real run.
+//! Where linear steps are silent, the parties' shares of a mask's product are slightly off: the
+//! mask is a rounded number, so its rounding error is multiplied by the weights, and both parties'
+//! shares have noise of their own. The reference draws errors of the same kind, or is given those
+//! of a real run.
 //!
 //! There the client also embeds its tokens with random signs
 //! ([`Graph::signed`](primer_plan::graph::Graph::signed)). That is no error, but truncation does
-//! not treat a number and its negative alike: the reference draws signs too, or is told them.
+//! not treat a number and its negative alike: the reference draws signs too, or is given them.
 
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch, product};
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// What products with weights err by.
+/// The errors of products with weights.
 pub enum Errors<'a> {
-    /// By nothing.
+    /// None.
     None,
-    /// As by silent steps.
+    /// As in silent steps.
     Drawn {
-        /// Where they come from.
+        /// The source of randomness.
         rng: &'a mut Prg,
-        /// The deviation of what does not depend on the weights, in units of the product.
+        /// The standard deviation of what does not depend on the weights, in units of the product.
         deviation: f64,
     },
-    /// As in a run that was seen.
+    /// As in a run that was observed.
     Seen {
-        /// Is given the embedding without signs, and returns those of its rows.
+        /// Takes the embedding without signs, and returns those of its rows.
         signs: &'a dyn Fn(ValueId, &Matrix<i64>) -> Vec<Sign>,
-        /// Is given every linear step's exact result, and makes it what it was.
+        /// Takes every linear step's exact result, and makes it what it was.
         sums: &'a mut dyn FnMut(ValueId, &mut Matrix<i64>),
     },
 }
@@ -36,14 +37,14 @@ pub enum Errors<'a> {
 /// The sign of an embedded row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It is what it is.
+    /// The row is unchanged.
     Plus,
-    /// It is its negative.
+    /// The row is negated.
     Minus,
 }
 
 impl Errors<'_> {
-    /// Adds what the product with a matrix errs by to a sum, behind a shift.
+    /// Adds the error of the product with a matrix, shifted left by `shift`, to `sum`.
     pub(super) fn of_term(
         &mut self,
         weights: &Matrix<i16>,
@@ -61,7 +62,7 @@ impl Errors<'_> {
         }
     }
 
-    /// Adds what the product with gains and means errs by.
+    /// Adds the error of the product with gains and means, shifted left by `shift`, to `sum`.
     pub(super) fn of_diagonal(
         &mut self,
         (gain, mean): (&[i16], &[i16]),
@@ -83,7 +84,7 @@ impl Errors<'_> {
         }
     }
 
-    /// Makes the exact result of a linear step what it was.
+    /// Makes the exact result of a linear step what it was in the observed run, if there is one.
     pub(super) fn of_step(&mut self, output: ValueId, sum: &mut Matrix<i64>) {
         if let Self::Seen { sums, .. } = self {
             sums(output, sum);
@@ -107,11 +108,11 @@ impl Errors<'_> {
     }
 }
 
-/// Bits behind the point of what a mask is rounded by.
+/// Fractional bits of a mask's rounding error.
 pub(super) const ROUNDED_BITS: u32 = 8;
 
-/// Draws what masks of some size are rounded by, in units of `2^-8`: a dither below one comes on, a
-/// uniform rest goes.
+/// Draws the rounding errors of a matrix of masks, in units of `2^-8`: a dither below one is added,
+/// and a uniform rest is dropped.
 pub(super) fn rounding(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i64> {
     let mut bytes = vec![0; 2 * rows * cols];
     rng.fill(&mut bytes);
@@ -120,7 +121,8 @@ pub(super) fn rounding(rng: &mut Prg, rows: usize, cols: usize) -> Matrix<i64> {
     Matrix::from_vec(rows, cols, all.collect())
 }
 
-/// Draws a number of some deviation that is as good as normal: the sum of twelve uniform ones.
+/// Draws an almost normal number with a standard deviation of `deviation`: the sum of twelve
+/// uniform ones.
 pub(super) fn noise(rng: &mut Prg, deviation: f64) -> i64 {
     let uniform = |_| f64::from(rng.next_u32()) / f64::from(u32::MAX) - 0.5;
     ((0..12).map(uniform).sum::<f64>() * deviation).round() as i64
@@ -130,7 +132,7 @@ pub(super) fn noise(rng: &mut Prg, deviation: f64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Mean zero, and the variances that `docs/hints.md` adds up.
+    /// Checks that the mean is zero, and the variances are those that `docs/rlwe.md` adds up.
     #[test]
     fn errors_have_their_variances() {
         let rng = &mut Prg::new(&[1; 16]);

@@ -1,4 +1,4 @@
-//! What left its range.
+//! Reports of values that left their range.
 
 use super::FixedWalk;
 use primer_plan::function::{Powers, Reciprocal, Sorted};
@@ -16,13 +16,13 @@ pub struct OutOfRange {
     pub count: usize,
     /// The largest of them, as a real number.
     pub worst: f64,
-    /// The largest that fits; if it has classes, in the narrowest one that was left.
+    /// The largest that fits; if the value has classes, in the narrowest class that was exceeded.
     pub limit: f64,
 }
 
 impl FixedWalk<'_> {
-    /// Reports elements that truncation would wrap around, except in rows that are padding: those
-    /// reach no result.
+    /// Reports elements that truncation would wrap around, except in rows that are padding, which
+    /// no result depends on.
     pub(super) fn check_range(
         &mut self,
         function: StopFunction,
@@ -51,7 +51,8 @@ impl FixedWalk<'_> {
         self.report(id, limit, x);
     }
 
-    /// The same for columns that are looked up by classes, each with a limit of its own.
+    /// Reports such elements of columns that are looked up by classes, each with a limit of its
+    /// own.
     pub(super) fn check_classes(&mut self, id: ValueId, sorted: &Sorted) {
         let fraction = self.fraction(id);
         let mut limits = Vec::with_capacity(self.graph().value(id).cols);
@@ -97,7 +98,7 @@ impl FixedWalk<'_> {
         }
     }
 
-    /// The same for the scores of heads, of padded keys and queries too.
+    /// Counts the range flags of the scores of heads, including those of padded keys and queries.
     pub(super) fn flag_powers(&mut self, powers: &Powers, x: &Matrix<i64>) {
         let head = self.graph().tokens * x.cols();
         for (head, scores) in x.data().chunks(head).enumerate() {

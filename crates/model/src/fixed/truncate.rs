@@ -8,7 +8,7 @@ use primer_ring::truncate::Truncation;
 pub enum Truncate<'a> {
     /// Rounded to nearest.
     Exact,
-    /// As two shares; the function gives the client's share of an element. It is asked once for
+    /// As two shares; the function gives the client's share of an element. It is called once for
     /// each element of a value.
     Shares(&'a mut dyn FnMut(ValueId, usize) -> u64),
 }
@@ -22,7 +22,8 @@ impl Truncate<'_> {
         }
     }
 
-    /// Returns the index of an element, and what joins the result of what it leaves out.
+    /// Returns the index of an element, and the part of what it leaves out that is added to the
+    /// result.
     pub(super) fn place(
         &mut self,
         by: CoarseIndex,

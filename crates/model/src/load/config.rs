@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// What a model's class says that it is for.
+/// What a model is for, according to its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
     /// `…ForSequenceClassification`.
@@ -29,7 +29,7 @@ impl Architecture {
         ("Model", Self::Encoder),
     ];
 
-    /// Of a class of a family.
+    /// Finds the architecture of a class of `family`.
     fn of(class: &str, family: Family) -> Option<Self> {
         let head = class.strip_prefix(family.name())?;
         let mut all = Self::ALL.into_iter();
@@ -105,7 +105,7 @@ pub enum ConfigError {
         /// The index that is missing.
         missing: usize,
     },
-    /// No positions are left behind the padding's.
+    /// No positions are left after the padding's.
     #[error("max_position_embeddings is {positions}, but positions begin at {first}")]
     NoPositions {
         /// Rows of the table.
@@ -157,7 +157,7 @@ pub struct Config {
 struct Raw(Map<String, Value>);
 
 impl Raw {
-    /// A field, if it is there and not null.
+    /// Reads a field, if it is there and not null.
     fn get<T: DeserializeOwned>(&self, field: &'static str) -> Result<Option<T>, ConfigError> {
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -171,7 +171,7 @@ impl Raw {
         }
     }
 
-    /// A field that must be there.
+    /// Reads a field that must be there.
     fn need<T: DeserializeOwned>(&self, field: &'static str) -> Result<T, ConfigError> {
         let reason = "it is missing".to_owned();
         self.get(field)?.ok_or(ConfigError::Field { field, reason })
@@ -179,8 +179,8 @@ impl Raw {
 }
 
 impl Config {
-    /// Parses and checks the file's bytes. Of an encoder that something else stands on top of, as
-    /// sentence-transformers keep it, the class does not matter.
+    /// Parses and checks the file's bytes. With `any_class` the class does not matter: something
+    /// else stands on top of the encoder, as in the layout of sentence-transformers.
     ///
     /// # Errors
     /// [`ConfigError`] naming the field at fault.
@@ -292,7 +292,8 @@ fn labels(raw: &Raw) -> Result<Vec<String>, ConfigError> {
     Ok((0..count).map(|i| format!("LABEL_{i}")).collect())
 }
 
-/// As Hugging Face's models decide it: one output without a `problem_type` is a regression.
+/// Decides what the outputs mean as Hugging Face's models do: one output without a `problem_type`
+/// is a regression.
 fn problem(raw: &Raw, labels: usize) -> Result<Problem, ConfigError> {
     let named: Option<String> = raw.get("problem_type")?;
     match named.as_deref() {

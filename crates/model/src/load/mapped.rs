@@ -12,8 +12,8 @@ impl MappedFile {
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = File::open(path)?;
         // SAFETY: the map is only read, and only while loading. Another process that shortens or
-        // rewrites the file in that time could make reads fail or change: the operator owns
-        // the model directory, as with every program that maps its data files.
+        // rewrites the file in that time could make reads fail or change; the operator owns the
+        // model directory, as with every program that maps its data files.
         unsafe { Mmap::map(&file) }.map(Self)
     }
 

@@ -55,7 +55,7 @@ pub enum LoadError {
     /// The weights are not usable.
     #[error("model.safetensors: {0}")]
     Tensors(#[from] TensorError),
-    /// What stands beside a sentence encoder is not usable.
+    /// A file next to a sentence encoder is not usable.
     #[error("{file}: {reason}")]
     Sentence {
         /// The file.
@@ -124,7 +124,7 @@ impl ModelFiles {
         })
     }
 
-    /// A model that is part of the program.
+    /// Makes the files of a model that is part of the program.
     pub fn embedded(
         config: &[u8],
         weights: &'static [u8],
@@ -140,7 +140,7 @@ impl ModelFiles {
         }
     }
 
-    /// The tokenizer's file, whether it is `tokenizer.json` (else `vocab.txt`), and
+    /// Returns the tokenizer's file, whether it is `tokenizer.json` (else `vocab.txt`), and
     /// `tokenizer_config.json`.
     pub fn tokenizer(&self) -> (&[u8], bool, Option<&[u8]>) {
         let (bytes, json) = match &self.tokenizer {
@@ -190,7 +190,8 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    /// The largest number of tokens of one input, by the model and by its tokenizer.
+    /// Returns the largest number of tokens of one input that both the model and its tokenizer
+    /// allow.
     pub fn max_tokens(&self) -> usize {
         self.shape.max_tokens().min(self.text.max_tokens())
     }

@@ -1,4 +1,4 @@
-//! The layout of sentence-transformers: an encoder, and beside it files that say how its hidden
+//! The layout of sentence-transformers: an encoder, and next to it files that say how its hidden
 //! states become one vector.
 //!
 //! `modules.json` lists modules, each in a directory: the encoder itself, a pooling, and perhaps a
@@ -97,7 +97,7 @@ impl Sentence {
         }))
     }
 
-    /// What stands on top of the encoder.
+    /// Returns what stands on top of the encoder.
     pub(super) const fn head(&self) -> Head {
         Head::Sentence {
             pooling: self.pooling,
@@ -106,8 +106,8 @@ impl Sentence {
     }
 }
 
-/// `max_seq_length`. What would be done to a text before it is tokenised is refused: left out, it
-/// would make other vectors than the model's own.
+/// Reads `max_seq_length`, and refuses what would be done to a text before it is tokenised: without
+/// it the vectors would not be the model's own.
 fn read_limits(dir: &Path) -> Result<Option<usize>, LoadError> {
     let path = dir.join(PROMPTS);
     if path.exists() {

@@ -74,7 +74,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Reads and checks all tensors that the configuration asks for. Something else than the
+    /// Reads and checks all tensors that the configuration asks for. Something other than the
     /// model's own head may stand on top.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Checkpoint {
         let mut all = wanted(&shape);
         for (name, dims) in &mut all {
             if name == POSITIONS {
-                // Those that no text has are there too.
+                // The file also has positions that no text uses.
                 dims[0] = config.position_rows;
             }
         }
@@ -128,7 +128,7 @@ impl Checkpoint {
         Ok((shape, Self { tensors }))
     }
 
-    /// A checkpoint of given tensors, for models that are made rather than loaded.
+    /// Makes a checkpoint of given tensors, for models that are generated rather than loaded.
     ///
     /// # Panics
     /// If a tensor that the shape needs is missing or has another number of elements.
@@ -140,7 +140,7 @@ impl Checkpoint {
         Self { tensors }
     }
 
-    /// A tensor that was read.
+    /// Returns a tensor by its name.
     ///
     /// # Panics
     /// If the architecture has no such tensor.
@@ -154,7 +154,7 @@ impl Checkpoint {
 const POSITIONS: &str = "embeddings.position_embeddings.weight";
 const TYPES: &str = "embeddings.token_type_embeddings.weight";
 
-/// The shape that a configuration describes.
+/// Returns the shape that a configuration describes.
 fn shape(config: &Config, sentence: Option<&Sentence>, pooled: bool) -> Shape {
     let labels = config.labels.clone();
     let head = match (sentence, config.architecture) {
@@ -189,7 +189,8 @@ fn shape(config: &Config, sentence: Option<&Sentence>, pooled: bool) -> Shape {
     }
 }
 
-/// Leaves the positions that a text has, with the type of every token if there is but one.
+/// Keeps only the positions that a text uses, and adds the type of every token to them if there is
+/// only one type.
 fn bring_positions(config: &Config, shape: &Shape, tensors: &mut HashMap<String, Vec<f32>>) {
     let width = shape.embedding;
     let table = tensors.get_mut(POSITIONS).expect("just read");
@@ -204,13 +205,14 @@ fn bring_positions(config: &Config, shape: &Shape, tensors: &mut HashMap<String,
     }
 }
 
-/// Checkpoints converted from TensorFlow call LayerNorm's tensors gamma and beta.
+/// Returns the name that a checkpoint converted from TensorFlow has for a tensor: there LayerNorm's
+/// tensors are called gamma and beta.
 fn old_name(name: &str) -> String {
     name.replace("LayerNorm.weight", "LayerNorm.gamma")
         .replace("LayerNorm.bias", "LayerNorm.beta")
 }
 
-/// Names in the file that belong to no tensor of this architecture, a few of them.
+/// Returns a few names in the file that belong to no tensor of this architecture.
 fn unexpected(views: &HashMap<String, TensorView<'_>>, wanted: &[String]) -> Vec<String> {
     let unknown = |have: &&String| !have.ends_with("position_ids") && !wanted.contains(have);
     let mut names: Vec<String> = views.keys().filter(unknown).cloned().collect();
@@ -219,7 +221,7 @@ fn unexpected(views: &HashMap<String, TensorView<'_>>, wanted: &[String]) -> Vec
     names
 }
 
-/// The tensors of an architecture with their shapes, as Hugging Face's BERT has them.
+/// Lists the tensors of an architecture with their shapes, as Hugging Face's BERT has them.
 pub fn wanted(shape: &Shape) -> Vec<(String, Vec<usize>)> {
     let (d, width) = (shape.hidden, shape.embedding);
     let mut list: Vec<(String, Vec<usize>)> = Vec::new();

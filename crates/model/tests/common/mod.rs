@@ -18,7 +18,8 @@ pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// The larger models and data, if they lie beside the repository; says so if they do not.
+/// Returns the path of a part of the larger models and data, if they are next to the repository;
+/// prints a note if they are not.
 pub fn shared(part: &str) -> Option<PathBuf> {
     let path = root().join("../shared").join(part);
     if path.exists() {
@@ -28,8 +29,8 @@ pub fn shared(part: &str) -> Option<PathBuf> {
     None
 }
 
-/// A random model as a complete directory that a test may damage. It has vocab.txt only, so that
-/// this way of loading a tokenizer is tested too.
+/// Makes a complete directory of a random model that a test may damage. It has vocab.txt only, so
+/// that this way of loading a tokenizer is tested too.
 pub fn random_model(name: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
@@ -69,7 +70,7 @@ pub fn numbers(value: &Value) -> Vec<f64> {
         .collect()
 }
 
-/// The input of a golden line, checked against the token indices that Hugging Face made.
+/// Returns the input of a golden line, checked against the token indices that Hugging Face made.
 pub fn golden_input(text: &TextEncoder, line: &Value, limit: usize) -> Input {
     let first = line["text"].as_str().unwrap();
     let second = line["text_pair"].as_str();

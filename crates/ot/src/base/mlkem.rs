@@ -2,10 +2,10 @@
 //!
 //! An encapsulation key is a vector `t = A·s + e` of 768 residues mod 3329 (12 bits each, in NTT
 //! form) and the 32-byte seed `ρ` of the matrix `A`. Under module-LWE `t` looks uniform to anyone
-//! without `s`, so `t` and `C - t` look alike: the choice is hidden. And the vector that the
-//! receiver does *not* own is uniform and independent of its secret: an encapsulation to it hides
-//! its secret under the same assumption, which is the argument for ML-KEM itself with the first
-//! hybrid already made. Both keys of a transfer share `ρ`.
+//! without `s`, so `t` and `C - t` look alike: the choice is hidden. The vector that the receiver
+//! does *not* own is uniform and independent of its secret: an encapsulation to it hides its secret
+//! under the same assumption, which is the argument for ML-KEM itself with the first hybrid already
+//! made. Both keys of a transfer share `ρ`.
 //!
 //! Bytes: keys `32 + 128·1184`, answers `128·2·1088`.
 
@@ -41,7 +41,7 @@ pub const ANSWERS_BYTES: usize = COUNT * 2 * CIPHERTEXT_BYTES;
 
 type Vector = [u16; RESIDUES];
 
-/// Reads a vector; `None` if a residue is not below the modulus.
+/// Reads a vector; returns `None` if a residue is not below the modulus.
 fn decode(bytes: &[u8]) -> Option<Vector> {
     let mut vector = [0; RESIDUES];
     for (pair, three) in vector.chunks_exact_mut(2).zip(bytes.chunks_exact(3)) {
@@ -61,7 +61,7 @@ fn encode(vector: &Vector, bytes: &mut [u8]) {
     }
 }
 
-/// `a - b`, in constant time.
+/// Computes `a - b`, in constant time.
 fn subtract(a: &Vector, b: &Vector) -> Vector {
     std::array::from_fn(|i| {
         let difference = a[i].wrapping_sub(b[i]);
@@ -71,7 +71,7 @@ fn subtract(a: &Vector, b: &Vector) -> Vector {
     })
 }
 
-/// `C_i`: residues by rejection from 12-bit candidates, as ML-KEM samples its matrix.
+/// Computes `C_i`: residues by rejection from 12-bit candidates, as ML-KEM samples its matrix.
 fn constant(nonces: [&[u8]; 2], index: usize) -> Vector {
     let mut stream = constant_hasher(CONSTANT, nonces, index).finalize_xof();
     let mut vector = [0; RESIDUES];
@@ -90,7 +90,7 @@ fn constant(nonces: [&[u8]; 2], index: usize) -> Vector {
     vector
 }
 
-/// The receiver's first message and the keys that open the answers.
+/// Makes the receiver's first message and the keys that open the answers.
 fn make_keys(
     rng: &mut impl CryptoRng,
     theirs: &Nonce,
@@ -113,7 +113,7 @@ fn make_keys(
             }
             encode(&own, slot);
             slot[VECTOR..].copy_from_slice(&public[VECTOR..]);
-            // Beside the message, either vector tells the choice.
+            // Together with the message, either vector reveals the choice.
             own.zeroize();
             other.zeroize();
             secret
@@ -122,7 +122,7 @@ fn make_keys(
     (message, secrets)
 }
 
-/// The two keys of a transfer as the sender sees them.
+/// Returns the two keys of a transfer as the sender sees them.
 fn both_keys(nonces: [&[u8]; 2], index: usize, bytes: &[u8]) -> Result<[EncapsulationKey; 2]> {
     let bad = || OtError::BadKey { index };
     let first = decode(&bytes[..VECTOR]).ok_or_else(bad)?;
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(again, public);
     }
 
-    /// The residues on the wire are uniform for both choices: a crude check of what MLWE promises,
-    /// which would catch a key sent in the wrong form.
+    /// Checks that the residues on the wire are uniform for both choices: a crude check of what
+    /// MLWE promises, which would catch a key sent in the wrong form.
     #[test]
     fn sent_vectors_look_alike() {
         for choices in [0, u128::MAX] {

@@ -5,7 +5,7 @@
 //! base receiver.
 //!
 //! Both constructions are Naor and Pinkas' idea (SODA 2001): the receiver may own only one of two
-//! public keys, because the two must add up to a constant that nobody knows anything about.
+//! public keys, because the two must add up to a constant about which no party knows anything.
 //!
 //! ```text
 //! both       C_i = hash(both nonces, i), a uniform element of the group that public keys live in
@@ -53,8 +53,8 @@ pub(crate) type Chosen = Zeroizing<Vec<Seed>>;
 /// A public string that names the session: the hash of all base messages.
 pub(crate) type Session = [u8; 32];
 
-/// Sends 128 random transfers; the constants are drawn from this nonce of the sender's and from
-/// the receiver's.
+/// Sends 128 random transfers; the constants are drawn from this nonce of the sender and from the
+/// receiver's.
 pub(crate) fn send(
     channel: &mut Channel,
     rng: &mut impl CryptoRng,

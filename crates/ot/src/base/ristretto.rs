@@ -2,8 +2,8 @@
 //!
 //! Here the encapsulation to a key `K` is one point `S = a·G` for all keys, with shared secret
 //! `a·K`. The receiver owns the discrete logarithm of one of `K_0`, `K_1 = C - K_0`; knowing `a·K`
-//! for both would give `a·C`, a Diffie-Hellman value of two random points. `K_0` is uniform
-//! whatever the choice.
+//! for both would give `a·C`, a Diffie-Hellman value of two random points. `K_0` is uniform for
+//! either choice.
 //!
 //! Bytes: keys `32 + 128·32`, answer `32`. Not post-quantum: a discrete logarithm gives `a`, hence
 //! all seeds.
@@ -31,7 +31,7 @@ pub const KEYS_BYTES: usize = NONCE_BYTES + COUNT * POINT_BYTES;
 /// Bytes of the answer.
 pub const ANSWERS_BYTES: usize = POINT_BYTES;
 
-/// `C_i`, hashed to the group.
+/// Computes `C_i`, hashed to the group.
 fn constant(nonces: [&[u8]; 2], index: usize) -> RistrettoPoint {
     let mut uniform = [0; 64];
     let hasher = constant_hasher(CONSTANT, nonces, index);
@@ -46,7 +46,7 @@ fn decode(bytes: &[u8], index: usize) -> Result<RistrettoPoint> {
         .ok_or(OtError::BadKey { index })
 }
 
-/// The seed of a message from its shared point.
+/// Computes the seed of a message from its shared point.
 fn point_seed(
     session: &Session,
     index: usize,

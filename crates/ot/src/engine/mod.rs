@@ -1,4 +1,4 @@
-//! AES on eight blocks at a time, on whatever the processor has.
+//! AES on eight blocks at a time, with the instructions that the processor has.
 //!
 //! Column streams ([`crate::streams`]) and one-hot vectors ([`crate::onehot`]) are loops over one
 //! cipher, written once over the trait [`Engine`]: a vector is eight 128-bit blocks, one for each
@@ -39,13 +39,14 @@ pub(crate) trait Engine: Copy {
     fn splat(self, block: u128) -> Self::Vector;
     fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// `σ(l, r) = (l XOR r, l)` on the two halves: linear, and so is `σ(x) XOR x`, both invertible.
+    /// Computes `σ(l, r) = (l XOR r, l)` on the two halves: linear, and so is `σ(x) XOR x`, both
+    /// invertible.
     fn sigma(self, a: Self::Vector) -> Self::Vector;
     /// Expands a key.
     fn expand(self, key: u128) -> Key;
-    /// Eight blocks under one key.
+    /// Encrypts eight blocks under one key.
     fn encrypt(self, key: &Key, x: Self::Vector) -> Self::Vector;
-    /// `x` under one key and `y` under another, at once.
+    /// Encrypts `x` under one key and `y` under another, at once.
     fn encrypt_two(
         self,
         keys: [&Key; 2],
@@ -54,11 +55,11 @@ pub(crate) trait Engine: Copy {
     ) -> (Self::Vector, Self::Vector);
 }
 
-/// Something to do on an engine.
+/// A piece of work to run on an engine.
 pub(crate) trait Work {
-    /// What comes of it.
+    /// The result.
     type Output;
-    /// Does it. Implementations are `#[inline(always)]`.
+    /// Runs the work. Implementations are `#[inline(always)]`.
     fn run<E: Engine>(self, engine: E) -> Self::Output;
 }
 
@@ -88,7 +89,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// The fastest engine of this processor.
+    /// Returns the fastest engine of this processor.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -102,7 +103,7 @@ impl Backend {
         Self::Portable
     }
 
-    /// Does a piece of work.
+    /// Runs a piece of work.
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -113,7 +114,7 @@ impl Backend {
         }
     }
 
-    /// Every engine that runs here, to be compared.
+    /// Returns every engine that runs here, to be compared.
     #[cfg(test)]
     pub(crate) fn available() -> Vec<Self> {
         let mut all = vec![Self::Portable];

@@ -18,7 +18,7 @@ fn number(block: Block) -> u128 {
     u128::from_le_bytes(block.into())
 }
 
-/// The last round but for its key: a round whose mixing of columns is taken back.
+/// Computes the last round except for its key: a round whose mixing of columns is undone.
 fn unmixed(mut block: Block) -> u128 {
     inv_mix_columns(&mut block);
     number(block)

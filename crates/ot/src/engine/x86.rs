@@ -10,7 +10,7 @@ const ROTATE: i32 = 0x0c0f_0e0d;
 /// Proof that the processor has VAES and AVX2.
 ///
 /// Holds [`ROUNDS`], which the compiler must not know: it would unroll the rounds and then put the
-/// independent chains of a step one behind the other to save registers.
+/// independent chains of a step one after the other to save registers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vaes(usize);
 

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use primer_ring::prg::Prg;
 
-    /// Every axis of vectors of every length, place by place.
+    /// Checks every axis of vectors of every length, place by place.
     fn check<W: Word>(lengths: std::ops::RangeInclusive<u32>) {
         let mut prg = Prg::new(&[5; 16]);
         for bits in lengths {

@@ -1,5 +1,5 @@
 //! The second half of the work: the lower part's unit vector goes into the block that is marked,
-//! where neither party knows which that is. Both parties do the same.
+//! without either party knowing which that is. Both parties do the same.
 
 use super::hash::hash;
 use super::place::Batch;
@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 impl Batch<'_> {
     /// Takes the rows of both directions for all blocks but the first, and the party's shares.
-    /// Fills in what the party sends, a block for each element, and its vectors but for what the
+    /// Fills in what the party sends, a block for each element, and its vectors except for what the
     /// other party's message [changes](close).
     pub(super) fn open(
         &self,

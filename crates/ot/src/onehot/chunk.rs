@@ -23,7 +23,8 @@ pub(super) struct Chunk {
     marks: Zeroizing<Vec<u16>>,
 }
 
-/// The vectors of a chunk but for what the other party's message changes, and this party's message.
+/// The vectors of a chunk except for what the other party's message changes, and this party's
+/// message.
 pub(super) struct Opened {
     pub(super) message: Vec<u8>,
     vectors: SecretBytes,

@@ -118,7 +118,7 @@ impl Party<'_> {
         Ok(Marked { chunk, received })
     }
 
-    /// Takes the other party's second half of a chunk, and makes this party's.
+    /// Receives the other party's second half of a chunk, and makes this party's.
     fn hear(
         &mut self,
         channel: &mut Channel,

@@ -1,8 +1,8 @@
 //! The keys of the hash of rows.
 //!
-//! They are public. All vectors of a batch share two, one for pads and one for blocks; both are
-//! told apart from those of other batches by the position of the batch's first transfer, which no
-//! other batch of the session has.
+//! They are public. All vectors of a batch share two, one for pads and one for blocks; both differ
+//! from those of other batches by the position of the batch's first transfer, which no other batch
+//! of the session has.
 
 use crate::base::Session;
 use crate::engine::{Backend, Expand, Key};
@@ -29,7 +29,7 @@ impl VectorKeys {
         }
     }
 
-    /// The keys of the batch whose first transfer is at this position.
+    /// Returns the keys of the batch whose first transfer is at this position.
     pub(super) fn at(&self, backend: Backend, position: u64) -> BatchKeys {
         let keys = [self.pads, self.blocks].map(|key| key ^ u128::from(position));
         let mut expanded = backend.run(Expand(&keys)).into_iter();

@@ -14,8 +14,8 @@
 //!   knows with half a vector that the other knows is a transfer: `2^(l-1)` bits of correction.
 //! * *The unit vector of the upper bits*, in the same way: `2^h` marks, one for each block.
 //! * *The place as a number.* `r = Σ 2^k·(s_k + c_k - 2·s_k·c_k)`, and shares of each `s_k·c_k`
-//!   modulo `2^(m-1-k)` are a transfer again. The index party subtracts its share from `b` and says
-//!   what is left, masked as its share is; so the offset party has `u = r - b`.
+//!   modulo `2^(m-1-k)` are a transfer again. The index party subtracts its share from `b` and
+//!   sends the difference, masked as its share is; so the offset party has `u = r - b`.
 //!
 //! **The blocks.** Block `i` is to be the lower vector `v` if `i` is marked, and zero if not. Let
 //! `t_i` be the parties' shares of mark `i`, and `Δ`, `Δ'` their offsets. Each chooses with its
@@ -23,7 +23,7 @@
 //! its own offset, each party has a seed `S_i`, and
 //!
 //! ```text
-//! S_i + S'_i  =  (t_i + t'_i)·(Δ + Δ')        equal, or apart by what no party knows
+//! S_i + S'_i  =  (t_i + t'_i)·(Δ + Δ')        equal, or differing by what no party knows
 //! ```
 //!
 //! Pads `H(S_i)` of blocks that are not marked cancel. Both send `Σ_i H(S_i) + v`, with their share
@@ -31,9 +31,9 @@
 //! `H(S_i) + t_i·C` are shares of block `i`.
 //!
 //! The marks have the sum 1. So the seed of block 0 needs no transfer: it is the sum of all others
-//! and the party's own offset. That also keeps a party that chooses with other bits than its shares
-//! from anything: the number of blocks whose seeds are apart stays odd, never zero, and so what the
-//! other sends stays masked by a pad that is not known.
+//! and the party's own offset. This also means that a party gains nothing by choosing with bits
+//! other than its shares: the number of blocks whose seeds differ stays odd, never zero, and so
+//! what the other sends stays masked by a pad that is not known.
 //!
 //! **Bytes** ([`Shape`]): of 512 places 64 are in a block. `N/8` bytes for all marks and the whole
 //! vector are never sent: 140 bytes with 23 transfers of four, where shares by trees of `N` leaves
@@ -43,8 +43,8 @@
 //! party. A chunk begins with the message that carries the second half of the one before it, so `n`
 //! chunks take `n + 1` round trips.
 //!
-//! **Threads.** Batches of elements need nothing of each other, and are divided among the threads
-//! of [`crate::CotSender::set_threads`]. The bytes are the same for any number of them.
+//! **Threads.** Batches of elements do not depend on each other, and are divided among the threads
+//! of [`crate::CotSender::set_threads`]. The bytes are the same for any number of threads.
 //!
 //! **Constant time.** No branch and no address depends on a part of a place, a share or an index:
 //! bits are masks.

@@ -18,8 +18,8 @@ struct Followed {
     sent: Zeroizing<Vec<u128>>,
 }
 
-/// Makes shares of `e_{u + b}` for `count` offsets u, which come out here. In `transfers` the party
-/// is the receiver, in `labels` the sender.
+/// Makes shares of `e_{u + b}` for `count` offsets u, which are drawn here. In `transfers` the
+/// party is the receiver, in `labels` the sender.
 ///
 /// `sink(first, offsets, vectors)` gets the offsets and the party's vectors in order, some at a
 /// time; see [`super::with_indices`].

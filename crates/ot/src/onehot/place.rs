@@ -49,14 +49,14 @@ fn low_bits(width: u32) -> u64 {
     u64::MAX.checked_shr(64 - width).unwrap_or(0)
 }
 
-/// All ones if bit `k` of a number is set, else zero.
+/// Returns all ones if bit `k` of a number is set, else zero.
 fn mask(number: u16, k: u32) -> u64 {
     u64::from(number >> k & 1).wrapping_neg()
 }
 
 impl Batch<'_> {
-    /// The index party's work: its indices, its random part of each place, its rows, and the offset
-    /// of the transfers. Appends the corrections.
+    /// Does the index party's work, given its indices, its random part of each place, its rows, and
+    /// the offset of the transfers. Appends the corrections.
     pub(super) fn correct(
         &self,
         (indices, parts): (&[u16], &[u16]),
@@ -70,8 +70,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The offset party's work: its random part of each place, its rows, and the corrections. Fills
-    /// in the offsets.
+    /// Does the offset party's work, given its random part of each place, its rows, and the
+    /// corrections. Fills in the offsets.
     pub(super) fn follow(
         &self,
         parts: &[u16],

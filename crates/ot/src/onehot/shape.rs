@@ -1,4 +1,4 @@
-//! How many entries, and into which parts a place is cut.
+//! The number of entries, and the parts into which a place is cut.
 
 use super::BATCH;
 use crate::error::{OtError, Result};
@@ -20,7 +20,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Vectors of `2^bits` entries, [`MIN_BITS`] to [`MAX_BITS`].
+    /// Makes the shape of vectors of `2^bits` entries, [`MIN_BITS`] to [`MAX_BITS`].
     ///
     /// # Errors
     /// [`OtError::Index`] for another number of bits.
@@ -38,28 +38,29 @@ impl Shape {
         })
     }
 
-    /// Bits of a place.
+    /// Returns the number of bits of a place.
     pub fn bits(&self) -> u32 {
         self.lower + self.upper
     }
 
-    /// Entries of a vector. Numbers below this are indices and offsets.
+    /// Returns the number of entries of a vector. Numbers below this are indices and offsets.
     pub fn entries(&self) -> usize {
         1 << self.bits()
     }
 
-    /// Bytes of a vector.
+    /// Returns the number of bytes of a vector.
     pub fn vector_bytes(&self) -> usize {
         self.entries() / 8
     }
 
-    /// Bytes of the first corrections of an element, all from the index party.
+    /// Returns the number of bytes of the first corrections of an element, all from the index
+    /// party.
     pub fn correction_bytes(&self) -> usize {
         self.lower as usize * self.swap_bytes() + self.tail_bytes()
     }
 
-    /// Bytes of the second correction of an element, one from each party; none where a vector is
-    /// one block.
+    /// Returns the number of bytes of the second correction of an element, one from each party;
+    /// none where a vector is one block.
     pub fn block_correction_bytes(&self) -> usize {
         match self.upper {
             0 => 0,
@@ -67,24 +68,25 @@ impl Shape {
         }
     }
 
-    /// Transfers of an element that the offset party chooses with the bits of a place.
+    /// Returns the number of transfers of an element that the offset party chooses with the bits of
+    /// a place.
     pub fn place_transfers(&self) -> usize {
         self.bits() as usize
     }
 
-    /// Transfers of an element in either direction that the parties choose with their shares of the
-    /// vector of blocks: one for each block but the first.
+    /// Returns the number of transfers of an element in either direction that the parties choose
+    /// with their shares of the vector of blocks: one for each block but the first.
     pub fn block_transfers(&self) -> usize {
         self.blocks() - 1
     }
 
-    /// Elements that are prepared together.
+    /// Returns the number of elements that are prepared together.
     pub fn chunk(&self) -> usize {
         let transfers = self.place_transfers() + 2 * self.block_transfers();
         (CHUNK_TRANSFERS / transfers) / BATCH * BATCH
     }
 
-    /// The elements of each chunk of `count`.
+    /// Returns the number of elements of each chunk of `count`.
     pub(crate) fn chunks(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
         let chunk = self.chunk();
         (0..count)
@@ -92,33 +94,34 @@ impl Shape {
             .map(move |first| chunk.min(count - first))
     }
 
-    /// Bits of a place in a block.
+    /// Returns the number of bits of a place in a block.
     pub(crate) fn lower(&self) -> u32 {
         self.lower
     }
 
-    /// Bits of the number of a block.
+    /// Returns the number of bits of the number of a block.
     pub(crate) fn upper(&self) -> u32 {
         self.upper
     }
 
-    /// Blocks of a vector.
+    /// Returns the number of blocks of a vector.
     pub(crate) fn blocks(&self) -> usize {
         1 << self.upper
     }
 
-    /// Bytes of a block.
+    /// Returns the number of bytes of a block.
     pub(crate) fn block_bytes(&self) -> usize {
         (1 << self.lower) / 8
     }
 
-    /// Bytes of the correction of one swap of the halves of a block.
+    /// Returns the number of bytes of the correction of one swap of the halves of a block.
     pub(crate) fn swap_bytes(&self) -> usize {
         self.block_bytes() / 2
     }
 
-    /// Bytes of an element's other corrections, which are packed together: those of the vector of
-    /// blocks and of the place as a number, and what the index is to the place.
+    /// Returns the number of bytes of an element's other corrections, which are packed together:
+    /// those of the vector of blocks and of the place as a number, and the difference of index and
+    /// place.
     pub(crate) fn tail_bytes(&self) -> usize {
         let (bits, upper) = (self.bits(), self.upper);
         let swaps = match upper {

@@ -5,7 +5,7 @@ use super::*;
 use primer_ring::prg::Prg;
 use rand_core::Rng;
 
-/// A transfer for each bit of `choices`, made up: the sender's rows and the receiver's.
+/// Makes up a transfer for each bit of `choices`: the sender's rows and the receiver's.
 fn transfers(choices: &crate::bits::Bits, delta: u128, prg: &mut Prg) -> [Vec<u128>; 2] {
     let mut draw = || u128::from_le_bytes(prg.seed());
     let sent: Vec<u128> = (0..choices.len()).map(|_| draw()).collect();
@@ -63,7 +63,7 @@ fn chunk(shape: Shape, n: usize) -> Chunk {
     Chunk::new(shape, VectorKeys::new(&[7; 32]), (0, 1), n)
 }
 
-/// The first half: the offset party's chunk, its offsets, and the corrections.
+/// Runs the first half: the offset party's chunk, its offsets, and the corrections.
 fn places(
     index: &mut Chunk,
     indices: &[u16],
@@ -131,8 +131,8 @@ fn random_parts_and_indices_of_all_shapes() {
     }
 }
 
-/// How far the bytes are from uniform: with `k` degrees of freedom χ² has mean `k` and variance
-/// `2k`; six deviations are never seen by chance.
+/// Tells whether the bytes are close to uniform: with `k` degrees of freedom χ² has mean `k` and
+/// variance `2k`; six deviations are never seen by chance.
 fn looks_uniform(bytes: &[u8]) -> bool {
     assert!(bytes.len() >= 1 << 16, "enough to tell");
     let mut counts = [0u32; 256];
@@ -143,8 +143,8 @@ fn looks_uniform(bytes: &[u8]) -> bool {
     (statistic - 255.0).abs() < 6.0 * 510f64.sqrt()
 }
 
-/// What each party receives, and what it ends with, looks uniform though all indices and all parts
-/// of the other party are the same. The same bytes with the masks taken off do not.
+/// Checks that what each party receives, and what it ends with, looks uniform though all indices
+/// and all parts of the other party are the same. The same bytes with the masks taken off do not.
 #[test]
 fn every_view_is_uniform() {
     let count = 1 << 15;
@@ -198,7 +198,7 @@ fn every_view_is_uniform() {
     }
 }
 
-/// The corrections of swaps, batch by batch, without the packed tails.
+/// Returns the corrections of swaps, batch by batch, without the packed tails.
 fn whole_swaps(shape: &Shape, corrections: &[u8]) -> Vec<u8> {
     let swaps = shape.correction_bytes() - shape.tail_bytes();
     let batches = corrections.chunks(BATCH * shape.correction_bytes());
@@ -206,8 +206,8 @@ fn whole_swaps(shape: &Shape, corrections: &[u8]) -> Vec<u8> {
     batches.flat_map(of).collect()
 }
 
-/// What the index party says of its index is a one-time pad: for one index and one part of its own
-/// every offset comes out equally often, and so does every place.
+/// Checks that what the index party says about its index is a one-time pad: for one index and one
+/// part of its own every offset comes out equally often, and so does every place.
 #[test]
 fn offsets_do_not_tell_the_index() {
     let (shape, count) = (Shape::new(4).unwrap(), 1 << 14);
@@ -228,9 +228,10 @@ fn offsets_do_not_tell_the_index() {
     assert!((statistic - 15.0).abs() < 6.0 * 30f64.sqrt(), "{counts:?}");
 }
 
-/// An index party that chooses by the offset party's own marks, so that the seeds of all blocks but
-/// the first are equal, cannot take the pads off what the other sends: the seed of the first block
-/// is apart then. It could if both had one offset, and this test would see it.
+/// Checks that an index party that chooses by the offset party's own marks, so that the seeds of
+/// all blocks but the first are equal, cannot take the pads off what the other sends: then the
+/// parties' seeds of the first block differ. It could if both had one offset, and this test would
+/// notice.
 #[test]
 fn choosing_by_other_marks_opens_nothing() {
     let (shape, n) = (Shape::new(9).unwrap(), 1000);

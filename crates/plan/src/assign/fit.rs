@@ -1,4 +1,4 @@
-//! Factors that are finer than their product can hold give up fractional bits.
+//! Removal of fractional bits from factors that are finer than their product can hold.
 
 use super::{Assigner, SCORE_FRACTION};
 use crate::graph::{Op, ValueId, WeightId};
@@ -11,8 +11,8 @@ const MERGED_INPUT_FRACTION: i32 = 8;
 impl Assigner<'_> {
     /// Gives up fractional bits of the queries where `query · key` would be finer than the scores.
     ///
-    /// Happens in models whose queries and keys are both tiny. Nothing is lost: the scores do not
-    /// keep those bits.
+    /// This happens in models whose queries and keys are both tiny. Nothing is lost: the scores do
+    /// not keep those bits.
     pub(super) fn fit_factors(&mut self, scores: ValueId) {
         let (query, key) = match self.graph.maker(scores).op {
             Op::Scores { query, key, .. } => (query, key),
@@ -28,8 +28,8 @@ impl Assigner<'_> {
     /// Gives up fractional bits of a merged input where its matrix would be left with too few.
     ///
     /// The input is a factor twice, so one bit of it is worth two of the matrix. It gives up bits
-    /// until the rounding of the matrix, about 0.29 units an element and so `0.29·d` units for a
-    /// row of length `√d` at either side, is half a unit of the scores.
+    /// until the rounding of the matrix, about 0.29 units for an element and so `0.29·d` units for
+    /// a row of length `√d` on either side, is half a unit of the scores.
     fn fit_merged(&mut self, input: ValueId, weight: WeightId, scores: ValueId) {
         let width = self.graph.value(input).cols as f64;
         let half_unit = f64::from(2 << SCORE_FRACTION);
@@ -42,8 +42,8 @@ impl Assigner<'_> {
         self.coarsen(input, missing.min(spare));
     }
 
-    /// Fractional bits by which the products of a sum stay below its accumulator: of what a
-    /// LayerNorm leaves, or of projected embeddings.
+    /// Returns the number of fractional bits by which the products of `sum`, which is what a
+    /// LayerNorm leaves or projected embeddings, stay below its accumulator.
     fn slack(&self, sum: ValueId) -> i32 {
         self.fraction(sum) - self.finest_product(sum)
     }

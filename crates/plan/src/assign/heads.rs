@@ -1,21 +1,21 @@
-//! Which heads need no maximum, and where their scores lie in their tables.
+//! The heads that need no maximum, and the places of their scores in their tables.
 //!
-//! A head is *placed* if one offset does for all its rows ([`crate::function::powers`]). Three
-//! ranges decide, all in units of log 2, as calibration saw them in the head:
+//! A head is *placed* if one offset is enough for all its rows ([`crate::function::powers`]). Two
+//! ranges that calibration saw in the head decide this, both in units of log 2:
 //!
 //! * the **span** from its lowest to its highest score. An index holds [`REACH`] units in its
 //!   finest cells and four times as many in its coarsest; of these the scores take their span,
 //!   [`BELOW`] of it below and [`ABOVE`] units above for texts that reach further;
 //! * the **width** from its lowest row maximum to its highest. A power has [`TOP`] bits at the
-//!   upper end of the index. The lowest row keeps [`LEAST_BITS`] of them, [`DRIER`] units further
-//!   down.
+//!   upper end of the index. The lowest row keeps [`LEAST_BITS`] of them even if it lies [`DRIER`]
+//!   units further down.
 //!
-//! Other heads are measured against a coarse maximum. What is left over of the room above goes to
-//! both ends, and the outer half of each end raises range flags.
+//! Other heads are measured against a coarse maximum. The rest of the index goes to both ends, and
+//! the outer half of each end raises range flags.
 //!
 //! The plan is public, so it tells what calibration saw in whole units only: the upper end of a
-//! head's table is one, which moves the ranges by half a unit at most, and so are the parts that
-//! raise flags.
+//! head's table is a whole number of units, which moves the ranges by half a unit at most, and so
+//! is the width of the parts that raise flags.
 
 use super::{Assigner, Observation};
 use crate::function::powers::TOP;
@@ -36,7 +36,7 @@ const ABOVE: f64 = 4.0;
 const BELOW: f64 = 0.3;
 /// Units by which a row's maximum may be lower than the lowest that was seen.
 const DRIER: f64 = 2.0;
-/// Bits that the power of such a row's maximum has.
+/// Bits that the power of such a row's maximum has, at least.
 const LEAST_BITS: f64 = 8.0;
 /// A sum of powers below `2^DRY_BITS` has run dry.
 pub(super) const DRY_BITS: u32 = LEAST_BITS as u32 - 1;
@@ -52,14 +52,14 @@ struct Place {
 }
 
 impl Place {
-    /// Returns where a head lies, if one offset does for it.
+    /// Returns the place of a head, if one offset is enough for it.
     fn of(seen: &Observation) -> Option<Self> {
         let (span, width) = (seen.max - seen.min, seen.max - seen.min_row_max);
         let below = BELOW * span;
         let reach = |fraction: i32| REACH * f64::from(FINEST - fraction).exp2();
         let fits = |fraction: &i32| ABOVE + span + below <= reach(*fraction);
         let fraction = (COARSEST..=FINEST).rev().find(fits)?;
-        // The largest power is one of TOP bits, and the lowest row has some left.
+        // The largest power has TOP bits, and the lowest row has some of them left.
         let most = f64::from(TOP) - LEAST_BITS - DRIER - width;
         if most < ABOVE {
             return None;
@@ -130,19 +130,19 @@ impl Assigner<'_> {
     }
 }
 
-/// Returns the table of placed heads with cells of some width.
+/// Returns the table of placed heads for cells of `fraction` fractional bits.
 fn powers(fraction: i32, edge: [u32; 2]) -> Lookup {
     let cell = f64::from(-fraction).exp2();
     let last = f64::from((1 << (INDEX_BITS - 1)) - 1) * cell;
     let table = LookupTable::tabulate((INDEX_BITS, fraction), RESULT, |x| {
-        // Below half a unit it rounds to nothing.
+        // Below half a unit it rounds to zero.
         (f64::from(TOP) + x - last - f64::from(RESULT.1)).exp2()
     });
     let lookup = Lookup::new((INDEX_BITS, fraction), edge, vec![table]);
     lookup.expect("a table of powers is built from usable parameters")
 }
 
-/// Bits of a power with its sign, and fractional bits. The latter are in name only, as are all
-/// scales in softmax before the division: they say how much of a product with a reciprocal is
-/// which factor's.
+/// Bits of a power with its sign, and fractional bits. The latter are nominal, as are all scales in
+/// softmax before the division: they say how the scale of a product with a reciprocal is divided
+/// between its factors.
 pub(super) const RESULT: (u32, i32) = (TOP + 2, 18);

@@ -1,12 +1,12 @@
 //! Scales of the looked-up form: short indices, and numbers that are bounded by construction.
 //!
-//! What depends on what calibration saw are the ranges of the scores, head by head, which say where
-//! they lie in their tables (`heads.rs`). Powers, their sums, reciprocals and probabilities have
-//! bounds of their own. The activation, whose entries depend on the ranges of its columns, is in
-//! [`super::sorted`].
+//! Only the ranges of the scores depend on what calibration saw: head by head they determine the
+//! places of the scores in their tables (`heads.rs`). Powers, their sums, reciprocals and
+//! probabilities have bounds of their own. The activation, whose entries depend on the ranges of
+//! its columns, is in [`super::sorted`].
 //!
 //! The index of a measured head's power cannot leave its table: it is what is left of a score after
-//! its own coarse part was taken off. All other indices have range flags.
+//! its own coarse part was subtracted. All other indices have range flags.
 
 use super::heads::{self, DRY_BITS, RESULT};
 use super::{AssignError, Assigner, MASK_DISTANCE, ScoreSpan};
@@ -30,7 +30,7 @@ pub(super) const PROBABILITY: Format = Format {
 /// Fractional bits of a power times a reciprocal: as many as an accumulator of probabilities has.
 const PRODUCT_FRACTION: i32 = PROBABILITY_FRACTION + (K - PROBABILITY.bits) as i32 - 1;
 /// Bits by which the powers of measured heads stay below the others: at its maximum a row has a
-/// power of `2^-step` to `2^step`, and sums should be of one size.
+/// power of `2^-step` to `2^step`, and sums should be of similar size.
 const MEASURED_BELOW: f64 = 12.0;
 
 /// Ways of measuring scores coarsely, the finer one first. The zero region of the powers must begin
@@ -50,18 +50,18 @@ const COARSE: [Coarse; 2] = [
     },
 ];
 
-/// A step, and how far it is looked.
+/// A step, and the distances that are told apart.
 struct Coarse {
     /// A step is `2^step_bits` units of log 2.
     step_bits: u32,
     near_bits: u32,
     far: u32,
-    /// Bits of the ring up to which it is chosen.
+    /// The longest ring for which it is chosen, in bits.
     most_bits: u32,
 }
 
 impl Assigner<'_> {
-    /// The coarse maximum of scores.
+    /// Chooses the coarse maximum of `scores`.
     pub(super) fn coarse_maximum(&self, scores: ValueId) -> Result<CoarseMaximum, AssignError> {
         let mut widest = 0.0;
         for coarse in &COARSE {
@@ -88,7 +88,8 @@ impl Assigner<'_> {
         Err(self.too_wide(scores, widest, 10))
     }
 
-    /// The coarse maximum in front of some heads, and the powers of all.
+    /// Gives the stop of step `index` the coarse maximum of the heads of `scores` that need one, if
+    /// any.
     pub(super) fn references(
         &mut self,
         index: usize,
@@ -107,7 +108,8 @@ impl Assigner<'_> {
         Ok(self.leave(index, Function::CoarseMaximum(coarse)))
     }
 
-    /// Powers of the exponents: of scores as they are, and of what a coarse maximum leaves.
+    /// Gives the stop of step `index` the powers of the exponents: of scores as they are, and of
+    /// what a coarse maximum leaves.
     pub(super) fn power(&mut self, index: usize, exponents: ValueId) -> Scale {
         let Op::Rest {
             scores, reference, ..
@@ -123,7 +125,7 @@ impl Assigner<'_> {
         self.leave(index, Function::Powers(Powers { classes }))
     }
 
-    /// The class of heads that are measured.
+    /// Makes the class of heads that are measured.
     fn measured(&self, reference: ValueId, heads: Vec<PlacedHead>) -> HeadClass {
         let coarse = self.coarse_of(reference);
         let step = f64::from(-coarse.fraction).exp2();
@@ -137,7 +139,7 @@ impl Assigner<'_> {
         let unit = f64::from(TOP) - MEASURED_BELOW - f64::from(RESULT.1);
         let table = LookupTable::tabulate(index, RESULT, |x| {
             let exponent = x - middle;
-            // Beyond a step above the reference is one element in 2^17.
+            // One element in 2^17 is more than a step above the reference.
             match exponent > 1.0 - MASK_DISTANCE {
                 true => (exponent.min(step) + unit).exp2(),
                 false => 0.0,
@@ -151,7 +153,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// The function of a coarse maximum.
+    /// Returns the function of the coarse maximum `reference`.
     fn coarse_of(&self, reference: ValueId) -> &CoarseMaximum {
         let steps = &self.graph.steps;
         let maker = steps.iter().position(|step| step.output() == reference);
@@ -161,7 +163,8 @@ impl Assigner<'_> {
         }
     }
 
-    /// The reciprocal of the sum of as many powers as a row can have.
+    /// Gives the stop of step `index` the reciprocal of the sum of as many powers as a row can
+    /// have.
     pub(super) fn reciprocal(&mut self, index: usize, total: ValueId) -> Scale {
         let longest = self.graph.shape.max_tokens().next_power_of_two().ilog2();
         // The largest powers raise flags; a sum of others stays within this.

@@ -6,7 +6,7 @@
 //! must fill `Z_p` exactly as far as its stop's ring needs it,
 //! `fraction = ring fraction + K - ring bits`, because truncation keeps the top bits; products are
 //! brought to that scale by a shift to the left, and a weight gets no more fractional bits than
-//! leave this shift at zero or more.
+//! keep this shift at zero or more.
 
 mod fit;
 mod heads;
@@ -33,7 +33,7 @@ use thiserror::Error;
 /// Observed ranges are widened by this factor before scales are chosen.
 pub const MARGIN: f64 = 1.5;
 /// Bits of a centred LayerNorm input. Outliers of a hundred times the typical size are common
-/// there, and its width costs nothing: it only passes through a requantisation.
+/// there, and the width costs nothing: the value only passes through a requantisation.
 const CENTRED_BITS: u32 = 20;
 /// Bits of the results that the client learns.
 const OUTPUT_BITS: u32 = 20;
@@ -46,7 +46,7 @@ const MASK_DISTANCE: f64 = 13.0;
 /// Fractional bits of an activation's input and of its output.
 const ACTIVATION_FRACTION: i32 = 8;
 const ACTIVATION_OUTPUT_FRACTION: i32 = 10;
-/// Fractional bits of the tangent's input.
+/// Fractional bits of the hyperbolic tangent's input.
 const TANH_FRACTION: i32 = 10;
 
 /// Why no scales could be chosen.
@@ -65,7 +65,7 @@ pub enum AssignError {
         value: String,
         /// What it reached, with the margin.
         range: f64,
-        /// The bits there are.
+        /// The bits that there are.
         bits: u32,
     },
 }
@@ -128,9 +128,9 @@ struct ScoreSpan {
 struct Assigner<'a> {
     graph: &'a Graph,
     observations: &'a [Observation],
-    /// Of scores, what was seen of each head.
+    /// For scores, what was seen of each head.
     by_head: &'a [Vec<Observation>],
-    /// Of values that are looked up by columns, what was seen of each.
+    /// For values that are looked up by columns, what was seen of each column.
     columns: &'a Columns,
     weights: &'a [WeightRange],
     values: Vec<Option<Scale>>,
@@ -156,7 +156,8 @@ impl Assigner<'_> {
             .fraction()
     }
 
-    /// An accumulator that fills its ring: `ring_fraction` of `ring_bits`.
+    /// Gives the value `id` the scale of an accumulator that fills its ring: `ring_fraction` of
+    /// `ring_bits`.
     fn accumulator(&mut self, id: ValueId, ring_bits: u32, ring_fraction: i32) {
         let fraction = ring_fraction + (K - ring_bits) as i32;
         self.values[id.index()] = Some(Scale::Accumulator {
@@ -217,7 +218,7 @@ impl Assigner<'_> {
         scale
     }
 
-    /// The ring that holds a value with a given number of fractional bits.
+    /// Returns the bits of the ring that holds a value with `fraction` fractional bits.
     fn ring_for(&self, id: ValueId, fraction: i32, at_least: u32) -> Result<u32, AssignError> {
         let range = self.wide(id).max(1.0);
         let bits = (1 + fraction + range.log2().ceil() as i32) as u32;
@@ -229,7 +230,7 @@ impl Assigner<'_> {
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
         let range = match self.graph.maker(input).op {
-            // As many rows as there may be, whatever the calibration text has.
+            // As many rows as there may be, not as many as the calibration text has.
             Op::Pool { input: rows, .. } => self.wide(rows) * self.graph.shape.max_tokens() as f64,
             _ => self.wide(input),
         };
@@ -247,12 +248,12 @@ impl Assigner<'_> {
         } else {
             self.roomy(input, Format::fitting(self.activation_bits(), range))
         };
-        // One more bit than the value needs: the requantising transfer wants the top bit free.
+        // One more bit than the value needs: the requantising transfer needs the top bit free.
         self.accumulator(input, bits + 1, fraction);
         Scale::Fixed { bits, fraction }
     }
 
-    /// Takes the bits off an output that are finer than what its products err by. They would tell
+    /// Removes the bits of an output that are finer than what its products err by. They would tell
     /// about the errors, of which the client knows a part, and so about the weights.
     fn no_finer_than_products(&self, sum: ValueId, format: Format) -> Format {
         let Op::Linear { terms, .. } = &self.graph.maker(sum).op else {
@@ -276,15 +277,15 @@ impl Assigner<'_> {
         }
     }
 
-    /// The sum of the squares of a centred value.
+    /// Returns the sum of the squares of a centred value.
     fn squares_of(&self, centred: ValueId) -> ValueId {
         let mut read = self.graph.readers(centred).map(Step::output);
         read.find(|id| self.graph.value(*id).role == ValueRole::SquareSum)
             .expect("LayerNorm adds up the squares of what is centred")
     }
 
-    /// The range of scores with its margin. A masked key must end up so far below the lowest row
-    /// maximum.
+    /// Returns the range of scores with its margin. A masked key must end up at least `below` units
+    /// below the lowest row maximum.
     fn score_span(&self, scores: ValueId, below: f64) -> ScoreSpan {
         let seen = self.observations[scores.index()];
         let extra = (MARGIN - 1.0) * seen.max_abs().max((seen.max - seen.min) / 2.0);
@@ -311,7 +312,7 @@ impl Assigner<'_> {
         ))
     }
 
-    /// The activation of a summary that has no tangent.
+    /// Returns the activation of a summary that does not use the hyperbolic tangent.
     fn summary(&self) -> Activation {
         let Head::Classify { summary, .. } = self.graph.shape.head else {
             unreachable!("a classifier has a summary");
@@ -343,7 +344,7 @@ impl Assigner<'_> {
         Ok(self.leave(index, function))
     }
 
-    /// The root of a sum of squares.
+    /// Gives the stop of step `index` the root of a sum of squares.
     fn inverse_root(&mut self, index: usize, squares: ValueId) -> Result<Scale, AssignError> {
         let Op::SquareSum { input: centred, .. } = self.graph.maker(squares).op else {
             unreachable!("a root is taken of a sum of squares");

@@ -1,4 +1,4 @@
-//! What a calibration saw of values and weights.
+//! What calibration saw of values and weights.
 
 use crate::graph::ValueId;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ impl Observation {
     /// Takes in a row whose maximum does not count, and returns that maximum.
     ///
     /// Comparisons skip what is not a number, so anything that is not finite widens the range to
-    /// infinity, where [`super::assign`] refuses it.
+    /// infinity, and [`super::assign`] refuses it.
     pub fn widen(&mut self, row: impl IntoIterator<Item = f64>) -> f64 {
         let mut max = f64::NEG_INFINITY;
         for v in row {
@@ -51,21 +51,22 @@ impl Observation {
     }
 }
 
-/// What a calibration saw of all values.
+/// What calibration saw of all values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// One for each value of the graph.
     pub values: Vec<Observation>,
-    /// Of scores, one for each head besides; of other values, or if heads were not told apart,
-    /// none. Maxima are those of all rows, of padded queries too, over keys that are not padding.
+    /// For scores, one for each head in addition; for other values, or if heads were not told
+    /// apart, none. Maxima are those of all rows, including padded queries, over keys that are not
+    /// padding.
     pub by_head: Vec<Vec<Observation>>,
-    /// Of values whose columns are sorted, their ranges; where it has none, all columns have the
-    /// range of the value.
+    /// For values whose columns are sorted, their ranges; where there is no entry, all columns have
+    /// the range of the value.
     pub columns: Columns,
 }
 
 impl Seen {
-    /// Returns what was seen of values whose heads and columns were not told apart.
+    /// Collects what was seen of values whose heads and columns were not told apart.
     pub fn of(values: Vec<Observation>) -> Self {
         Self {
             by_head: values.iter().map(|_| Vec::new()).collect(),

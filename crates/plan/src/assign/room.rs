@@ -4,20 +4,20 @@
 //! widths are free, and get room for [`ROOM`] times what was seen:
 //!
 //! - **Requantised values of the looked-up form.** A requantising transfer costs the same for any
-//!   ring, so a value keeps its fractional bits and gets more bits in front. Its accumulator has to
-//!   fill `Z_p` further up and loses as many fractional bits: what its products do not use.
-//!   Behind the point it gets [`FINER`] bits more than the paper's 15, which its accumulator has
-//!   anyway: an accumulator fills `Z_p` by its range alone. All values get the same number, because
-//!   the terms of a step share a scale ([`super::weights`]): what one input has more than the
-//!   other, its weights have less.
-//! - **Mixed values** are bounded by what goes in, since probabilities add up to one, nearly. They
-//!   get the range of the values, so they cannot leave theirs unless those have.
+//!   ring, so a value keeps its fractional bits and gets more integer bits. Its accumulator has to
+//!   fill `Z_p` further up and loses as many fractional bits: those that its products do not use.
+//!   The value gets [`FINER`] fractional bits more than the paper's 15 allow, which its accumulator
+//!   has anyway: an accumulator fills `Z_p` by its range alone. All values get the same number,
+//!   because the terms of a step share a scale ([`super::weights`]): if one input has more bits
+//!   than the other, its weights have fewer.
+//! - **Mixed values** are bounded by their inputs, since probabilities add up to nearly one. They
+//!   get the range of the values, so they cannot leave their range unless the values have left it.
 //! - **Sums of squares.** Their ring stays what it is and its unit becomes coarser, as long as
 //!   centred values keep enough bits where they are smallest.
 //!
-//! The input of an activation gets none: it would take twice the entries of a look-up. Its range
-//! flag tells when it is left. The separate form gets none at all: a comparator garbles its plans
-//! whole, and there widths and shifts are gates.
+//! The input of an activation gets no room: it would take twice the entries of a look-up. A range
+//! flag tells when it leaves its range. The separate form gets no room at all: a comparator garbles
+//! its plans whole, and there widths and shifts cost gates.
 
 use super::{Assigner, MARGIN};
 use crate::graph::{Form, Op, ValueId, WeightId};
@@ -37,7 +37,7 @@ const CENTRED_PRECISION: f64 = 9.0;
 const FINER: u32 = 3;
 
 impl Assigner<'_> {
-    /// Bits of a requantised value before it gets room.
+    /// Returns the bits of a requantised value before it gets room.
     pub(super) fn activation_bits(&self) -> u32 {
         match self.graph.form {
             Form::LookedUp => ACTIVATION_BITS + FINER,
@@ -45,7 +45,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// The format of a requantised value with the room that is free.
+    /// Returns the format of a requantised value with the room that is free.
     pub(super) fn roomy(&self, sum: ValueId, format: Format) -> Format {
         if self.graph.form != Form::LookedUp {
             return format;
@@ -53,7 +53,7 @@ impl Assigner<'_> {
         let wanted = self.wanted(sum);
         let short = |more: &u32| widened(format, *more).max_real() < wanted;
         let missing = (0..K).take_while(short).count() as u32;
-        // What is bounded by something far larger gives up its finest bits for that.
+        // A value that is bounded by something far larger gives up its finest bits for that.
         let format = coarser(
             format,
             (format.bits + missing).saturating_sub(WIDEST).min(FINER),
@@ -65,7 +65,7 @@ impl Assigner<'_> {
         widened(format, missing.min(spare.max(0) as u32))
     }
 
-    /// How far a sum should reach: further than was seen, and as far as what bounds it.
+    /// Returns how far `sum` should reach: further than was seen, and as far as what bounds it.
     fn wanted(&self, sum: ValueId) -> f64 {
         let seen = ROOM * self.observations[sum.index()].max_abs();
         let bound = match self.graph.maker(sum).op {
@@ -76,8 +76,9 @@ impl Assigner<'_> {
         bound.map_or(seen, |format| seen.max(format.max_real()))
     }
 
-    /// Fractional bits of the finest product that goes into a sum, with weights as fine as they
-    /// fit. Means of diagonal weights do not count: they are far finer than anything they join.
+    /// Returns the fractional bits of the finest product that goes into `sum`, with weights as fine
+    /// as they fit. Means of diagonal weights do not count: they are far finer than anything they
+    /// are added to.
     pub(super) fn finest_product(&self, sum: ValueId) -> i32 {
         let weight = |id: WeightId| {
             let range = self.weights[id.index()];
@@ -96,14 +97,15 @@ impl Assigner<'_> {
         }
     }
 
-    /// Fractional bits of a sum of squares: as far up in half of `Z_p` as its range allows.
+    /// Returns the fractional bits of a sum of squares: as many as its range allows in half of
+    /// `Z_p`.
     pub(super) fn squares_fraction(&self, squares: ValueId) -> i32 {
         let shape = &self.graph.shape;
         let seen = self.observations[squares.index()];
         let width = self.graph.squared_width(squares) as f64;
         let epsilon = shape.epsilon * width;
         let reaching = |range: f64| (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32;
-        // ε joins the sum before the root, and squares grow twice as fast as what is squared.
+        // ε is added to the sum before the root, and squares grow twice as fast as what is squared.
         let margin = reaching((MARGIN * seen.max_abs() + epsilon) * MARGIN);
         if self.graph.form == Form::Separate {
             return margin;
@@ -116,7 +118,7 @@ impl Assigner<'_> {
     }
 }
 
-/// A format with fewer bits behind the point.
+/// Returns `format` with `fewer` fractional bits removed.
 fn coarser(format: Format, fewer: u32) -> Format {
     Format {
         bits: format.bits - fewer,
@@ -124,7 +126,7 @@ fn coarser(format: Format, fewer: u32) -> Format {
     }
 }
 
-/// A format with more bits in front.
+/// Returns `format` with `more` integer bits added.
 fn widened(format: Format, more: u32) -> Format {
     Format {
         bits: format.bits + more,

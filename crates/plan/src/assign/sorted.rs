@@ -1,17 +1,18 @@
 //! Classes of the columns of an activation's input ([`Sorted`]).
 //!
 //! A column needs as many entries as its range has cells: what calibration saw of it with the
-//! margin, brought up to a power of two. No column gets less than [`NARROWEST`]. Features that
-//! detect something rare are seen at rest by a calibration text of a few dozen lines, and reach
-//! many times as far in the one text that has it; the range of a single column is a much worse
-//! prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
+//! margin, rounded up to a power of two. No column gets a range below [`NARROWEST`]. In a
+//! calibration text of a few dozen lines, features that detect something rare are seen at rest, and
+//! they reach many times as far in the one text that has it; the range of a single column is a much
+//! worse prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
 //!
-//! **The first layers have finer cells.** Whatever an activation is off by goes on through all
-//! layers behind it, so the same cells cost the logits three times as much in the first layers as
-//! in the middle. The first quarter of the layers has cells of half the width.
+//! **The first layers have finer cells.** The error of an activation passes through all layers
+//! after it, so the same cells cost the logits three times as much in the first layers as in the
+//! middle. The first quarter of the layers has cells of half the width.
 //!
 //! The plan is public and says how many columns each class has. Counts are multiples of
-//! [`TOGETHER`]: those of wide ranges are rounded up, with columns that would have done with less.
+//! [`TOGETHER`]: those of wide ranges are rounded up, with columns for which a narrower range would
+//! be enough.
 
 use super::room::WIDEST;
 use super::{AssignError, Assigner, MARGIN};
@@ -23,11 +24,11 @@ use primer_ring::fixed::Format;
 /// Fractional bits of an activation's index in the first layers and in the others, unless its range
 /// needs more bits than there are.
 const CELL_FRACTIONS: [i32; 2] = [6, 5];
-/// The first layers are one of so many.
+/// The first layers are one part in this many of all layers.
 const FIRST_LAYERS: usize = 4;
 /// The narrowest range of a column.
 const NARROWEST: f64 = 8.0;
-/// The columns of a class are a multiple of this, but for the last.
+/// The number of columns of a class is a multiple of this, except in the last class.
 const TOGETHER: usize = 16;
 /// The slope of all classes, in eighths: near the mean slope of GELU over the arguments that count.
 const SLOPE: u32 = 1;
@@ -49,7 +50,7 @@ pub fn order(columns: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The groups that columns are in when they are in order.
+/// Divides columns, once they are in order, into groups.
 fn groups(columns: &[f64]) -> Vec<Group> {
     let order = order(columns).into_iter();
     let reaches: Vec<i32> = order.map(|j| reach(columns[j])).collect();
@@ -67,12 +68,12 @@ fn groups(columns: &[f64]) -> Vec<Group> {
     groups
 }
 
-/// The smallest power of two that is not below the range of a column: its logarithm.
+/// Returns the logarithm of the smallest power of two that is not below the range of a column.
 fn reach(max_abs: f64) -> i32 {
     (MARGIN * max_abs).max(NARROWEST).log2().ceil() as i32
 }
 
-/// Fractional bits of the index of a layer.
+/// Returns the fractional bits of the index of a layer.
 fn cell_fraction(layer: usize, layers: usize) -> i32 {
     let [first, others] = CELL_FRACTIONS;
     match layer < layers.div_ceil(FIRST_LAYERS) {
@@ -81,14 +82,14 @@ fn cell_fraction(layer: usize, layers: usize) -> i32 {
     }
 }
 
-/// Bits and fractional bits of the index of a range.
+/// Returns the bits and fractional bits of the index of a range.
 fn cells(reach: i32, cell_fraction: i32) -> (u32, i32) {
     let bits = (reach + 1 + cell_fraction).min(Lookup::MAX_BITS as i32);
     (bits as u32, bits - 1 - reach)
 }
 
 impl Assigner<'_> {
-    /// An activation of columns that are sorted by their ranges.
+    /// Gives the stop of step `index` an activation of columns that are sorted by their ranges.
     pub(super) fn sorted(
         &mut self,
         index: usize,
@@ -118,8 +119,8 @@ impl Assigner<'_> {
         Ok(self.leave(index, Function::Sorted(sorted)))
     }
 
-    /// What an activation leaves: as fine as other values, and wide enough for whatever its input
-    /// can be.
+    /// Returns the format of what an activation leaves: as fine as other values, and wide enough
+    /// for every possible input.
     fn activated(&self, output: ValueId, reach: i32, cell_fraction: i32) -> Format {
         let fitting = Format::fitting(self.activation_bits(), self.wide(output));
         let most = WIDEST as i32 - 1 - reach;
@@ -131,7 +132,7 @@ impl Assigner<'_> {
     }
 }
 
-/// The table of a group of columns, whose entries are the activation at their indices.
+/// Makes the class of a group of columns: its table's entries are the activation at their indices.
 fn class(activation: Activation, columns: usize, index: (u32, i32), format: Format) -> Class {
     let output = (format.bits, format.fraction);
     let table = LookupTable::tabulate(index, output, |x| activation.real(x));
@@ -148,7 +149,7 @@ fn class(activation: Activation, columns: usize, index: (u32, i32), format: Form
 mod tests {
     use super::*;
 
-    /// Counts are rounded so that no column is in a class too narrow for it.
+    /// Checks that counts are rounded so that no column is in a class too narrow for it.
     #[test]
     fn columns_are_in_classes_that_hold_them() {
         // Twelve wide ones, the others narrow.

@@ -1,6 +1,6 @@
-//! Scales of weights: as fine as they fit, and no finer than the accumulator that they lead to.
+//! Scales of weights: as fine as they fit, and no finer than the accumulator of their products.
 //!
-//! In the looked-up form the columns of matrices are bounded besides ([`COLUMN_LENGTH`]), and a
+//! In the looked-up form the columns of matrices are bounded as well ([`COLUMN_LENGTH`]), and a
 //! diagonal's gains and means have one scale: they are multiplied as one matrix.
 
 use super::WeightRange;
@@ -11,7 +11,7 @@ use crate::scales::{
 };
 use primer_ring::fixed::Format;
 
-/// Integers are this much longer than what they were rounded from, at most.
+/// Columns of integers are longer than what they were rounded from by this factor, at most.
 const ROUNDING: f64 = 1.05;
 
 pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) -> Vec<WeightScale> {
@@ -56,7 +56,8 @@ pub(super) fn scales(graph: &Graph, ranges: &[WeightRange], values: &[Scale]) ->
     scales
 }
 
-/// Fractional bits of a weight that a hint multiplies, if its accumulator has room for some.
+/// Returns the fractional bits of a weight that a hint multiplies, if its accumulator has room for
+/// `room` of them.
 pub(super) fn hinted_fraction(range: &WeightRange, room: i32, revealed: bool) -> i32 {
     let columns = match revealed {
         true => OUTPUT_COLUMN_LENGTH,
@@ -68,11 +69,11 @@ pub(super) fn hinted_fraction(range: &WeightRange, room: i32, revealed: bool) ->
     finest.min(within(columns as f64, range.column))
 }
 
-/// Fractional bits with which columns of some length, in real numbers, have at most another in
-/// integers.
+/// Returns the fractional bits with which columns of length `column`, in real numbers, have at most
+/// the length `limit` in integers.
 fn within(limit: f64, column: f64) -> i32 {
     let column = (ROUNDING * column).max(f64::MIN_POSITIVE);
-    // Zero columns may be as fine as they like.
+    // Zero columns may be arbitrarily fine.
     (limit / column).log2().floor().min(64.0) as i32
 }
 
@@ -83,7 +84,8 @@ struct Assigner<'a> {
 }
 
 impl Assigner<'_> {
-    /// The most fractional bits of weights up to `max_abs`, for an input with `input` of them.
+    /// Returns the most fractional bits of weights up to `max_abs`, for an input with `input` of
+    /// them.
     fn finest(&self, max_abs: f64, input: i32, output: ValueId) -> i32 {
         let room = self.values[output.index()].fraction() - input;
         Format::fitting(WEIGHT_BITS, max_abs).fraction.min(room)
@@ -93,7 +95,7 @@ impl Assigner<'_> {
         self.graph.weight(term.weight).kind == WeightKind::Diagonal
     }
 
-    /// A term's scale.
+    /// Returns the scale of a term's weight.
     fn term(&self, term: &Term, output: ValueId) -> WeightScale {
         let range = self.ranges[term.weight.index()];
         let input = self.values[term.input.index()].fraction();

@@ -6,7 +6,7 @@ use crate::role::{LinearMap, ValueRole};
 use crate::shape::{Head, Pooling, Summary};
 
 impl Builder {
-    /// The steps behind the last layer.
+    /// Adds the steps after the last layer.
     pub(super) fn head(&mut self, x: ValueId) {
         let n = self.graph.tokens;
         self.paper = PaperStep::Others;
@@ -43,7 +43,7 @@ impl Builder {
         };
     }
 
-    /// The sum of the hidden states of all tokens but the padding.
+    /// Adds up the hidden states of all tokens except the padding.
     fn sentence(&mut self, x: ValueId) -> ValueId {
         let n = self.graph.tokens;
         let input = self.last_hidden(x, n);
@@ -59,7 +59,7 @@ impl Builder {
         self.requantise("sentence", output)
     }
 
-    /// The hidden state of the first tokens with its gain and shift.
+    /// Makes the hidden state of the first `n` tokens with its gain and shift.
     fn last_hidden(&mut self, x: ValueId, n: usize) -> ValueId {
         let hidden = self.graph.shape.hidden;
         let map = LinearMap::LastHidden;
@@ -74,7 +74,7 @@ impl Builder {
         self.requantise("last_hidden", sum)
     }
 
-    /// The summary of the first token.
+    /// Makes the summary of the first token.
     fn pooler(&mut self, x: ValueId, summary: Summary) -> ValueId {
         let size = (1, self.graph.shape.hidden);
         let sum = self.linear(LinearMap::Pooler, ValueRole::Pooled, x, size, None);

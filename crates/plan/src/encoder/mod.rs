@@ -1,11 +1,11 @@
 //! An encoder as a graph.
 //!
 //! BERT, DistilBERT, RoBERTa and ELECTRA are one network with small differences, and the shape says
-//! which of them there are: token types or none, a projection behind the embeddings or none, and
+//! which of these a model has: token types or none, a projection after the embeddings or none, and
 //! what stands on top.
 //!
-//! Rewritings turn Hugging Face's encoders into steps that suit the protocol; all are exact in
-//! real arithmetic and are carried out once, on the weights:
+//! Several transformations turn Hugging Face's encoders into steps that suit the protocol. All are
+//! exact in real arithmetic and are carried out once, on the weights:
 //!
 //! * **LayerNorm is split.** Its gain γ and shift β belong to the server: they are folded into the
 //!   weights that read the normalised value, and, since the residual connection reads it too, into
@@ -21,13 +21,13 @@
 //!   Q·Kᵀ = X·(A·Bᵀ)·Xᵀ + 1·(X·B·a)ᵀ + (X·A·b)·1ᵀ + (a·b)·1·1ᵀ
 //!   ```
 //!
-//!   The last two terms are the same for every key of a query, and softmax does not see what is
-//!   added to a whole row: they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with `W = A·Bᵀ` and
-//!   `u = B·a`: one step with one rounding instead of two projections, two requantisations and a
-//!   product. A padded key is a column like any other.
+//!   The last two terms are the same for every key of a query, and softmax does not depend on what
+//!   is added to a whole row, so they are dropped. What is left is `(X·W + 1·uᵀ)·Xᵀ` with
+//!   `W = A·Bᵀ` and `u = B·a`: one step with one rounding instead of two projections, two
+//!   requantisations and a product. A padded key is a column like any other.
 //! * **Functions may be looked up** ([`Form::LookedUp`]). A look-up is cheap for an index of eight
-//!   or nine bits, whatever the function, so functions are taken apart until only such indices are
-//!   left. Softmax becomes, for a row `s`,
+//!   or nine bits and any function, so functions are decomposed until only such indices are left.
+//!   Softmax becomes, for a row `s`,
 //!
 //!   ```text
 //!   o_j = a number near max(s)         a coarse maximum; far below the maximum, near s_j instead
@@ -37,15 +37,15 @@
 //!
 //!   and an activation is looked up at a coarse index of its argument, among as many entries as the
 //!   range of its feature needs (`function/sorted.rs`). Features of the wide layer may be in any
-//!   order, as long as the maps on both sides have the same; the server sorts them by their ranges,
-//!   so that a plan has to say no more than how many need how many entries. In this form the client
-//!   may send its one-hot rows as bits, which turns the sign of some of them ([`Graph::signed`]):
-//!   positions are rows of the table, so that a whole embedding is turned, and LayerNorm takes the
-//!   sign off again.
+//!   order, as long as the maps on both sides use the same; the server sorts them by their ranges,
+//!   so that a plan only has to say how many need how many entries. In this form the client may
+//!   send its one-hot rows as bits, which flips the sign of some of them ([`Graph::signed`]):
+//!   positions are rows of the table, so that a whole embedding is flipped, and LayerNorm removes
+//!   the sign again.
 //! * **A mean is a sum.** The mean over a text's tokens is taken over as many rows as the text has,
-//!   which nobody but the client may know. The rows are multiplied with the client's secret ones
-//!   and zeros ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by its own
-//!   length. Sum and mean tell it the same.
+//!   which only the client may know. The rows are multiplied by the client's secret ones and zeros
+//!   ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by the length of its
+//!   text. The sum tells it no more than the mean.
 
 mod head;
 
@@ -108,7 +108,7 @@ impl Builder {
         self.graph.value(id).cols
     }
 
-    /// `input · W + bias`, and the residual connection if there is one.
+    /// Adds the step `input · W + bias`, with the residual connection if there is one.
     fn linear(
         &mut self,
         map: LinearMap,
@@ -152,13 +152,13 @@ impl Builder {
         output
     }
 
-    /// A stop without a function: the value stays what it is.
+    /// Adds a stop without a function, which leaves the value what it is.
     fn requantise(&mut self, name: &str, input: ValueId) -> ValueId {
         let role = self.graph.value(input).role;
         self.stop(name, role, StopFunction::Requantise, input)
     }
 
-    /// LayerNorm without gain and shift, of an accumulator that is already centred.
+    /// Adds LayerNorm without gain and shift, of an accumulator that is already centred.
     fn norm(&mut self, name: &str, sum: ValueId) -> ValueId {
         let (rows, cols) = (self.rows(sum), self.cols(sum));
         let centred = self.requantise(&format!("{name}.centred"), sum);
@@ -183,7 +183,7 @@ impl Builder {
         self.requantise(name, scaled)
     }
 
-    /// A projection of the layer's input, requantised.
+    /// Adds a projection of the layer's input, requantised.
     fn projection(&mut self, map: LinearMap, role: ValueRole, x: ValueId) -> ValueId {
         self.paper = PaperStep::Qkv;
         let size = (self.graph.tokens, self.graph.shape.hidden);
@@ -191,7 +191,7 @@ impl Builder {
         self.requantise(map.name(), sum)
     }
 
-    /// The scores and the values, from queries and keys.
+    /// Adds the scores and the values, from queries and keys.
     fn separate_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
         let query = self.projection(LinearMap::Query, ValueRole::Query, x);
         let key = self.projection(LinearMap::Key, ValueRole::Key, x);
@@ -201,7 +201,7 @@ impl Builder {
         (output, value)
     }
 
-    /// The scores and the values, without queries and keys.
+    /// Adds the scores and the values, without queries and keys.
     fn merged_scores(&mut self, x: ValueId) -> (ValueId, ValueId) {
         let value = self.projection(LinearMap::Value, ValueRole::Value, x);
         let (hidden, heads) = (self.graph.shape.hidden, self.graph.shape.heads);
@@ -223,7 +223,7 @@ impl Builder {
         self.value("scores", ValueRole::Scores, heads * n, n)
     }
 
-    /// Probabilities, from a coarse maximum and looked-up powers.
+    /// Adds the probabilities, from a coarse maximum and looked-up powers.
     fn looked_up_softmax(&mut self, scores: ValueId) -> ValueId {
         let (rows, cols) = (self.rows(scores), self.cols(scores));
         let coarse = StopFunction::CoarseMaximum;
@@ -289,7 +289,7 @@ impl Builder {
         self.norm("output_norm", sum)
     }
 
-    /// From one-hot rows to what the first layer reads.
+    /// Adds the steps from one-hot rows to what the first layer reads.
     fn embeddings(&mut self) -> ValueId {
         let (tokens, shape) = (self.graph.tokens, self.graph.shape.clone());
         let (map, width) = (LinearMap::Embedding, shape.embedding);
@@ -317,7 +317,7 @@ impl Builder {
 }
 
 impl Graph {
-    /// The graph of an encoder over a padded number of tokens, with queries and keys.
+    /// Makes the graph of an encoder over a padded number of tokens, with queries and keys.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.
@@ -325,7 +325,7 @@ impl Graph {
         Self::with_form(shape, Form::Separate, tokens)
     }
 
-    /// The graph of an encoder over a padded number of tokens.
+    /// Makes the graph of an encoder over a padded number of tokens.
     ///
     /// # Panics
     /// If the number of tokens is zero or beyond the model's limit, which callers check.

@@ -1,9 +1,9 @@
-//! The maximum of a row, coarsely: what is left of softmax for a garbled circuit.
+//! A coarse maximum of a row: the part of softmax that is left for a garbled circuit.
 //!
 //! Softmax takes powers of two of scores relative to the row's maximum. Any number near the maximum
-//! will do in its place, because the division by the row's sum takes it out again; what matters is
-//! that no power leaves the range of its table. So the circuit sees scores `s_j` only in steps of
-//! several units of log 2, as a ring of a few bits (`assign/lookups.rs` chooses both). From the
+//! can take its place, because the division by the row's sum cancels it; all that matters is that
+//! no power leaves the range of its table. So the circuit sees scores `s_j` only in steps of
+//! several units of log 2, in a ring of a few bits (`assign/lookups.rs` chooses both). From the
 //! coarse scores `c_j` of a row:
 //!
 //! ```text
@@ -20,12 +20,12 @@
 //!   `c_j` within `-1..2` steps of `s_j`, so `v_j` lies within `-(far + 1)..-(far - 2)` steps: it
 //!   does not wrap, and the table of powers is zero there.
 //!
-//! All of `v_j` lies between `-(far + 1)` and `2` steps; below `1` but for one element in 2^17, for
-//! which truncation is within two steps and not one. The index of the power has room for a step
-//! more than from `-(far + 1)` to `1`.
+//! Every `v_j` lies between `-(far + 1)` and `2` steps, and below `1` except for one element in
+//! 2^17, for which truncation is within two steps and not one. The index of the power has room for
+//! one step more than the range from `-(far + 1)` to `1`.
 //!
 //! Padding is private as in [`super::Softmax`]: [`CoarseMaximum::mask`] is subtracted linearly from
-//! the scores of padded keys before this function, and takes them further from any maximum than
+//! the scores of padded keys before this function, and moves them further from any maximum than
 //! `2^near_bits` steps.
 
 use super::FunctionError;
@@ -52,18 +52,18 @@ pub struct CoarseMaximum {
 }
 
 impl CoarseMaximum {
-    /// Bits of a result with its sign: a coarse score plus a distance.
+    /// Returns the bits of a result with its sign: it is a coarse score plus a distance.
     pub const fn output_bits(&self) -> u32 {
         self.ring_bits + 1
     }
 
-    /// Where the middle of the range of `v_j` lies, in half steps below zero: it reaches from
-    /// `-(far + 1)` to `1`, with the same room on both sides.
+    /// Returns how far below zero the middle of the range of `v_j` lies, in half steps: the range
+    /// reaches from `-(far + 1)` to `1`, with the same room on both sides.
     pub const fn middle(&self) -> i64 {
         self.far as i64
     }
 
-    /// The results of one row of signed ring values.
+    /// Computes the results of one row of signed ring values.
     ///
     /// # Panics
     /// If the row is empty, longer than 512, or of another length than `out`.
@@ -125,8 +125,8 @@ mod tests {
     }
 
     proptest! {
-        /// From scores through random shares and truncation: what is near is exact, what is far is
-        /// far, and nothing leaves the range that the table of powers has.
+        /// Goes from scores through random shares and truncation: what is near is exact, what is
+        /// far stays far, and nothing leaves the range of the table of powers.
         #[test]
         fn fine_rests_stay_in_range(
             row in proptest::collection::vec(-50.0f64..50.0, 1..40),
@@ -149,7 +149,8 @@ mod tests {
                 if max - c < 4 {
                     prop_assert_eq!(o, max);
                 } else {
-                    // Two units of truncation are one element in 2^17, so -16 is the usual end.
+                    // Truncation is off by two units for one element in 2^17, so -16 is the usual
+                    // end.
                     prop_assert!(rest < -12.0, "{s} {c} {o}");
                 }
             }

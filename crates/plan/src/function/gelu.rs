@@ -2,7 +2,7 @@
 //!
 //! `GELU(x) = ReLU(x) - δ(|x|)` with `δ(a) = a·Φ(-a)`, an even function that vanishes quickly: at
 //! `a = 4` it is 0.0001. So the table only covers `a < 4` and a larger argument takes its last
-//! entry, which is zero. There is no wrap-around whatever the input.
+//! entry, which is zero. No input wraps around.
 //!
 //! In bits, with `s` the sign of `x` and `a = x XOR s` its one's complement magnitude:
 //!
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 const TABLE_BITS: u32 = 8;
 /// The table covers magnitudes below `2^SPAN_BITS`.
 const SPAN_BITS: u32 = 2;
-/// Fractional bits that the output may have more than the input.
+/// Fractional bits by which the output may exceed the input.
 const MORE_BITS: i32 = 8;
 const _: () = assert!(Truncation::MAX_RING_BITS as i32 + MORE_BITS <= MAX_VALUE_BITS as i32);
 
@@ -41,7 +41,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The function on real numbers.
+    /// Computes the function on real numbers.
     pub fn real(self, x: f64) -> f64 {
         match self {
             Self::GeluErf => 0.5 * x * (1.0 + libm::erf(x * std::f64::consts::FRAC_1_SQRT_2)),
@@ -68,7 +68,7 @@ pub struct Gelu {
 }
 
 impl Gelu {
-    /// GELU for a ring, a scale and one of its two forms.
+    /// Makes GELU for a ring, a scale and one of its two forms.
     ///
     /// # Panics
     /// If the activation is not a GELU or the fractions leave no room for the table.
@@ -102,12 +102,12 @@ impl Gelu {
         gelu
     }
 
-    /// Low bits of the magnitude that the table does not see.
+    /// Returns the number of low bits of the magnitude that the table does not see.
     pub const fn dropped_bits(&self) -> u32 {
         (self.fraction as u32 + SPAN_BITS) - self.table.input_bits()
     }
 
-    /// The function on a signed ring value.
+    /// Computes the function on a signed ring value.
     #[inline]
     pub fn apply(&self, x: i64) -> i64 {
         let sign = x >> 63;
@@ -135,7 +135,7 @@ impl Gelu {
             (f..=f + MORE_BITS).contains(&g),
             format!("{g} fractional bits out of {f}"),
         )?;
-        // δ is less than one: below the ring's values, whatever the table says.
+        // δ must be less than one, below the ring's values, in any table.
         let bits = self.table.output_bits();
         check(
             bits <= g as u32,

@@ -9,9 +9,8 @@
 //! out   = table[index] << (H - h)          H = the largest h of the ring
 //! ```
 //!
-//! Everything constant (the width of the layer, the scales of `v` and of the output) is folded
-//! into the table. A value that is not positive counts as 1: LayerNorm's ε keeps real inputs away
-//! from it.
+//! All constants (the width of the layer, the scales of `v` and of the output) are folded into the
+//! table. A value that is not positive counts as 1: LayerNorm's ε keeps real inputs away from it.
 
 use super::{FunctionError, Table};
 use primer_ring::truncate::Truncation;
@@ -32,7 +31,7 @@ pub struct InverseRoot {
 }
 
 impl InverseRoot {
-    /// The function `v ↦ scale / √v` on integers `v` of the ring.
+    /// Makes the function `v ↦ scale / √v` on integers `v` of the ring.
     ///
     /// The output's fractional bits are chosen so that the table uses all its output bits.
     ///
@@ -49,7 +48,7 @@ impl InverseRoot {
         let output_fraction = OUTPUT_BITS as i32 + steps - scale.log2().ceil() as i32;
         let top = scale * 2f64.powi(output_fraction - steps);
         let table = Table::tabulate(TABLE_BITS, OUTPUT_BITS, |i| {
-            // Indices with u < 1 are never met; their entries are those of u = 1.
+            // Indices with u < 1 never occur; their entries are those of u = 1.
             let u = ((f64::from(i) + 0.5) / fine).max(1.0);
             top / u.sqrt()
         });
@@ -68,17 +67,17 @@ impl InverseRoot {
         (ring_bits - 2) / 2
     }
 
-    /// The largest normalising exponent, `H`.
+    /// Returns the largest normalising exponent, `H`.
     pub const fn steps(&self) -> u32 {
         Self::steps_of(self.ring_bits)
     }
 
-    /// Bits of the output: the table's shifted by up to `H`.
+    /// Returns the bits of the output: those of the table, shifted by up to `H`.
     pub const fn output_bits(&self) -> u32 {
         self.table.output_bits() + self.steps()
     }
 
-    /// The function on a signed ring value.
+    /// Computes the function on a signed ring value.
     #[inline]
     pub fn apply(&self, v: i64) -> i64 {
         let v = v.max(1) as u64;

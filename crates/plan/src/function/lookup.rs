@@ -1,8 +1,8 @@
 //! Functions of one short index, by tables.
 //!
 //! An index has so few bits (4 to 10) that a function of it *is* its table: nothing has to be cheap
-//! in a circuit, and any function will do. One index may have several tables: a slope and an
-//! intercept, say. They are looked up together and cost less than apart.
+//! in a circuit, and any function is possible. One index may have several tables: a slope and an
+//! intercept, for example. They are looked up together and cost less than apart.
 //!
 //! ```text
 //! index    k       a signed element of Z_2^m: what truncation leaves of an accumulator
@@ -16,8 +16,8 @@
 //! `h · max|f'|` more.
 //!
 //! An index that leaves its range wraps around. A table can carry a *range flag*: whether the index
-//! lies in the outermost cells, [`Lookup::edge`]. What is flagged did not wrap yet, or has just
-//! wrapped by less than the edge is wide.
+//! lies in the outermost cells, [`Lookup::edge`]. A flagged index has not wrapped yet, or has
+//! wrapped by less than the width of the edge.
 
 use super::FunctionError;
 use primer_ring::select;
@@ -80,22 +80,22 @@ impl LookupTable {
         }
     }
 
-    /// Bits of an entry with its sign.
+    /// Returns the bits of an entry with its sign.
     pub const fn output_bits(&self) -> u32 {
         self.output_bits
     }
 
-    /// Fractional bits of an entry.
+    /// Returns the fractional bits of an entry.
     pub const fn output_fraction(&self) -> i32 {
         self.output_fraction
     }
 
-    /// The entries in the order of ring elements.
+    /// Returns the entries in the order of ring elements.
     pub fn entries(&self) -> &[i64] {
         &self.entries
     }
 
-    /// The entry of an index, signed or not.
+    /// Returns the entry of an index, signed or not.
     #[inline]
     pub fn at(&self, index: i64) -> i64 {
         self.entries[index as usize & (self.entries.len() - 1)]
@@ -131,7 +131,7 @@ impl Lookup {
     /// Tables on one index, at most.
     pub const MAX_TABLES: usize = 4;
 
-    /// Tables on an index with its scale and its edges.
+    /// Joins tables on an index with its scale and its edges.
     ///
     /// # Errors
     /// [`FunctionError`] if they do not fit each other.
@@ -150,12 +150,12 @@ impl Lookup {
         Ok(lookup)
     }
 
-    /// Whether results carry range flags.
+    /// Tells whether results carry range flags.
     pub fn is_flagged(&self) -> bool {
         self.edge != [0; 2]
     }
 
-    /// Whether an index, signed or not, lies in the outermost cells.
+    /// Tells whether an index, signed or not, lies in the outermost cells.
     #[inline]
     pub fn flag(&self, index: i64) -> bool {
         let size = 1i64 << self.index_bits;
@@ -199,8 +199,8 @@ mod tests {
         LookupTable::tabulate((bits, fraction), (18, 10), |x| Activation::GeluErf.real(x))
     }
 
-    /// What a stochastically rounded index brings on average, for every accumulator between two
-    /// cells: the straight line between their entries.
+    /// Computes what a stochastically rounded index gives on average, for every accumulator between
+    /// two cells: the straight line between their entries.
     #[test]
     fn the_mean_result_is_within_its_bound() {
         for fraction in [3, 4] {

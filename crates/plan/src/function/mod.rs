@@ -1,8 +1,8 @@
 //! The non-linear functions of a BERT, defined in integers.
 //!
-//! Each function here *is* the specification: the fixed-point reference calls it, the garbled
+//! Each function here *is* the specification: the fixed-point reference calls it, and the garbled
 //! circuits are built from the same parameters and tables and must agree bit for bit. So every
-//! definition is made of what is cheap in a circuit:
+//! definition uses what is cheap in a circuit:
 //!
 //! * additions and comparisons cost one AND gate per bit, XOR and constants nothing;
 //! * the absolute value is the *one's complement* (`x XOR sign`, free), off by one unit for
@@ -11,7 +11,7 @@
 //! * a garbled bit leaves the circuit as an arithmetic share with any public weight, so sums and
 //!   differences of outputs need no adder.
 //!
-//! The exceptions are a [`Lookup`], which needs no circuit: any function of a short index; and
+//! The exceptions are [`Lookup`], any function of a short index, which needs no circuit; and
 //! [`Sorted`], look-ups of several lengths side by side.
 //!
 //! Inputs are signed values of a ring `Z_2^m` (`ring_bits`) with `fraction` fractional bits, as
@@ -68,13 +68,14 @@ impl FunctionError {
     }
 }
 
-/// Whether a value may have that many fractional bits, so that sums of a few never overflow. (A
-/// weight, the difference of two values and a shift, may have four times as many.)
+/// Tells whether a value may have that many fractional bits, so that sums of a few such numbers
+/// never overflow. (A weight, the difference of two values and a shift, may have four times as
+/// many.)
 pub(crate) const fn in_reach(fraction: i32) -> bool {
     -64 <= fraction && fraction <= 64
 }
 
-/// Whether truncation makes rings of that many bits.
+/// Tells whether truncation can make rings of that many bits.
 const fn is_ring(bits: u32) -> bool {
     Truncation::to_ring(bits).is_some()
 }
@@ -119,7 +120,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Bits of the ring that its input comes from.
+    /// Returns the bits of the ring that its input comes from.
     pub fn ring_bits(&self) -> u32 {
         match self {
             Self::Gelu(f) => f.ring_bits,
@@ -135,12 +136,12 @@ impl Function {
         }
     }
 
-    /// Whether it takes whole rows, not single elements.
+    /// Tells whether it takes whole rows, not single elements.
     pub const fn takes_rows(&self) -> bool {
         matches!(self, Self::Softmax(_) | Self::CoarseMaximum(_))
     }
 
-    /// What is added to the scores in front of it, if it takes scores.
+    /// Returns what is added to the scores before it, if it takes scores.
     pub const fn masking(&self) -> Option<Masking> {
         let (mask, offset) = match self {
             Self::Softmax(f) => (f.mask, f.offset),
@@ -150,7 +151,7 @@ impl Function {
         Some(Masking { mask, offset })
     }
 
-    /// Fractional bits of its output; of the first, if a look-up has several tables.
+    /// Returns the fractional bits of its output; of the first, if a look-up has several tables.
     pub fn output_fraction(&self) -> i32 {
         match self {
             Self::Gelu(f) => f.output_fraction,
@@ -166,7 +167,7 @@ impl Function {
         }
     }
 
-    /// Bits of its output with the sign; of the first, if a look-up has several tables.
+    /// Returns the bits of its output with the sign; of the first, if a look-up has several tables.
     pub fn output_bits(&self) -> u32 {
         match self {
             Self::Gelu(f) => f.ring_bits + (f.output_fraction - f.fraction) as u32,

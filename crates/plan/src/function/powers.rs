@@ -1,28 +1,28 @@
 //! Powers of two of a layer's scores, head by head: softmax without its maximum.
 //!
-//! Softmax does not see what is added to a row, so a power may be taken of `s + o` for any `o`:
-//! the division by the row's sum takes `2^o` out again. What is wanted of `o` is that no power
-//! leaves the range of its table, and for that it need not follow every row. The maxima of a
-//! head's rows lie within some ten units of log 2 of each other, whatever the text, so one public
-//! `o` for the head does:
+//! Softmax does not depend on what is added to a row, so a power may be taken of `s + o` for any
+//! `o`: the division by the row's sum cancels `2^o`. The only requirement on `o` is that no power
+//! leaves the range of its table, and for that it need not follow every row. The maxima of a head's
+//! rows lie within some ten units of log 2 of each other for any text, so one public `o` for the
+//! head is enough:
 //!
 //! ```text
 //! index    k = (s + o) in cells of 2^-fraction, a signed element of Z_2^m
 //! result   2^(top of the table - distance of k from the end of its range)
 //! ```
 //!
-//! The upper end of the index belongs to the largest power there is, [`TOP`] bits; what is so far
-//! below that its power rounds to nothing is zero. Padded keys are zero too, by a bit of the
-//! client's that the look-up takes besides the index (`primer_stops::lookup`).
+//! The upper end of the index belongs to the largest power, of [`TOP`] bits; entries of indices so
+//! far below it that their power rounds to nothing are zero. Padded keys are zero too, by a bit of
+//! the client's that the look-up takes in addition to the index (`primer_stops::lookup`).
 //!
 //! Three things can go wrong with a text that the calibration text does not resemble, and each
-//! raises a range flag. A score above the window comes to the upper end of the index, one that is
-//! too far below wraps around to it: both ends are flagged ([`Lookup::edge`]). A row of which all
-//! scores are low has a sum that tells too little: its reciprocal is flagged
+//! raises a range flag. A score above the window reaches the upper end of the index, and one that
+//! is too far below wraps around to it: both ends are flagged ([`Lookup::edge`]). A row in which
+//! all scores are low has a sum with too few bits: its reciprocal is flagged
 //! ([`super::Reciprocal`]).
 //!
-//! **Measured heads.** A few heads have rows whose maxima differ by more than a window: one that
-//! looks at the previous token by its position, for instance. There the scores are measured
+//! **Measured heads.** A few heads have rows whose maxima differ by more than a window: for
+//! instance, one that attends to the previous token by its position. There the scores are measured
 //! against a coarse maximum first ([`super::CoarseMaximum`]), and the power of what is left is
 //! looked up.
 
@@ -81,12 +81,12 @@ impl Powers {
         heads.map(|placed| usize::from(placed.head)).collect()
     }
 
-    /// Returns the table that all others are like: of the same index and the same results.
+    /// Returns the first table: all others have the same index bits and results of the same size.
     pub(super) fn first(&self) -> Option<&Lookup> {
         self.classes.first().map(|class| &class.lookup)
     }
 
-    /// Checks that each of some heads has a class.
+    /// Checks that each of `heads` heads has a class.
     ///
     /// # Errors
     /// [`FunctionError`] if one has none, or more than one.
@@ -142,7 +142,7 @@ impl Powers {
 }
 
 impl HeadClass {
-    /// Returns where a head lies, if it is of this class.
+    /// Returns the place of a head, if it is in this class.
     pub fn placed(&self, head: usize) -> Option<PlacedHead> {
         let mut heads = self.heads.iter();
         heads.find(|p| usize::from(p.head) == head).copied()

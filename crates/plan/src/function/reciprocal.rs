@@ -15,11 +15,11 @@
 //! smallest have no reciprocal ([`Reciprocal::smallest`]).
 //!
 //! Zero has no reciprocal either, and a circuit that finds the leading one by halving moves it by
-//! all its distances. That is what it gives here too, cut to the output's bits. It does not matter:
-//! every power of such a row is zero, and so are the products.
+//! all its distances. The function here gives the same result, cut to the output's bits. It does
+//! not matter: every power of such a row is zero, and so are the products.
 //!
 //! A row whose sum is that small has *run dry*: all its scores lie below the window of its head
-//! ([`super::powers`]), and what is left of them says too little. [`Reciprocal::is_dry`] is the
+//! ([`super::powers`]), and what is left of them has too few bits. [`Reciprocal::is_dry`] is the
 //! second result of the function, one bit, a range flag.
 //!
 //! The relative error is at most half a cell of `u`, 2^-8, and half a unit of the smallest entry,
@@ -52,7 +52,7 @@ pub struct Reciprocal {
 }
 
 impl Reciprocal {
-    /// The function `v ↦ scale / v` on unsigned integers `v` of the ring.
+    /// Makes the function `v ↦ scale / v` on unsigned integers `v` of the ring.
     ///
     /// The output's fractional bits are chosen so that the table uses all its output bits,
     /// `dropped` of which are lost for the largest numbers. Numbers below `2^dry_bits` are flagged.
@@ -85,29 +85,30 @@ impl Reciprocal {
         reciprocal
     }
 
-    /// The largest normalising exponent, `H`.
+    /// Returns the largest normalising exponent, `H`.
     pub const fn steps(&self) -> u32 {
         self.ring_bits - 1
     }
 
-    /// The largest of the distances, powers of two, by which a number moves to its top: together
-    /// they reach at least `H`.
+    /// Returns the largest of the distances, powers of two, by which a number is moved to the top
+    /// of its bits: together they reach at least `H`.
     pub const fn first_distance(&self) -> u32 {
         1 << self.steps().ilog2()
     }
 
-    /// Bits of the table's entries, shifted by up to `H`.
+    /// Returns the bits of the table's entries, shifted by up to `H`.
     const fn all_bits(&self) -> u32 {
         self.table.output_bits() + self.steps()
     }
 
-    /// Bits of the output: those of the shifted table, as far as a value has bits.
+    /// Returns the bits of the output: those of the shifted table, but no more than a value can
+    /// have.
     pub const fn output_bits(&self) -> u32 {
         let kept = self.all_bits() - self.dropped;
         if kept < LONGEST { kept } else { LONGEST }
     }
 
-    /// The smallest number that has a reciprocal: those of smaller ones are cut.
+    /// Returns the smallest number that has a reciprocal: those of smaller ones are cut.
     pub const fn smallest(&self) -> i64 {
         1 << (self.all_bits() - self.dropped - self.output_bits())
     }
@@ -118,7 +119,7 @@ impl Reciprocal {
         (v as u64 & ((1 << self.ring_bits) - 1)) >> self.dry_bits == 0
     }
 
-    /// The function on a ring value, signed or not.
+    /// Computes the function on a ring value, signed or not.
     #[inline]
     pub fn apply(&self, v: i64) -> i64 {
         let v = v as u64 & ((1 << self.ring_bits) - 1);
@@ -181,7 +182,8 @@ mod tests {
         }
     }
 
-    /// A ring of 24 bits has no bits for the reciprocals of 1 to 3, and all others are as good.
+    /// Checks a ring of 24 bits, which has no bits for the reciprocals of 1 to 3; all others are as
+    /// accurate as in shorter rings.
     #[test]
     fn wide_rings_cut_the_smallest_sums() {
         let reciprocal = Reciprocal::new(24, 27.7, 0, 0);
@@ -197,8 +199,8 @@ mod tests {
         assert!((0..4).all(|v| reciprocal.apply(v) >> 31 == 0));
     }
 
-    /// The reciprocal of softmax: 38 bits, of which the last 9 of a product with a power are not
-    /// wanted.
+    /// Checks the reciprocal of softmax: 38 bits, where the last 9 bits of a product with a power
+    /// are dropped.
     #[test]
     fn large_numbers_have_fewer_bits() {
         let reciprocal = Reciprocal::new(38, 2f64.powi(18), 9, 7);

@@ -11,12 +11,12 @@
 //! p_j = 2^-(z_j + L)                          the same table and shift once more
 //! ```
 //!
-//! The second exponential replaces a division: adding a logarithm costs one AND gate per bit, a
-//! product per element would cost ten times that.
+//! The second exponential replaces a division: adding a logarithm costs one AND gate per bit, while
+//! a product per element would cost ten times that.
 //!
 //! Padding is private. The key mask enters linearly before this function: a padded key's score has
 //! [`Softmax::mask`] subtracted, chosen so large that its probability is zero. [`Softmax::offset`]
-//! is added to every score and centres the whole interval in the ring; differences do not see it.
+//! is added to every score and centres the whole interval in the ring; it cancels in differences.
 
 use super::{FunctionError, Table};
 use primer_ring::truncate::Truncation;
@@ -55,7 +55,7 @@ pub struct SoftmaxScratch {
 }
 
 impl Softmax {
-    /// Softmax for a ring, a scale, and the mask and offset in units of the ring.
+    /// Makes softmax for a ring, a scale, and the mask and offset in units of the ring.
     ///
     /// # Panics
     /// If the parameters contradict each other.
@@ -81,22 +81,23 @@ impl Softmax {
         softmax
     }
 
-    /// Fractional bits of a probability.
+    /// Returns the fractional bits of a probability.
     pub const fn output_fraction(&self) -> i32 {
         self.exp.output_bits() as i32
     }
 
-    /// Integer bits of a distance that reach the shift; any higher bit makes the power zero.
+    /// Returns the number of integer bits of a distance that reach the shift; any higher bit makes
+    /// the power zero.
     pub const fn shift_bits(&self) -> u32 {
         SHIFT_BITS
     }
 
-    /// The longest row that the function takes.
+    /// Returns the longest row that the function takes.
     pub const fn max_row(&self) -> usize {
         MAX_ROW
     }
 
-    /// `2^-z` for a distance `z >= 0`.
+    /// Computes `2^-z` for a distance `z >= 0`.
     #[inline]
     pub fn power(&self, z: u64) -> u64 {
         let whole = z >> self.fraction;
@@ -106,7 +107,7 @@ impl Softmax {
         (self.exp.at(z & ((1 << self.fraction) - 1)) as u64) >> whole
     }
 
-    /// `log2` of one plus a row's sum of powers, relative to a power of exactly one.
+    /// Computes `log2` of one plus a row's sum of powers, relative to a power of exactly one.
     #[inline]
     pub fn log_sum(&self, sum: u64) -> u64 {
         // The maximum's own power is 2^EXP_BITS - 1, so the leading one is at EXP_BITS or above.
@@ -116,7 +117,7 @@ impl Softmax {
         (u64::from(e - self.exp.output_bits()) << self.fraction) + self.log.at(index) as u64
     }
 
-    /// The probabilities of one row of signed ring values.
+    /// Computes the probabilities of one row of signed ring values.
     ///
     /// # Panics
     /// If the row is empty, longer than [`Softmax::max_row`], or of another length than `out`.

@@ -1,8 +1,8 @@
 //! An activation looked up directly, among as many entries as each feature needs.
 //!
-//! The look-up knows an index `k` of its argument `x` only, which truncation makes of it in cells
-//! of some width. What it leaves out, `x - k`, both parties have shares of for nothing
-//! ([`primer_ring::coarse`]), so the result goes on from the entry along a line:
+//! The look-up knows only an index `k` of its argument `x`, which truncation makes from it in cells
+//! of some width. Both parties have shares of the rest, `x - k`, for free
+//! ([`primer_ring::coarse`]), so the result continues from the entry along a line:
 //!
 //! ```text
 //! f(x)  ≈  T[k] + slope·(x - k)
@@ -11,23 +11,24 @@
 //! The slope is a public constant, and the same for a whole class of features. Entries are the
 //! function at their index. Truncation makes one of the two indices around `x`, the nearer one more
 //! often, and over both of them the terms with the slope cancel: on average the result is on the
-//! chord between the two entries whatever the slope is, off by at most `h²/8·max|f''|` for cells of
-//! width `h`. What the slope changes is by how much a single result differs from that average:
-//! `(f' - slope)·h` times a number of deviation `1/√6` at most. It is chosen near the mean of `f'`
-//! over the arguments that there are (`docs/numerics.md`, section 13).
+//! chord between the two entries for any slope, off by at most `h²/8·max|f''|` for cells of width
+//! `h`. The slope only changes how much a single result differs from that average: by
+//! `(f' - slope)·h` times a number of standard deviation `1/√6` at most. It is chosen near the mean
+//! of `f'` over the arguments that occur (`docs/numerics.md`, section 13).
 //!
-//! **Classes.** A look-up costs by its entries, and features differ in their ranges by ten times
-//! and more. So features are sorted by range, the widest first, and divided into classes; a class
-//! has its own index, and all have the same cells unless a range is extreme. Which feature is in
-//! which place is the server's secret: a plan says how many there are in each class.
+//! **Classes.** The cost of a look-up grows with its entries, and the ranges of features differ by
+//! a factor of ten and more. So features are sorted by range, the widest first, and divided into
+//! classes; a class has its own index, and all have the same cells unless a range is extreme. Which
+//! feature is in which place is the server's secret: a plan only says how many there are in each
+//! class.
 //!
 //! ```text
 //! index of class c    2^finer·x truncated to its bits; the accumulator is that of the widest class
 //! result              T_c[k] + (slope_c/8·(2^finer·x - 2^s·k)), at the scale of the entries
 //! ```
 //!
-//! Rounding the second term is each party's own affair: together they are off by a unit at most,
-//! and the definition here includes it ([`CoarseIndex::shared`]).
+//! Each party rounds the second term on its own: together they are off by a unit at most, and the
+//! definition here includes this ([`CoarseIndex::shared`]).
 
 use super::{FunctionError, Lookup};
 use primer_ring::coarse::CoarseIndex;
@@ -51,9 +52,9 @@ pub struct Sorted {
 pub struct Class {
     /// How many there are.
     pub columns: usize,
-    /// Eighths of what the index leaves out that join the result.
+    /// Eighths of what the index leaves out that are added to the result.
     pub slope: u32,
-    /// The table, one.
+    /// The table; there is one.
     pub lookup: Lookup,
 }
 
@@ -76,7 +77,7 @@ impl Sorted {
         &self.classes[0].lookup
     }
 
-    /// Returns how many columns all classes have; none if there are more than can be counted.
+    /// Returns how many columns all classes have, or `None` if the number overflows.
     pub fn columns(&self) -> Option<usize> {
         let mut columns = self.classes.iter().map(|class| class.columns);
         columns.try_fold(0usize, |sum, columns| sum.checked_add(columns))
@@ -106,12 +107,12 @@ impl Sorted {
         })
     }
 
-    /// Returns the result for an index and what joins it of the rest.
+    /// Returns the result for an index and `part`, the part of the rest that is added to it.
     pub fn result(class: &Class, (index, part): (i64, i64)) -> i64 {
         class.lookup.tables[0].at(index) + part
     }
 
-    /// Returns how a class truncates the accumulator; none if it cannot.
+    /// Returns how a class truncates the accumulator, or `None` if it cannot.
     fn index(&self, class: &Class) -> Option<CoarseIndex> {
         let fraction = |lookup: &Lookup| lookup.fraction + (K - lookup.index_bits) as i32;
         let (widest, lookup) = (self.widest(), &class.lookup);
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(rings.collect::<Vec<_>>(), [9, 7, 6]);
     }
 
-    /// Every class finds the same number at the same cell, whatever its ring is: with the index
+    /// Checks that classes of all rings find the same number at the same cell: with the index
     /// rounded to nearest, the result is that of the widest class.
     #[test]
     fn classes_agree_where_their_ranges_overlap() {

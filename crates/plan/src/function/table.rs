@@ -31,22 +31,22 @@ impl Table {
         }
     }
 
-    /// Bits of the index.
+    /// Returns the bits of the index.
     pub const fn input_bits(&self) -> u32 {
         self.input_bits
     }
 
-    /// Bits of an entry.
+    /// Returns the bits of an entry.
     pub const fn output_bits(&self) -> u32 {
         self.output_bits
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub fn entries(&self) -> &[u32] {
         &self.entries
     }
 
-    /// One entry.
+    /// Returns the entry of `index`.
     ///
     /// # Panics
     /// If the index does not have `input_bits` bits.
@@ -55,8 +55,8 @@ impl Table {
         i64::from(self.entries[index as usize])
     }
 
-    /// The index of a magnitude of which the table covers the low `covered` bits, by its topmost
-    /// bits; a larger magnitude takes the last entry.
+    /// Returns the index of a magnitude: the topmost of its low `covered` bits, which the table
+    /// covers. A larger magnitude takes the last entry.
     #[inline]
     pub(super) fn saturating_index(&self, magnitude: u64, covered: u32) -> u64 {
         if magnitude >> covered != 0 {

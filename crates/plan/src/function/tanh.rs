@@ -1,8 +1,9 @@
 //! The hyperbolic tangent of the pooler.
 //!
-//! An odd function, so only magnitudes are tabulated: `a = x XOR sign`, below 4, in cells of 1/256;
-//! from 4 on (tanh is 0.9993 there) the last entry serves. The sign comes back by negation: with
-//! output bits `t_i`, `-t = Σ (t_i XOR 1)·2^i - (2^o - 1)`, which projection gates do for free.
+//! It is an odd function, so only magnitudes are tabulated: `a = x XOR sign`, below 4, in cells of
+//! 1/256; from 4 on (tanh is 0.9993 there) the last entry is used. The sign is restored by
+//! negation: with output bits `t_i`, `-t = Σ (t_i XOR 1)·2^i - (2^o - 1)`, which projection gates
+//! do for free.
 
 use super::{FunctionError, Table};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub struct Tanh {
 }
 
 impl Tanh {
-    /// The tangent for a ring and a scale.
+    /// Makes the hyperbolic tangent for a ring and a scale.
     ///
     /// # Panics
     /// If the fraction leaves no room for the table.
@@ -43,17 +44,17 @@ impl Tanh {
         tanh
     }
 
-    /// Fractional bits of the output: all its bits.
+    /// Returns the fractional bits of the output, which are all its bits.
     pub const fn output_fraction(&self) -> i32 {
         self.table.output_bits() as i32
     }
 
-    /// Low bits of the magnitude that the table does not see.
+    /// Returns the number of low bits of the magnitude that the table does not see.
     pub const fn dropped_bits(&self) -> u32 {
         (self.fraction as u32 + SPAN_BITS) - self.table.input_bits()
     }
 
-    /// The function on a signed ring value.
+    /// Computes the function on a signed ring value.
     #[inline]
     pub fn apply(&self, x: i64) -> i64 {
         let sign = x >> 63;

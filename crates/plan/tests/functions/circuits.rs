@@ -27,12 +27,12 @@ impl Means {
     }
 }
 
-/// The signed elements of a ring.
+/// Returns the signed elements of a ring.
 fn ring(bits: u32) -> std::ops::Range<i64> {
     -(1 << (bits - 1))..1 << (bits - 1)
 }
 
-/// The one's complement magnitude of which a table sees the upper bits.
+/// Returns the one's complement magnitude, of which a table sees the upper bits.
 const fn magnitude(x: i64) -> i64 {
     x ^ (x >> 63)
 }
@@ -77,7 +77,7 @@ pub(crate) fn tanh(tanh: &Tanh) {
         // The last entry serves what lies beyond the table as well.
         let entry = (magnitude(x) >> tanh.dropped_bits()) as usize;
         if entry < entries.len() {
-            // It is an odd function: what is too much above is too little below.
+            // It is an odd function: what is too large above zero is too small below.
             means.add(entry, if x < 0 { -error } else { error });
         }
     }
@@ -86,7 +86,7 @@ pub(crate) fn tanh(tanh: &Tanh) {
     assert!(entries.is_sorted());
 }
 
-/// The root of a sum of `width` squares with some fractional bits.
+/// Checks the root of a sum of `width` squares with `fraction` fractional bits.
 pub(crate) fn inverse_root(root: &InverseRoot, (width, fraction): (usize, i32)) {
     let (steps, fine) = (root.steps(), root.table.input_bits() - 2);
     let scale = (width as f64 * f64::from(fraction).exp2()).sqrt();
@@ -111,7 +111,7 @@ pub(crate) fn inverse_root(root: &InverseRoot, (width, fraction): (usize, i32)) 
     expect_worst("root", worst, 0.002_45);
 }
 
-/// The reciprocal of a sum with some fractional bits.
+/// Checks the reciprocal of a sum with `fraction` fractional bits.
 pub(crate) fn reciprocal(reciprocal: &Reciprocal, fraction: i32) {
     let (steps, fine) = (reciprocal.steps(), reciprocal.table.input_bits());
     let scale = f64::from(fraction + reciprocal.output_fraction).exp2();

@@ -1,6 +1,6 @@
 //! Functions of a short index.
 //!
-//! Truncation makes one of the two indices around an accumulator, the nearer one more often: a
+//! Truncation gives one of the two indices around an accumulator, the nearer one more often: a
 //! distance `e` from an index `k` has a density that falls from `k` to its neighbours.
 
 use crate::{expect_best, expect_worst};
@@ -11,13 +11,13 @@ use primer_ring::modulus::K;
 /// Places of a cell.
 const PARTS: i32 = 64;
 
-/// The signed indices of a look-up.
+/// Returns the signed indices of a look-up.
 fn indices(lookup: &Lookup) -> std::ops::Range<i64> {
     let half = 1 << (lookup.index_bits - 1);
     -half..half
 }
 
-/// Powers of two of what a coarse maximum leaves of scores.
+/// Checks powers of two of what a coarse maximum leaves of scores.
 pub(crate) fn power(lookup: &Lookup, coarse: &CoarseMaximum) {
     let table = &lookup.tables[0];
     let unit = f64::from(table.output_fraction()).exp2();
@@ -61,7 +61,7 @@ pub(crate) fn power(lookup: &Lookup, coarse: &CoarseMaximum) {
     assert!(far <= -12.0 && first <= -(f64::from(coarse.far) + 1.0) * step && last >= step);
 }
 
-/// Powers of two of scores as they are: the upper end of the index is the largest of them.
+/// Checks powers of two of scores as they are: the largest is at the upper end of the index.
 pub(crate) fn placed_power(lookup: &Lookup) {
     let (table, cell) = (&lookup.tables[0], f64::from(-lookup.fraction).exp2());
     let last = indices(lookup).end - 1;
@@ -92,8 +92,8 @@ pub(crate) fn placed_power(lookup: &Lookup) {
     assert_eq!(table.at(last), 1 << TOP);
 }
 
-/// An activation whose columns are sorted: every class at places of every cell, with both indices
-/// that truncation may make of each, and exactly what the parties add of the rest.
+/// Checks an activation whose columns are sorted: every class at places of every cell, with both
+/// indices that truncation may give for each, and exactly what the parties add of the rest.
 pub(crate) fn activation(sorted: &Sorted, activation: Activation, stated: [f64; 2]) {
     let real = |x: f64| activation.real(x);
     // Of the accumulator, which fills the ring of the widest class.

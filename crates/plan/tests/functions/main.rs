@@ -1,17 +1,17 @@
 //! Every function of a plan over all its inputs, against real numbers.
 //!
 //! The functions are those that scales are assigned with, in every form of the graph and for every
-//! activation. Two nets are cast over each:
+//! activation. Two checks are made of each:
 //!
 //! * *Every entry is the best one.* Over all inputs that an entry serves, the result is off by half
 //!   a unit of the entry on average, and no more ([`expect_best`]). So an entry that is one or two
-//!   units off shows, however coarse the cells are.
+//!   units off is found, however coarse the cells are.
 //! * *The worst error is the stated one*, from both sides ([`expect_worst`]). So a constant that
-//!   moves (a cell's width, a centre, bits of an output) shows, whether results get worse or
+//!   changes (a cell's width, a centre, bits of an output) is found, whether results get worse or
 //!   better.
 //!
-//! What has several million inputs is walked through as a whole; only accumulators in front of
-//! look-ups have too many, and are taken at fixed places of every cell, its ends among them.
+//! Even functions of several million inputs are run on all of them; only accumulators before
+//! look-ups have too many values, and are taken at fixed places of every cell, its ends among them.
 #![allow(missing_docs)]
 
 mod circuits;
@@ -27,7 +27,7 @@ use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Problem, Summary};
 use std::collections::BTreeSet;
 
-/// All variants of an enumeration; one that is not named here does not compile.
+/// All variants of an enumeration; code that does not name all of them does not compile.
 macro_rules! every {
     ($type:ident: $($variant:ident),+) => {{
         let _ = |value: $type| match value { $($type::$variant => (),)+ };
@@ -63,7 +63,7 @@ const fn worst(activation: Activation) -> Worst {
 }
 
 /// Fails unless the mean error of results, in units of an entry, is that of rounding the best entry
-/// to an integer. Of a curve the middle of a cell is not quite the mean.
+/// to an integer. For a curve the middle of a cell is not quite the mean.
 #[track_caller]
 fn expect_best(what: &str, mean: f64) {
     assert!(mean.abs() <= 0.52, "{what}: {mean} units off on average");
@@ -78,7 +78,7 @@ fn expect_worst(what: &str, found: f64, stated: f64) {
     );
 }
 
-/// The activation that a stop's function is.
+/// Returns the activation that a stop's function is.
 fn activation_of(plan: &Plan, kind: StopFunction) -> Option<Activation> {
     let shape = &plan.graph().shape;
     match (kind, &shape.head) {
@@ -88,7 +88,7 @@ fn activation_of(plan: &Plan, kind: StopFunction) -> Option<Activation> {
     }
 }
 
-/// Checks the function of a stop that reads a value; tells which it was.
+/// Checks the function of a stop that reads a value; returns its name.
 fn check(plan: &Plan, kind: StopFunction, input: ValueId, function: &Function) -> &'static str {
     let activation = activation_of(plan, kind);
     let fraction = plan.scale(input).ring_fraction().expect("an accumulator");
@@ -151,7 +151,7 @@ fn coarse_maximum(plan: &Plan) -> &CoarseMaximum {
     found.next().expect("powers are those of rests of scores")
 }
 
-/// Ranges with which activations get classes of all kinds, and scores coarser steps.
+/// Sets ranges with which activations get classes of all kinds, and scores coarser steps.
 fn widen(calibrated: &mut Seen) {
     let names = calibrated.graph.values.iter().map(|value| &value.name);
     for (name, value) in names.zip(&mut calibrated.values) {
@@ -170,7 +170,8 @@ fn widen(calibrated: &mut Seen) {
     }
 }
 
-/// Real numbers of Hugging Face's functions at -1, 1 and 2.5, since all else is measured by them.
+/// Compares the real functions with Hugging Face's at -1, 1 and 2.5, since everything else is
+/// measured by them.
 #[test]
 fn activations_are_those_that_models_were_trained_with() {
     for activation in every!(Activation: GeluErf, GeluTanh, Relu) {

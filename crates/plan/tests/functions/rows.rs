@@ -9,7 +9,7 @@ pub(crate) fn softmax(softmax: &Softmax) {
     pairs(softmax);
 }
 
-/// Powers at all distances: entries of the table as they are, and then what a shift leaves.
+/// Checks powers at all distances: entries of the table as they are, and then what a shift leaves.
 fn powers(softmax: &Softmax) {
     let (unit, one) = (
         f64::from(softmax.fraction).exp2(),
@@ -34,7 +34,7 @@ fn powers(softmax: &Softmax) {
     assert_eq!(softmax.power(beyond), 0);
 }
 
-/// Logarithms of all sums that a row can have.
+/// Checks the logarithms of all sums that a row can have.
 fn logarithms(softmax: &Softmax) {
     let unit = f64::from(softmax.fraction).exp2();
     let (one, cells) = (softmax.output_fraction(), softmax.log.input_bits());
@@ -63,7 +63,7 @@ fn logarithms(softmax: &Softmax) {
     expect_worst("logarithm", worst, 0.031_25);
 }
 
-/// Two keys at all distances.
+/// Checks two keys at all distances.
 fn pairs(softmax: &Softmax) {
     let (unit, one) = (
         f64::from(softmax.fraction).exp2(),
@@ -82,7 +82,8 @@ fn pairs(softmax: &Softmax) {
     expect_worst("softmax of two", worst, 0.0164);
 }
 
-/// All pairs of coarse scores. Nothing is looked up; what is near is exact, what is far is far.
+/// Checks all pairs of coarse scores. Nothing is looked up; what is near is exact, what is far
+/// stays far.
 pub(crate) fn coarse_maximum(coarse: &CoarseMaximum) {
     let half = 1 << (coarse.ring_bits - 1);
     let mut out = [0; 2];

@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 /// Vectors of a panel.
 const VECTORS: usize = COLUMNS / 8;
 
-/// The portable form, compiled for vectors.
+/// Runs the portable form, compiled for vectors.
 pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
     #[target_feature(enable = "avx2")]
     fn run(sums: &Sums, out: &mut [u64]) {
@@ -18,7 +18,7 @@ pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
     unsafe { run(sums, out) }
 }
 
-/// The portable form, compiled for vectors.
+/// Runs the portable form, compiled for vectors.
 pub(super) fn cut_pairs(pairs: &[[u64; 2]], out: &mut [Limbs]) {
     #[target_feature(enable = "avx2")]
     fn run(pairs: &[[u64; 2]], out: &mut [Limbs]) {
@@ -28,7 +28,7 @@ pub(super) fn cut_pairs(pairs: &[[u64; 2]], out: &mut [Limbs]) {
     unsafe { run(pairs, out) }
 }
 
-/// Asks for what will be read soon.
+/// Prefetches the pairs that will be read soon.
 #[inline(always)]
 pub(super) fn prefetch(soon: &[Pair]) {
     for pair in soon {
@@ -37,7 +37,7 @@ pub(super) fn prefetch(soon: &[Pair]) {
     }
 }
 
-/// Adds the products of some rows' limbs and a panel.
+/// Adds the products of the limbs of some rows and a panel.
 pub(super) fn tile<const ROWS: usize>(
     limbs: [&[Limbs]; ROWS],
     panel: &[Pair],
@@ -49,6 +49,8 @@ pub(super) fn tile<const ROWS: usize>(
     unsafe { run(limbs.map(<[_]>::as_ptr), panel, steps, sums) }
 }
 
+/// Runs [`tile`] on raw pointers.
+///
 /// # Safety
 /// Each row must have limbs for every pair of the panel.
 #[target_feature(enable = "avx2")]
@@ -90,7 +92,7 @@ unsafe fn run<const ROWS: usize>(
     }
 }
 
-/// `sums += added` for eight columns, modulo `2^32`.
+/// Adds `added` to eight columns of `sums`, modulo `2^32`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn drain(sums: &mut [i32; COLUMNS], vector: usize, added: __m256i) {

@@ -1,9 +1,9 @@
 //! Products of residues by short integers, on limbs that fit a 16-bit multiplier.
 //!
 //! A residue of 41 bits is cut into three limbs of fourteen bits, each between `-(2^13 - 1)` and
-//! `2^13`. The machine multiplies sixteen pairs of 16-bit numbers at once and adds neighbours; so
+//! `2^13`. The machine multiplies sixteen pairs of 16-bit numbers at once and adds neighbours, so
 //! the inner dimension runs in pairs, and a vector of 32-bit sums for each limb grows by one such
-//! instruction and one addition a step.
+//! instruction and one addition per step.
 //!
 //! **Sums.** A weight of 15 bits lies between `-2^14` and `2^14 - 1`, so a product with a limb lies
 //! between `-2^27` and `2^27 - 1`, and the sixteen of [`STEPS`] `= 8` steps fit 32 bits; those of
@@ -19,7 +19,7 @@
 //! [`PANELS`] panels of [`COLUMNS`] columns, in it a block of [`PAIRS`] pairs of rows, in it a
 //! panel at a time. A panel of a block fills a quarter of the first-level cache; every row of the
 //! left side passes it, two at a time, in registers: `2 · 3 · 2` vectors of sums, two of weights.
-//! Each pass asks for its part of the next panel, so that it is there when its turn comes: a
+//! Each pass prefetches its part of the next panel, so that it is in the cache when it is needed: a
 //! model's weights are larger than the caches.
 
 #[cfg(target_arch = "x86_64")]
@@ -76,7 +76,7 @@ const ZERO: Sums = Sums {
 
 const NOTHING: Pair = Pair([[0; 2]; COLUMNS]);
 
-/// Which form of the inner loops runs. Only looking finds the vector form.
+/// The form of the inner loops that runs. Only detection makes the vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kernel {
     Portable,
@@ -93,7 +93,7 @@ impl Kernel {
         Self::Portable
     }
 
-    /// Adds the products of some rows' limbs and a panel, draining after so many steps.
+    /// Adds the products of the limbs of some rows and a panel, draining every `steps` steps.
     #[inline(always)]
     fn tile<const ROWS: usize>(
         self,
@@ -109,7 +109,7 @@ impl Kernel {
         }
     }
 
-    /// Asks for what will be read soon.
+    /// Prefetches the pairs that will be read soon.
     #[inline(always)]
     fn prefetch(self, soon: &[Pair]) {
         match self {
@@ -119,7 +119,7 @@ impl Kernel {
         }
     }
 
-    /// The residues of sums.
+    /// Computes the residues of sums.
     #[inline(always)]
     fn finish(self, sums: &Sums, out: &mut [u64]) {
         match self {
@@ -129,7 +129,7 @@ impl Kernel {
         }
     }
 
-    /// The limbs of the neighbours of a row; with an odd number the last is paired with zero.
+    /// Cuts the neighbours of a row into limbs; with an odd number the last is paired with zero.
     fn cut(self, row: &[u64], out: &mut [Limbs]) {
         assert!(out.len() == row.len().div_ceil(2));
         let (pairs, rest) = row.as_chunks();
@@ -144,7 +144,7 @@ impl Kernel {
     }
 }
 
-/// A residue as limbs: `Σ_i limb_i·2^(BITS·i)`, each between `-(2^13 - 1)` and `2^13`.
+/// Returns a residue as limbs: `Σ_i limb_i·2^(BITS·i)`, each between `-(2^13 - 1)` and `2^13`.
 #[inline(always)]
 fn cut(residue: u64) -> [i16; LIMBS] {
     debug_assert!(residue < modulus::P);
@@ -181,7 +181,7 @@ impl Drop for Scratch {
     }
 }
 
-/// `left · right` modulo p; `left` lies in rows of as many residues as `right` has rows.
+/// Returns `left · right` modulo p; the rows of `left` have as many residues as `right` has rows.
 pub(crate) fn product(left: &[u64], right: &Packed, scratch: &mut Scratch) -> Vec<u64> {
     run(Kernel::detect(), left, right, scratch)
 }
@@ -233,8 +233,8 @@ fn run(kernel: Kernel, left: &[u64], right: &Packed, scratch: &mut Scratch) -> V
     out
 }
 
-/// `left · right` modulo p for residues on both sides, `right` in rows of `cols`: the right side's
-/// limbs are columns beside each other.
+/// Returns `left · right` modulo p for residues on both sides, `right` in rows of `cols`: the limbs
+/// of the right side are columns beside each other.
 pub(crate) fn product_residues(
     left: &[u64],
     right: &[u64],

@@ -59,17 +59,17 @@ impl Packed {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Bytes of the packed matrix.
+    /// Returns the size of the packed matrix in bytes.
     pub fn memory(&self) -> usize {
         size_of_val(self.pairs.as_slice())
     }
@@ -90,7 +90,7 @@ impl Drop for Packed {
     }
 }
 
-/// The first columns of two rows, with zeros for what is missing.
+/// Returns the first columns of two rows, with zeros for what is missing.
 fn pair(a: &[i16], b: &[i16]) -> Pair {
     match (a.first_chunk::<COLUMNS>(), b.first_chunk::<COLUMNS>()) {
         (Some(a), Some(b)) => Pair(std::array::from_fn(|c| [a[c], b[c]])),

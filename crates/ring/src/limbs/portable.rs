@@ -1,10 +1,10 @@
-//! The loops in plain Rust. The compiler makes vectors of all but the innermost by itself where it
-//! may ([`super::avx2`]).
+//! The loops in plain Rust. Where it may ([`super::avx2`]), the compiler makes vectors of all but
+//! the innermost by itself.
 
 use super::{BITS, COLUMNS, LIMBS, Limbs, MAX_INNER, Pair, Sums, WEIGHT_BITS, cut};
 use crate::modulus;
 
-/// Adds the products of some rows' limbs and a panel.
+/// Adds the products of the limbs of some rows and a panel.
 pub(super) fn tile<const ROWS: usize>(
     limbs: [&[Limbs]; ROWS],
     panel: &[Pair],
@@ -32,7 +32,7 @@ pub(super) fn tile<const ROWS: usize>(
     }
 }
 
-/// The residues of sums.
+/// Computes the residues of sums.
 #[inline(always)]
 pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
     // A multiple of p above every sum.
@@ -53,7 +53,7 @@ pub(super) fn finish(sums: &Sums, out: &mut [u64]) {
     out[..len].copy_from_slice(&residues[..len]);
 }
 
-/// The limbs of pairs of residues.
+/// Cuts pairs of residues into limbs.
 #[inline(always)]
 pub(super) fn cut_pairs(pairs: &[[u64; 2]], out: &mut [Limbs]) {
     for (pair, out) in pairs.iter().zip(out) {

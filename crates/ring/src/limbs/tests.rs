@@ -36,7 +36,7 @@ fn check(left: &[u64], right: &[i16], inner: usize, cols: usize) {
     let packed = Packed::from_rows(right, inner, cols);
     for kernel in kernels() {
         let mut scratch = Scratch::default();
-        // Twice: nothing of a product may stay in the buffers.
+        // Twice: a product must leave nothing behind in the buffers.
         for _ in 0..2 {
             let got = run(kernel, left, &packed, &mut scratch);
             assert!(got == want, "{kernel:?}, {inner} by {cols}");
@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// Residues whose limbs are all at their lowest or highest, and the ends of the range.
+/// Returns the residues whose limbs are all at their lowest or highest, and the ends of the range.
 fn extremes() -> [u64; 6] {
     let joined = |limb: i64, top: i64| ((top << 28) + (limb << 14) + limb) as u64;
     let (lowest, highest) = (1 - (1 << 13), 1 << 13);

@@ -7,9 +7,9 @@
 //! for many strings of bits and one matrix: a product without a multiplication, for which half of
 //! the rows are read on average. The bits are public, so they are branched on.
 //!
-//! **Order.** A block of `BLOCK` rows stays in the second-level cache while every string passes
-//! it; of what a string selects there, four rows are added up at a time before they reach its sums.
-//! Sums have 32 bits, which `DRAIN` rows cannot fill, and then join sums of 64.
+//! **Order.** A block of `BLOCK` rows stays in the second-level cache while every string passes it;
+//! the rows that a string selects there are added up four at a time before they reach its sums.
+//! Sums have 32 bits, which `DRAIN` rows cannot overflow, and then join sums of 64.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -23,7 +23,7 @@ const DRAIN: usize = 1 << 16;
 const _: () = assert!(DRAIN as i64 * i16::MIN as i64 >= i32::MIN as i64);
 const _: () = assert!(DRAIN.is_multiple_of(BLOCK));
 
-/// Which form of the inner loop runs. Only looking finds the vector form.
+/// The form of the inner loop that runs. Only detection makes the vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kernel {
     Portable,
@@ -49,12 +49,12 @@ impl Kernel {
     }
 }
 
-/// Returns a row of sums for each string. A string has `bytes` bytes, the lowest bit of the first
-/// one for the first row; only the first `rows` rows of the matrix are selected from, and further
-/// bits are ignored.
+/// Returns a row of sums for each string. A string has `bytes` bytes; the lowest bit of its first
+/// byte selects the first row. Only the first `rows` rows of the matrix are selected from, and
+/// further bits are ignored.
 ///
 /// # Panics
-/// If a string is too short for that many rows, the matrix has fewer, or the strings are not whole.
+/// If a string is too short for `rows` rows, the matrix has fewer, or the strings are not whole.
 pub fn selected(matrix: &Matrix<i16>, rows: usize, strings: &[u8], bytes: usize) -> Matrix<i64> {
     run(Kernel::detect(), matrix, rows, strings, bytes)
 }
@@ -93,7 +93,7 @@ fn run(
     wide
 }
 
-/// The bits of a block, from a row on that begins one.
+/// Returns the bits of a block that begins with row `first`.
 fn word(string: &[u8], first: usize) -> u64 {
     let mut bytes = [0; 8];
     let from = &string[first / 8..];
@@ -102,7 +102,8 @@ fn word(string: &[u8], first: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Nothing wraps ([`DRAIN`]); said so, because checks would keep the loops from becoming vectors.
+/// Adds rows to sums. Nothing wraps ([`DRAIN`]), but the additions are wrapping ones, because
+/// checks would keep the loops from becoming vectors.
 #[inline(always)]
 fn add(rows: &[&[i16]], sums: &mut [i32]) {
     let (fours, rest) = rows.as_chunks();
@@ -160,7 +161,7 @@ mod tests {
             (1000, 1003, 33, 5),
         ] {
             let matrix = Matrix::from_fn(all, cols, |_, _| prg.next_u32() as i16);
-            // Bits behind the last row are there, and set at times.
+            // Bits behind the last row exist, and are set at times.
             let bytes = all.div_ceil(8) + 1;
             let mut strings = vec![0; count * bytes];
             prg.fill(&mut strings);
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The largest sums there can be, over more rows than 32 bits hold.
+    /// Checks the largest possible sums, over more rows than 32 bits hold.
     #[test]
     fn sums_of_many_rows_do_not_wrap() {
         let rows = 2 * DRAIN + 100;

@@ -44,7 +44,7 @@ fn each<const WORD: usize>(doubled: &[i64], strings: &[u8], shifts: &[u16], out:
     }
 }
 
-/// Adds the entries whose bits are set, the last four first: then the bits that decide come to the
+/// Adds the entries whose bits are set, the last four first: that way the deciding bits come to the
 /// top of the lanes by moving left.
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -1,4 +1,4 @@
-//! What a secret string of bits selects of a public table: sums, and parities of bits.
+//! What a secret string of bits selects from a public table: sums, and parities of bits.
 //!
 //! ```text
 //! sum      Σ_j bit_j · entry[(j + shift) mod N]
@@ -10,14 +10,14 @@
 //! differ by that entry, and so do their parities.
 //!
 //! The string is secret: every entry is read, and a mask decides whether it counts. The shift is
-//! public. It chooses where reading starts in a table that is written down twice, one copy after
-//! the other.
+//! public. It chooses where reading starts in a table that is stored twice, one copy after the
+//! other.
 //!
 //! **Sums.** Entries have at most 40 bits with their sign, so 1024 of them stay below 2^50. The
 //! vector form turns a word of the string into masks by moving it left: the top bit of each of four
 //! lanes is the bit that decides, four entries further with every step. Where all entries of a
-//! table together stay below 2^31, as those of short tables do, lanes are half as wide and there
-//! are eight.
+//! table together stay below 2^31, as those of short tables do, there are eight lanes of half the
+//! width.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -25,9 +25,9 @@ mod avx2;
 use crate::modulus;
 use zeroize::Zeroize;
 
-/// Most entries of a table.
+/// The largest number of entries of a table.
 pub const MAX_ENTRIES: usize = 1024;
-/// Fewest entries of a table.
+/// The smallest number of entries of a table.
 pub const MIN_ENTRIES: usize = 16;
 /// Bits of an entry, at most, with the sign, so that it is a residue of its own.
 pub const MAX_ENTRY_BITS: u32 = modulus::K - 1;
@@ -36,7 +36,7 @@ const _: () = assert!((MAX_ENTRIES as u64) << (MAX_ENTRY_BITS - 1) <= 1 << 50);
 /// Words of the longest string.
 const MAX_WORDS: usize = MAX_ENTRIES / 64;
 
-/// Which form of the inner loop runs. Only looking finds the vector form.
+/// The form of the inner loop that runs. Only detection makes the vector form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kernel {
     Portable,
@@ -66,7 +66,7 @@ enum Doubled {
     Wide(Vec<i64>),
 }
 
-/// Fewest entries of a narrow table: the bits of a word.
+/// The smallest number of entries of a narrow table: the bits of a word.
 const NARROW_WORD: usize = 32;
 
 impl Doubled {
@@ -81,10 +81,10 @@ impl Doubled {
 }
 
 impl Numbers {
-    /// A table with these entries.
+    /// Makes a table with these entries.
     ///
     /// # Panics
-    /// If there are not 16 to 1024 of them, a power of two, or one has more than
+    /// If their number is not a power of two from 16 to 1024, or one has more than
     /// [`MAX_ENTRY_BITS`] bits.
     pub fn new(entries: &[i64]) -> Self {
         check_size(entries.len());
@@ -99,7 +99,7 @@ impl Numbers {
         }
     }
 
-    /// Entries of the table.
+    /// Returns the number of entries of the table.
     pub fn size(&self) -> usize {
         match &self.doubled {
             Doubled::Narrow(doubled) => doubled.len() / 2,
@@ -107,8 +107,8 @@ impl Numbers {
         }
     }
 
-    /// The sums for many strings, modulo p. A string has a bit for each entry, packed, least
-    /// significant bit first.
+    /// Computes the sums for many strings, modulo p. A string has a bit for each entry, packed,
+    /// least significant bit first.
     ///
     /// # Panics
     /// If there are not as many strings and results as shifts, or a shift is not below the number
@@ -145,7 +145,7 @@ fn check_size(size: usize) {
     );
 }
 
-/// Up to 64 bits of a string.
+/// Returns up to 64 bits of a string.
 #[inline(always)]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
@@ -178,10 +178,10 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// A table whose entries are the lowest `bits` bits of these, 64 at most.
+    /// Makes a table whose entries are the lowest `bits` bits of these, 64 at most.
     ///
     /// # Panics
-    /// If there are not 16 to 1024 of them, a power of two, or more than 64 bits are asked for.
+    /// If their number is not a power of two from 16 to 1024, or more than 64 bits are asked for.
     pub fn new(entries: &[i64], bits: u32) -> Self {
         check_size(entries.len());
         assert!(bits <= u64::BITS, "entries have at most 64 bits");
@@ -198,12 +198,12 @@ impl Columns {
         }
     }
 
-    /// Entries of the table.
+    /// Returns the number of entries of the table.
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// The parities for one string: bit `o` is that of the selected entries' bits `o`.
+    /// Returns the parities for one string: bit `o` is that of the selected entries' bits `o`.
     ///
     /// # Panics
     /// If the string does not have a bit for each entry, or the shift is not below their number.
@@ -225,7 +225,7 @@ impl Columns {
     }
 }
 
-/// Bit `j` of the string goes to place `(j + shift) mod N`.
+/// Moves bit `j` of the string to place `(j + shift) mod N`.
 fn turn(string: &[u8], shift: usize, out: &mut [u64; MAX_WORDS]) {
     let size = 8 * string.len();
     if size < 64 {
@@ -261,8 +261,7 @@ mod tests {
         string[j / 8] >> (j % 8) & 1 == 1
     }
 
-    /// Both forms against the definition, with entries of full length and short ones, of both
-    /// signs.
+    /// Checks both forms against the definition, with full-length and short entries of both signs.
     #[test]
     fn sums_are_what_they_say() {
         let mut prg = Prg::new(&[1; 16]);
@@ -333,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Two strings that differ in one place: sums and parities differ by its entry.
+    /// Checks that sums and parities of two strings that differ in one place differ by its entry.
     #[test]
     fn one_place_is_one_entry() {
         let mut prg = Prg::new(&[3; 16]);

@@ -10,15 +10,10 @@ use primer_service::message::{
 /// What an operator can do about a hint that cannot be read.
 const ANEW: &str = "the hint cannot be read; a server that starts again builds it anew";
 
-impl<'a> Connection<'a> {
-    fn published(&self) -> Step<&'a Published> {
-        let hint = self.shared.hint.as_deref();
-        hint.ok_or_else(|| Refusal::Hint.into())
-    }
-
+impl Connection<'_> {
     /// Sends the hashes of all chunks.
     pub(super) fn hint_index(&mut self) -> Step<()> {
-        let hint = self.published()?;
+        let hint: &Published = &self.shared.hint;
         Reply::Hint.send(&mut self.channel)?;
         send_hint_index(&mut self.channel, hint.index())?;
         self.shared
@@ -34,7 +29,7 @@ impl<'a> Connection<'a> {
     /// fetching it a second time is not.
     pub(super) fn hint_chunks(&mut self, first: u32, count: u32) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
-        let hint = self.published()?;
+        let hint: &Published = &self.shared.hint;
         let end = u64::from(first) + u64::from(count);
         if count == 0 || count > MAX_CHUNKS || end > hint.index().chunks() as u64 {
             return Err(Refusal::Hint.into());

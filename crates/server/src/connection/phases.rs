@@ -6,8 +6,8 @@ use super::{Connection, Step};
 use crate::gate::Stage;
 use crate::metrics::Phase;
 use crate::models::InUse;
-use primer_protocol::server::{self, Bundle};
-use primer_protocol::session::ServerSession;
+use primer_engine::server::{self, Bundle};
+use primer_engine::session::ServerSession;
 use primer_ring::prg::Prg;
 use primer_service::message::{self, Refusal, Reply, Work};
 use primer_service::{BundleId, ServiceError};
@@ -78,8 +78,7 @@ impl<'a> Connection<'a> {
         let (started, before) = (Instant::now(), self.meter.report());
         if fresh {
             self.session = None;
-            let offer = |scheme, length| match built.program.scheme() == scheme && length == tokens
-            {
+            let offer = |length| match length == tokens {
                 true => Ok(built.program.clone()),
                 false => Err("this is not what was asked for a moment ago".to_owned()),
             };

@@ -2,10 +2,10 @@
 
 use super::{ServerHint, secret};
 use crate::source::Model;
+use primer_engine::FORM;
 use primer_hint::published::Identity;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_protocol::Scheme;
 use primer_service::ServiceError;
 use primer_service::hints::kept::Kept;
 use primer_store::fleet::Keys;
@@ -19,8 +19,7 @@ use std::sync::LazyLock;
 static MODEL: LazyLock<IntModel> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/fixtures");
     let model = Model::load(Some(&fixtures.join("family/distilbert"))).unwrap();
-    let form = Scheme::Lean.recipe().form;
-    model.prepare(None, None, form, |_, _| ()).unwrap()
+    model.prepare(None, None, FORM, |_, _| ()).unwrap()
 });
 
 fn made(dir: &Path, with: &HintSecret) -> Result<ServerHint, ServiceError> {
@@ -111,7 +110,7 @@ fn a_build_that_is_cut_leaves_no_hint() {
 
 fn file_of(dir: &Path, ending: &str) -> PathBuf {
     let with = HintSecret::new([5; 32]);
-    let build = primer_protocol::hints::Build::new(&*MODEL, &with).unwrap();
+    let build = primer_engine::hints::Build::new(&*MODEL, &with).unwrap();
     dir.join(primer_service::hex(build.name()))
         .with_extension(ending)
 }

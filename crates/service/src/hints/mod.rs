@@ -1,7 +1,7 @@
 //! The hint of a model, from the server that builds it to the client that keeps it.
 //!
-//! A scheme with hints needs a file that a server publishes once for a model and all its clients
-//! (`primer_hint`, docs/hints.md): 125 MB for BERT-base. It is pseudorandom and not secret, and a
+//! A server publishes a file once for a model and all its clients (`primer_hint`, docs/rlwe.md):
+//! 125 MB for BERT-base. It is pseudorandom and not secret, and a
 //! client that has it prepares without asking for products. The server keeps a second file beside
 //! it, which is secret: the multipliers, ten times as large.
 //!

@@ -3,10 +3,10 @@
 use super::{MAX_BUCKETS, MAX_TOKENIZER, check_name, nonsense};
 use crate::ServiceError;
 use crate::hints::MAX_HINT;
+use primer_engine::{Reveal, bundles_together};
 use primer_hint::params::hint_bytes;
 use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head};
-use primer_protocol::{Reveal, Scheme};
 use serde::{Deserialize, Serialize};
 
 /// Bits of all answers by bundles that are prepared together, at most.
@@ -38,21 +38,57 @@ pub struct Card {
     pub types: u32,
     /// The padded lengths on offer, ascending; the last is the largest number of tokens.
     pub buckets: Vec<u32>,
-    /// How the plan is compiled.
-    pub scheme: Scheme,
     /// What the client learns.
+    #[serde(with = "behind_scheme")]
     pub reveal: Reveal,
     /// How many bits an answer can carry at most at each length on offer, even to a client that
     /// cheats.
     pub answer_bits: Vec<u32>,
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),
-    /// The hint that bundles are prepared with, if the scheme has hints.
-    pub hint: Option<Identity>,
+    /// The hint that bundles are prepared with.
+    #[serde(with = "present")]
+    pub hint: Identity,
     /// Bytes that the server keeps for one client.
     pub max_stored: u64,
     /// Seconds that the server waits for the next request.
     pub idle_seconds: u32,
+}
+
+/// Writes the number of the one scheme in front of what is revealed: a byte of the time when there
+/// were several.
+mod behind_scheme {
+    use primer_engine::Reveal;
+    use primer_engine::session::SCHEME;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(reveal: &Reveal, to: S) -> Result<S::Ok, S::Error> {
+        (SCHEME, reveal).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Reveal, D::Error> {
+        match Deserialize::deserialize(from)? {
+            (SCHEME, reveal) => Ok(reveal),
+            (scheme, _) => Err(Error::custom(format!("a card of scheme {scheme}"))),
+        }
+    }
+}
+
+/// Writes a hint as one that might be missing, as it was for other schemes.
+mod present {
+    use primer_hint::published::Identity;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(hint: &Identity, to: S) -> Result<S::Ok, S::Error> {
+        Some(hint).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Identity, D::Error> {
+        let hint: Option<Identity> = Deserialize::deserialize(from)?;
+        hint.ok_or_else(|| Error::custom("a card with no hint"))
+    }
 }
 
 impl Card {
@@ -71,9 +107,7 @@ impl Card {
             Some(bits @ 1..SECRET_BITS) => (MOST_ANSWER_BITS / bits).max(1) as usize,
             _ => usize::MAX,
         };
-        self.scheme
-            .recipe()
-            .batch((tokens, one_hot), wanted.min(most))
+        bundles_together((tokens, one_hot), wanted.min(most))
     }
 
     /// Returns how many bits an answer of a padded length can carry, if it is on offer.
@@ -123,20 +157,11 @@ impl Card {
                 self.tokenizer.1
             ));
         }
-        if self.hint.is_some() != self.scheme.needs_hint() {
-            let (has, scheme) = (
-                if self.hint.is_some() { "a" } else { "no" },
-                self.scheme.name(),
-            );
-            return nonsense(format!("a card with {has} hint, by scheme {scheme}"));
-        }
         // A hint consists of the hints of groups of outputs.
-        let sizes = |bytes| bytes > 0 && bytes <= MAX_HINT && bytes % hint_bytes(1) as u64 == 0;
-        match self.hint {
-            Some(Identity { bytes, .. }) if !sizes(bytes) => {
-                nonsense(format!("a card with a hint of {bytes} bytes"))
-            }
-            _ => Ok(()),
+        let bytes = self.hint.bytes;
+        match bytes > 0 && bytes <= MAX_HINT && bytes % hint_bytes(1) as u64 == 0 {
+            true => Ok(()),
+            false => nonsense(format!("a card with a hint of {bytes} bytes")),
         }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! The file begins with the version of the service. A change that is meant: raise
 //! [`VERSION`](crate::VERSION), then
-//! `PRIMER_BLESS=1 cargo test -p primer golden` writes the new bytes, and the difference belongs
+//! `PRIMER_BLESS=1 cargo test -p primer-service golden` writes the new bytes, and the difference belongs
 //! into the same commit. Bytes that have changed under the same version are not written.
 
 /// Lists one value of every variant, with its name.
@@ -86,7 +86,7 @@ impl Golden {
 
 const CHANGED: &str = "a message of the service is not what it was, so programs of other ages \
                        misunderstand it; if that is meant, raise VERSION in \
-                       crates/primer/src/service/mod.rs and see the top of this test";
+                       crates/service/src/lib.rs and see the top of this test";
 
 /// Takes a refusal that arrives as an error.
 fn refusal<T>(received: Result<T, ServiceError>) -> Result<Refusal, ServiceError> {

@@ -3,10 +3,10 @@
 use super::*;
 use crate::BundleId;
 use crate::hints::MAX_HINT;
+use primer_engine::Reveal;
 use primer_hint::params::hint_bytes;
 use primer_hint::published::{CHUNK_BYTES, Identity, Index};
 use primer_plan::shape::{Family, Head};
-use primer_protocol::{Reveal, Scheme};
 
 fn card() -> Card {
     Card {
@@ -17,11 +17,10 @@ fn card() -> Card {
         vocab: 100,
         types: 2,
         buckets: vec![8, 16],
-        scheme: Scheme::Fp,
         reveal: Reveal::Outputs,
         answer_bits: vec![43, 43],
         tokenizer: ([2; 32], 10),
-        hint: None,
+        hint: hint(GROUP),
         max_stored: 1,
         idle_seconds: 1,
     }
@@ -30,12 +29,12 @@ fn card() -> Card {
 /// Bytes of the smallest hint.
 const GROUP: u64 = hint_bytes(1) as u64;
 
-fn hint(bytes: u64) -> Option<Identity> {
-    Some(Identity {
+fn hint(bytes: u64) -> Identity {
+    Identity {
         name: [3; 32],
         bytes,
         root: [4; 32],
-    })
+    }
 }
 
 fn across<T>(
@@ -59,7 +58,7 @@ fn received(card: Card) -> Result<Card, ServiceError> {
 #[test]
 fn cards_pass_and_senseless_ones_do_not() {
     assert_eq!(received(card()).unwrap(), card());
-    let spoil: [fn(&mut Card); 15] = [
+    let spoil: [fn(&mut Card); 14] = [
         |c| c.model = "\u{1b}[2J".into(),
         |c| c.model = "x".repeat(257),
         |c| c.head = Head::classify(Vec::new()),
@@ -75,10 +74,9 @@ fn cards_pass_and_senseless_ones_do_not() {
         |c| c.answer_bits.truncate(1),
         |c| c.vocab = 0,
         |c| c.tokenizer.1 = MAX_TOKENIZER as u32 + 1,
-        |c| c.scheme = Scheme::Lean,
-        |c| c.hint = hint(GROUP),
-        |c| (c.scheme, c.hint) = (Scheme::Lean, hint(GROUP + 1)),
-        |c| (c.scheme, c.hint) = (Scheme::Lean, hint(MAX_HINT / GROUP * GROUP + GROUP)),
+        |c| c.hint = hint(0),
+        |c| c.hint = hint(GROUP + 1),
+        |c| c.hint = hint(MAX_HINT / GROUP * GROUP + GROUP),
     ];
     for (index, spoil) in spoil.into_iter().enumerate() {
         let mut card = card();
@@ -89,18 +87,46 @@ fn cards_pass_and_senseless_ones_do_not() {
             "{index}"
         );
     }
-    let mut lean = card();
-    (lean.scheme, lean.hint) = (Scheme::Lean, hint(GROUP));
-    assert_eq!(received(lean.clone()).unwrap(), lean);
     assert_eq!(card().bucket(9), Some(16));
     assert_eq!(card().bucket(17), None);
+}
+
+/// Cards of servers of other schemes, which had no hint.
+#[test]
+fn cards_of_other_schemes_are_refused() {
+    let send = |channel: &mut Channel| Reception::Card(Box::new(card())).send(channel).unwrap();
+    let bytes = across(send, |channel| Ok(channel.recv(RECEPTION, MAX_RECEPTION)?)).unwrap();
+    let decoded = |bytes: &[u8]| {
+        let send = |channel: &mut Channel| {
+            channel.send(RECEPTION, bytes).unwrap();
+            channel.flush().unwrap();
+        };
+        across(send, Reception::receive).is_ok()
+    };
+    assert!(decoded(&bytes));
+    // Behind the name, the generation, the family, the head, and what there are numbers of.
+    let lengths = [2, 8, 16];
+    let at = bytes.windows(3).position(|bytes| bytes == lengths).unwrap() + 3;
+    assert_eq!(bytes[at], 4);
+    for scheme in [0, 3, 5] {
+        let mut other = bytes.clone();
+        other[at] = scheme;
+        assert!(!decoded(&other));
+    }
+    let name = bytes
+        .windows(32)
+        .position(|bytes| bytes == [3; 32])
+        .unwrap();
+    let mut without = bytes[..name].to_vec();
+    *without.last_mut().unwrap() = 0;
+    without.extend([1, 1]);
+    assert!(!decoded(&without));
 }
 
 #[test]
 fn fewer_bundles_are_prepared_together_where_answers_are_wide() {
     let together = |bits: u32| {
         let mut card = card();
-        (card.scheme, card.hint) = (Scheme::Lean, hint(GROUP));
         card.answer_bits = vec![44, bits];
         [card.batch(8, 100), card.batch(16, 100)]
     };

@@ -23,16 +23,16 @@ pub(crate) struct Evaluated {
 }
 
 impl Circuits {
-    /// Returns what [`Self::receive`] writes to its sink.
+    /// Returns the number of bytes that [`Self::receive`] writes to its sink.
     pub(crate) fn received_len(&self) -> u64 {
         let rows = (self.instances * self.bits() + 1) * LABEL_BYTES;
         let circuits = self.chunks().map(|n| self.garbled_len(n));
         rows as u64 + circuits.sum::<u64>()
     }
 
-    /// Receives all garbled circuits, with transfers for the bits of some ring elements. Rows and
-    /// circuits go straight to the sink, chunk by chunk, and the nonce after the first rows:
-    /// nothing stays in memory.
+    /// Receives all garbled circuits, with transfers for the bits of the ring elements `choices`.
+    /// Rows and circuits go straight to the sink, chunk by chunk, and the nonce after the first
+    /// rows: nothing stays in memory.
     ///
     /// # Errors
     /// [`StopsError`] of the channel, the transfers and the sink.

@@ -1,4 +1,4 @@
-//! The garbler of circuits: what it makes offline, and what it must remember to say online.
+//! The garbler of circuits: what it makes offline, and what it must remember for the online phase.
 
 use super::Circuits;
 use crate::error::{Result, StopsError, unusable};
@@ -12,14 +12,15 @@ use primer_wire::{Channel, NetError};
 use std::io;
 use zeroize::Zeroizing;
 
-/// What makes a garbler's labels again: the seed of the zero labels that it drew, and the offset.
+/// What a garbler's labels can be made from again: the seed of the zero labels that it drew, and
+/// the offset.
 pub(crate) struct Secret {
     seed: Zeroizing<SecretSeed>,
     offset: Offset,
 }
 
 impl Secret {
-    /// Its bytes in a store.
+    /// The length of the secret in a store, in bytes.
     pub(crate) const BYTES: usize = SECRET_SEED_BYTES + LABEL_BYTES;
 
     /// Draws a seed, to be used with the offset of these transfers.
@@ -34,7 +35,7 @@ impl Secret {
         }
     }
 
-    /// Returns the zero labels from the first on.
+    /// Returns the zero labels, starting with the first.
     pub(crate) fn labels(&self) -> ZeroLabels<'_> {
         ZeroLabels {
             drawn: Prg::secret(&self.seed),
@@ -50,10 +51,10 @@ impl Secret {
         bytes
     }
 
-    /// Takes it back from a store's bytes, [`Self::BYTES`] of them.
+    /// Restores the secret from a store's bytes, [`Self::BYTES`] of them.
     ///
     /// # Errors
-    /// [`StopsError::Material`] if the offset cannot be one.
+    /// [`StopsError::Material`] if the stored label cannot be an offset.
     pub(crate) fn from_bytes(stop: &'static str, bytes: &[u8]) -> Result<Self> {
         let mut seed = Zeroizing::new(SecretSeed::default());
         seed.copy_from_slice(&bytes[..SECRET_SEED_BYTES]);
@@ -72,7 +73,7 @@ pub(crate) struct ZeroLabels<'a> {
 }
 
 impl ZeroLabels<'_> {
-    /// Draws the next ones.
+    /// Draws the next zero labels.
     pub(crate) fn draw(&mut self, labels: &mut [Label]) {
         self.drawn.fill(bytemuck::cast_slice_mut(labels));
         for label in labels {
@@ -80,8 +81,8 @@ impl ZeroLabels<'_> {
         }
     }
 
-    /// Draws the next ones for ring elements, `bits` each, and turns them into those of the bits of
-    /// their shares, as bytes of the wire.
+    /// Draws the next zero labels for ring elements, `bits` each, and turns them into the active
+    /// labels of the bits of `shares`, in the byte order of the wire.
     pub(crate) fn draw_active(&mut self, labels: &mut [Label], bits: usize, shares: &[u64]) {
         self.draw(labels);
         self.change(labels, bits, shares);
@@ -90,8 +91,9 @@ impl ZeroLabels<'_> {
         }
     }
 
-    /// Takes the other label of a wire's two wherever the bit of a share is one: makes active
-    /// labels of zero labels, and the other way round. No branch depends on a share.
+    /// Replaces a wire's label by its other one wherever the bit of a share is one: this makes
+    /// active labels from zero labels, and zero labels from active ones. No branch depends on a
+    /// share.
     pub(crate) fn change(&self, labels: &mut [Label], bits: usize, shares: &[u64]) {
         debug_assert_eq!(labels.len(), bits * shares.len());
         for (labels, share) in labels.chunks_exact_mut(bits).zip(shares) {
@@ -107,10 +109,10 @@ impl Circuits {
     /// with the labels still to be drawn and the rows of its transfers, and sets the zero labels of
     /// the server's share and of the client's.
     ///
-    /// Gives what makes the labels again, and the mask of every output. The nonce is fresh, so that
-    /// no key of a hash serves twice under one offset. `negated` says of every instance whether its
-    /// outputs are negated, which the evaluator cannot tell; with none at all no instance has
-    /// negated ones.
+    /// Returns what the labels can be made from again, and the mask of every output. The nonce is
+    /// fresh, so that no key of a hash serves twice under one offset. `negated` says for every
+    /// instance whether its outputs are negated, which the evaluator cannot tell; if it is empty,
+    /// no outputs are negated.
     ///
     /// # Errors
     /// [`StopsError`] of the channel and the transfers.
@@ -165,7 +167,7 @@ impl Circuits {
     }
 }
 
-/// The error that a streaming sink reported.
+/// Converts an error that a streaming sink reported.
 fn sink_error(error: io::Error, stop: &'static str) -> StopsError {
     match error.downcast::<NetError>() {
         Ok(net) => StopsError::Net(net),

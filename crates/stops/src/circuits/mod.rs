@@ -9,17 +9,17 @@
 //!           garbler -> evaluator   a nonce (the first time), the garbled circuits
 //! ```
 //!
-//! What the rows of the extension have to do with the labels of the circuit's inputs is where kinds
-//! of stops differ: they say it when they call [`Circuits::garble`] and [`Circuits::evaluate`].
+//! Kinds of stops differ in how the rows of the extension relate to the labels of the circuit's
+//! inputs: they say it when they call [`Circuits::garble`] and [`Circuits::evaluate`].
 //!
 //! The garbler keeps a [`Secret`], a seed of zero labels and the offset. The evaluator keeps, chunk
-//! by chunk, its rows and the circuits, with the nonce after the first rows. A chunk is what the
-//! garbler holds labels for at a time, so its memory does not grow with the number of instances.
+//! by chunk, its rows and the circuits, with the nonce after the first rows. The garbler holds
+//! labels for one chunk at a time, so its memory does not grow with the number of instances.
 //!
 //! **Inputs.** A [`StopCircuit`] adds two shares. Its inputs of [`Party::Garbler`] are always the
-//! *server's* share and those of [`Party::Evaluator`] the *client's*, whichever party garbles:
-//! they name two groups of wires. Garbling sees zero labels of both groups and evaluation active
-//! labels of both, and neither asks whose they are.
+//! *server's* share and those of [`Party::Evaluator`] the *client's*, whichever party garbles: they
+//! name two groups of wires. Garbling takes zero labels of both groups and evaluation active labels
+//! of both, and neither depends on whose they are.
 
 mod evaluator;
 mod garbler;
@@ -51,7 +51,7 @@ pub(crate) struct Circuits {
 }
 
 impl Circuits {
-    /// Returns `instances` instances of a circuit.
+    /// Makes `instances` instances of a circuit.
     ///
     /// # Errors
     /// [`StopsError::Limit`] if that is more than any model needs. Nothing is allocated before this
@@ -113,7 +113,8 @@ impl Circuits {
         self.instances * usize::from(self.stop.is_flagged())
     }
 
-    /// Takes the range flags out of all outputs of the circuits, a party's share of each.
+    /// Removes the range flags from all outputs of the circuits, and returns the party's shares of
+    /// them.
     pub(crate) fn split_flags(&self, outputs: &mut Zeroizing<Vec<u64>>) -> Bits {
         let each = self.circuit().cost().outputs;
         let flag = |instance: usize| outputs[(instance + 1) * each - 1] & 1 == 1;
@@ -138,18 +139,18 @@ impl Circuits {
         (self.circuit().cost().and_gates * self.instances) as u64
     }
 
-    /// Returns the group of the outputs.
+    /// Returns the modulus of the outputs.
     pub(crate) fn modulus(&self) -> Modulus {
         self.circuit().modulus()
     }
 
-    /// Returns the bytes of all outputs, packed.
+    /// Returns the number of bytes of all outputs, packed.
     pub(crate) fn outputs_len(&self) -> u64 {
         let packed = packed_len(self.outputs(), self.modulus().width());
         packed.expect("the limits keep instances countable") as u64
     }
 
-    /// Returns the bytes of a party's shares of the range flags, packed.
+    /// Returns the number of bytes of a party's shares of the range flags, packed.
     pub(crate) fn flags_len(&self) -> u64 {
         self.flags().div_ceil(8) as u64
     }
@@ -158,8 +159,8 @@ impl Circuits {
         self.stop.circuit()
     }
 
-    /// Returns the input bits of an instance, of each party alike: a share for each element of its
-    /// row.
+    /// Returns the number of input bits that each party has in an instance: a share for each
+    /// element of its row.
     pub(crate) fn bits(&self) -> usize {
         let bits = self.stop.row() * self.stop.ring_bits() as usize;
         debug_assert_eq!(bits, self.circuit().inputs(Party::Garbler));
@@ -167,7 +168,7 @@ impl Circuits {
         bits
     }
 
-    /// Returns the instances of each chunk in order: whole batches, but for the last.
+    /// Returns the number of instances of each chunk in order: whole batches, except in the last.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = usize> + use<> {
         let batches = CHUNK_BITS / (LANES * self.bits().max(1));
         let size = LANES * batches.max(1);
@@ -177,14 +178,14 @@ impl Circuits {
             .map(move |first| size.min(instances - first))
     }
 
-    /// Returns the bytes of the garbled circuits of some instances.
+    /// Returns the number of bytes of the garbled circuits of `instances` instances.
     pub(crate) fn garbled_len(&self, instances: usize) -> u64 {
         let len = self.circuit().garbled_len(instances as u64);
         len.expect("the limits keep instances countable")
     }
 }
 
-/// Returns a party's shares of range flags for the comparison, from their bits.
+/// Converts the bits of a party's shares of range flags for the comparison.
 pub(crate) fn flag_shares(bits: &Bits) -> FlagShares {
     let mut shares = FlagShares::with_capacity(bits.len());
     (0..bits.len()).for_each(|i| shares.push(bits.get(i)));

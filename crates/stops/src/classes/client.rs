@@ -1,4 +1,4 @@
-//! The client's side: that of every class in turn.
+//! The client's side of classed look-ups: that of every class in turn.
 
 use super::ClassedLookups;
 use crate::error::{Result, expect_count};

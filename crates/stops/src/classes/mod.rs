@@ -3,15 +3,15 @@
 //! The elements of a matrix belong to classes: the columns of an activation are sorted by their
 //! ranges, the rows of scores belong to heads. The elements of a class share a table, and a class
 //! is a [`Lookups`] of its own, with its own strings and messages. Nothing of one class depends on
-//! another, so all are asked before the first is answered, and the whole takes the one round trip
-//! that each would take alone.
+//! another, so all are asked before the first is answered, and together they take the one round
+//! trip that each would take alone.
 //!
-//! What goes in are the elements of the matrix, row by row, each in the ring of its class; what
-//! comes out is in the same order. What is stored, sent and flagged is what the classes store, send
+//! The inputs are the elements of the matrix, row by row, each in the ring of its class; the
+//! outputs are in the same order. What is stored, sent and flagged is what the classes store, send
 //! and flag, one after the other.
 //!
-//! Who learns what is what [`crate::lookup`] says of each class. Which elements belong to a class
-//! is public; which features of a model sorted columns are is known to the server alone.
+//! Each class shows to each party what [`crate::lookup`] says. Which elements belong to a class is
+//! public; which features of a model sorted columns are is known to the server alone.
 
 mod client;
 mod server;
@@ -33,15 +33,15 @@ pub struct ClassedLookups {
     classes: Vec<Class>,
 }
 
-/// The look-ups of a class, and where its elements lie among all, in order.
+/// The look-ups of a class, and the places of its elements among all elements, in order.
 struct Class {
     places: Vec<Range<usize>>,
     lookups: Lookups,
 }
 
 impl ClassedLookups {
-    /// Returns the powers of scores of some tokens, the rows of a head after those of the one
-    /// before.
+    /// Makes the look-ups for the powers of the scores of `tokens` tokens, where the rows of a head
+    /// follow those of the head before.
     ///
     /// # Errors
     /// [`StopsError::Circuit`] if the function is not usable or has classes for other heads than
@@ -81,7 +81,7 @@ impl ClassedLookups {
         })
     }
 
-    /// Returns the look-ups of a matrix whose columns are sorted by their ranges.
+    /// Makes the look-ups of a matrix whose columns are sorted by their ranges.
     ///
     /// # Errors
     /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Means`] if it has
@@ -114,7 +114,7 @@ impl ClassedLookups {
         })
     }
 
-    /// The same on transfers of other variants.
+    /// Returns the same look-ups on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
@@ -130,7 +130,7 @@ impl ClassedLookups {
 }
 
 impl Class {
-    /// Returns its elements among all.
+    /// Returns the elements of this class among all.
     fn of(&self, all: &[u64]) -> Zeroizing<Vec<u64>> {
         let mut some = Zeroizing::new(Vec::with_capacity(self.lookups.elements()));
         for place in &self.places {

@@ -1,4 +1,4 @@
-//! The server's side: that of every class in turn.
+//! The server's side of classed look-ups: that of every class in turn.
 
 use super::ClassedLookups;
 use crate::error::{Result, expect_count};

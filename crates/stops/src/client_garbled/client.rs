@@ -1,9 +1,10 @@
 //! The client's side of a client-garbled stop: the garbler.
 //!
-//! Zero labels of a batch come from the seed in this order: `D_j` of all its server's bits, then,
-//! if its shares are late, the zero labels of all its client's bits. Offline the former are added
-//! to the rows of the transfers; online both are made again and sent in the same order, active.
-//! Shares that are known offline go into the circuits as the zero labels of their bits.
+//! Zero labels of a batch come from the seed in this order: `D_j` of all the server's bits in it,
+//! then, if the client's shares are late, the zero labels of all the client's bits in it. Offline
+//! the former are added to the rows of the transfers; online both are made again and sent in the
+//! same order, active. Shares that are known offline go into the circuits as the zero labels of
+//! their bits.
 
 use super::{ClientGarbled, KNOWN_LABEL};
 use crate::circuits::{Secret, ZeroLabels, flag_shares};
@@ -20,7 +21,7 @@ use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 impl ClientStop for ClientGarbled {
-    /// Needs no shares before it runs if they are late; the masks go out with the circuits.
+    /// Takes no shares if they are late, and sends the masks with the circuits.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -33,8 +34,8 @@ impl ClientStop for ClientGarbled {
         self.garble(tools, shares, masks, &[], sink)
     }
 
-    /// The labels of negated outputs open negated residues: that costs nothing, and no branch
-    /// depends on it.
+    /// Garbles so that the labels of negated outputs open negated residues: this costs nothing, and
+    /// no branch depends on `negated`.
     fn prepare_signed(
         &self,
         tools: &mut ClientTools<'_>,
@@ -81,8 +82,8 @@ impl ClientStop for ClientGarbled {
 }
 
 impl ClientGarbled {
-    /// Garbles and sends everything, with the outputs of some instances negated; `early` are the
-    /// shares, if they are known.
+    /// Garbles and sends everything, with the outputs of the instances in `negated` negated;
+    /// `early` are the shares, if they are known.
     ///
     /// # Panics
     /// If the transfers' offset does not have its lowest bit set; theirs always does.

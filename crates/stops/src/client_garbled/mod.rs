@@ -2,7 +2,7 @@
 //!
 //! A circuit that the server garbles ([`crate::garbled`]) leaves its tables with the client, which
 //! keeps them until its text comes. With the roles swapped the client keeps a seed, and the tables
-//! lie where everything else is that is large: at the server.
+//! are kept where all other large data is: at the server.
 //!
 //! ```text
 //! offline    for each chunk of instances
@@ -16,18 +16,19 @@
 //! ```
 //!
 //! The circuits are those of [`StopCircuit`], with the same inputs: the sum of the shares does not
-//! ask who garbles (`circuits`). Only those that show nothing will do, as what they show would be
-//! shown to the server.
+//! depend on who garbles (`circuits`). Only circuits that show nothing are allowed, because what
+//! they show would be shown to the server.
 //!
 //! **The client's share `b`** may be known offline, as after a linear step. Then it goes into the
 //! circuits: the client gives the wire of each of its bits the zero label `b_i·Δ`, and the server
-//! uses the label 0. Nothing is sent or stored for it. A label is to tell nothing but its colour,
-//! which is 0 here whatever the bit is, and the garbling hash asks for no more than that labels
-//! differ by Δ (`docs/garbling.md`, section 2). Or `b` is [late](ClientGarbled::late): after a
-//! product of two secrets the server knows its share `a` before it speaks, the client its share
-//! only when it has heard what the server opened. A circuit of the server's would take a trip
-//! more, in which the client shares `b` anew; here the labels of its bits go up with the others,
-//! and the function of a product is computed in the product's own trip.
+//! uses the label 0. Nothing is sent or stored for it. A label must reveal nothing but its colour,
+//! which is 0 here for either value of the bit, and the garbling hash requires only that the two
+//! labels of a wire differ by Δ (`docs/garbling.md`, section 2). Or `b` is
+//! [late](ClientGarbled::late): after a product of two secrets the server knows its share `a`
+//! before it speaks, the client its share only when it has received what the server opened. A
+//! circuit that the server garbles would take another trip, in which the client shares `b` anew;
+//! here the labels of its bits go up with the others, and the function of a product is computed in
+//! the product's own trip.
 //!
 //! **Labels of the server's bits.** The transfers give the client rows `q_j` and the server
 //! `t_j = q_j ⊕ c'_j·Δ`. The client draws `D_j` from a seed, and the zero label of the wire is
@@ -39,26 +40,28 @@
 //! ```
 //!
 //! the active label `L_j` of its bit and nothing else: `x_j = t_j ⊕ L_j` is a function of what the
-//! server had and of a label that an evaluator is meant to have. That `Z_j` is not `q_j` itself is
-//! essential. The server holds `q_j ⊕ c'_j·Δ`, the label of a *random* bit, and to move it to the
-//! bit `c_j` the client would have to send `d_j·Δ`: Δ in the clear, wherever a choice was wrong.
+//! server already had and of a label that an evaluator is supposed to have. That `Z_j` is not `q_j`
+//! itself is essential. The server holds `q_j ⊕ c'_j·Δ`, the label of a *random* bit, and to move
+//! it to the bit `c_j` the client would have to send `d_j·Δ`: Δ in the clear, wherever a choice was
+//! wrong.
 //!
-//! **Flags.** The last output of a flagged circuit is `flag + A`, and nothing is sent that takes
-//! off its `A`: the lowest bit of what the server evaluates and that of `A` are shares of the flag.
-//! The client keeps its bits, one an instance; the server has its own when it has the answer.
+//! **Flags.** The last output of a flagged circuit is `flag + A`, and nothing is sent that removes
+//! its `A`: the lowest bit of what the server evaluates and that of `A` are shares of the flag. The
+//! client keeps its bits, one for each instance; the server has its own when it has the answer.
 //!
-//! **Who learns what.** The client hears `d`, a one-time pad of the bits of `a`; the extension
-//! hides `c'`. The server hears circuits, active labels, and `A + r` with `r` drawn by the client
-//! and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator that has this
-//! share `s` (which it may draw itself) makes all of it up: active labels and tables at random,
-//! evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
+//! **Who learns what.** The client receives `d`, the bits of `a` under a one-time pad; the
+//! extension hides `c'`. The server receives circuits, active labels, and `A + r` with `r` drawn by
+//! the client and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator
+//! that has this share `s` (which it may draw itself) can produce all of this: active labels and
+//! tables at random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
 //! `docs/protocol/stops.md` has the argument, why one Δ may serve garbling and the pads of
-//! transfers, and what a client that deviates can do, which is *more* than it can do at a circuit
-//! of the server's.
+//! transfers, and what a client that deviates can do, which is *more* than it can do with a circuit
+//! that the server garbles.
 //!
 //! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances, and the bits
-//! of flags. The server stores rows and circuits and reads them whole when it needs them: this is
-//! for functions of rows, thousands of instances, not for those of every element.
+//! of flags. The server stores rows and circuits and reads them whole when it needs them: this kind
+//! of stop is meant for functions of rows, thousands of instances, not for functions of every
+//! element.
 
 mod client;
 mod server;
@@ -90,7 +93,7 @@ pub struct ClientGarbled {
 }
 
 impl ClientGarbled {
-    /// Makes a stop of `instances` instances of a circuit, for shares of the client's that it knows
+    /// Makes a stop of `instances` instances of a circuit, for client's shares that are known
     /// offline.
     ///
     /// # Errors
@@ -112,13 +115,13 @@ impl ClientGarbled {
         })
     }
 
-    /// Returns the same for shares of the client's that it knows online only.
+    /// Returns the same stop for client's shares that are known only online.
     #[must_use]
     pub fn late(self) -> Self {
         Self { late: true, ..self }
     }
 
-    /// Returns the same on transfers of other variants.
+    /// Returns the same stop on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
@@ -142,7 +145,7 @@ impl ClientGarbled {
         }
     }
 
-    /// Returns the bytes of all labels that the client sends.
+    /// Returns the number of bytes of all labels that the client sends.
     fn labels_len(&self) -> u64 {
         let parties = 1 + usize::from(self.late);
         (parties * self.circuits.instances() * self.circuits.bits() * LABEL_BYTES) as u64
@@ -154,7 +157,7 @@ impl Stop for ClientGarbled {
         self.circuits.name()
     }
 
-    /// All rows, one after the other.
+    /// Returns the number of elements: all rows, one after the other.
     fn elements(&self) -> usize {
         self.circuits.elements()
     }
@@ -191,8 +194,9 @@ impl Stop for ClientGarbled {
         }
     }
 
-    /// The client keeps a seed, the offset and its bits of flags; the server the seed of its
-    /// choices, rows, nonce and circuits, and the masks of the outputs under the client's.
+    /// Counts what each party keeps: the client a seed, the offset and its bits of flags; the
+    /// server the seed of its choices, rows, nonce and circuits, and the masks of the outputs under
+    /// the client's.
     fn stored(&self) -> StoredBytes {
         let circuits = &self.circuits;
         StoredBytes {
@@ -209,7 +213,7 @@ impl Stop for ClientGarbled {
         false
     }
 
-    /// The server extends, the client garbles.
+    /// Returns two messages for each chunk: the server extends, the client garbles.
     fn turns(&self) -> Vec<Turn> {
         let chunks = self.circuits.chunks();
         chunks.flat_map(|_| [Turn::Down, Turn::Up]).collect()

@@ -1,8 +1,9 @@
 //! The server's side of a client-garbled stop: the evaluator.
 //!
-//! Its random choices, `m` bits for each element, come from a seed that it keeps. In its store lie
-//! the seed, what [`crate::circuits`] keeps of an evaluator, and `A + r` of every output, packed.
-//! Its shares of range flags are what it evaluates, so it has them with its results.
+//! Its random choices, `m` bits for each element, come from a seed that it keeps. Its store holds
+//! the seed, what [`crate::circuits`] keeps for an evaluator, and `A + r` of every output, packed.
+//! Its shares of range flags are among the outputs that it evaluates, so it has them with its
+//! results.
 
 use super::{ClientGarbled, KNOWN_LABEL};
 use crate::circuits::{flag_shares, from_wire};

@@ -1,9 +1,9 @@
 //! The comparison of two strings of flags: one instance of a garbled circuit, whose evaluator, the
-//! client, knows its bits online only.
+//! client, knows its bits only online.
 //!
-//! Zero labels come from a seed of the server's in this order: `D_j` of the client's bits, then the
-//! zero labels of its own. Offline the former are added to the rows of the transfers; online both
-//! are made again and sent in the same order, active.
+//! Zero labels come from a seed that the server drew, in this order: `D_j` of the client's bits,
+//! then the zero labels of the server's own. Offline the former are added to the rows of the
+//! transfers; online both are made again and sent in the same order, active.
 
 use super::{FlagShares, SUBSETS};
 use crate::bytes::StoredBytes;
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 const PARITIES_BYTES: usize = SUBSETS as usize / 8;
 /// Bytes of the client's question.
 const ASKED_BYTES: usize = SEED_BYTES + PARITIES_BYTES;
-/// Labels of the server's answer: of both parties' parities.
+/// Labels of the server's answer, for the parities of both parties.
 const LABELS_COUNT: usize = 2 * SUBSETS as usize;
 
 /// How the flags of one inference are compared.
@@ -49,7 +49,7 @@ impl Comparison {
         }
     }
 
-    /// Returns what it sends, frame headers included, for any number of flags.
+    /// Returns the bytes that are sent for it, frame headers included, for any number of flags.
     pub fn bytes(&self) -> PhaseBytes {
         let rows = extension_as(self.transfers.to_client, SUBSETS as usize);
         PhaseBytes {
@@ -60,8 +60,8 @@ impl Comparison {
         }
     }
 
-    /// Returns what it leaves in the stores: at the client its random choices, rows and circuit, at
-    /// the server a seed and the offset.
+    /// Returns the bytes that it leaves in the stores: the client's random choices, rows and
+    /// circuit, the server's seed and offset.
     pub fn stored(&self) -> StoredBytes {
         StoredBytes {
             client: 8 + self.circuits.received_len(),
@@ -74,7 +74,7 @@ impl Comparison {
         self.circuits.and_gates()
     }
 
-    /// Draws choices and takes the circuit: the client, offline.
+    /// Draws the client's choices and receives the circuit, offline.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel, the transfers and the sink.
@@ -85,7 +85,7 @@ impl Comparison {
         (self.circuits).receive(tools.channel, tools.labels, &*choices, sink)
     }
 
-    /// Garbles the circuit: the server, offline.
+    /// Garbles the circuit for the server, offline.
     ///
     /// # Errors
     /// As [`Self::client_prepare`].
@@ -109,8 +109,8 @@ impl Comparison {
         material::keep(self.circuits.name(), sink, &*secret.to_bytes())
     }
 
-    /// Asks, with subsets of its own choice: the client, online. `stored` gives what went to the
-    /// sink. The answer comes later.
+    /// Sends the client's question, with subsets of its own choice, online. `stored` gives what
+    /// went to the sink. The answer comes later.
     ///
     /// # Errors
     /// [`crate::StopsError`] of the channel and of material that is not this comparison's.
@@ -136,7 +136,7 @@ impl Comparison {
         })
     }
 
-    /// Answers: the server, online.
+    /// Sends the server's answer, online.
     ///
     /// # Errors
     /// As [`Self::ask`].

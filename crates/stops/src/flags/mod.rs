@@ -15,19 +15,20 @@
 //!            client             evaluates: whether all parities are equal
 //! ```
 //!
-//! The seed goes up with the client's answer to the last stop that has flags, the labels come down
-//! in front of whatever the server says next: they take no trip of their own. Labels of bits that
-//! come late are made as in [`crate::client_garbled`], with the parties' roles exchanged, and so
-//! is the argument that they show nothing but themselves.
+//! The seed goes up with the client's answer to the last stop that has flags, and the labels come
+//! down before the server's next message: they take no trip of their own. Labels of bits that come
+//! late are made as in [`crate::client_garbled`], with the parties' roles exchanged, and the
+//! argument that they show nothing but themselves is the same.
 //!
 //! **What it tells.** If no flag is set, all parities are equal, and the client is told so. If one
-//! is set, each parity differs with probability one half, independently, so the client is not told
-//! with probability 2^-40. The server hears the subsets after all flags are fixed.
+//! is set, each parity differs with probability one half, independently, so all are equal, and the
+//! client is not told of the flag, with probability 2^-40. The server receives the subsets after
+//! all flags are fixed.
 //!
 //! **What it leaks.** One bit. A client that deviates may choose the subsets, and its own parities,
 //! as it likes: it learns whether 40 parities of the server's shares, of its choice, are what it
-//! guesses, and these shares are uniform but for what its own add up to. The server learns nothing:
-//! it hears a random seed and a one-time pad.
+//! guesses, and these shares are uniform except for what the client's own shares determine. The
+//! server learns nothing: it receives a random seed and bits under a one-time pad.
 
 mod comparison;
 
@@ -37,7 +38,7 @@ use primer_ring::prg::{Prg, Seed};
 use primer_ring::wipe::SecretBytes;
 use rand_core::Rng;
 
-/// Subsets that are compared.
+/// The number of subsets that are compared.
 pub const SUBSETS: u32 = 40;
 
 /// A party's shares of flags, in the order of the elements. Wiped when dropped.
@@ -75,7 +76,7 @@ impl FlagShares {
         self.bits.is_empty()
     }
 
-    /// Computes the parities of the subsets that a seed stands for.
+    /// Computes the parities of the subsets that `seed` stands for.
     fn parities(&self, seed: &Seed) -> u64 {
         let mut subsets = Prg::new(seed);
         let parities = self.bits.iter().fold(0, |parities, &bit| {

@@ -1,8 +1,8 @@
 //! The client's side of a garbled stop: the evaluator.
 //!
 //! Offline, for every chunk: the client obtains the labels of its bits, which it knows already, by
-//! oblivious transfer, and receives the garbled circuits. Both go straight to the sink, a file as a
-//! rule: nothing stays in memory.
+//! oblivious transfer, and receives the garbled circuits. Both go straight to the sink, usually a
+//! file: nothing stays in memory.
 //!
 //! Online it reads them back, evaluates batch by batch as the server's labels arrive, and sends
 //! every result minus its new mask: the server cannot tell it from noise, and ends with its share.
@@ -20,7 +20,7 @@ use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 impl ClientStop for Garbled {
-    /// Needs no masks before it runs.
+    /// Receives labels and circuits, for which it needs no masks yet.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -91,7 +91,7 @@ impl Owing for Listened {
 }
 
 impl Garbled {
-    /// What a stop without outputs shows: a position for each instance, all within the row.
+    /// Returns what a stop without outputs shows: a position for each instance, all within the row.
     fn positions(&self, revealed: &[bool]) -> Result<Vec<usize>> {
         let circuit = self.circuit();
         let cost = circuit.circuit().cost();

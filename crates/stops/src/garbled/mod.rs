@@ -8,8 +8,8 @@
 //!           client -> server   f(x) + A - r, which takes off nothing but A at the server
 //! ```
 //!
-//! Each party's half is a file of its own; what it has in common with circuits that the client
-//! garbles ([`crate::client_garbled`]), chunks above all, is in `circuits`.
+//! Each party's half is in a file of its own; what these stops have in common with circuits that
+//! the client garbles ([`crate::client_garbled`]), mainly the chunks, is in `circuits`.
 
 mod client;
 mod server;
@@ -34,7 +34,7 @@ pub struct Garbled {
 }
 
 impl Garbled {
-    /// `instances` instances of a circuit.
+    /// Makes a stop of `instances` instances of a circuit.
     ///
     /// # Errors
     /// [`crate::StopsError::Limit`] if that is more than any model needs. Nothing is allocated
@@ -46,14 +46,14 @@ impl Garbled {
         })
     }
 
-    /// The same on transfers of other variants.
+    /// Returns the same stop on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
-    /// The circuit of one instance.
+    /// Returns the circuit of one instance.
     pub fn circuit(&self) -> &StopCircuit {
         self.circuits.stop()
     }
@@ -64,7 +64,7 @@ impl Stop for Garbled {
         self.circuits.name()
     }
 
-    /// All rows, one after the other.
+    /// Returns the number of elements: all rows, one after the other.
     fn elements(&self) -> usize {
         self.circuits.elements()
     }
@@ -97,8 +97,8 @@ impl Stop for Garbled {
         }
     }
 
-    /// The client keeps its labels, the nonce and the garbled circuits; the server a seed, the
-    /// offset and the masks of the outputs.
+    /// Counts what each party keeps: the client its labels, the nonce and the garbled circuits; the
+    /// server a seed, the offset and the masks of the outputs.
     fn stored(&self) -> StoredBytes {
         StoredBytes {
             client: self.circuits.received_len(),

@@ -1,11 +1,11 @@
 //! The server's side of a garbled stop: the garbler.
 //!
-//! Offline, for every chunk: the server extends the oblivious transfers by the client's input bits,
-//! whose rows are the zero labels of those bits, and garbles. The zero labels of its *own* bits
-//! come from a seed, so that it can make them again online instead of keeping them. It keeps the
-//! seed, the offset and the masks of the outputs, 8 bytes each.
+//! Offline, for every chunk: the server extends the oblivious transfers by the client's input bits
+//! and garbles. The rows are the zero labels of those bits. The zero labels of its *own* bits come
+//! from a seed, so that it can make them again online instead of keeping them. It keeps the seed,
+//! the offset and the masks of the outputs, 8 bytes each.
 //!
-//! Online it sends the labels of its bits, receives `f(x) + A - r`, and takes off `A`.
+//! Online it sends the labels of its bits, receives `f(x) + A - r`, and subtracts `A`.
 
 use super::Garbled;
 use crate::circuits::{Secret, flag_shares};
@@ -24,6 +24,8 @@ use zeroize::Zeroizing;
 const LABEL_BLOCK: usize = 1 << 14;
 
 impl ServerStop for Garbled {
+    /// Garbles and streams the circuits, and keeps the seed, the offset and the outputs' masks.
+    ///
     /// # Panics
     /// If the transfers' offset does not have its lowest bit set; theirs always does.
     fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
@@ -113,7 +115,8 @@ impl Garbled {
         material::keep(self.name(), sink, &bytes)
     }
 
-    /// What [`Self::write`] wrote. Masks are reduced: a damaged one is a wrong mask, not a fault.
+    /// Reads what [`Self::write`] wrote. Masks are reduced: a damaged one is a wrong mask, not an
+    /// error.
     fn read(&self, stored: &mut dyn Read) -> Result<(Secret, Zeroizing<Vec<u64>>)> {
         let bytes = material::take(self.name(), stored, self.stored().server)?;
         let (head, masks) = bytes.split_at(Secret::BYTES);

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 impl ClientStop for LateRequantise {
-    /// Needs neither shares nor masks before it runs.
+    /// Prepares products of bits, for which it needs neither shares nor masks yet.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,

@@ -1,11 +1,11 @@
 //! Late requantisation: where neither share is known offline.
 //!
-//! A product of two secrets ends with shares `S` of the server and `C` of the client, modulo p.
-//! The server knows `S` before it speaks, the client `C` when it has heard what the server opened.
-//! To requantise by [`crate::requantise`], whose messages depend on the client's share, the client
-//! would first have to share its part anew under a mask that it drew offline: a trip of its own.
-//! Here it need not. Both truncate what they have, to `a` and `b`, and as there, with `2^(m-2)`
-//! added to `a`,
+//! A product of two secrets ends with shares `S` of the server and `C` of the client, modulo p. The
+//! server knows `S` before it speaks, the client knows `C` when it has received what the server
+//! opened. To requantise by [`crate::requantise`], whose messages depend on the client's share, the
+//! client would first have to share its part anew under a mask that it drew offline: a trip of its
+//! own. Here it need not. Both parties truncate what they have, to `a` and `b`, and as there, with
+//! `2^(m-2)` added to `a`,
 //!
 //! ```text
 //! v  =  (a - 2^(m-2) - α·2^m)  +  (b - β·2^m)  +  α·β·2^m          α = msb(a),  β = msb(b)
@@ -14,7 +14,7 @@
 //!
 //! because `α OR β = α + β - α·β`. Only `α·β` is missing, a product of two bits that come late
 //! ([`primer_ot::bit_products`]): offline, shares of a product of random bits; online each party
-//! shows its bit under its random one.
+//! sends its bit under its random one.
 //!
 //! ```text
 //! offline    a transfer and a residue for each element, as for any requantisation
@@ -23,13 +23,14 @@
 //!                               b - β·2^m + 2^m·(its share of α·β) - r  41 bits
 //! ```
 //!
-//! The server's message joins what it opened for the product, so product and requantisation are
-//! one round trip, and the 41 bits that shared the product anew are saved.
+//! The server's message goes with what it opened for the product, so product and requantisation
+//! take one round trip, and the 41 bits for sharing the product anew are saved.
 //!
-//! Who learns what: the client sees `e`, a one-time pad; the server sees `f`, a one-time pad, and
-//! residues masked by `r`, which the client drew offline and uses nowhere else. Truncation is each
-//! party's own affair and holds for any pair of shares ([`primer_ring::truncate`]), so there is no
-//! chance to fail that the other requantisation does not have: values outside the guard.
+//! Who learns what: the client sees `e`, bits under a one-time pad; the server sees `f`, bits under
+//! a one-time pad, and residues masked by `r`, which the client drew offline and uses nowhere else.
+//! Each party truncates on its own, and this is correct for any pair of shares
+//! ([`primer_ring::truncate`]), so it fails only where the other requantisation fails too: for
+//! values outside the guard.
 
 mod client;
 mod server;
@@ -44,7 +45,7 @@ use primer_ring::modulus::P;
 use primer_wire::PhaseBytes;
 use primer_wire::frame::HEADER_BYTES;
 
-/// Requantisation of some elements of a ring, of which both shares are known online only.
+/// Requantisation of some elements of a ring, of which both shares are known only online.
 #[derive(Debug, Clone, Copy)]
 pub struct LateRequantise {
     ring_bits: u32,
@@ -53,7 +54,7 @@ pub struct LateRequantise {
 }
 
 impl LateRequantise {
-    /// Of `elements` elements of a ring.
+    /// Makes a late requantisation of `elements` elements of a ring of `ring_bits` bits.
     ///
     /// # Errors
     /// [`crate::StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
@@ -66,14 +67,14 @@ impl LateRequantise {
         })
     }
 
-    /// The same on transfers of other variants.
+    /// Returns the same stop on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
-    /// `2^m` where a share has its top bit set, else 0.
+    /// Returns `2^m` if `share` has its top bit set, else 0.
     fn wrap(&self, share: u64) -> u64 {
         (share >> (self.ring_bits - 1) & 1) << self.ring_bits
     }
@@ -108,7 +109,7 @@ impl Stop for LateRequantise {
         }
     }
 
-    /// Each party keeps its random bits and its shares of their products.
+    /// Counts what each party keeps: its random bits and its shares of their products.
     fn stored(&self) -> StoredBytes {
         let bytes = (self.elements as u64).div_ceil(8) + packed(self.elements);
         StoredBytes {
@@ -121,7 +122,7 @@ impl Stop for LateRequantise {
         false
     }
 
-    /// The server extends, the client correlates.
+    /// Returns two messages: the server extends, the client correlates.
     fn turns(&self) -> Vec<Turn> {
         vec![Turn::Down, Turn::Up]
     }

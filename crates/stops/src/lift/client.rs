@@ -69,7 +69,7 @@ impl ClientStop for Lift {
     }
 }
 
-/// A client that has its shares, and owes nothing.
+/// A client that has its shares and owes no answer.
 struct Heard(Option<Lifted>);
 
 impl Owing for Heard {

@@ -71,7 +71,7 @@ impl ServerStop for Lift {
     }
 }
 
-/// A server that has its shares, and waits for nothing.
+/// A server that has its shares and waits for no answer.
 struct Asked(Option<Lifted>);
 
 impl Waiting for Asked {

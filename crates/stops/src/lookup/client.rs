@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use zeroize::Zeroizing;
 
 impl ClientStop for Lookups {
-    /// Needs no masks before it runs.
+    /// Prepares strings and pads, for which it needs no masks yet.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -100,7 +100,7 @@ impl ClientStop for Lookups {
 
 /// A client that has the server's shifts and products.
 struct Listened {
-    /// Two for each result. They are masked already.
+    /// Two for each result, masked already.
     answers: Vec<u64>,
     flags: FlagShares,
 }

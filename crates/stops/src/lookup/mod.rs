@@ -2,10 +2,12 @@
 //!
 //! After truncation the server holds `a` and the client `b`, known offline, with the index
 //! `x = a + b mod N`, `N = 2^m` from 16 to 1024. The tables of [`primer_plan::function::Lookup`]
-//! are public. Wanted are shares of `f(x)` modulo p, of which the client's is its new mask `r`.
+//! are public. The parties are to have shares of `f(x)` modulo p, of which the client's is its new
+//! mask `r`.
 //!
-//! **Offline.** The parties make strings `E_s`, `E_c` of `N` bits that differ at the place `u + b`
-//! only, for a random `u` of the server's ([`primer_ot::onehot`]). That is all that depends on `N`.
+//! **Offline.** The parties make strings `E_s`, `E_c` of `N` bits that differ only at the place
+//! `u + b`, for a random `u` that the server draws ([`primer_ot::onehot`]). Nothing else depends on
+//! `N`.
 //!
 //! **Online, as numbers.** The server sends `δ = a - u`. Shifted by δ the strings differ at `x`.
 //! Each party adds up the entries that its string selects ([`primer_ring::select`]), and since all
@@ -16,9 +18,9 @@
 //! ```
 //!
 //! The sign says which of the two strings has the bit set, so it is the difference of their numbers
-//! of ones, `σ = s - c`. Nobody knows it, and it must stay so: with its string a party would learn
-//! from σ whether the place is one of its zeros or one of its ones. But its two factors are known.
-//! Modulo 4, `s = c + 1 + 2t` with `σ = 1 - 2t`, so
+//! of ones, `σ = s - c`. Neither party may know it: with its string a party would learn from σ
+//! whether the place is one of its zeros or one of its ones. But each party knows one of its two
+//! factors. Modulo 4, `s = c + 1 + 2t` with `σ = 1 - 2t`, so
 //!
 //! ```text
 //! t = t_s ⊕ t_c      t_s = second bit of s,  t_c = second bit of c + 1
@@ -40,10 +42,11 @@
 //! One round trip; 16.4 bytes for an index of 8 bits.
 //!
 //! **Elements that may not count** ([`Lookups::counted`]). The powers of padded keys are zero, and
-//! which keys are padding is the client's secret, known when the text is. With the text it sends
-//! `κ = counts ⊕ π`, one bit a key, `π` being random and known offline, so that `κ` says nothing.
-//! It wants `counts·f(x)`, in which its own number `B` is no trouble: it takes zero instead. For
-//! the server's, with `t' = t_c ⊕ π` and `σ' = 1 - 2t'`,
+//! which keys are padding is the client's secret, known when the text is. With the text the client
+//! sends `κ = counts ⊕ π`, one bit for each key, where `π` is random and known offline, so that `κ`
+//! reveals nothing. The result is to be `counts·f(x)`. For the client's own number `B` that is
+//! easy: it takes zero instead. For the server's number `A`, with `t' = t_c ⊕ π` and
+//! `σ' = 1 - 2t'`,
 //!
 //! ```text
 //! counts·σ_c  =  (σ_c - σ')/2  if κ = 0,      (σ_c + σ')/2  if κ = 1
@@ -51,20 +54,20 @@
 //! ```
 //!
 //! so a second transfer to the client, whose choice is `t'`, takes its place beside the first:
-//! `τ = -A + …` and `τ' = (1 - 2κ)·A + …`, 41 bits more. An element's share has one bit more than
-//! its index then, on top: `π` at the client, and at the server `κ`, which it sends along with δ.
+//! `τ = -A + …` and `τ' = (1 - 2κ)·A + …`, 41 bits more. An element's share then has one bit more
+//! than its index, on top: `π` at the client, and at the server `κ`, which it sends along with δ.
 //!
 //! **Several tables on one index** share the strings, δ and the choices. Each has pads of its own.
 //!
-//! **Online, as bits.** The parity of what a string selects needs no sign: the XOR of both parties'
-//! parities is the bit of `f(x)`. Range flags are such bits ([`crate::flags`]).
+//! **Online, as bits.** The parity of what a string selects needs no sign: if the entries are bits,
+//! the XOR of both parties' parities is `f(x)`. Range flags are such bits ([`crate::flags`]).
 //!
 //! Who learns what: the client sees δ, masked by `u`, and τ, masked by the pad that it lacks; the
 //! server sees the message of its choice, masked by `r`, and the other one, masked by the pad that
 //! *it* lacks. All of them are uniform. `docs/protocol/lookup.md` has the sources and the bound.
 //!
-//! No branch and no address depends on a share: every entry is read, and δ, which both know, only
-//! says where reading starts.
+//! No branch and no address depends on a share: every entry is read, and δ, which both parties
+//! know, only determines where reading starts.
 
 mod client;
 mod server;
@@ -91,7 +94,7 @@ use zeroize::Zeroizing;
 /// client holds its material, about 50 bytes for each at 256 entries, in memory.
 pub const MAX_RESULTS: u64 = 1 << 24;
 
-/// Fails if some elements have more results than any model needs.
+/// Fails if `elements` elements with `each` results have more results than any model needs.
 pub(crate) fn check_results(elements: u64, each: usize) -> Result<()> {
     let amount = u128::from(elements) * each as u128;
     if amount > u128::from(MAX_RESULTS) {
@@ -114,13 +117,13 @@ pub struct Lookups {
     tables: Vec<Numbers>,
     /// The range flag as a table of one bit.
     flag: Option<Columns>,
-    /// Whether elements may not count.
+    /// Whether there may be elements that do not count.
     counted: bool,
     transfers: Transfers,
 }
 
 impl Lookups {
-    /// `elements` look-ups in the same tables.
+    /// Makes `elements` look-ups in the same tables.
     ///
     /// # Errors
     /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Limit`] if there is
@@ -147,8 +150,8 @@ impl Lookups {
         })
     }
 
-    /// Makes the results zero of elements that do not count: shares have one bit more, on top,
-    /// whose XOR says whether they do.
+    /// Returns the same look-ups with zero results for elements that do not count: shares have one
+    /// bit more, on top, and the XOR of these bits says whether an element counts.
     #[must_use]
     pub fn counted(self) -> Self {
         Self {
@@ -157,39 +160,39 @@ impl Lookups {
         }
     }
 
-    /// The same on transfers of other variants.
+    /// Returns the same stop on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
         Self { transfers, ..self }
     }
 
-    /// Results of an element.
+    /// Returns the number of results of an element.
     fn each(&self) -> usize {
         self.tables.len()
     }
 
-    /// Transfers to the client of an element.
+    /// Returns the number of transfers to the client for an element.
     fn to_client(&self) -> usize {
         1 + usize::from(self.counted)
     }
 
-    /// Bits of an element's share: of its index, and whether it counts.
+    /// Returns the number of bits of an element's share: those of its index, and whether it counts.
     fn share_bits(&self) -> u32 {
         self.index_bits + u32::from(self.counted)
     }
 
-    /// Whether an element of these shares is one whose top bit is set.
+    /// Tells whether elements may not count and `share` has the bit for that, its top bit, set.
     fn top_bit(&self, share: u64) -> bool {
         self.counted && share >> self.index_bits & 1 == 1
     }
 
-    /// Bytes of all strings.
+    /// Returns the number of bytes of all strings.
     fn strings(&self) -> u64 {
         (self.elements * self.shape.vector_bytes()) as u64
     }
 
-    /// The next bytes that a party has stored.
+    /// Reads the next `length` bytes that a party has stored.
     fn read(&self, stored: &mut dyn Read, length: u64) -> Result<SecretBytes> {
         let mut bytes = SecretBytes::zeros(length as usize);
         let read = stored.read_exact(&mut bytes);
@@ -197,9 +200,10 @@ impl Lookups {
         Ok(bytes)
     }
 
-    /// What a party's strings, which come next in its store, select of all tables, results of an
-    /// element side by side; and its shares of the range flags. Strings are most of what is
-    /// stored. They are read some at a time into the same room.
+    /// Adds up what a party's strings, which come next in its store, select from all tables, with
+    /// the results of an element side by side. Returns the sums and the party's shares of the range
+    /// flags. Strings are most of what is stored, so they are read a part at a time into the same
+    /// buffer.
     fn selected(
         &self,
         stored: &mut dyn Read,
@@ -226,7 +230,8 @@ impl Lookups {
         Ok((sums, flags))
     }
 
-    /// The sums of some strings; the room is for as many.
+    /// Computes the sums of some strings into `sums`; `room` has space for one number for each
+    /// string.
     fn select(&self, strings: &[u8], deltas: &[u16], sums: &mut [u64], room: &mut [u64]) {
         if let [table] = &self.tables[..] {
             return table.sums(strings, deltas, sums);
@@ -245,18 +250,18 @@ pub(crate) const NAME: &str = "look-up";
 /// Bytes of strings that are in memory at once, online.
 const STRINGS_AT_ONCE: usize = 256 << 10;
 
-/// The number of ones of a string, modulo 4.
+/// Counts the ones of a string, modulo 4.
 fn ones(string: &[u8]) -> u8 {
     let ones: u32 = string.iter().map(|byte| byte.count_ones()).sum();
     (ones & 3) as u8
 }
 
-/// A number, or its negative where the mask is all ones.
+/// Returns `number`, or its negative where `mask` is all ones.
 fn negated_if(mask: u64, number: u64) -> u64 {
     modulus::neg(number) & mask | number & !mask
 }
 
-/// Bytes of values of some bits that are packed together.
+/// Returns the number of bytes of `values` values of `width` bits packed together.
 fn packed(values: usize, width: u32) -> u64 {
     packed_len(values, width).expect("the limit keeps results countable") as u64
 }
@@ -302,8 +307,8 @@ impl Stop for Lookups {
         }
     }
 
-    /// Each party keeps its strings, the pads of both directions and the bits that chose among
-    /// them; the server also its offsets.
+    /// Counts what each party keeps: its strings, the pads of both directions and the bits that
+    /// chose among them; the server also its offsets.
     fn stored(&self) -> StoredBytes {
         let (n, results, down) = (self.elements, self.outputs(), self.to_client());
         let residues = |count| packed(count, modulus::K);
@@ -320,13 +325,14 @@ impl Stop for Lookups {
         }
     }
 
-    /// The strings do: `N/8` bytes an element, where everything else of it has some twenty.
+    /// Returns `true` because of the strings: they take `N/8` bytes for each element, everything
+    /// else some twenty.
     fn streams(&self) -> bool {
         true
     }
 
-    /// For each chunk of strings the server extends and the client corrects, once more for the last
-    /// of them; then both extend.
+    /// Returns the messages of the strings, where for each chunk the server extends and the client
+    /// corrects, once more for the last chunk; then those of the pads, for which both extend.
     fn turns(&self) -> Vec<Turn> {
         let mut turns = [Turn::Down, Turn::Up].repeat(onehot_rounds(&self.shape, self.elements));
         turns.extend([Turn::Up, Turn::Down]);

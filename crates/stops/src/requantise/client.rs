@@ -35,7 +35,7 @@ impl ClientStop for Requantise {
         material::keep(self.name(), sink, &products.into_bytes())
     }
 
-    /// The masks went into the offsets when the stop was prepared.
+    /// Takes the server's choices. The masks went into the offsets when the stop was prepared.
     fn listen(
         &self,
         channel: &mut Channel,

@@ -8,8 +8,8 @@
 //! a + b = u + w·2^m        w = msb(a) OR msb(b)
 //! ```
 //!
-//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: without a wrap `u` would have it too).
-//! So with `α = msb(a)`, `β = msb(b)`, modulo p
+//! (both top bits 0: no wrap; both 1: a wrap; one of them 1: a wrap, because without one the top
+//! bit of `u` would be 1 too). So with `α = msb(a)`, `β = msb(b)`, modulo p
 //!
 //! ```text
 //! v - r = (a - 2^(m-2))  +  (b - β·2^m - r)  +  α·(β - 1)·2^m
@@ -17,8 +17,9 @@
 //! ```
 //!
 //! because `α OR β = β + α·(1 - β)`. The last two terms are one transfer of [`primer_ot::product`]:
-//! `α` is known online, the difference offline, and the offset carries the client's new mask `r`.
-//! Online a bit goes down to the client and 41 bits come back: 5.25 bytes for each element.
+//! `α` is known online, the difference is known offline, and the offset carries the client's new
+//! mask `r`. Online a bit goes down to the client and 41 bits come back: 5.25 bytes for each
+//! element.
 //!
 //! Who learns what: the client sees `α` under a one-time pad; the server gets `v - r`, uniform.
 
@@ -43,7 +44,7 @@ pub struct Requantise {
 }
 
 impl Requantise {
-    /// Of `elements` elements of a ring.
+    /// Makes a requantisation of `elements` elements of a ring of `ring_bits` bits.
     ///
     /// # Errors
     /// [`StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
@@ -56,7 +57,7 @@ impl Requantise {
         })
     }
 
-    /// The same on transfers of other variants.
+    /// Returns the same stop on transfers of other variants.
     #[must_use]
     pub fn over(self, transfers: impl Into<Transfers>) -> Self {
         let transfers = transfers.into();
@@ -69,10 +70,10 @@ pub(crate) const MIN_RING_BITS: u32 = 3;
 /// Bits of the widest ring: `2^m` is smaller than p.
 pub(crate) const MAX_RING_BITS: u32 = modulus::K - 1;
 const _: () = assert!(1 << MAX_RING_BITS < P);
-// Whatever truncation leaves can be requantised.
+// Every ring that truncation may leave can be requantised.
 const _: () = assert!(Truncation::MAX_RING_BITS <= MAX_RING_BITS);
 
-/// Fails unless the sum has room for a guard bit, and `2^m` is smaller than p.
+/// Fails unless the sum has room for a guard bit and `2^m` is smaller than p.
 pub(crate) fn check_ring(ring_bits: u32) -> Result<()> {
     match ring_bits {
         MIN_RING_BITS..=MAX_RING_BITS => Ok(()),
@@ -80,13 +81,14 @@ pub(crate) fn check_ring(ring_bits: u32) -> Result<()> {
     }
 }
 
-/// The server's share of `v + 2^(m-2)`, and the offset: with it the sum has its top bit clear.
+/// Returns the server's share of `v + 2^(m-2)`, and the offset `2^(m-2)`, with which the sum has
+/// its top bit clear.
 pub(crate) fn lifted(share: u64, ring_bits: u32) -> (u64, u64) {
     let offset = 1 << (ring_bits - 2);
     ((share + offset) & ((1 << ring_bits) - 1), offset)
 }
 
-/// Bytes of residues that are packed together.
+/// Returns the number of bytes of `values` residues packed together.
 pub(crate) fn packed(values: usize) -> u64 {
     (values as u64 * u64::from(modulus::K)).div_ceil(8)
 }
@@ -120,8 +122,8 @@ impl Stop for Requantise {
         }
     }
 
-    /// The client keeps two residues of each transfer, one of which it will send; the server its
-    /// random choices and what they brought.
+    /// Counts what each party keeps: the client two residues of each transfer, one of which it will
+    /// send; the server its random choices and what they obtained.
     fn stored(&self) -> StoredBytes {
         let n = self.elements;
         StoredBytes {
@@ -134,7 +136,7 @@ impl Stop for Requantise {
         false
     }
 
-    /// The server extends, the client correlates.
+    /// Returns two messages: the server extends, the client correlates.
     fn turns(&self) -> Vec<Turn> {
         vec![Turn::Down, Turn::Up]
     }

@@ -1,5 +1,5 @@
 //! What is special about circuits that the client garbles: every share of a ring, signs, chunks,
-//! their bytes. What each party sees is in `client_garbled_views`.
+//! their bytes. What each party sees is tested in `client_garbled_views`.
 
 use crate::client_garbled_views::is_uniform;
 use crate::parties::{run, run_stop, share, sound, stop_client, stop_server};
@@ -14,7 +14,7 @@ use primer_stops::{ClientGarbled, Garbled, Result, Stop, StopsError, TwoPartySto
 use rand_core::Rng;
 use std::sync::Arc;
 
-/// For shares of the client's that it knows offline, and for late ones.
+/// Makes ReLU stops for client's shares that are known offline, and for late ones.
 pub(crate) fn relu(ring_bits: u32, instances: u64) -> [ClientGarbled; 2] {
     let function = Function::Relu {
         ring_bits,
@@ -50,7 +50,8 @@ fn all_values_and_all_shares_of_a_small_ring() {
     }
 }
 
-/// The root of a sum of squares: shares modulo p of any kind, truncated by each party on its own.
+/// Computes the root of a sum of squares from any shares modulo p, truncated by each party on its
+/// own.
 #[test]
 fn a_root_after_a_truncation_of_any_shares() {
     let (root, circuit) = root(22);
@@ -81,8 +82,7 @@ fn a_root_after_a_truncation_of_any_shares() {
     }
 }
 
-/// The server's and the client's part of a run with signs: what the results are, and what the
-/// server kept.
+/// Runs a stop with signs; returns the opened results and what the server kept.
 fn run_signed(
     stop: &ClientGarbled,
     (server, client): (&[u64], &[u64]),
@@ -111,8 +111,8 @@ fn run_signed(
     Ok((opened.collect(), stored))
 }
 
-/// Roots with signs that only the client knows, over more than one batch; and what the server keeps
-/// is as long as without, and looks no different.
+/// Computes roots with signs that only the client knows, over more than one batch. What the server
+/// keeps is as long as without signs, and looks no different.
 #[test]
 fn roots_with_signs() {
     let (root, circuit) = root(22);
@@ -143,7 +143,8 @@ fn roots_with_signs() {
     );
 }
 
-/// Only circuits of the client's can be negated, if its shares are late.
+/// Checks that only circuits that the client garbles can be negated, and only if its shares are
+/// late.
 #[test]
 fn other_stops_cannot_be_negated() {
     let (_, circuit) = root(22);
@@ -182,7 +183,7 @@ fn many_chunks() {
     }
 }
 
-/// The figures of the protocol page: a root of 22 bits for each row of a norm.
+/// Checks the figures of the protocol page for a root of 22 bits for each row of a norm.
 #[test]
 fn bytes_of_a_late_row() {
     let (_, circuit) = root(22);
@@ -204,8 +205,9 @@ fn bytes_of_a_late_row() {
     assert_eq!(stop.and_gates(), garbled.and_gates());
 }
 
-/// And a reciprocal of 38 bits for each row of softmax: next to a circuit of the server's the
-/// client sends what it was sent, and keeps a bit instead of all of it.
+/// Checks those for a reciprocal of 38 bits for each row of softmax: compared with a circuit that
+/// the server garbles, the client sends what it would receive, and keeps a bit instead of all of
+/// it.
 #[test]
 fn bytes_of_a_row() {
     let function = Function::Reciprocal(Reciprocal::new(38, 1.0, 0, 7));

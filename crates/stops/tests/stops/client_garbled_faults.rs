@@ -16,7 +16,7 @@ use std::sync::Arc;
 const COUNT: usize = 21;
 const RING: usize = 22;
 
-/// A root of shares of the client's that it knows offline, and of late ones.
+/// Returns a root, with its stops for client's shares that are known offline and for late ones.
 fn roots() -> (InverseRoot, [ClientGarbled; 2]) {
     let root = InverseRoot::new(RING as u32, 1.0);
     let circuit = StopCircuit::new(&Function::InverseRoot(root.clone()), 1).unwrap();
@@ -24,19 +24,19 @@ fn roots() -> (InverseRoot, [ClientGarbled; 2]) {
     (root, [stop.clone(), stop.late()])
 }
 
-/// Bytes of all labels that the client sends.
+/// Returns the number of bytes of all labels that the client sends.
 fn labels_len(stop: &ClientGarbled) -> usize {
     let parties = 1 + usize::from(stop.is_late());
     parties * COUNT * RING * 16
 }
 
-/// Bytes of the garbled circuits.
+/// Returns the number of bytes of the garbled circuits.
 fn garbled_len(stop: &ClientGarbled) -> usize {
     let circuit = stop.circuit().circuit();
     circuit.garbled_len(COUNT as u64).unwrap() as usize
 }
 
-/// Runs a stop with stored bytes changed; how many results are wrong.
+/// Runs a stop with stored bytes changed; returns how many results are wrong.
 fn with_damage(stop: &ClientGarbled, damage: [Damage<'_>; 2]) -> Result<usize> {
     let (root, _) = roots();
     let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * i * i + 7).collect();
@@ -75,7 +75,8 @@ fn damaged_material_spoils_its_own_values_or_is_an_error() {
     }
 }
 
-/// The client's bits of range flags do not fill their last byte.
+/// Checks that bits after the last range flag are refused: the client's flags do not fill their
+/// last byte.
 #[test]
 fn bits_behind_the_last_flag_are_an_error() {
     let function = Function::Reciprocal(Reciprocal::new(RING as u32, 1.0, 0, 7));
@@ -101,7 +102,7 @@ fn bits_behind_the_last_flag_are_an_error() {
     );
 }
 
-/// A server against a client of its own making.
+/// Runs the true server against `client`.
 fn server_against(
     stop: &ClientGarbled,
     client: impl FnOnce(&mut Party<'_>) -> Result<()> + Send,
@@ -116,7 +117,8 @@ fn server_against(
     Ok(results)
 }
 
-/// A client that sends circuits and masks full of a byte, then so many bytes as labels.
+/// Runs the true server against a client that sends circuits full of `byte` and masks full of
+/// `masks`, then `labels` bytes as labels.
 fn nonsense(stop: &ClientGarbled, [byte, masks]: [u8; 2], labels: usize) -> Result<Vec<u64>> {
     server_against(stop, |p| {
         p.sender.extend_vec(p.channel, COUNT * RING)?;
@@ -135,7 +137,7 @@ fn nonsense(stop: &ClientGarbled, [byte, masks]: [u8; 2], labels: usize) -> Resu
 fn nonsense_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
     for stop in roots().1 {
         let nonsense = |bytes| nonsense(&stop, bytes, labels_len(&stop));
-        // All zeros are residues, and the server ends without noticing; all ones are not.
+        // All zeros are residues, and the server finishes without noticing; all ones are not.
         assert_eq!(nonsense([0, 0]).unwrap().len(), COUNT);
         let error = nonsense([0xff, 0]).unwrap_err();
         assert!(matches!(error, StopsError::Material { .. }), "{error}");
@@ -148,7 +150,8 @@ fn nonsense_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
     }
 }
 
-/// Among them the labels of one party where both are due, and of both where one is.
+/// Sends wrong counts of labels, among them the labels of one party where both are due, and of both
+/// where one is.
 #[test]
 fn a_wrong_count_of_labels_is_an_error() {
     for stop in roots().1 {

@@ -1,5 +1,5 @@
 //! What each party sees of circuits that the client garbles: uniform numbers, and of every wire one
-//! label. Each test is also seen to fail where a pad or a mask is used twice or missing.
+//! label. Each test is also shown to fail where a pad or a mask is used twice or missing.
 
 use crate::client_garbled::relu;
 use crate::parties::{Party, run, run_stop, sound, stop_client, stop_server, timely};
@@ -20,7 +20,7 @@ const RING: u32 = 8;
 const COUNT: usize = 4000;
 /// Labels of one party.
 const SIDE: usize = COUNT * RING as usize;
-/// The server's stored seed, in front of its rows.
+/// Bytes of the server's stored seed, which precedes its rows.
 const SEED: usize = 32;
 /// The client's shares.
 static SHARES: [u64; COUNT] = [0x3c; COUNT];
@@ -45,7 +45,8 @@ fn prepare_server(p: &mut Party<'_>, stop: &ClientGarbled) -> Result<Vec<u8>> {
     Ok(stored)
 }
 
-/// What the client hears if the server's shares are all `share` and its seed is `seed`, if any.
+/// Returns what the client receives if the server's shares are all `share` and its seed is `seed`,
+/// if any.
 fn choices(stop: &ClientGarbled, share: u64, seed: Option<[u8; SEED]>) -> Vec<u64> {
     let (choices, ()) = run(
         Medium::Memory,
@@ -69,8 +70,8 @@ fn choices(stop: &ClientGarbled, share: u64, seed: Option<[u8; SEED]>) -> Vec<u6
     choices
 }
 
-/// Whether the values of 32 equally likely cells look uniform: the statistic is 31 on average, with
-/// a deviation of 7.9; a uniform sample fails once in 10^8 runs.
+/// Tells whether the values of 32 equally likely cells look uniform: the statistic is 31 on
+/// average, with a deviation of 7.9; a uniform sample fails once in 10^8 runs.
 pub(crate) fn is_uniform(cells: impl Iterator<Item = usize>) -> bool {
     let mut counts = [0f64; 32];
     cells.for_each(|cell| counts[cell] += 1.0);
@@ -100,13 +101,14 @@ struct Seen {
     heard: Vec<Vec<u128>>,
     /// Rows of its transfers.
     rows: Vec<u128>,
-    /// What it keeps behind them: the nonce and the circuits.
+    /// What it keeps after them: the nonce and the circuits.
     circuits: Vec<u8>,
     /// The client's offset.
     delta: u128,
 }
 
-/// What the server sees of the same material, asked with these choices one after the other.
+/// Returns what the server sees of the same material if it asks with the choices `asked`, one after
+/// the other.
 fn labels(stop: &ClientGarbled, asked: &[u64]) -> Seen {
     let parties = 1 + usize::from(stop.is_late());
     let (delta, (heard, stored)) = run(
@@ -150,15 +152,15 @@ fn numbers(bytes: &[u8]) -> Vec<u128> {
         .collect()
 }
 
-/// Whether two of these numbers, or a number and zero, differ by the offset. Zero is the server's
-/// label of a bit that the client knows offline.
+/// Tells whether two of these numbers, or a number and zero, differ by the offset. Zero is the
+/// server's label of a bit that the client knows offline.
 fn shows(numbers: impl Iterator<Item = u128>, delta: u128) -> bool {
     let all: HashSet<u128> = numbers.chain([0]).collect();
     all.iter().any(|number| all.contains(&(number ^ delta)))
 }
 
-/// Of every wire the server has one label. Whatever it hears, keeps, and makes of them by XOR: no
-/// two differ by the offset. Asked twice the client would show it.
+/// Checks that the server has one label of every wire: of all labels that it receives, keeps, and
+/// makes from them by XOR, no two differ by the offset. A client that is asked twice would show it.
 #[test]
 fn the_server_sees_one_label_of_each_wire() {
     for stop in relu(RING, COUNT as u64) {
@@ -193,7 +195,7 @@ fn the_server_sees_one_label_of_each_wire() {
     }
 }
 
-/// The tables of one batch of a circuit, for the same share in all instances.
+/// Returns the tables of one batch of a circuit, for the same share in all instances.
 fn tables(
     circuit: &Circuit,
     (offset, nonce): (&Offset, Label),
@@ -211,14 +213,14 @@ fn tables(
     numbers(&sink[..tables_len(circuit)])
 }
 
-/// Bytes of the tables of a batch, in front of its rows.
+/// Returns the number of bytes of the tables of a batch, which precede its rows.
 fn tables_len(circuit: &Circuit) -> usize {
     circuit.cost().and_gates * LANES * 32
 }
 
-/// The same bits in all instances, of which the server has the same label: tables and rows are
-/// uniform, and nowhere in them is the offset, or a difference by it. Garbled twice with the same
-/// nonce and labels, for bits that differ, they would show it.
+/// Garbles the same bits in all instances, of which the server has the same label: tables and rows
+/// are uniform, and nowhere in them is the offset, or a difference by it. Garbled twice with the
+/// same nonce and labels, for bits that differ, they would show it.
 #[test]
 fn known_bits_do_not_show_in_circuits() {
     let [stop, _] = relu(RING, COUNT as u64);
@@ -244,8 +246,8 @@ fn known_bits_do_not_show_in_circuits() {
     }
 }
 
-/// What the server ends with, for one value and the same shares throughout; and the masks of the
-/// outputs under the client's that it was sent offline.
+/// Returns what the server ends with, for one value and the same shares throughout; and the masks
+/// of the outputs under the client's that it was sent offline.
 fn ends_with(stop: &ClientGarbled, mask: impl Fn() -> u64 + Sync) -> [Vec<u64>; 2] {
     let masks: Vec<u64> = (0..COUNT).map(|_| mask()).collect();
     let (_, (shares, packed)) = run(
@@ -285,9 +287,9 @@ fn the_server_ends_with_uniform_shares() {
     }
 }
 
-/// The client's bits of range flags are uniform whether rows have run dry or not, and so are the
-/// server's, which differ from them by the flags. (That they are shares of the flags is tested with
-/// the comparison, in `counted`.)
+/// Checks that the client's bits of range flags are uniform whether rows have run dry or not, and
+/// so are the server's, which differ from them by the flags. (That they are shares of the flags is
+/// tested with the comparison, in `counted`.)
 #[test]
 fn flags_are_shared_by_uniform_bits() {
     let function = Function::Reciprocal(Reciprocal::new(20, 1.0, 0, 7));

@@ -1,8 +1,9 @@
-//! What every stop must do, whatever it computes and by which means.
+//! What every stop must do, for all functions and all means.
 //!
-//! A new kind of stop joins [`cases`] and is then held to all of it: right results, declared bytes,
-//! turns and stored lengths, material that is read back once and to its end, halves that share a
-//! round trip, errors for damage and wrong counts, and messages that tell the server nothing.
+//! A new kind of stop is added to [`cases`] and is then subject to all of these tests: right
+//! results, declared bytes, turns and stored lengths, material that is read back once and to its
+//! end, halves that share a round trip, errors for damage and wrong counts, and messages that tell
+//! the server nothing.
 
 use crate::parties::{
     Damage, run, run_stop, run_stop_over, share, sound, stop_client, stop_server, timely,
@@ -71,7 +72,7 @@ impl Case {
         builder.stop(self.means, &task).unwrap()
     }
 
-    /// Random values of all sizes.
+    /// Draws random values of all sizes.
     fn values(&self, rows: usize, seed: u8) -> Vec<i64> {
         let mut prg = Prg::new(&[seed; 16]);
         let m = self.value_bits;
@@ -79,13 +80,13 @@ impl Case {
         (0..rows * self.row).map(value).collect()
     }
 
-    /// The results that a stop must leave, or show.
+    /// Returns the results that a stop must leave, or show.
     fn expected(&self, values: &[i64]) -> Vec<i64> {
         values.chunks(self.row).flat_map(&self.reference).collect()
     }
 }
 
-/// Tables on an index: `tables` powers of it, rounded.
+/// Makes a case of tables on an index: `tables` powers of it, rounded.
 fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     let index = (index_bits, 3);
     let table = |power| LookupTable::tabulate(index, (30, 9), |x| x.powi(power) - 0.5);
@@ -101,7 +102,7 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     }
 }
 
-/// Five columns in two classes, whose indices have other lengths.
+/// Makes a case of five columns in two classes, whose indices differ in length.
 fn sorted(edge: [u32; 2]) -> Case {
     let class = |columns, index_bits: u32, power| {
         let index = (index_bits, 3);
@@ -127,7 +128,7 @@ fn sorted(edge: [u32; 2]) -> Case {
     }
 }
 
-/// A reciprocal root of each element.
+/// Makes a case of a reciprocal root of each element.
 fn root(row: usize) -> Case {
     let root = InverseRoot::new(22, 1.0);
     let function = Function::InverseRoot(root.clone());
@@ -135,7 +136,7 @@ fn root(row: usize) -> Case {
     Case::function(function, row, Box::new(reference))
 }
 
-/// The tanh of each element.
+/// Makes a case of the tanh of each element.
 fn tanh(row: usize) -> Case {
     let tanh = Tanh::new(16, 10);
     let function = Function::Tanh(tanh.clone());
@@ -143,7 +144,7 @@ fn tanh(row: usize) -> Case {
     Case::function(function, row, Box::new(reference))
 }
 
-/// A reciprocal, which raises flags.
+/// Makes a case of a reciprocal, which raises flags.
 fn reciprocal() -> Case {
     let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
     let function = Function::Reciprocal(reciprocal.clone());
@@ -161,7 +162,7 @@ fn softmax(row: usize) -> Case {
     Case::function(function, row, Box::new(reference))
 }
 
-/// A coarse maximum of a row of nine.
+/// Makes a case of a coarse maximum of a row of nine.
 fn coarse() -> Case {
     let coarse = CoarseMaximum {
         ring_bits: 7,
@@ -180,9 +181,9 @@ fn coarse() -> Case {
     Case::function(function, 9, Box::new(reference))
 }
 
-/// Every kind of stop: by garbling all functions, by the client's garbling those that show nothing,
-/// also of late shares, by transfers the identity, also of late shares or without an answer, by
-/// look-ups any function of a short index.
+/// Returns every kind of stop: all functions by garbling; those that show nothing by the client's
+/// garbling, also of late shares; the identity by transfers, also of late shares or without an
+/// answer; functions of a short index by look-ups.
 fn cases() -> Vec<Case> {
     let gelu = Gelu::new(Activation::GeluTanh, 16, 8, 9);
     let relu = Function::Relu {
@@ -248,7 +249,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Every case with some rows, on random shares of its values.
+/// Runs `test` on every case with `rows` rows, on random shares of its values.
 fn each(rows: usize, mut test: impl FnMut(&Case, &dyn TwoPartyStop, [&[u64]; 2], &[i64])) {
     for case in cases() {
         let values = case.values(rows, 3);
@@ -315,7 +316,8 @@ fn bytes_are_those_of_the_transfers() {
     }
 }
 
-/// Round trips of a preparation: whenever the client hears something after it has spoken.
+/// Compares round trips of a preparation with its turns: there is one whenever the client receives
+/// something after it has spoken.
 #[test]
 fn turns_tell_the_round_trips_of_a_preparation() {
     each(5, |_, stop, [server, client], _| {
@@ -343,7 +345,8 @@ fn over_tcp_and_tls() {
     }
 }
 
-/// Stops that do not need each other: all requests go out before the first answer comes back.
+/// Runs stops that do not need each other together: all requests go out before the first answer
+/// comes back.
 #[test]
 fn halves_share_one_round_trip() {
     let cases = cases();
@@ -426,7 +429,7 @@ fn material_that_ends_early_is_an_error_by_name() {
             let error = run_stop(Medium::Memory, stop, (server, client), damage);
             let error = error.err().expect("cut material cannot be used");
             let told = matches!(&error, StopsError::Material { stop: s, .. } if *s == stop.name());
-            // The peer of the one that fails only sees it disappear.
+            // The peer of the party that fails only sees it disappear.
             assert!(told || error.to_string().contains("disappeared"), "{error}");
         }
     });
@@ -474,9 +477,9 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
     });
 }
 
-/// What the server ends with is its result minus a mask that only the client knows: with another
-/// mask, another share, for the same value and the same shares going in. (A lift has another
-/// relation to the mask, and a test of its own.)
+/// Checks that the server ends with its result minus a mask that only the client knows: with
+/// another mask it has another share, for the same value and the same shares going in. (A lift has
+/// another relation to the mask, and a test of its own.)
 #[test]
 fn what_the_server_gets_depends_on_the_mask_alone() {
     each(3, |_, stop, [server, client], _| {
@@ -514,8 +517,8 @@ fn what_the_server_gets_depends_on_the_mask_alone() {
     });
 }
 
-/// Nothing that a party stores repeats between two preparations of the same stop, for the same
-/// values in shares of their own.
+/// Checks that nothing that a party stores repeats between two preparations of the same stop, for
+/// the same values in fresh shares.
 #[test]
 fn material_is_fresh_every_time() {
     each(4, |case, stop, _, values| {
@@ -526,7 +529,7 @@ fn material_is_fresh_every_time() {
         };
         let (first, second) = (stored(), stored());
         for (a, b) in first.iter().zip(&second) {
-            // Of a constant there is nothing to garble: its rows are zero.
+            // A constant has nothing to garble: its rows are zero.
             let pieces = a.chunks_exact(16).filter(|piece| **piece != [0; 16]);
             let pieces: HashSet<&[u8]> = pieces.collect();
             let again = b.chunks_exact(16).filter(|piece| pieces.contains(piece));
@@ -535,7 +538,7 @@ fn material_is_fresh_every_time() {
     });
 }
 
-/// Circuits that are alike are the same circuit, so that a plan's stops share them.
+/// Checks that equal circuits are the same circuit, so that a plan's stops share them.
 #[test]
 fn circuits_are_those_of_the_plan() {
     let relu = Function::Relu {

@@ -19,14 +19,14 @@ fn powers(index_bits: u32, edge: [u32; 2]) -> Lookup {
     Lookup::new(index, edge, vec![table]).unwrap()
 }
 
-/// Every pair of shares of an index and of whether it counts.
+/// Returns every pair of shares of an index and of whether it counts.
 fn all_shares(bits: u32) -> (Vec<u64>, Vec<u64>) {
     let size = 2u64 << bits;
     let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
     pairs.unzip()
 }
 
-/// What an element is, from its shares: the index, and whether it counts.
+/// Opens an element's shares: returns the index, and whether it counts.
 fn opened(bits: u32, server: u64, client: u64) -> (i64, bool) {
     let index = (server + client) & ((1 << bits) - 1);
     (index as i64, (server ^ client) >> bits == 1)
@@ -54,7 +54,8 @@ fn elements_that_do_not_count_are_zero() {
     }
 }
 
-/// A residue down and a transfer up more than a look-up whose elements all count.
+/// Compares the bytes with those of a look-up whose elements all count: a residue more down and a
+/// transfer more up.
 #[test]
 fn what_counting_costs() {
     let n = 10_000;
@@ -67,7 +68,7 @@ fn what_counting_costs() {
     assert!((offline - 16.0).abs() < 0.1, "{offline}");
 }
 
-/// Four heads of two tokens: two placed, one with coarser cells, one measured.
+/// Returns four heads of two tokens: two placed, one with coarser cells, one measured.
 fn heads() -> Powers {
     let class = |heads: &[u16], edge, measured| HeadClass {
         heads: heads
@@ -119,7 +120,7 @@ fn classes_keep_their_elements_and_their_flags() {
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
 }
 
-/// A row that has run dry is told, and no other, whichever party garbles.
+/// Checks that a row that has run dry is reported, and no other, whichever party garbles.
 #[test]
 fn dry_rows_are_told() {
     let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
@@ -154,8 +155,8 @@ fn heads_that_are_not_there_are_refused() {
     }
 }
 
-/// What the server has at the end is a function of the mask alone, whether an element counts or
-/// not: with fresh masks it is uniform, with one mask it is not.
+/// Checks that what the server has at the end is a function of the mask alone, whether an element
+/// counts or not: with fresh masks it is uniform, with one mask it is not.
 #[test]
 fn results_of_padded_elements_look_like_others() {
     let lookup = powers(4, [0; 2]);

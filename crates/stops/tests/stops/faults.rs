@@ -21,7 +21,7 @@ fn gelu() -> (Gelu, Garbled) {
     (gelu, stop)
 }
 
-/// Runs a stop with the client's stored bytes changed; how many results are wrong.
+/// Runs a stop with the client's stored bytes changed; returns how many results are wrong.
 fn with_damage(change: impl Fn(&mut Vec<u8>) + Sync) -> Result<usize> {
     let (gelu, stop) = gelu();
     let values: Vec<i64> = (0..COUNT as i64).map(|i| 900 * (i - 12) + 7).collect();
@@ -96,7 +96,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
     }
 }
 
-/// A client against a server of its own making.
+/// Runs the true client against `server` and returns the error.
 fn client_against(
     server: impl FnOnce(&mut Party<'_>, &Garbled) -> Result<()> + Send,
 ) -> StopsError {
@@ -123,7 +123,8 @@ fn prepare_server(p: &mut Party<'_>, stop: &Garbled) -> Result<Vec<u8>> {
     Ok(stored)
 }
 
-/// Bytes of the garbled circuits: what comes down offline, without the nonce and two headers.
+/// Returns the number of bytes of the garbled circuits: what comes down offline, without the nonce
+/// and two headers.
 fn garbled_len(stop: &Garbled) -> u64 {
     stop.bytes().offline_down - 8 - 16 - 8
 }
@@ -163,7 +164,7 @@ fn a_server_that_ends_early_is_an_error() {
 
 #[test]
 fn garbage_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
-    // All ones are not residues; all zeros are, and then the client ends without noticing.
+    // All ones are not residues; all zeros are, and then the client finishes without noticing.
     for byte in [0xff, 0] {
         let (_, stop) = gelu();
         let outcome = run(
@@ -244,7 +245,7 @@ fn a_position_beyond_the_row_is_refused() {
     let values = vec![5; stop.elements()];
     let (server, client) = share(&values, 16, &mut Prg::from_os());
     let labels = 16 * 16 * stop.elements();
-    // Wrong labels make random positions; of 200 in 0..4, hardly ever is none a 3.
+    // Wrong labels make random positions; of 200 in 0..4, it is very unlikely that none is a 3.
     let damage = |stored: &mut Vec<u8>| {
         for label in stored[..labels].chunks_exact_mut(16) {
             label[0] ^= 4;

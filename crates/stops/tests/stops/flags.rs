@@ -18,7 +18,7 @@ fn shares(bits: &[bool]) -> FlagShares {
     shares
 }
 
-/// The client's side: prepares, asks, hears.
+/// Runs the client's side: prepares, asks and receives.
 fn client(p: &mut Party<'_>, bits: &[bool]) -> Result<bool> {
     let mut stored = Vec::new();
     comparison().client_prepare(&mut p.client(), &mut stored)?;
@@ -28,7 +28,7 @@ fn client(p: &mut Party<'_>, bits: &[bool]) -> Result<bool> {
     asked.receive(p.channel)
 }
 
-/// The server's side.
+/// Runs the server's side: prepares and answers.
 fn server(p: &mut Party<'_>, bits: &[bool]) -> Result<()> {
     let mut stored = Vec::new();
     comparison().server_prepare(&mut p.server(), &mut stored)?;
@@ -59,7 +59,7 @@ fn equal_strings_and_others() {
     assert!(!told(&[true, true], &[false, false]));
 }
 
-/// Bytes of both phases as the meter counts them, for any number of flags.
+/// Compares the bytes of both phases with those that the meter counts, for any number of flags.
 #[test]
 fn bytes_are_those_of_the_formula() {
     for flags in [1, 5000] {
@@ -95,8 +95,8 @@ fn bytes_are_those_of_the_formula() {
     assert_eq!(comparison().and_gates(), 39);
 }
 
-/// A client that deviates chooses subsets and parities as it likes, and is told whether its guess
-/// is right: of 16 guesses of four shares, one.
+/// Checks what a client that deviates learns: it chooses subsets and parities as it likes, and is
+/// told whether its guess is right, which one of 16 guesses of four shares is.
 #[test]
 fn a_guess_is_right_or_wrong() {
     let bits = |number: u8| (0..4).map(|i| number >> i & 1 == 1).collect::<Vec<bool>>();
@@ -138,7 +138,7 @@ fn messages_of_another_length_are_errors() {
     }
 }
 
-/// Damaged material is an error or a wrong verdict, never a panic.
+/// Checks that damaged material is an error or a wrong verdict, never a panic.
 #[test]
 fn damaged_material() {
     for (ours, theirs) in [(vec![0; 0], vec![0; 47]), (vec![7; 100], vec![0; 48])] {

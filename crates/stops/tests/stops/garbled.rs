@@ -1,4 +1,4 @@
-//! What is special about garbled stops: chunks, what is seen in their material, limits.
+//! What is special about garbled stops: chunks, the look of their material, limits.
 
 use crate::parties::{run, run_stop, share, sound};
 use primer_garble::stop::StopCircuit;
@@ -35,7 +35,7 @@ fn many_chunks() {
     assert_eq!(stop.turns().len(), 2 * 3);
 }
 
-/// The client's material streams through a file.
+/// Streams the client's material through a file.
 #[test]
 fn material_survives_a_file() {
     let stop = relu(16, 40);
@@ -68,7 +68,8 @@ fn material_survives_a_file() {
     }
 }
 
-/// Equal values, equal shares: the masks of the outputs and the active labels of equal bits differ.
+/// Checks that for equal values in equal shares the masks of the outputs, and the active labels of
+/// equal bits, differ.
 #[test]
 fn material_looks_random() {
     let stop = relu(8, 64);

@@ -1,5 +1,5 @@
-//! What is special about late requantisation: every share of a ring, its bytes, products of secrets
-//! as they come, and what each party sees.
+//! What is special about late requantisation: every share of a ring, its bytes, truncated products
+//! of secrets, and what each party sees.
 
 use crate::parties::{Damage, run, run_stop, share, sound, stop_client, stop_server};
 use primer_net::Medium;
@@ -13,7 +13,7 @@ use primer_wire::kind::late::RESULTS;
 use proptest::prelude::*;
 use rand_core::Rng;
 
-/// Requantises shared ring values; the opened results, and the bytes that passed.
+/// Requantises shared ring values; returns the opened results and the bytes that passed.
 fn requantised(m: u32, server: &[u64], client: &[u64]) -> (Vec<i64>, PhaseBytes) {
     let stop = LateRequantise::new(m, server.len()).unwrap();
     let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();
@@ -39,7 +39,8 @@ fn all_values_and_all_shares_of_a_small_ring() {
     }
 }
 
-/// One bit more than a requantisation whose client's share is known, and the same offline.
+/// Compares the bytes with those of a requantisation whose client's share is known: one bit more
+/// online, and the same offline.
 #[test]
 fn bytes_per_element() {
     let n = 8000;
@@ -69,8 +70,8 @@ proptest! {
     }
 }
 
-/// The whole way from Z_p to Z_p, for any shares of an accumulator and for those at the ends of
-/// Z_p: what the reference makes of the client's share, bit for bit.
+/// Goes the whole way from Z_p to Z_p, for any shares of an accumulator and for those at the ends
+/// of Z_p: the result is what the reference computes with the client's share, bit for bit.
 #[test]
 fn after_a_truncation_of_any_shares() {
     let t = Truncation::to_ring(16).unwrap();
@@ -109,15 +110,15 @@ fn unusable_rings_are_refused() {
 const COUNT: usize = 20_000;
 const RING: u32 = 12;
 
-/// What the parties hear of requantisations of one value with the same shares: the server's opened
-/// bits, the client's, its message, and what the server makes of it.
+/// What the parties receive in requantisations of one value with the same shares: the server's
+/// opened bits, the client's, its message, and what the server computes from it.
 struct Views {
     opened: [Vec<u8>; 2],
     results: Vec<u64>,
     shares: Vec<u64>,
 }
 
-/// Runs them with the client's and the server's stored material changed.
+/// Runs such requantisations with the client's and the server's stored material changed.
 fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     let stop = LateRequantise::new(RING, COUNT).unwrap();
     let (server, client) = (vec![3001; COUNT], vec![2000; COUNT]);
@@ -177,8 +178,8 @@ fn random_mask() -> u64 {
     modulus::random(&mut Prg::from_os())
 }
 
-/// Whether the values of 32 equally likely cells look uniform: the statistic is 31 on average, with
-/// a deviation of 7.9; a uniform sample fails once in 10^8 runs.
+/// Tells whether the values of 32 equally likely cells look uniform: the statistic is 31 on
+/// average, with a deviation of 7.9; a uniform sample fails once in 10^8 runs.
 fn is_uniform(cells: impl Iterator<Item = usize>) -> bool {
     let mut counts = [0f64; 32];
     cells.for_each(|cell| counts[cell] += 1.0);
@@ -202,8 +203,8 @@ fn each_party_sees_uniform_messages() {
     assert!(residues(&views.results) && residues(&views.shares));
 }
 
-/// Random bits that are missing show the top bits of the shares, and a mask that is missing shows
-/// the value: the test above would notice.
+/// Leaves out random bits, which shows the top bits of the shares, and a mask, which shows the
+/// value: the test above would notice.
 #[test]
 fn whatever_hides_something_is_missed() {
     let zero = |stored: &mut Vec<u8>| stored[..COUNT / 8].fill(0);

@@ -25,7 +25,7 @@ fn best(times: &[(Duration, Duration)]) -> (f64, f64) {
     (least(|t| t.0).as_secs_f64(), least(|t| t.1).as_secs_f64())
 }
 
-/// Runs a stop several times over a transport; the best times of offline and online.
+/// Runs a stop several times over a transport; returns the best offline and online times.
 fn timed(
     transport: Medium,
     stop: &dyn TwoPartyStop,
@@ -36,7 +36,7 @@ fn timed(
     timed_over(Variant::default(), transport, stop, ring_bits, values, want)
 }
 
-/// As [`timed`], with transfers of a variant.
+/// Runs a stop as [`timed`] does, with transfers of `variant`.
 fn timed_over(
     variant: Variant,
     transport: Medium,
@@ -146,7 +146,7 @@ fn requantisation_of_one_layer() {
     timed(Medium::Tcp, &stop, 16, &values, &values);
 }
 
-/// The same layer by gates and by look-ups, in turn, over TLS.
+/// Times the same layer by gates and by look-ups, in turn, over TLS.
 #[test]
 #[ignore = "a measurement: 290 MB of garbled circuits, several times over, in release"]
 fn look_ups_of_one_layer() {

@@ -1,5 +1,5 @@
 //! What is special about a lift: every share of a ring, its bytes, what the client's share is, what
-//! each party sees, and peers that say something else.
+//! each party sees, and peers that send wrong messages.
 
 use crate::parties::{Damage, Party, run, run_stop, share, sound, stop_client, stop_server};
 use primer_net::Medium;
@@ -13,7 +13,7 @@ use primer_wire::kind::lift::{CHOICES, TURNED};
 use proptest::prelude::*;
 use rand_core::Rng;
 
-/// Lifts shared ring values; the opened results.
+/// Lifts shared ring values; returns the opened results.
 fn opened(m: u32, server: &[u64], client: &[u64]) -> Vec<i64> {
     let stop = Lift::new(m, server.len()).unwrap();
     let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]);
@@ -58,7 +58,8 @@ fn unusable_rings_are_refused() {
     }
 }
 
-/// A bit down and nothing up online; offline a residue more than a requantisation.
+/// Checks the bytes: a bit down and nothing up online; offline a residue more than a
+/// requantisation.
 #[test]
 fn bytes_per_element() {
     let n = 8000;
@@ -76,21 +77,21 @@ fn bytes_per_element() {
 
 const COUNT: usize = 20_000;
 const RING: u32 = 12;
-/// Of one value, 905: 3001 + 2000 in Z_4096. The server's has its top bit set once `2^10` is
-/// added, the client's not.
+/// Shares of one value, 905: 3001 + 2000 in Z_4096. The server's has its top bit set once `2^10` is
+/// added, the client's has not.
 const SHARES: [u64; 2] = [3001, 2000];
 
 /// What lifts of one value with the same shares leave and show.
 struct Views {
-    /// What the server receives, as it comes.
+    /// What the server receives, unchanged.
     received: Vec<u64>,
-    /// What it makes of that.
+    /// What it decrypts of that.
     chosen: Vec<u64>,
     server: Lifted,
     client: Lifted,
 }
 
-/// Runs them with the server's stored material changed.
+/// Runs such lifts with the server's stored material changed.
 fn views(damage: Damage<'_>, masks: &[u64]) -> Views {
     let stop = Lift::new(RING, COUNT).unwrap();
     let client = |p: &mut Party<'_>| {
@@ -136,8 +137,8 @@ fn random_masks() -> Vec<u64> {
     (0..COUNT).map(|_| modulus::random(&mut prg)).collect()
 }
 
-/// Whether the values of 32 equally likely cells look uniform: the statistic is 31 on average, with
-/// a deviation of 7.9; a uniform sample fails once in 10^8 runs.
+/// Tells whether the values of 32 equally likely cells look uniform: the statistic is 31 on
+/// average, with a deviation of 7.9; a uniform sample fails once in 10^8 runs.
 fn is_uniform(cells: impl Iterator<Item = usize>) -> bool {
     let mut counts = [0f64; 32];
     cells.for_each(|cell| counts[cell] += 1.0);
@@ -162,8 +163,8 @@ fn each_party_sees_uniform_messages() {
     assert!(residues(&views.server.shares));
 }
 
-/// Without random bits the client sees the server's top bits, without a mask the server sees the
-/// client's share: the test above would notice.
+/// Leaves out random bits, so that the client sees the server's top bits, and a mask, so that the
+/// server sees the client's share: the test above would notice.
 #[test]
 fn whatever_hides_something_is_missed() {
     let zero = |stored: &mut Vec<u8>| stored[..COUNT / 8].fill(0);
@@ -175,7 +176,8 @@ fn whatever_hides_something_is_missed() {
     assert!(residues(&bare.received));
 }
 
-/// The client's share is its mask, or has the second part as well; which, both know.
+/// Checks that the client's share is its mask, or includes the second part as well, and that both
+/// parties know which.
 #[test]
 fn shares_are_masks_but_for_what_was_turned() {
     let masks = random_masks();
@@ -197,7 +199,7 @@ fn shares_are_masks_but_for_what_was_turned() {
 
 const FEW: usize = 11;
 
-/// A client against a server that prepares as it should and then says something else.
+/// Runs the true client against a server that prepares as it should and then sends `said`.
 fn client_hears(said: &[u8]) -> StopsError {
     let stop = Lift::new(RING, FEW).unwrap();
     let client = |p: &mut Party<'_>| -> Result<()> {
@@ -214,7 +216,7 @@ fn client_hears(said: &[u8]) -> StopsError {
     run(Medium::Memory, client, server).unwrap_err()
 }
 
-/// A server against a client that extends as it should and then says something else.
+/// Runs the true server against a client that extends as it should and then sends `said`.
 fn server_hears(said: &[u8]) -> StopsError {
     let stop = Lift::new(RING, FEW).unwrap();
     let client = |p: &mut Party<'_>| {
@@ -245,7 +247,7 @@ fn nonsense_of_a_peer_is_an_error() {
     assert!(error.contains("Residues"), "{error}");
 }
 
-/// Residues beyond the modulus, and bits beyond the last.
+/// Stores residues beyond the modulus and bits beyond the last.
 #[test]
 fn damaged_material_is_refused() {
     let stop = Lift::new(RING, FEW).unwrap();

@@ -10,14 +10,14 @@ use primer_ring::truncate::Truncation;
 use primer_stops::{Comparison, FlagShares, Lookups, Stop, StopsError, TwoPartyStop};
 use rand_core::Rng;
 
-/// A table of GELU on an index with `fraction` fractional bits.
+/// Makes a table of GELU on an index with `fraction` fractional bits.
 pub(crate) fn gelu(index_bits: u32, fraction: i32, edge: [u32; 2]) -> Lookup {
     let index = (index_bits, fraction);
     let table = LookupTable::tabulate(index, (20, 10), |x| Activation::GeluErf.real(x));
     Lookup::new(index, edge, vec![table]).unwrap()
 }
 
-/// Random tables with entries of `bits` bits.
+/// Draws random tables with entries of `bits` bits.
 fn random(index_bits: u32, bits: u32, tables: usize, prg: &mut Prg) -> Lookup {
     let mut table = |_| {
         let entry = |_| (prg.next_u64() as i64 >> (64 - bits)) as f64;
@@ -31,7 +31,7 @@ fn random(index_bits: u32, bits: u32, tables: usize, prg: &mut Prg) -> Lookup {
     .unwrap()
 }
 
-/// Looks up shared indices; the opened results must be those of the tables.
+/// Looks up shared indices and checks that the opened results are those of the tables.
 fn check(lookup: &Lookup, indices: &[i64], server: &[u64], client: &[u64]) {
     let stop = Lookups::new(lookup, indices.len() as u64).unwrap();
     let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();
@@ -69,7 +69,7 @@ fn random_indices_of_all_sizes() {
     }
 }
 
-/// More than one chunk of the preparation, over a table of 1024.
+/// Takes more than one chunk of the preparation, with a table of 1024.
 #[test]
 fn many_chunks() {
     let lookup = gelu(10, 5, [0; 2]);
@@ -82,8 +82,8 @@ fn many_chunks() {
     check(&lookup, &indices, &server, &client);
 }
 
-/// From accumulators through truncation: bit for bit what the fixed-point reference computes from
-/// the same shares.
+/// Goes from accumulators through truncation: the results are bit for bit what the fixed-point
+/// reference computes from the same shares.
 #[test]
 fn after_a_truncation() {
     let lookup = gelu(8, 3, [0; 2]);
@@ -121,14 +121,15 @@ fn online_bytes_per_element() {
     assert_eq!(two.bytes().offline(), one.bytes().offline());
 }
 
-/// Whether all of some shared indices are in range, as the client is told at the end.
+/// Tells whether all `indices` are in range, as the client is told at the end of a run on shares of
+/// them.
 fn in_range(lookup: &Lookup, indices: &[i64]) -> bool {
     let stop = Lookups::new(lookup, indices.len() as u64).unwrap();
     let (server, client) = share(indices, lookup.index_bits, &mut Prg::from_os());
     told_in_range(&stop, &server, &client)
 }
 
-/// What the client is told at the end of some shared elements of a stop with flags.
+/// Runs a stop with flags on shared elements, then the comparison; returns what the client is told.
 pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u64]) -> bool {
     let masks = vec![0; stop.outputs()];
     let comparison = Comparison::over(Variant::default().into());

@@ -31,7 +31,7 @@ fn prepare_server(p: &mut Party<'_>, stop: &Lookups) -> Result<Vec<u8>> {
     Ok(stored)
 }
 
-/// The error of a true client against a server of the test's making.
+/// Returns the error of a true client against `server`.
 fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopsError {
     let stop = stop();
     let client = |p: &mut Party<'_>| {
@@ -42,7 +42,7 @@ fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Se
     run(Medium::Memory, client, |p| server(p, &stop)).unwrap_err()
 }
 
-/// The error of a true server against a client of the test's making.
+/// Returns the error of a true server against `client`.
 fn server_error(client: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopsError {
     let stop = stop();
     let server = |p: &mut Party<'_>| {
@@ -161,8 +161,8 @@ fn a_client_that_answers_wrongly_is_an_error() {
     }
 }
 
-/// Pads beyond the modulus on either side; offsets are any bits, so damage to them is a wrong
-/// masked value.
+/// Stores pads beyond the modulus on either side; offsets may be any bits, so damage to them gives
+/// a wrong masked value.
 #[test]
 fn damaged_material_is_an_error_where_it_can_be_seen() {
     let stop = stop();

@@ -1,7 +1,7 @@
-//! What each party sees of a look-up: uniform, whatever the index, as long as the masks are.
+//! What each party sees of a look-up: it is uniform for every index as long as the masks are.
 //!
 //! Every test of a distribution is made twice: on the protocol, where it must pass, and with a mask
-//! set to zero, where it must fail. So none of them is blind.
+//! set to zero, where it must fail. This shows that the test can fail.
 
 use crate::lookup::gelu;
 use crate::parties::{Damage, run, sound, stop_client, stop_server};
@@ -17,7 +17,7 @@ const STRING: usize = 32;
 const RESIDUES: usize = COUNT * 41 / 8;
 const CELLS: usize = 32;
 
-/// The statistic of `CELLS` equally likely cells: 31 on average, with a deviation of 7.9.
+/// Computes the statistic of `CELLS` equally likely cells: 31 on average, with a deviation of 7.9.
 fn chi_square(values: impl Iterator<Item = usize>) -> f64 {
     let mut counts = [0f64; CELLS];
     let mut total = 0.0;
@@ -32,7 +32,7 @@ fn chi_square(values: impl Iterator<Item = usize>) -> f64 {
         .sum()
 }
 
-/// Passes a uniform sample but for one run in 10^8, and no constant one.
+/// Passes a uniform sample except in one run of 10^8, and never a constant one.
 pub(crate) fn is_uniform(values: impl Iterator<Item = usize>) -> bool {
     chi_square(values) < 100.0
 }
@@ -41,7 +41,7 @@ pub(crate) fn cell_of_residue(residue: &u64) -> usize {
     (u128::from(*residue) * CELLS as u128 / u128::from(P)) as usize
 }
 
-/// What both parties hear online of look-ups of one and the same index with the same shares, and
+/// What both parties receive online in look-ups of one and the same index with the same shares, and
 /// the strings that they stored.
 struct Views {
     deltas: Vec<u64>,
@@ -50,7 +50,7 @@ struct Views {
     strings: [Vec<u8>; 2],
 }
 
-/// Runs them with the client's and the server's stored material changed.
+/// Runs such look-ups with the client's and the server's stored material changed.
 fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     let stop = Lookups::new(&gelu(BITS, 3, [0; 2]), COUNT as u64).unwrap();
     let (server, client) = (vec![5; COUNT], vec![77; COUNT]);
@@ -107,8 +107,8 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
 }
 
 impl Views {
-    /// The cells of one of the two messages of every look-up. Both have the same mask, so together
-    /// they are no sample of independent values.
+    /// Returns the cells of one of the two messages of every look-up. Both have the same mask, so
+    /// together they are not a sample of independent values.
     fn cells_of(&self, choice: usize) -> impl Iterator<Item = usize> {
         let of = self.choices[choice..].iter().step_by(2);
         of.map(cell_of_residue)
@@ -154,8 +154,8 @@ fn without_pads_the_products_show_themselves() {
     assert!(!is_uniform(views.products.iter().map(cell_of_residue)));
 }
 
-/// The server takes the message of its choice, masked by the new mask, and cannot read the other,
-/// masked by a pad. Without masks and pads it could read what the client's string selects.
+/// Leaves out masks and pads: the server could then read what the client's string selects. It takes
+/// the message of its choice, masked by the new mask, and cannot read the other, masked by a pad.
 #[test]
 fn without_masks_and_pads_the_choices_show_themselves() {
     let pads = COUNT * STRING + COUNT / 8;
@@ -166,7 +166,7 @@ fn without_masks_and_pads_the_choices_show_themselves() {
             .iter()
             .all(|&choice| !is_uniform(bare.cells_of(choice)))
     );
-    // Either of them is enough for who has no pad.
+    // Either of them is enough against an observer without the pads.
     for (damage, mask) in [
         (&zero as Damage<'_>, random_mask as fn() -> u64),
         (&sound, || 0),
@@ -178,8 +178,8 @@ fn without_masks_and_pads_the_choices_show_themselves() {
     }
 }
 
-/// The sign is which of the strings has more ones. Over many look-ups of the same index it is a
-/// fair coin.
+/// Checks that the sign, which says which of the strings has more ones, is a fair coin over many
+/// look-ups of the same index.
 #[test]
 fn the_sign_is_a_fair_coin() {
     let stop = Lookups::new(&gelu(BITS, 3, [0; 2]), COUNT as u64).unwrap();
@@ -209,6 +209,6 @@ fn the_sign_is_a_fair_coin() {
     let signs: Vec<i64> = signs.map(|(s, c)| s - c).collect();
     assert!(signs.iter().all(|sign| sign.abs() == 1));
     let sum: i64 = signs.iter().sum();
-    // Six deviations of the sum of as many fair coins.
+    // Six standard deviations of the sum of as many fair coins.
     assert!((sum as f64).abs() < 6.0 * (COUNT as f64).sqrt(), "{sum}");
 }

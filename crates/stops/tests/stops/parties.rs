@@ -18,7 +18,7 @@ pub(crate) struct Party<'a> {
 }
 
 impl Party<'_> {
-    /// What the client prepares with.
+    /// Returns what the client prepares with.
     pub(crate) fn client(&mut self) -> ClientTools<'_> {
         ClientTools {
             channel: self.channel,
@@ -28,7 +28,7 @@ impl Party<'_> {
         }
     }
 
-    /// What the server prepares with.
+    /// Returns what the server prepares with.
     pub(crate) fn server(&mut self) -> ServerTools<'_> {
         ServerTools {
             channel: self.channel,
@@ -38,7 +38,8 @@ impl Party<'_> {
         }
     }
 
-    /// What has passed since the last call: sent, received, and round trips.
+    /// Returns what has passed since `before`, and updates it: bytes sent, bytes received, and
+    /// round trips.
     pub(crate) fn passed(&self, before: &mut Traffic) -> (u64, u64, u64) {
         let now = self.channel.meter().report().total();
         let passed = (
@@ -64,7 +65,7 @@ pub(crate) fn run<A: Send, B: Send>(
     run_over(Variant::default(), transport, client, server)
 }
 
-/// As [`run`], with transfers of a variant.
+/// Runs a client and a server as [`run`] does, with transfers of `variant`.
 pub(crate) fn run_over<A: Send, B: Send>(
     variant: Variant,
     transport: Medium,
@@ -101,7 +102,7 @@ pub(crate) fn run_over<A: Send, B: Send>(
     .map_err(|error: StopsError| error)
 }
 
-/// Random shares in a ring: the server's and the client's.
+/// Draws random shares in a ring: the server's and the client's.
 pub(crate) fn share(values: &[i64], ring_bits: u32, prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
     let mask = (1u64 << ring_bits) - 1;
     values
@@ -144,7 +145,7 @@ pub(crate) fn run_stop(
     run_stop_over(Variant::default(), transport, stop, shares, damage)
 }
 
-/// As [`run_stop`], with transfers of a variant.
+/// Runs a stop as [`run_stop`] does, with transfers of `variant`.
 pub(crate) fn run_stop_over(
     variant: Variant,
     transport: Medium,
@@ -205,7 +206,7 @@ pub(crate) fn run_stop_over(
                     stop.name()
                 );
                 let results = match waiting.lifted() {
-                    // Nothing is heard of the client.
+                    // Nothing comes from the client.
                     Some(lifted) => lifted.shares.to_vec(),
                     None => {
                         let (results, flags) = waiting.receive_flagged(p.channel)?;
@@ -237,7 +238,7 @@ pub(crate) fn run_stop_over(
     })
 }
 
-/// The client's shares, where a stop takes them: offline, or late.
+/// Splits the client's shares by when the stop takes them: offline, or late.
 pub(crate) fn timely<'a>(stop: &dyn TwoPartyStop, shares: &'a [u64]) -> [&'a [u64]; 2] {
     match stop.is_late() {
         true => [&[], shares],
@@ -245,12 +246,12 @@ pub(crate) fn timely<'a>(stop: &dyn TwoPartyStop, shares: &'a [u64]) -> [&'a [u6
     }
 }
 
-/// The client's part of a stop.
+/// Returns the client's part of a stop.
 pub(crate) fn stop_client(stop: &dyn TwoPartyStop) -> &dyn primer_stops::ClientStop {
     stop
 }
 
-/// The server's part of a stop.
+/// Returns the server's part of a stop.
 pub(crate) fn stop_server(stop: &dyn TwoPartyStop) -> &dyn primer_stops::ServerStop {
     stop
 }

@@ -10,7 +10,7 @@ use primer_wire::PhaseBytes;
 use proptest::prelude::*;
 use rand_core::Rng;
 
-/// Requantises shared ring values; the opened results, and the bytes that passed.
+/// Requantises shared ring values; returns the opened results and the bytes that passed.
 fn requantised(m: u32, server: &[u64], client: &[u64]) -> (Vec<i64>, PhaseBytes) {
     let stop = Requantise::new(m, server.len()).unwrap();
     let got = run_stop(Medium::Memory, &stop, (server, client), [&sound; 2]).unwrap();

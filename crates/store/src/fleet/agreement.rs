@@ -1,17 +1,18 @@
 //! Keeping database and blobs in one epoch, and noticing when they are not.
 //!
-//! A look compares three things. What it finds is of two kinds:
+//! Each look compares three things. What it finds is of two kinds:
 //!
 //! * **The replica's own memory contradicts the database** ([`epoch::follows`]): the history went
-//!   back, or is another one. No move that is under way looks like this, since an epoch is seen
+//!   back, or is a different one. No move that is under way looks like this, since an epoch is seen
 //!   only after its row was committed. It is latched ([`super::rollback`]), on disk and in the
 //!   database, and stays until a renewal.
 //! * **Database and blobs are at different epochs** ([`epoch::agree`]). While the epoch moves on
 //!   this may be so for a moment, and a replica with wrong options for its blobs finds it too, so
 //!   it is not latched: a wrong option must not cost a fleet its bundles. Nor can it be overtaken.
 //!   No replica moves the epoch on while it lasts, so only three things end it: a renewal; blobs
-//!   that are brought to the database, which has kept all along what is spent; or a database that
-//!   is brought back to the blobs, which contradicts the memory of all replicas that saw it before.
+//!   that are brought back in line with the database, which has kept all along what is spent; or a
+//!   database that is brought back in line with the blobs, which contradicts the memory of all
+//!   replicas that saw it before.
 
 use super::core::{BUNDLES, Core, EPOCHS, lock};
 use super::database::{Fault, Outcome};
@@ -23,8 +24,8 @@ use std::time::Duration;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::{ToSql, Type};
 
-/// How often the two are compared before they are said to disagree: while the epoch moves on, one
-/// may be looked at before and the other after.
+/// Number of times the two are compared before they are said to disagree: while the epoch moves on,
+/// one may be read before the move and the other after.
 const LOOKS: u32 = 4;
 
 pub(super) fn disagree(fault: impl Into<String>) -> StoreError {
@@ -39,18 +40,18 @@ fn rolled_back(rollback: &Rollback) -> StoreError {
     }
 }
 
-/// The name of the object of an epoch.
+/// Returns the name of the object of an epoch.
 pub(super) fn object(epoch: &Epoch) -> String {
     format!("{EPOCHS}/{epoch}")
 }
 
-/// The epochs among names of objects.
+/// Returns the epochs among names of objects.
 pub(super) fn epochs(names: &[String]) -> Vec<Epoch> {
     let names = names.iter().filter_map(|name| name.rsplit('/').next());
     names.filter_map(Epoch::parse).collect()
 }
 
-/// The first look of a replica; the first one of all makes the epoch.
+/// Takes the first look of a replica; the first replica of all makes the epoch.
 pub(super) fn begin(core: &Core) -> Result<()> {
     core.database.with(async |client| {
         let change = client.transaction().await?;
@@ -116,7 +117,8 @@ enum Objection {
     Other(StoreError),
 }
 
-/// What speaks against using the store; `known` is a rollback that the database has on record.
+/// Returns what speaks against using the store; `known` is a rollback that the database has on
+/// record.
 fn objection(
     core: &Core,
     recorded: &Recorded,
@@ -181,8 +183,8 @@ fn unlatch(core: &Core, recorded: &Recorded) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a rollback that this replica noticed: in memory, on its disk, in the database. What fails
-/// is tried again at the next look; the store is refused all the same.
+/// Keeps a rollback that this replica noticed: in memory, on its disk, in the database. A step that
+/// fails is tried again at the next look; the store is refused all the same.
 fn hold_latch(core: &Core, latch: Latch) -> StoreError {
     *lock(&core.latch) = Some(latch.clone());
     let kept = core.witness.keep_latch(&latch);

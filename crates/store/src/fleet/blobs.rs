@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
-/// What one request reads at most: a bundle of a small model in one request, one of a large model
-/// in some that follow each other ahead of the reader.
+/// The most that one request reads: a bundle of a small model takes one request, one of a large
+/// model several, which follow each other ahead of the reader.
 const WINDOW: u64 = 4 << 20;
 /// What is uploaded at once.
 const PART: usize = 8 << 20;
@@ -34,7 +34,7 @@ pub(super) struct Blobs {
     url: String,
     /// Where it is, if that is a directory.
     pub(super) directory: Option<PathBuf>,
-    /// When something was written last to see whether that works (`probe`).
+    /// When a write to test the place (`probe`) last succeeded.
     pub(super) worked: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -48,13 +48,14 @@ pub(super) fn fault(error: impl std::fmt::Display) -> StoreError {
     }
 }
 
-/// For what is read and written as a stream: the kind says that the store is out of reach.
+/// Makes an error for what is read and written as a stream: its kind says that the store is out of
+/// reach.
 fn io_fault(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, error.to_string())
 }
 
 impl Blobs {
-    /// From a URL, and for S3 the usual variables of the environment.
+    /// Opens the place that a URL names; for S3 the usual variables of the environment apply.
     pub(super) fn open(url: &str, runtime: &Arc<Runtime>) -> Result<Self> {
         let options = |fault: String| StoreError::Options {
             fault: format!("--blobs {url}: {fault}"),
@@ -123,7 +124,7 @@ impl Blobs {
         }
     }
 
-    /// The names of all objects in a directory.
+    /// Lists the names of all objects in a directory.
     pub(super) async fn list(&self, directory: &str) -> Result<Vec<String>> {
         let prefix = Path::from(directory);
         let all = self.store.list(Some(&prefix));
@@ -131,17 +132,17 @@ impl Blobs {
         names.await.map_err(fault)
     }
 
-    /// [`Self::delete`], for whoever is not within a request.
+    /// Deletes an object as [`Self::delete`] does, for callers outside a request.
     pub(super) fn delete_now(&self, name: &str) -> Result<()> {
         self.wait(self.delete(name))?
     }
 
-    /// [`Self::list`], for whoever is not within a request.
+    /// Lists objects as [`Self::list`] does, for callers outside a request.
     pub(super) fn list_now(&self, directory: &str) -> Result<Vec<String>> {
         self.wait(self.list(directory))?
     }
 
-    /// Whether an object is there.
+    /// Tells whether an object is there.
     pub(super) fn has(&self, name: &str) -> Result<bool> {
         match self.wait(self.store.head(&Path::from(name)))? {
             Ok(_) => Ok(true),
@@ -150,7 +151,7 @@ impl Blobs {
         }
     }
 
-    /// Begins to read an object, and tells its length; none if there is no such object.
+    /// Begins to read an object, which also tells its length; none if there is no such object.
     pub(super) fn read(&self, name: &str) -> Result<Option<Reader>> {
         let path = Path::from(name);
         let first = async {
@@ -173,7 +174,7 @@ impl Blobs {
         }
     }
 
-    /// Begins to write an object; nobody sees it before it is finished.
+    /// Begins to write an object; it is invisible before it is finished.
     pub(super) fn write(&self, name: &str) -> Writer {
         let store = Arc::clone(&self.store);
         Writer {
@@ -195,7 +196,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Bytes of the whole object.
+    /// Returns the number of bytes of the whole object.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -269,7 +270,7 @@ impl Write for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Parts of an upload that is not finished; what stays is swept with the bucket's own rule.
+        // Parts of an unfinished upload; what stays is swept by the bucket's own rule.
         if let Some(mut upload) = self.upload.take() {
             let _ = self.blobs.runtime.within(LIMIT, upload.abort());
         }

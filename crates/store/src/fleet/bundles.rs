@@ -19,7 +19,7 @@ use std::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-/// A replica's place in a shared store. The last clone to go gives it back.
+/// A replica's place in a shared store. Dropping the last clone gives it back.
 #[derive(Clone)]
 pub struct Fleet {
     core: Arc<Core>,
@@ -37,8 +37,9 @@ impl Fleet {
         Self::begin(core, chores)
     }
 
-    /// After database or blobs were restored from a backup: deletes all bundles and brings both to
-    /// a new epoch, whatever they say. Gives the store, and how many bundles there were.
+    /// Renews a store whose database or blobs were restored from a backup: deletes all bundles and
+    /// brings both to a new epoch, no matter what they say. Returns the store, and how many bundles
+    /// there were.
     ///
     /// # Errors
     /// [`StoreError`] if one of them cannot be reached.
@@ -55,7 +56,7 @@ impl Fleet {
         Ok(Self { core, keeper })
     }
 
-    /// Deletes orphans of replicas that are gone, which every replica does once a minute anyway.
+    /// Deletes orphans of replicas that are gone, as every replica does once a minute anyway.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -63,7 +64,7 @@ impl Fleet {
         sweep::sweep(&self.core, false)
     }
 
-    /// Counts orphans, and deletes none.
+    /// Counts orphans without deleting them.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -71,12 +72,12 @@ impl Fleet {
         sweep::sweep(&self.core, true)
     }
 
-    /// The number of the epoch that database and blobs agree on.
+    /// Returns the number of the epoch that database and blobs agree on.
     pub fn epoch(&self) -> u64 {
         self.core.seen().map_or(0, |epoch| epoch.number)
     }
 
-    /// Moves the epoch on now, which happens once a minute anyway.
+    /// Moves the epoch on now, as happens once a minute anyway.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -85,7 +86,7 @@ impl Fleet {
         agreement::look(&self.core)
     }
 
-    /// The names of the replicas that are alive.
+    /// Returns the names of the replicas that are alive.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -121,7 +122,8 @@ impl Fleet {
         matches!(&*lock(&self.core.state), State::RolledBack(_))
     }
 
-    /// Tells what the keeper found: marks are the database's, and the lease is renewed by a commit.
+    /// Reports what the keeper found: marks are the database's, and the lease is renewed by a
+    /// commit.
     pub(crate) fn check_mark(&self) -> Result<()> {
         self.ready()
     }
@@ -147,7 +149,7 @@ impl Fleet {
         format!("{} and {}", core.database.place(), core.blobs.url())
     }
 
-    /// Asks, and reads each row of the answer.
+    /// Runs a query, and reads each row of the answer.
     fn rows<T>(
         &self,
         sql: &str,
@@ -174,7 +176,7 @@ impl Fleet {
         let Some((stored, _)) = self.stored(id)? else {
             return Ok(None);
         };
-        // Said before the peer spends its half.
+        // Reported before the peer spends its half.
         match self.core.keys.named(stored.key.as_deref()) {
             Some(_) => Ok(Some(stored.entry)),
             None => Err(StoreError::OtherKeys { bundles: 1 }),
@@ -313,7 +315,7 @@ impl Fleet {
         })?;
         let mut removed = Removed::default();
         for entry in expired {
-            // Another replica may be at it, too: each counts what it won.
+            // Another replica may be doing the same: each counts the bundles that it won.
             if let Some(blob) = spending::bury(&self.core, entry.id, Fate::Expired, None, now)? {
                 removed.bundles += 1;
                 removed.bytes += entry.file_bytes;
@@ -328,7 +330,7 @@ impl Fleet {
     }
 }
 
-/// Connects to both parts, and has the tables in shape.
+/// Connects to both parts, and brings the tables up to date.
 fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
     let runtime = Arc::new(Runtime::start()?);
     let authority = options.authority.as_deref();
@@ -355,7 +357,8 @@ fn open(options: FleetOptions) -> Result<(Core, mpsc::Receiver<Chore>)> {
     Ok((core, receiver))
 }
 
-/// All bundles must be of keys that are here: otherwise clients would lose their halves one by one.
+/// Checks that all bundles belong to keys that are here: otherwise clients would lose their halves
+/// one by one.
 fn check_keys(core: &Core) -> Result<()> {
     let names = core.keys.names();
     let sql = "SELECT count(*) FROM primer_bundles WHERE key IS NOT NULL AND key <> ALL ($1)";

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 
-/// One thread that database and object store are spoken to on; callers wait on their own.
+/// One thread that talks to database and object store; callers wait on their own threads.
 pub(super) struct Runtime(Option<tokio::runtime::Runtime>);
 
 impl Runtime {
@@ -36,7 +36,7 @@ impl Runtime {
         self.0.as_ref().expect("taken only when dropped").handle()
     }
 
-    /// Waits for some work, so long at most.
+    /// Waits for some work, at most `limit`.
     pub(super) fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         let limited = async { tokio::time::timeout(limit, work).await };
         self.handle().block_on(limited).ok()
@@ -45,7 +45,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // What still runs is a request that nobody waits for.
+        // Any request still running is one that no caller waits for.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -66,7 +66,7 @@ pub(super) struct Core {
     pub(super) keys: Keys,
     /// What this replica is called.
     pub(super) name: String,
-    /// Under which lease it works.
+    /// The lease under which it works.
     pub(super) replica: Mutex<ReplicaId>,
     /// Objects that are being written, read or deleted here, and by how many.
     pub(super) busy: Mutex<HashMap<String, usize>>,
@@ -97,7 +97,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Why nothing may be stored or given out.
+    /// Returns why nothing may be stored or given out.
     pub(super) fn refusal(&self) -> Option<StoreError> {
         match self {
             Self::Ready | Self::OutOfReach(_) => None,
@@ -121,7 +121,7 @@ impl Core {
         *lock(&self.replica)
     }
 
-    /// Whether bundles may be stored and given out: database and blobs did not disagree.
+    /// Checks that bundles may be stored and given out: database and blobs did not disagree.
     pub(super) fn check_agreement(&self) -> Result<()> {
         lock(&self.state).refusal().map_or(Ok(()), Err)
     }
@@ -131,17 +131,17 @@ impl Core {
     }
 
     /// Returns how long the keeper has been waiting for an answer, if that is too long: what it
-    /// found last says nothing of now.
+    /// last found says nothing about now.
     pub(super) fn silent(&self) -> Option<Duration> {
         Some(lock(&self.looked).elapsed()).filter(|silence| *silence > SILENCE)
     }
 
-    /// Somebody here is at work on an object: no sweep of ours takes it.
+    /// Marks an object as in use here: no sweep of ours takes it.
     pub(super) fn hold(&self, blob: &str) {
         *lock(&self.busy).entry(blob.to_owned()).or_default() += 1;
     }
 
-    /// Somebody is done with it.
+    /// Takes one such mark away.
     pub(super) fn let_go(&self, blob: &str) {
         let mut busy = lock(&self.busy);
         if let Some(count) = busy.get_mut(blob) {
@@ -152,7 +152,7 @@ impl Core {
         }
     }
 
-    /// The keeper does it, now or as soon as it can.
+    /// Leaves a chore to the keeper, which does it now or as soon as it can.
     pub(super) fn later(&self, chore: Chore) {
         // Fails if the keeper has gone: then the sweep of another replica does it.
         let _ = self.chores.send(chore);
@@ -164,7 +164,7 @@ pub(super) const BUNDLES: &str = "bundles";
 /// Objects whose names are epochs.
 pub(super) const EPOCHS: &str = "epochs";
 
-/// The name of a new object.
+/// Draws the name of a new object.
 pub(super) fn object_name(id: BundleId, replica: ReplicaId) -> String {
     let mut fresh = [0; 16];
     getrandom::fill(&mut fresh).expect("the operating system provides randomness");
@@ -172,7 +172,8 @@ pub(super) fn object_name(id: BundleId, replica: ReplicaId) -> String {
     format!("{BUNDLES}/{id}-{}-{}", digits(replica), digits(fresh))
 }
 
-/// Whose object it is: of which bundle, and written by which replica. None if it is none of ours.
+/// Returns whose object it is: of which bundle, and written by which replica. None if it is none of
+/// ours.
 pub(super) fn parse_object(name: &str) -> Option<(BundleId, ReplicaId)> {
     let rest = name.strip_prefix(BUNDLES)?.strip_prefix('/')?;
     let mut parts = rest.split('-').map(|part| part.parse::<BundleId>().ok());

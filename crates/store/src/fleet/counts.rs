@@ -1,8 +1,8 @@
 //! Counts that last, of all replicas together: a row for each account.
 //!
-//! Who counts holds the account's row until its transaction ends, so of two replicas that spend for
-//! one account the second sees what the first one counted. The row comes before the bundle's: two
-//! that spend wait for each other in one order.
+//! A transaction that counts holds the account's row until it ends, so of two replicas that spend
+//! for one account the second sees what the first one counted. The account's row is locked before
+//! the bundle's: two that spend wait for each other in one order.
 
 use super::core::Core;
 use super::database::Outcome;
@@ -39,8 +39,8 @@ fn counting(row: &Row) -> Result<Counting> {
     })
 }
 
-/// The counts after a charge, if it is within what is allowed; the account's row is ours until the
-/// transaction ends.
+/// Returns the counts after a charge, if it is within what is allowed; the account's row is locked
+/// until the transaction ends.
 pub(super) async fn charged(
     change: &Transaction<'_>,
     charge: &Charge,
@@ -60,7 +60,7 @@ pub(super) async fn charged(
     Ok(before.with(charge, now)?)
 }
 
-/// Writes counts down, to last with the transaction.
+/// Writes counts, to last with the transaction.
 pub(super) async fn keep(
     change: &Transaction<'_>,
     account: &Account,
@@ -96,7 +96,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// Counts something; it lasts when this returns.
+/// Counts something; it is durable when this returns.
 pub(super) fn count(core: &Core, charge: &Charge, now: u64) -> Result<()> {
     core.check_agreement()?;
     core.database.with(async |client| {
@@ -108,7 +108,7 @@ pub(super) fn count(core: &Core, charge: &Charge, now: u64) -> Result<()> {
     })
 }
 
-/// What was counted: for one account, or for all.
+/// Returns what was counted: for one account, or for all.
 pub(super) fn list(core: &Core, account: Option<&[u8; 32]>) -> Result<Vec<Counting>> {
     let id = account.map(|id| id.to_vec());
     let sql = format!("SELECT {COUNTS} FROM primer_counts WHERE $1::bytea IS NULL OR account = $1");
@@ -118,7 +118,8 @@ pub(super) fn list(core: &Core, account: Option<&[u8; 32]>) -> Result<Vec<Counti
     })
 }
 
-/// Forgets the passing accounts that rested longest, so that `keep` stay; says how many went.
+/// Forgets the passing accounts that have been idle longest, so that `keep` stay; returns how many
+/// went.
 pub(super) fn forget(core: &Core, keep: usize) -> Result<u64> {
     let keep = rows::signed(keep as u64);
     let sql = "DELETE FROM primer_counts WHERE NOT lasting AND account IN (SELECT account FROM \

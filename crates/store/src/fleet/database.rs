@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// How long one piece of work may take, waiting for a session included.
+/// How long one piece of work may take, including the wait for a session.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Sessions that are kept for the next piece of work.
 const KEPT: usize = 16;
-/// A session that rested longer is asked whether it is still there.
+/// How long a session may be idle before it is asked whether it is still there.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// What each session is told first. Whatever the database's own settings are, a commit of ours is
+/// What each session is told first. Regardless of the database's own settings, a commit of ours is
 /// on its disk, and on its synchronous standbys', before it is answered; nothing of ours waits for
 /// ever, and a replica that dies holds no lock for long.
 const SETTINGS: &str = "\
@@ -24,20 +24,20 @@ const SETTINGS: &str = "\
     SET idle_in_transaction_session_timeout = '10s'; SET default_transaction_isolation = \
     'read committed'; SET default_transaction_read_only = off; SET client_min_messages = warning";
 
-/// What a session must then find.
+/// What a session must then report.
 const CHECKED: &str = "\
     SELECT name, setting FROM pg_settings WHERE name IN \
     ('fsync', 'full_page_writes', 'synchronous_commit', 'server_version_num') \
     UNION ALL SELECT 'standby', pg_is_in_recovery()::text";
 
-/// What work on the database comes to.
+/// What work on the database results in.
 pub(super) type Outcome<T> = std::result::Result<T, Fault>;
 
 /// Why work on the database failed.
 pub(super) enum Fault {
-    /// The database says.
+    /// The database reported it.
     Database(tokio_postgres::Error),
-    /// We say.
+    /// We found it.
     Store(StoreError),
 }
 
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// A session that is up.
+    /// Returns a session that is up.
     async fn session(&self) -> Outcome<Client> {
         loop {
             let kept = lock(&self.idle).pop();
@@ -145,7 +145,8 @@ impl Database {
 
     async fn connect(&self) -> Outcome<Client> {
         let (client, connection) = self.config.connect(self.tls.clone()).await?;
-        // It ends when the client is dropped or the database goes; the client then says so.
+        // It ends when the client is dropped or the database goes away; the client then reports
+        // that.
         self.runtime.handle().spawn(async {
             let _ = connection.await;
         });
@@ -160,7 +161,7 @@ impl Database {
     }
 }
 
-/// Whether a database with these settings keeps what it was told.
+/// Checks that a database with these settings keeps what it was told.
 fn check(settings: &[(&str, &str)]) -> Result<()> {
     let get = |name: &str| settings.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
     let must = |name: &str, wanted: &str, why: &str| match get(name) {

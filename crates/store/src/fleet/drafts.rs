@@ -37,7 +37,7 @@ pub(super) fn begin(core: &Arc<Core>, meta: Meta) -> Result<Draft> {
 /// The object of a draft.
 struct BulkObject {
     core: Arc<Core>,
-    /// Under which lease it is written: if that ends, it is not published.
+    /// The lease under which it is written: once that has ended, the bundle is not published.
     replica: Vec<u8>,
     key_name: Vec<u8>,
     salt: Zeroizing<[u8; SALT_BYTES]>,
@@ -126,7 +126,7 @@ impl BulkObject {
         if change.query_typed(&sql, &values).await?.is_empty() {
             return Err(Fault::Store(StoreError::Taken { id: entry.id }));
         }
-        // From here on the table may have it, whatever we hear: the sweep finds out.
+        // From here on the table may have it, no matter what answer we get: the sweep finds out.
         self.published = true;
         change.commit().await?;
         Ok(())

@@ -7,12 +7,12 @@
 //! 2. the database makes it the current one, and appends it to the chain, in one transaction;
 //! 3. the blobs lose all others.
 //!
-//! Killed anywhere, the object of the current epoch is there: it goes only in 3, when it is no
-//! longer the current one. A database of before step 2 that is brought back finds its object gone;
-//! blobs of before step 1 lack the object that the database asks for. Objects that arrive late (a
-//! request that was given up and went through after all) are of epochs that never become current.
-//! A look that reads the database before step 2 and the blobs after step 3 finds them apart; the
-//! next look does not.
+//! No matter where a move is killed, the object of the current epoch is there: it is deleted only
+//! in 3, when it is no longer the current one. A database from before step 2 that is brought back
+//! finds its object gone; blobs from before step 1 lack the object that the database asks for.
+//! Objects that arrive late (a request that was given up and went through after all) are of epochs
+//! that never become current. A look that reads the database before step 2 and the blobs after step
+//! 3 finds them apart; the next look does not.
 //!
 //! # The chain
 //!
@@ -40,9 +40,9 @@
 //!
 //! Since a renewal ends what came before, the chain begins at the latest one. A chain that no
 //! renewal cut is cut 600,000 epochs back, which takes more than eleven months; a replica that was
-//! away for longer cannot compare, says so and does not start. A store of before there was a chain
-//! begins it at the epoch of the upgrade; a replica that has seen only earlier ones has their
-//! numbers compared, as the version before did, once.
+//! away for longer cannot compare, says so and does not start. A store from before there was a
+//! chain begins it at the epoch of the upgrade; a replica that has seen only earlier ones has their
+//! numbers compared once, as the previous version did.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ fn random() -> [u8; 16] {
 }
 
 impl Epoch {
-    /// The first one of a new store.
+    /// Makes the first epoch of a new store.
     pub(crate) fn first() -> Self {
         Self {
             store: random(),
@@ -93,7 +93,7 @@ impl Epoch {
         }
     }
 
-    /// The one after this and after a number that was seen elsewhere.
+    /// Makes the epoch after this one and after the number `other`, which was seen elsewhere.
     pub(crate) fn after(&self, other: u64) -> Self {
         Self {
             store: self.store,
@@ -102,7 +102,7 @@ impl Epoch {
         }
     }
 
-    /// Reads a name that [`fmt::Display`] wrote; nothing else is an epoch.
+    /// Parses a name that [`fmt::Display`] wrote; nothing else is an epoch.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let mut part = || parts.next();
@@ -134,7 +134,8 @@ impl fmt::Debug for Epoch {
     }
 }
 
-/// Whether the blobs are in the epoch that the database is in; or what does not fit.
+/// Checks that the blobs are in the epoch that the database is in; the error says what does not
+/// fit.
 pub(crate) fn agree(current: &Epoch, blobs: &[Epoch]) -> Result<(), String> {
     if blobs.contains(current) {
         return Ok(());
@@ -155,8 +156,8 @@ pub(crate) fn agree(current: &Epoch, blobs: &[Epoch]) -> Result<(), String> {
     })
 }
 
-/// Whether the history of the database goes through the epoch that was seen, or buried what came
-/// before it.
+/// Checks that the history of the database goes through the epoch that was seen, or buried what
+/// came before it.
 pub(crate) fn follows(recorded: &Recorded, seen: Option<&Epoch>) -> Result<(), Departure> {
     // Another store is a matter of the options, not of a backup.
     let Some(seen) = seen.filter(|seen| seen.store == recorded.current.store) else {
@@ -214,7 +215,7 @@ mod tests {
             follows(&self.recorded(seen), seen)
         }
 
-        /// The first steps of a move: the object, the row, the other objects.
+        /// Takes the first `steps` steps of a move: the object, the row, the other objects.
         fn step(&mut self, to: &Epoch, steps: usize) {
             if steps > 0 {
                 self.blobs.push(to.clone());
@@ -258,8 +259,9 @@ mod tests {
         }
     }
 
-    /// Every state in which a move may be cut short is one of agreement, and of a history that
-    /// replicas follow, whenever they looked last; the next move goes on from it.
+    /// Checks that every state in which a move may be cut short is one of agreement, and of a
+    /// history that replicas follow, no matter when they last looked; the next move goes on from
+    /// it.
     #[test]
     fn a_move_agrees_at_every_step() {
         let mut line = Line::new();
@@ -296,7 +298,8 @@ mod tests {
         assert_eq!(fault, "the blobs belong to another store");
     }
 
-    /// Both parts together: a replica that has seen more can tell, however far the copy goes on.
+    /// Rolls both parts back together: a replica that has seen more can tell, however far the copy
+    /// goes on.
     #[test]
     fn a_restored_history_does_not_overtake() {
         let mut line = Line::new();
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(line.look(Some(&first)), Ok(()));
         assert_eq!(line.look(Some(&second)), Ok(()));
         assert_eq!(line.look(Some(&first.after(0))), Err(Departure::RolledBack));
-        // Long after.
+        // Long afterwards.
         let late = second.after(700_000);
         line.step(&late, 3);
         for away in [&first, &second] {

@@ -1,9 +1,9 @@
 //! The thread that keeps a replica's place in a shared store.
 //!
-//! Every two seconds it renews the lease and looks whether database and blobs can be reached, take
-//! what is written and agree. Once a minute it moves the epoch on and sweeps. In between it does
-//! what others leave to it: deleting the objects of spent bundles, giving back what was set aside.
-//! What fails is tried again at the next beat, and if this process dies first, swept by another.
+//! Every two seconds it renews the lease and checks that database and blobs can be reached, accept
+//! writes and agree. Once a minute it moves the epoch on and sweeps. In between it does what others
+//! leave to it: deleting the objects of spent bundles, giving back what was set aside. A step that
+//! fails is tried again at the next beat; if this process dies first, another one sweeps.
 
 use super::core::{Core, State, lock};
 use super::{agreement, moves, sweep};
@@ -22,7 +22,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(super) enum Chore {
     /// The object of a bundle that is gone.
     Erase { id: BundleId, blob: String },
-    /// An object that nobody knows of.
+    /// An object that no row refers to.
     Discard { blob: String },
     /// Bytes that were set aside.
     Release { reservation: i64 },
@@ -52,7 +52,7 @@ impl Keeper {
         })
     }
 
-    /// Has it do what is left, give the lease back and end. Later calls do nothing.
+    /// Makes it do what is left, give the lease back and end. Later calls do nothing.
     pub(super) fn stop(&self) {
         let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
@@ -79,7 +79,7 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
                 if let Err(chore) = attend(core, chore) {
                     left.push(chore);
                 }
-                // However many there are, the lease is renewed between them.
+                // However many chores there are, the lease is renewed between them.
                 if Instant::now() < beat {
                     continue;
                 }
@@ -102,7 +102,7 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
             match done {
                 Ok(swept) if swept.orphans() > 0 => {
                     let (objects, bundles) = (swept.objects, swept.bundles);
-                    tracing::info!(objects, bundles, "swept what had lost its other half");
+                    tracing::info!(objects, bundles, "swept orphaned objects and bundles");
                 }
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "the shared store could not be swept"),
@@ -110,7 +110,8 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
         }
         beat = Instant::now() + BEAT;
     }
-    // What others left goes before the lease does; at the first failure the rest is left to others.
+    // What others left is done before the lease goes; at the first failure the rest is left to
+    // others.
     let rest = left.into_iter().chain(chores.try_iter());
     let rest = rest.filter(|chore| !matches!(chore, Chore::Stop));
     if rest
@@ -121,7 +122,7 @@ fn keep(core: &Core, chores: &Receiver<Chore>) {
     }
 }
 
-/// Says once when things change.
+/// Logs a change once.
 fn tell(state: &Mutex<State>, found: State) {
     let mut state = lock(state);
     match (&*state, &found) {
@@ -150,7 +151,8 @@ fn look(core: &Core) -> State {
     }
 }
 
-/// Says that this replica lives. One that was taken for dead begins anew, under another name.
+/// Reports that this replica is alive. One that was taken for dead begins anew, with another
+/// identifier.
 pub(super) fn renew_lease(core: &Core) -> Result<()> {
     let renewed = core.database.with(async |client| {
         let replica = core.replica().to_vec();

@@ -1,8 +1,8 @@
 //! The shared engine: many replicas of a server, one store.
 //!
 //! A server with one disk keeps bundles in a directory. Replicas behind a load balancer need a
-//! bundle that one of them prepared to be spendable on any, once, whatever dies. Two engines that
-//! exist do that, and this module only puts them together:
+//! bundle that one of them prepared to be spendable on any of them, once, no matter which of them
+//! dies. Two existing engines do that, and this module only puts them together:
 //!
 //! * **PostgreSQL** has what is small and must be right: which bundles there are, whose, how much
 //!   they take, and which are gone. *Spending is one transaction*: the bundle's row goes and its
@@ -11,9 +11,9 @@
 //!   is answered (`synchronous_commit`, set for every session and checked, as `fsync` is), and
 //!   nothing masked by the bundle leaves before that.
 //! * **An object store** (S3 or a directory that all share) has what is large: the sealed bulk. An
-//!   object has a name that is never used again, is written once, read by whoever has spent its
-//!   bundle, and deleted. Nothing depends on the order in which such a store shows changes of one
-//!   name, because no name changes.
+//!   object has a name that is never used again, is written once, read by the replica that has
+//!   spent its bundle, and deleted. Nothing depends on the order in which such a store shows
+//!   changes of one name, because no name changes.
 //!
 //! Both see ciphertext only. A bundle's key is derived from the store key, which neither has, and a
 //! salt of which each has half: a deleted object that comes back without its row cannot be opened,
@@ -27,8 +27,8 @@
 //!          material read             then  object deleted        (died between: an orphan object)
 //! ```
 //!
-//! The keeper beats every two seconds: it renews this replica's lease, looks whether database and
-//! blobs can be reached, take what is written and still agree, and once a minute deletes orphans of
+//! The keeper beats every two seconds: it renews this replica's lease, checks that database and
+//! blobs can be reached, accept writes and still agree, and once a minute deletes orphans of
 //! replicas whose lease has ended. A draft whose replica lost its lease is not published, so the
 //! sweep of one replica never takes what another is about to publish.
 //!
@@ -36,13 +36,13 @@
 //!
 //! A database or a bucket that is restored from a backup brings spent bundles back. Both therefore
 //! hold an *epoch*, a number with a random nonce that moves on every minute, first in the blobs,
-//! then in the database. A part that is restored alone is at another epoch than the other one. The
-//! database keeps all epochs that were current as a chain, and every replica the latest one that it
-//! has seen, in memory and in its own state: a database whose chain lacks it is of before, or went
-//! on from before (`epoch`). A replica that finds this latches, on its disk and in the database,
-//! and from then on no replica gives a bundle out, until `primer store renew` has deleted all of
-//! them (`rollback`). Spending asks in its own transaction (`spending`), so there is no moment in
-//! which an older database gives a bundle out to a replica that has seen a later one.
+//! then in the database. A part that is restored alone is at a different epoch from the other. The
+//! database keeps all epochs that were current as a chain, and every replica remembers the latest
+//! one that it has seen, in memory and in its own state: a database whose chain lacks it is older,
+//! or went on from an older state (`epoch`). A replica that finds this latches, on its disk and in
+//! the database, and from then on no replica gives a bundle out, until `primer store renew` has
+//! deleted all of them (`rollback`). Spending asks in its own transaction (`spending`), so there is
+//! no moment in which an older database gives a bundle out to a replica that has seen a later one.
 //! `docs/fleet.md` says how far this reaches.
 
 mod options;

@@ -1,4 +1,4 @@
-//! The epoch moves on: once a minute by itself, and by a renewal.
+//! Moving the epoch on: once a minute by itself, and by a renewal.
 
 use super::agreement::{disagree, epochs, look, object, sound};
 use super::core::{BUNDLES, Core, EPOCHS, State, lock};
@@ -21,7 +21,7 @@ pub(super) fn advance(core: &Core, age: f64) -> Result<()> {
         let (mine, due) = rows
             .first()
             .map_or((false, false), |row| (row.get(0), row.get(1)));
-        // A session that fails is closed, and its lock with it.
+        // A session that fails is closed, which releases its lock.
         if mine && due {
             move_on(core, client).await?;
         }
@@ -65,11 +65,11 @@ async fn leave_only(core: &Core, epoch: &Epoch, names: &[String]) -> Outcome<()>
     Ok(())
 }
 
-/// After a restored backup: buries all bundles and brings database and blobs to an epoch that no
-/// replica can have seen. Tells how many bundles there were.
+/// Renews the store after a restored backup: buries all bundles and brings database and blobs to an
+/// epoch that no replica can have seen. Returns how many bundles there were.
 ///
 /// The burial and the note of the renewal are one transaction: a replica that finds the note knows
-/// that all bundles of before are gone.
+/// that all earlier bundles are gone.
 pub(super) fn renew(core: &Core, now: u64) -> Result<u64> {
     let bundles = core.database.with(async |client| {
         client.batch_execute(LOCK).await?;
@@ -78,7 +78,7 @@ pub(super) fn renew(core: &Core, now: u64) -> Result<u64> {
             Some((recorded, _)) => recorded.current,
             None => Epoch::first(),
         };
-        // Numbers of before grew by one a minute, so none has come as far as the clock, unless a
+        // Earlier numbers grew by one a minute, so none has come as far as the clock, unless a
         // clock was wrong.
         let floors = "SELECT coalesce(max(greatest(seen, found, at)), 0) AS floor \
                       FROM primer_rollbacks";

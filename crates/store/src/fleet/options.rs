@@ -13,8 +13,8 @@ pub const KEY_VARIABLE: &str = "PRIMER_STORE_KEY";
 pub struct FleetOptions {
     /// The database: `postgres://user:password@host/database`.
     pub database: String,
-    /// Certificates of authorities, as PEM, that may vouch for the database; the system's if not
-    /// given.
+    /// Certificates, as PEM, of the authorities that may vouch for the database; the system's if
+    /// not given.
     pub authority: Option<PathBuf>,
     /// The place for blobs: `s3://bucket/prefix`, or `file:///directory` that all replicas share.
     /// What else S3 needs (keys, region, endpoint) comes from the usual variables of the
@@ -37,7 +37,7 @@ pub struct FleetOptions {
 pub struct Keys(Vec<StoreKey>);
 
 impl Keys {
-    /// Reads files of 32 bytes each, which nobody but their owner may read.
+    /// Reads files of 32 bytes each, which only their owner may read.
     ///
     /// # Errors
     /// [`StoreError::KeyFile`] naming the file at fault.
@@ -79,19 +79,19 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// The one that seals, and how a bundle names it.
+    /// Returns the key that seals, and how a bundle names it.
     #[cfg_attr(not(feature = "fleet"), allow(dead_code))]
     pub(crate) fn sealing(&self) -> (&StoreKey, [u8; 8]) {
         (&self.0[0], key_name(&self.0[0]))
     }
 
-    /// Derives another secret that all replicas have: it is another one when the sealing key is.
+    /// Derives another secret that all replicas have; it changes with the sealing key.
     pub fn derive(&self, context: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(blake3::derive_key(context, &self.0[0][..]))
     }
 
-    /// The one that a bundle names; bundles of before name none, and then the last one is the
-    /// oldest.
+    /// Returns the key that a bundle names; bundles of earlier versions name none, and then the
+    /// last key is the oldest.
     #[cfg_attr(not(feature = "fleet"), allow(dead_code))]
     pub(crate) fn named(&self, name: Option<&[u8]>) -> Option<&StoreKey> {
         match name {
@@ -100,7 +100,7 @@ impl Keys {
         }
     }
 
-    /// What all of them are called.
+    /// Returns the names of all keys.
     #[cfg_attr(not(feature = "fleet"), allow(dead_code))]
     pub(crate) fn names(&self) -> Vec<Vec<u8>> {
         self.0.iter().map(|key| key_name(key).to_vec()).collect()

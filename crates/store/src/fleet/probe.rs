@@ -1,9 +1,9 @@
-//! Whether the place of the blobs takes what is written to it, and how much it has room for.
+//! Whether the place of the blobs accepts writes, and how much room it has.
 //!
-//! That it can be listed, which the keeper asks at every beat, does not say so: a disk may be full
-//! and a bucket's key may only read. The lease tells it of the database, since renewing it is a
+//! That it can be listed, which the keeper tries at every beat, does not say so: a disk may be full
+//! and a bucket's key may be read-only. For the database the lease says it, since renewing it is a
 //! commit; here a small object is written and deleted now and then. All replicas use one name for
-//! it, so that at most one is left by those that die in between.
+//! it, so that those that die in between leave at most one.
 
 use super::blobs::Blobs;
 use super::core::lock;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::space;
 use std::time::{Duration, Instant};
 
-/// How often it is tried while it works; as often as anybody asks while it does not.
+/// How often it is tried while it works; while it does not, every call tries it.
 const EVERY: Duration = Duration::from_secs(10);
 
 const NAME: &str = "probe";

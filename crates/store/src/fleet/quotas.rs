@@ -20,7 +20,7 @@ pub(super) fn reserve(
     let (peer, replica) = (peer.to_vec(), core.replica().to_vec());
     let bytes = rows::signed(needed);
     let reservation = core.database.with(async |client| {
-        // Replicas set bytes aside one after the other: two cannot take the last ones both.
+        // Replicas set bytes aside one after the other, so that two cannot both take the last ones.
         let change = client.transaction().await?;
         let wait = "SELECT pg_advisory_xact_lock(hashtext('primer quota'))";
         change.batch_execute(wait).await?;

@@ -29,12 +29,12 @@ pub(super) struct Rollback {
 }
 
 impl Rollback {
-    /// The number that a renewal must exceed.
+    /// Returns the number that a renewal must exceed.
     pub(super) fn floor(&self) -> u64 {
         self.seen.max(self.found).max(self.at)
     }
 
-    /// Whether a renewal took place since.
+    /// Tells whether a renewal took place since.
     pub(super) fn is_answered(&self, renewed: u64) -> bool {
         renewed > self.floor()
     }

@@ -1,5 +1,5 @@
-//! What the tables hold, read with care: whoever can write the database is trusted to keep the
-//! service up, not to keep its rows in shape.
+//! What the tables hold, read with care: those who can write to the database are trusted to keep
+//! the service up, not to keep its rows well formed.
 
 use super::core::parse_object;
 use super::database::Outcome;
@@ -48,7 +48,7 @@ pub(super) fn id(row: &Row) -> Result<BundleId> {
     fixed(row, "id").map(BundleId::from_bytes)
 }
 
-/// A number as the database has it.
+/// Returns a number as the database stores it.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -65,7 +65,8 @@ pub(super) fn stored(row: &Row) -> Result<Stored> {
         bytes: number(row, "bytes")?,
         file_bytes: number(row, "file_bytes")?,
     };
-    // Lengths that follow from each other, and an object of this bundle: nothing else is opened.
+    // The lengths must follow from each other, and the object be this bundle's: nothing else is
+    // opened.
     let sealed = entry.file_bytes.checked_sub(HEADER_BYTES as u64);
     if entry.bytes > i64::MAX as u64 / 2 || sealed != Some(sealed_bytes(entry.bytes)) {
         return Err(fault("length of a bundle", 8));
@@ -110,8 +111,8 @@ pub(super) fn past(row: &Row) -> Result<Past> {
     })
 }
 
-/// The epoch of the database, if it has one, with what the chain says of the one that was seen;
-/// and a rollback that some replica noticed and no renewal has answered, the first of them.
+/// Reads the epoch of the database, if it has one, with what the chain says of the one that was
+/// seen; and the first rollback that some replica noticed and no renewal has answered.
 pub(super) async fn recorded(
     client: &impl GenericClient,
     seen: Option<&Epoch>,

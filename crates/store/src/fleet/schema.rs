@@ -1,9 +1,9 @@
-//! The tables, and how those of before become those of now.
+//! The tables, and how those of earlier versions become those of this one.
 //!
 //! Each version is a file of SQL that is part of the program and is applied in one transaction; the
-//! table `primer_schema` has which were. A program that finds a version it does not know is older
-//! than the store and leaves it alone. Versions only add, so that replicas of the version before go
-//! on working while others start.
+//! table `primer_schema` records which were. A program that finds a version it does not know is
+//! older than the store and leaves it alone. Versions only add, so that replicas of the previous
+//! version go on working while others start.
 
 use super::database::{Database, Fault};
 use crate::error::{Result, StoreError};

@@ -32,12 +32,11 @@ const BURY: &str = "\
     RETURNING blob";
 
 /// Buries a bundle, and counts it if that is asked for; durable when this returns. Gives its object
-/// to the caller that won: none if there was no such bundle (any more).
+/// to the caller that won: none if there is no such bundle, or no longer.
 ///
 /// # Errors
 /// [`StoreError::RolledBack`] if the database is not what this replica has seen. An error of the
-/// commit leaves open whether it took place. Then nobody was given the bundle, and
-/// it may be lost.
+/// commit leaves open whether it took place. Then the bundle was not given out, and it may be lost.
 pub(super) fn bury(
     core: &Core,
     id: BundleId,
@@ -79,7 +78,8 @@ pub(super) fn bury(
         Ok(blob)
     });
     if matches!(done, Err(StoreError::RolledBack { .. })) {
-        // Others hear of it now, not at the next beat. What this look says is known.
+        // The others learn of it now, not at the next beat. What this look returns is known
+        // already.
         let _ = agreement::look(core);
     }
     done
@@ -103,7 +103,7 @@ pub(super) fn spend(
     let id = entry.id;
     let key = core.keys.named(key.as_deref());
     let key = key.ok_or(StoreError::OtherKeys { bundles: 1 })?;
-    // Found before it is spent: blobs that are out of reach cost no bundle.
+    // Opened before it is spent: blobs that are out of reach cost no bundle.
     core.hold(&blob);
     let mut material = Material {
         core: Arc::clone(core),
@@ -117,7 +117,7 @@ pub(super) fn spend(
         Ok(_) => Fate::Spent,
         Err(_) => Fate::Damaged,
     };
-    // What turns out to be damaged is not given out.
+    // A bundle that turns out to be damaged is not given out.
     let charge = charge.filter(|_| fate == Fate::Spent);
     material.spent = bury(core, id, fate, charge, now)?.is_some();
     if !material.spent {

@@ -1,4 +1,4 @@
-//! What has lost its other half: objects without a row, rows without an object.
+//! What has lost its counterpart: objects without a row, rows without an object.
 
 use super::core::{BUNDLES, Core, ReplicaId, lock, parse_object};
 use super::{keeper, rows, spending};
@@ -7,7 +7,7 @@ use crate::id::BundleId;
 use crate::record::Fate;
 use std::collections::{HashMap, HashSet};
 
-/// A replica that was not heard of for so long is taken for dead.
+/// How long a replica may be silent before it is taken for dead.
 const LEASE: &str = "30 seconds";
 
 /// What a sweep found.
@@ -22,7 +22,7 @@ pub struct Swept {
 }
 
 impl Swept {
-    /// What has no other half.
+    /// Returns how many have lost their counterpart.
     pub fn orphans(&self) -> u64 {
         self.objects + self.bundles
     }
@@ -33,14 +33,14 @@ struct Known {
     alive: HashSet<ReplicaId>,
     /// Objects of bundles.
     stored: HashSet<String>,
-    /// Objects that are to be deleted: of which bundle, and who spent it.
+    /// Objects that are to be deleted: of which bundle, and which replica spent it.
     owed: HashMap<String, (BundleId, Option<ReplicaId>)>,
 }
 
 /// Deletes orphans, or only counts them.
 ///
 /// The order matters. Leases that ended are taken away first: from then on their drafts cannot be
-/// published. Objects are listed next, then asked for in what this process does, then in the
+/// published. Objects are listed next, then looked up in what this process is doing, then in the
 /// tables: a draft that is published meanwhile is in one of the two.
 pub(super) fn sweep(core: &Core, only_count: bool) -> Result<Swept> {
     if !only_count {
@@ -51,7 +51,7 @@ pub(super) fn sweep(core: &Core, only_count: bool) -> Result<Swept> {
     let busy = lock(&core.busy).clone();
     let known = known(core)?;
     let me = core.replica();
-    // Somebody else is at work on it: a living replica, which is not this one.
+    // Another living replica is at work on it.
     let others = |replica: &ReplicaId| *replica != me && known.alive.contains(replica);
     let mut swept = Swept::default();
     for name in &objects {
@@ -75,7 +75,7 @@ pub(super) fn sweep(core: &Core, only_count: bool) -> Result<Swept> {
             }
         }
     }
-    // Erased, and died before that could be noted.
+    // Erased by a replica that died before it could note that.
     for (name, (id, spender)) in &known.owed {
         let at_work = busy.contains_key(name) || spender.is_some_and(|replica| others(&replica));
         if !only_count && !at_work && !objects.contains(name) {

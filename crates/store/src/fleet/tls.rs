@@ -14,7 +14,7 @@ fn options(fault: String) -> StoreError {
     StoreError::Options { fault }
 }
 
-/// Reads the URL of a database. Its password is in no message.
+/// Reads the URL of a database. Its password appears in no message.
 pub(super) fn parse(url: &str) -> Result<Config> {
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -24,7 +24,7 @@ pub(super) fn parse(url: &str) -> Result<Config> {
     if config.get_hosts().is_empty() {
         return Err(options("--store names no host".into()));
     }
-    // In the clear beyond this machine only if somebody said so.
+    // In the clear beyond this machine only on explicit request.
     let said = url.contains("sslmode=disable");
     if !config.get_hosts().iter().all(is_here) && !said {
         config.ssl_mode(SslMode::Require);
@@ -43,7 +43,7 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
-/// Where a database is, without who asks it.
+/// Returns where a database is, without the user's name and password.
 pub(super) fn place(config: &Config) -> String {
     let hosts = config.get_hosts().iter().map(|host| match host {
         Host::Tcp(name) => name.clone(),

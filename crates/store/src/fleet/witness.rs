@@ -13,12 +13,12 @@ use std::sync::Mutex;
 /// The files of a replica, if it has any.
 pub(super) struct Witness {
     epoch: Option<PathBuf>,
-    /// Drafts of files have one name.
+    /// Held while a file is written, as all drafts of a file have one name.
     writing: Mutex<()>,
 }
 
 impl Witness {
-    /// The latch lies beside the file of the epoch, with the extension `latch`.
+    /// Makes a witness whose latch lies beside the file of the epoch, with the extension `latch`.
     pub(super) fn new(epoch: Option<PathBuf>) -> Self {
         Self {
             epoch,
@@ -26,7 +26,7 @@ impl Witness {
         }
     }
 
-    /// Where the epoch is, for messages.
+    /// Returns where the epoch is, for messages.
     pub(super) fn path(&self) -> Option<&Path> {
         self.epoch.as_deref()
     }
@@ -75,8 +75,8 @@ impl Witness {
     }
 }
 
-/// Reads a file of one line. One that is there and is not understood is an error: to go on without
-/// it would be to forget.
+/// Reads a file of one line. A file that is there and cannot be understood is an error: going on
+/// without it would mean forgetting.
 fn read<T>(path: Option<&Path>, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
     let Some(path) = path else {
         return Ok(None);

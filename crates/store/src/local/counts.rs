@@ -7,7 +7,7 @@ use crate::error::Result;
 impl Local {
     pub(crate) fn count(&self, charge: &Charge, now: u64) -> Result<()> {
         let Turn { lock: _lock, index } = self.0.turn()?;
-        // What is beyond the limit is refused without a write.
+        // A charge beyond the limit is refused without a write.
         index.counts(&charge.account.id)?.check(charge, now)?;
         index.change(|tables| {
             let counts = tables.charged(charge, now)?;
@@ -23,7 +23,8 @@ impl Local {
         self.0.turn()?.index.all_counts()
     }
 
-    /// Forgets the passing accounts that rested longest, so that `keep` stay; says how many went.
+    /// Forgets the passing accounts that have been idle longest, so that `keep` stay; returns how
+    /// many went.
     pub(super) fn forget_counts(&self, keep: usize) -> Result<u64> {
         let Turn { lock: _lock, index } = self.0.turn()?;
         let passing = to_forget(index.all_counts()?, keep);

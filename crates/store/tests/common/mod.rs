@@ -29,7 +29,7 @@ pub(crate) fn meta(id: BundleId) -> Meta {
     }
 }
 
-/// Material that tells whose it is.
+/// Makes material that tells which bundle it belongs to.
 pub(crate) fn material(id: BundleId, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     blake3::Hasher::new()
@@ -46,12 +46,12 @@ pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
 }
 
 /// Takes a bundle that will do, as a client does: the one for the fewest tokens, and of those the
-/// one that expires first. One that somebody else took or that is damaged is passed over.
+/// one that expires first. A bundle that is damaged or that another caller took is passed over.
 pub(crate) fn take(store: &Store, wanted: &Wanted, now: u64) -> Option<Spent> {
     take_by(store, wanted, now, |id| store.spend(id, &wanted.peer, now))
 }
 
-/// The same, by a way of spending.
+/// Takes a bundle likewise, by a given way of spending.
 pub(crate) fn take_by(
     store: &Store,
     wanted: &Wanted,

@@ -70,7 +70,7 @@ impl Rig {
         Store::connect(self.options(name, &key(1)))
     }
 
-    /// Keeps a copy of database and blobs, of one moment.
+    /// Saves a copy of database and blobs, of one moment.
     pub(crate) fn save(&self, copy: &str) {
         self.postgres("stop", "");
         self.postgres("save", copy);
@@ -78,7 +78,7 @@ impl Rig {
         self.postgres("start", "");
     }
 
-    /// Brings a copy of database and blobs back.
+    /// Restores a copy of database and blobs.
     pub(crate) fn restore(&self, copy: &str) {
         self.postgres("stop", "");
         self.postgres("restore", copy);

@@ -1,16 +1,17 @@
-//! The table of a `Precompiled` normaliser: sentencepiece's rules, as XLM-R's files carry them.
+//! The table of a `Precompiled` normaliser: sentencepiece's rules, as they are stored in XLM-R's
+//! files.
 //!
 //! A table is a number, a *trie* of that many bytes, and texts with a zero byte behind each. The
 //! trie is a double array of 32-bit units. A search begins at the first unit's base and goes by the
 //! bytes of a few letters: from base `b` byte `c` leads to unit `b ^ c`, if that has the label `c`;
-//! its offset makes the next base, and if it says that a rule ends here, the unit at that base
-//! holds where the rule's text begins.
+//! its offset gives the next base, and if it says that a rule ends here, the unit at that base says
+//! where the rule's text begins.
 //!
-//! The library that searches it (`spm_precompiled`) trusts all of it: the trie's length before it
-//! reserves memory, every base and every text before it reads there. A table that is not as it
-//! should be ends the program, and one rule may make a megabyte of a letter. So every unit that a
-//! search can come to is visited here first. Letters that stand together are looked up together if
-//! they have at most [`LONGEST`] bytes, so a search has as many steps; what it finds stands for at
+//! The library that searches it (`spm_precompiled`) trusts all of it: the trie's length when it
+//! reserves memory, and every base and every text when it reads there. A malformed table crashes
+//! the program, and one rule may turn a letter into a megabyte. So every unit that a search can
+//! reach is visited here first. Letters that stand together are looked up together if they have at
+//! most [`LONGEST`] bytes, so a search has at most that many steps; what it finds stands for at
 //! least the bytes that led there, which bounds the growth.
 
 use super::parts::Checked;
@@ -19,7 +20,7 @@ use base64::engine::general_purpose::STANDARD;
 
 /// Bytes of a table: twice as many as the rules of all of Unicode take (`nmt_nfkc`).
 const MAX_TABLE: usize = 512 << 10;
-/// Units are laid out in blocks of as many: a base and a byte stay within one.
+/// Units are laid out in blocks of this many: a base and a byte stay within one block.
 const BLOCK: usize = 256;
 /// Steps of the longest search.
 const LONGEST: usize = 5;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Rebuilds a normaliser that is known, and returns its growth.
 pub(super) fn normalizer(part: Value) -> Checked<(Value, f64)> {
     let kind = name_of(&part).to_owned();
-    // Of UTF-8, by the tables of Unicode's annex 15 and of its case mappings.
+    // Growth in UTF-8, by the tables of Unicode's annex 15 and of its case mappings.
     let factor = match &*kind {
         "BertNormalizer" => {
             let [clean, chinese, accents, lower] = fields(

@@ -9,7 +9,7 @@ pub(super) type Checked<T> = Result<T, String>;
 pub(super) const MAX_VOCAB: u64 = 1 << 20;
 /// Parts of a sequence.
 const MAX_PARTS: usize = 8;
-/// Bytes of a token that is set apart, of a prefix, of a replacement.
+/// Bytes of an added token, of a prefix, of a replacement.
 pub(super) const MAX_AFFIX: usize = 64;
 
 /// Returns the values of the fields that a part may have; what is missing is null.

@@ -39,8 +39,8 @@ pub(super) fn post_processor(part: Value) -> Checked<Value> {
 
 /// Rebuilds a template in which each text stands once, among few special tokens of one index each.
 ///
-/// The library trusts a template: a piece that names a token or a text that is not there ends the
-/// program. So pieces are rebuilt, too.
+/// The library trusts a template: a piece that names a token or a text that is not there crashes
+/// the program. So pieces are rebuilt, too.
 fn template(part: &Value) -> Checked<Value> {
     let [single, pair, special] = fields(part, ["single", "pair", "special_tokens"]);
     let tokens = special.as_object().ok_or("a template without tokens")?;

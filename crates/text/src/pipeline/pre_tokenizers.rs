@@ -22,7 +22,7 @@ pub(super) fn pre_tokenizer(part: Value) -> Checked<(Value, f64)> {
             short(&letter, "the replacement of a space")?;
             let growth = letter.as_str().map_or(1, str::len).max(1);
             let mut rebuilt = json!({"type": kind, "replacement": letter});
-            // What old files call a scheme that is not the usual one.
+            // Old files name a scheme that is not the usual one in this way.
             let scheme = match part["add_prefix_space"] == false && scheme.is_null() {
                 true => json!("never"),
                 false => scheme,
@@ -32,8 +32,9 @@ pub(super) fn pre_tokenizer(part: Value) -> Checked<(Value, f64)> {
                     rebuilt[name] = value;
                 }
             }
-            // A space becomes this letter, and a word has one in front, behind the space or the
-            // token that set it apart. Nothing sets words closer if this part stands here once.
+            // A space becomes this letter, and a word begins with one, after the space or the token
+            // that separates it. Nothing puts words closer together if this part occurs here only
+            // once.
             (rebuilt, growth as f64)
         }
         _ => (json!({"type": kind}), 1.0),

@@ -1,18 +1,18 @@
-//! The model of a tokenizer: its words, and how it cuts others into them.
+//! The model of a tokenizer: its words, and how it divides other words into them.
 
 use super::parts::{Checked, MAX_AFFIX, MAX_VOCAB, index, short};
 use super::{PIPELINES, Pipeline};
 use serde_json::{Map, Value, json};
 
-/// Letters of a word that is looked up piece by piece, which takes the cube of them.
+/// Letters of a word that is looked up piece by piece, which takes time that grows with their cube.
 const MAX_WORD: u64 = 200;
 
-/// Tokens that are set apart from the vocabulary: a model has a handful, a fine-tuned one at most
+/// Tokens that are added to the vocabulary: a model has a handful, a fine-tuned one at most
 /// thousands.
 const MAX_ADDED: usize = 1 << 14;
-/// Letters of the tree that the library keeps a vocabulary with scores in, where tokens share what
-/// they begin with. It takes a table of some 350 bytes for each: 16 MB of tokens without anything
-/// in common would be 5 GB. This is 1.1 GB at most, and room for a vocabulary of 250,000.
+/// Letters of the tree in which the library keeps a vocabulary with scores, where tokens share what
+/// they begin with. Each takes a table of some 350 bytes: 16 MB of tokens without common beginnings
+/// would take 5 GB. This limit is 1.1 GB at most, and enough for a vocabulary of 250,000.
 const MAX_TREE: usize = 3 << 20;
 
 /// Rebuilds the tokens that are set apart from the vocabulary.
@@ -98,7 +98,7 @@ pub(super) fn model(value: Value) -> Checked<(Value, &'static Pipeline)> {
     Ok((Value::Object(rebuilt), family))
 }
 
-/// Tokens with their indices, or in their order with their scores.
+/// Checks a vocabulary: tokens with their indices, or in their order with their scores.
 fn check_vocab(vocab: &Value) -> Checked<()> {
     let entries = match vocab {
         Value::Object(tokens) => {
@@ -135,7 +135,8 @@ fn check_vocab(vocab: &Value) -> Checked<()> {
     Ok(())
 }
 
-/// Letters of the tree of some texts: each one's beyond what it shares with the one before it.
+/// Counts the letters of the tree of `texts`: for each one, those beyond what it shares with the
+/// one before it.
 fn tree_letters(mut texts: Vec<&str>) -> usize {
     texts.sort_unstable();
     let mut before = "";

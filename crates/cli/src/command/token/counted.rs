@@ -2,10 +2,10 @@
 
 use super::FileArgs;
 use crate::command::shared::SharedArgs;
-use crate::output;
 use anyhow::Result;
 use primer::server::{TokenLine, list_tokens};
-use primer_lab::{note, warning};
+use primer_measure::console::output;
+use primer_measure::{note, warning};
 use primer_store::{Allowance, Counting, Counts, Store, Tally, unix_now};
 use serde_json::{Value, json};
 use std::path::Path;

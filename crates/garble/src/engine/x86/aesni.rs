@@ -38,7 +38,7 @@ fn evaluate(e: AesNiToken, segment: &mut EvaluateSegment<'_>) {
     run::evaluate(e, segment);
 }
 
-/// A round key in a register.
+/// Loads a round key into a register.
 #[inline(always)]
 fn once(round: &Round, key: usize) -> __m128i {
     // SAFETY: a label is 16 bytes and aligned; SSE2 is part of x86-64.

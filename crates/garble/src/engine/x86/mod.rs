@@ -27,7 +27,7 @@ type Round = [Label; KEYS];
 pub(crate) struct Schedule {
     rounds: [Round; ROUNDS + 1],
     /// [`ROUNDS`], which the compiler must not know: it would unroll the rounds and then put the
-    /// eight independent chains of a step one behind the other to save registers.
+    /// eight independent chains of a step one after the other to save registers.
     last: usize,
 }
 

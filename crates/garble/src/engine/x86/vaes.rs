@@ -43,7 +43,7 @@ fn evaluate(e: VaesToken, segment: &mut EvaluateSegment<'_>) {
     run::evaluate(e, segment);
 }
 
-/// A round key in both halves of a register.
+/// Loads a round key into both halves of a register.
 ///
 /// # Safety
 /// The processor has AVX2.

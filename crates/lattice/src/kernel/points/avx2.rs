@@ -29,7 +29,7 @@ fn point(mut task: Task<'_>) {
     }
 }
 
-/// A panel times a block.
+/// Multiplies a block by a panel.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rows<const ROWS: usize>(
@@ -66,8 +66,8 @@ fn rows<const ROWS: usize>(
     }
 }
 
-/// Asks for a share of the next panel, which is the next point's after the last. Terms lie in short
-/// runs far apart, which hardware does not foresee.
+/// Prefetches a share of the next panel, which after the last panel is the first of the next point.
+/// Terms lie in short runs far apart, which hardware prefetching does not foresee.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn fetch(panel: &[u32], stride: usize, share: Range<usize>) {
@@ -87,7 +87,7 @@ struct Constants {
     q: __m256i,
     q2: __m256i,
     inverse: __m256i,
-    /// What halves negative sums, and others, in every 64-bit lane.
+    /// What is added to negative sums, and to the others, in every 64-bit lane to halve them.
     up: __m256d,
     down: __m256d,
 }
@@ -104,10 +104,12 @@ fn constants(prime: Prime) -> Constants {
     }
 }
 
+/// Computes the sums of `ROWS` rows and eight columns.
+///
 /// # Safety
-/// There must be `ROWS` numbers at `weights` and eight at `data` for each of the terms, which are
-/// [`PANEL`] numbers apart there, but every [`TOGETHER`] of them `eights`; and room for eight at
-/// `out` in each row, `stride` apart.
+/// For each of the terms there must be `ROWS` numbers at `weights` and eight at `data`, where the
+/// terms of a group of [`TOGETHER`] are [`PANEL`] numbers apart and the groups `eights` numbers
+/// apart. There must be room for eight numbers at `out` in each row, `stride` apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn tile<const ROWS: usize>(
@@ -187,7 +189,8 @@ fn halve<const ROWS: usize>(c: Constants, sums: &mut [[__m256i; 2]; ROWS]) {
     }
 }
 
-/// Eight Montgomery reductions of sums of at most [`LAST`] products, even and odd columns apart.
+/// Computes eight Montgomery reductions of sums of at most [`LAST`] products, even and odd columns
+/// apart.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reduced(c: Constants, even: __m256i, odd: __m256i) -> __m256i {

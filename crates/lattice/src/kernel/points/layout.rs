@@ -6,10 +6,10 @@ use crate::kernel::elementwise::versions;
 use crate::prime::Prime;
 use crate::simd::{Level, Simd};
 
-/// Polynomials, and points, that are turned around at once: 16 cache lines on either side.
+/// Polynomials, and points, that are transposed at once: 16 cache lines on either side.
 const SQUARE: usize = 16;
 
-/// The bits of the representative of least absolute value.
+/// Returns the bits of the representative of least absolute value.
 #[inline(always)]
 fn balanced(prime: Prime, value: u32) -> u32 {
     let above = u32::from(value > prime.value() / 2).wrapping_neg();
@@ -17,7 +17,8 @@ fn balanced(prime: Prime, value: u32) -> u32 {
 }
 
 versions! {
-    /// A panel of some terms, balanced: two tiles of each, given by the half and the place in it.
+    /// Fills a panel of some terms, balanced: two tiles of each, given by the half and the place in
+    /// it.
     pub(super) fn gather(
         prime: Prime,
         panel: &mut [u32],
@@ -34,8 +35,8 @@ versions! {
         }
     }
 
-    /// Polynomials `[row][term][point]` as `[point][term][row]`, points `stride` apart: balanced
-    /// and in Montgomery form. `shape` has the numbers of rows, terms and points.
+    /// Turns polynomials `[row][term][point]` into `[point][term][row]`, points `stride` apart:
+    /// balanced and in Montgomery form. `shape` has the numbers of rows, terms and points.
     pub(super) fn turn(
         prime: Prime,
         to: &mut [u32],

@@ -3,7 +3,7 @@
 //! # What is computed
 //! A weight polynomial that has only powers of `Y = X^T` lies in the subring `Z_q[Y]/(Y^F + 1)`,
 //! `F = N/T`: its transform has the same value at `T` consecutive outputs (see [`crate::ntt`]), so
-//! `F` values are all of it. A ciphertext is two polynomials of `N` values, that is `2T` columns at
+//! `F` values describe it. A ciphertext is two polynomials of `N` values, that is, `2T` columns at
 //! each of the `F` points. With `K` ciphertexts on the right and `R·K` weight polynomials, the
 //! products and their sums are, for every point `f` on its own, a plain matrix product modulo `q`:
 //!
@@ -17,7 +17,7 @@
 //! Residues are balanced: between `-(q-1)/2` and `(q-1)/2`, so a product is below `q²/4` in
 //! absolute value, and `FIRST = 32` of them are below `8q² < 2^63` for every `q < 2^30`. Longer
 //! sums are *halved* on the way: `4q²` is subtracted from those that are not negative and added to
-//! the others, which leaves the residue and at most the size of `HALVED = 16` products; so 16 more
+//! the others, which leaves the residue and at most the size of `HALVED = 16` products, so 16 more
 //! terms fit on top: two instructions against 32.
 //!
 //! Weights are stored in Montgomery form, times `2^32`. A sum `s` of at most `LAST = 24` products
@@ -28,8 +28,8 @@
 //! * [`PointWeights`]: `[point][block of rows][term][row of the block]`. A block has up to six rows
 //!   and is what the registers hold; rows are spread evenly over the blocks, so nothing is padded.
 //! * [`PointTerms`]: `[eight terms][point][panel of 16 columns][term][column]`, a cache line for
-//!   each term, balanced. Eight ciphertexts are put at a time and fill memory in one sweep, and the
-//!   next panel of every eight terms follows the last. The first half's `T` columns come before
+//!   each term, balanced. Ciphertexts are put eight at a time and fill memory in one sweep, and
+//!   each panel of eight terms follows the one before. The first half's `T` columns come before
 //!   those of the second.
 //! * [`PointSums`] are polynomials again, ready for an inverse transform. A panel's sums are one
 //!   cache line of each row.
@@ -38,9 +38,9 @@
 //! next one is fetched meanwhile.
 //!
 //! The inner loop keeps six rows by eight columns of sums in twelve registers. A signed product
-//! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even
-//! columns as it is and the odd ones after one shuffle; every weight is broadcast by its load.
-//! What was measured: `cargo bench -p primer-lattice --bench points`.
+//! reads the lower half of each 64-bit lane, so one vector of eight columns serves the even columns
+//! as it is and the odd ones after one shuffle; every weight is broadcast by its load. Measured by
+//! `cargo bench -p primer-lattice --bench points`.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -64,16 +64,16 @@ const PANEL: usize = 16;
 const TILE: usize = 8;
 /// Terms that lie together.
 const TOGETHER: usize = 8;
-/// Most rows of a block.
+/// The largest number of rows of a block.
 const HEIGHT: usize = 6;
 /// Products that a sum has room for.
 const FIRST: usize = 32;
-/// What a halved sum counts as.
+/// The number of products that a halved sum counts as.
 const HALVED: usize = 16;
-/// Products of a sum that can be reduced.
+/// The number of products of a sum that can be reduced.
 const LAST: usize = 24;
 
-/// What is subtracted from a sum or added to it when it is halved: `4q²`.
+/// Returns what is subtracted from a sum or added to it when it is halved: `4q²`.
 const fn step(prime: Prime) -> i64 {
     let q = prime.value() as i64;
     4 * q * q
@@ -88,10 +88,10 @@ pub struct Points {
 }
 
 impl Points {
-    /// Points of polynomials of a degree, for weights in powers of `X^run`.
+    /// Makes the points of polynomials of a degree, for weights in powers of `X^run`.
     ///
     /// # Panics
-    /// If one of them is not a power of two, if a run is shorter than eight, or longer than the
+    /// If one of them is not a power of two, or if a run is shorter than eight or longer than the
     /// degree.
     pub fn new(degree: usize, run: usize) -> Self {
         assert!(degree.is_power_of_two() && run.is_power_of_two());
@@ -99,28 +99,28 @@ impl Points {
         Self { degree, run }
     }
 
-    /// Values of a polynomial.
+    /// Returns the number of values of a polynomial.
     pub const fn degree(self) -> usize {
         self.degree
     }
 
-    /// Values that share a point.
+    /// Returns the number of values that share a point.
     pub const fn run(self) -> usize {
         self.run
     }
 
-    /// Number of points: the values of a weight polynomial.
+    /// Returns the number of points: the values of a weight polynomial.
     pub const fn count(self) -> usize {
         self.degree / self.run
     }
 
-    /// The half and the place in it of both tiles of a panel, from a column on.
+    /// Returns the half, and the place in it, of both tiles of a panel, from a column on.
     fn tiles(self, point: usize, column: usize) -> [(usize, usize); 2] {
         let at = |c: usize| (c / self.run, point * self.run + c % self.run);
         [at(column), at(column + TILE)]
     }
 
-    /// Columns of the matrix at each point: both halves of a ciphertext.
+    /// Returns the number of columns of the matrix at each point: both halves of a ciphertext.
     const fn columns(self) -> usize {
         2 * self.run
     }
@@ -137,13 +137,13 @@ impl Blocks {
         self.rows.div_ceil(HEIGHT)
     }
 
-    /// The rows of one block.
+    /// Returns the rows of block `block`.
     const fn rows(self, block: usize) -> Range<usize> {
         let count = self.count();
         block * self.rows / count..(block + 1) * self.rows / count
     }
 
-    /// All of them, each with its share of the terms.
+    /// Returns all blocks, each with its share of the terms.
     fn all(self, terms: usize) -> Vec<Block> {
         let (eights, count) = (terms.div_ceil(TOGETHER), self.count());
         let each = (0..count).map(|block| Block {
@@ -157,12 +157,12 @@ impl Blocks {
 /// A block of rows.
 struct Block {
     rows: Range<usize>,
-    /// The eights of terms of the next panel that are fetched on the way.
+    /// The groups of eight terms of the next panel that are fetched on the way.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     share: Range<usize>,
 }
 
-/// `sums = weights · terms` at every point.
+/// Computes `sums = weights · terms` at every point.
 ///
 /// # Panics
 /// If points, primes, terms or rows do not belong together.
@@ -207,27 +207,27 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The weights of a block, `[term][row]`.
+    /// Returns the weights of a block, `[term][row]`.
     fn weights(&self, block: &Block) -> &[u32] {
         &self.weights[block.rows.start * self.terms..block.rows.end * self.terms]
     }
 
-    /// Where both tiles of a panel belong in a row of sums.
+    /// Returns where both tiles of a panel belong in a row of sums.
     fn places(&self, column: usize) -> [usize; 2] {
         let tiles = self.points.tiles(self.point, column);
         tiles.map(|(half, at)| half * self.points.degree + at)
     }
 }
 
-/// All panels of a point: `[panel][term][column]` of eight terms, then so many numbers further
-/// those of the next eight.
+/// All panels of a point: `[panel][term][column]` of eight terms; those of the next eight follow
+/// `stride` numbers further on.
 #[derive(Clone, Copy)]
 struct Panels<'a> {
     data: &'a [u32],
     stride: usize,
 }
 
-/// Rows of sums, so many numbers apart.
+/// Rows of sums, `stride` numbers apart.
 struct Rows<'a> {
     data: &'a mut [u32],
     stride: usize,

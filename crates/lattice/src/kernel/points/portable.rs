@@ -22,7 +22,7 @@ pub(super) fn run(task: Task<'_>) {
     }
 }
 
-/// The sums of one row of a block in one panel: at most [`LAST`] products.
+/// Computes the sums of one row of a block in one panel: at most [`LAST`] products.
 fn sums(task: &Task<'_>, column: usize, block: &Block, row: usize) -> [i64; PANEL] {
     let mut sums = [0i64; PANEL];
     let halving = step(task.prime);
@@ -47,7 +47,7 @@ fn sums(task: &Task<'_>, column: usize, block: &Block, row: usize) -> [i64; PANE
     sums
 }
 
-/// `sum·2^-32` for a sum of at most [`LAST`] products.
+/// Returns `sum·2^-32` for a sum of at most [`LAST`] products.
 fn reduced(prime: Prime, sum: i64) -> u32 {
     let m = (sum as u32).wrapping_mul(prime.montgomery_inverse()) as i32;
     let t = (i64::from(m) * i64::from(prime.value())) >> 32;

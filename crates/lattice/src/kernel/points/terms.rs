@@ -7,7 +7,7 @@ use crate::prime::Prime;
 use crate::simd::Simd;
 
 /// Numbers between two rows of sums: an odd number of lines, more than a page. With rows a power of
-/// two apart, or nearly, the lines of a panel's sums contend for the same place in a cache.
+/// two apart, or nearly, the lines of a panel's sums would contend for the same place in a cache.
 const GAP: usize = 81 * PANEL;
 
 /// One limb of some ciphertexts as matrices over points.
@@ -21,7 +21,7 @@ pub struct PointTerms {
 }
 
 impl PointTerms {
-    /// Terms that are all zero.
+    /// Makes terms that are all zero.
     ///
     /// # Panics
     /// If there are none.
@@ -36,8 +36,8 @@ impl PointTerms {
         made
     }
 
-    /// Uses the buffer for other terms, possibly of another prime. Each of them is to be put:
-    /// until then it is whatever the buffer held.
+    /// Uses the buffer for other terms, possibly of another prime. Each of them has to be put:
+    /// until then it is unspecified.
     ///
     /// # Panics
     /// If there are no terms.
@@ -47,8 +47,8 @@ impl PointTerms {
         self.data.sized(self.len());
     }
 
-    /// From eight terms to the next. A few lines more than a power of two, so that panels of the
-    /// same point do not contend for the same place in a cache.
+    /// Returns the distance from eight terms to the next: a few lines more than a power of two, so
+    /// that panels of the same point do not contend for the same place in a cache.
     fn stride(&self) -> usize {
         TOGETHER * (2 * self.points.degree() + PANEL)
     }
@@ -57,7 +57,7 @@ impl PointTerms {
         self.terms.div_ceil(TOGETHER) * self.stride()
     }
 
-    /// The places of all terms, eight at a time, in order.
+    /// Returns the places of all terms, eight at a time, in order.
     pub fn places(&mut self) -> impl Iterator<Item = Place<'_>> {
         let (prime, points, stride, len) = (self.prime, self.points, self.stride(), self.len());
         let all = self.data.sized(len).chunks_exact_mut(stride);
@@ -68,22 +68,22 @@ impl PointTerms {
         })
     }
 
-    /// Number of terms.
+    /// Returns the number of terms.
     pub fn terms(&self) -> usize {
         self.terms
     }
 
-    /// The limb's prime.
+    /// Returns the limb's prime.
     pub fn prime(&self) -> Prime {
         self.prime
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> Points {
         self.points
     }
 
-    /// The panels of one point.
+    /// Returns the panels of one point.
     pub(super) fn panels(&self, point: usize) -> Panels<'_> {
         let first = TOGETHER * point * self.points.columns();
         Panels {
@@ -121,7 +121,8 @@ impl Place<'_> {
     }
 }
 
-/// One limb of the results. They say something about the weights, so they are wiped when dropped.
+/// One limb of the results. They reveal something about the weights, so they are wiped when
+/// dropped.
 pub struct PointSums {
     points: Points,
     rows: usize,
@@ -130,7 +131,7 @@ pub struct PointSums {
 }
 
 impl PointSums {
-    /// Sums that are all zero.
+    /// Makes sums that are all zero.
     pub fn zeros(points: Points, rows: usize) -> Self {
         let mut sums = Self {
             points,
@@ -151,7 +152,7 @@ impl PointSums {
         2 * self.points.degree() + GAP
     }
 
-    /// One half of a row's ciphertext: its values in transform order, reduced.
+    /// Returns one half of a row's ciphertext: its values in transform order, reduced.
     ///
     /// # Panics
     /// If there is no such row or half.
@@ -161,17 +162,17 @@ impl PointSums {
         &self.data.get(self.rows * self.stride())[row * self.stride() + half * n..][..n]
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> Points {
         self.points
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub(super) fn all(&mut self) -> Rows<'_> {
         let stride = self.stride();
         Rows {

@@ -53,7 +53,7 @@ impl Case {
         (weights, terms)
     }
 
-    /// One value of the result.
+    /// Computes one value of the result by the definition.
     fn definition(&self, row: usize, half: usize, at: usize) -> u32 {
         let n = self.points.degree();
         let sum: u128 = (0..self.terms)

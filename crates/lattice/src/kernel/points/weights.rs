@@ -10,9 +10,9 @@ use std::ops::Range;
 /// The weight polynomials of `rows × terms` for one limb, by their values. They are the server's
 /// secret and wiped when dropped.
 ///
-/// They are written block of rows by block of rows, so an encoder needs memory for one block of
-/// plain values only; and weights that do not fit the memory at all can be written over those of
-/// other rows between two products.
+/// They are written one block of rows at a time, so an encoder needs memory for only one block of
+/// plain values; and weights that do not fit the memory at all can be written over those of other
+/// rows between two products.
 pub struct PointWeights {
     prime: Prime,
     points: Points,
@@ -23,7 +23,7 @@ pub struct PointWeights {
 }
 
 impl PointWeights {
-    /// Weights that are all zero.
+    /// Makes weights that are all zero.
     ///
     /// # Panics
     /// If there is no row or no term.
@@ -38,12 +38,12 @@ impl PointWeights {
         }
     }
 
-    /// Number of blocks that are written one at a time.
+    /// Returns the number of blocks that are written one at a time.
     pub fn blocks(&self) -> usize {
         self.blocks.count()
     }
 
-    /// The rows of one block: one to six.
+    /// Returns the rows of one block: one to six.
     pub fn block(&self, block: usize) -> Range<usize> {
         self.blocks.rows(block)
     }
@@ -66,27 +66,27 @@ impl PointWeights {
         layout::turn(simd, prime, data, values, [height, terms, count], stride);
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.blocks.rows
     }
 
-    /// Terms of a sum.
+    /// Returns the number of terms of a sum.
     pub fn terms(&self) -> usize {
         self.terms
     }
 
-    /// The limb's prime.
+    /// Returns the limb's prime.
     pub fn prime(&self) -> Prime {
         self.prime
     }
 
-    /// The points.
+    /// Returns the points.
     pub fn points(&self) -> Points {
         self.points
     }
 
-    /// Bytes of the weights: four for each weight polynomial and point.
+    /// Returns the size of the weights in bytes: four for each weight polynomial and point.
     pub fn memory(&self) -> usize {
         size_of::<u32>() * self.points.count() * self.rows() * self.terms
     }
@@ -95,7 +95,7 @@ impl PointWeights {
         self.blocks
     }
 
-    /// The weights of one point.
+    /// Returns the weights of one point.
     pub(super) fn at(&self, point: usize) -> &[u32] {
         let len = self.rows() * self.terms;
         &self.data.get(self.points.count() * len)[point * len..][..len]

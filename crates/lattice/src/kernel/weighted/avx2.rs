@@ -48,7 +48,7 @@ fn constants(prime: Prime) -> Constants {
     }
 }
 
-/// Lane patterns that spread the weights of a block over positions 0-7 and 8-15.
+/// Returns the lane patterns that spread the weights of a block over positions 0-7 and 8-15.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn patterns<const PER: usize, const MIRRORED: bool>() -> [__m256i; 2] {
@@ -64,7 +64,7 @@ fn patterns<const PER: usize, const MIRRORED: bool>() -> [__m256i; 2] {
     [spread(0), spread(1)]
 }
 
-/// The weights of one block for positions 0-7 and 8-15.
+/// Spreads the weights of one block over positions 0-7 and 8-15.
 ///
 /// # Safety
 /// `PER` numbers must be readable at `w`.
@@ -102,6 +102,8 @@ unsafe fn spread<const PER: usize, const MIRRORED: bool>(
     }
 }
 
+/// Computes both halves of one block of one output.
+///
 /// # Safety
 /// For each `PAIR` numbers of `data` there must be `PER` weights; outputs have `BLOCK` numbers.
 #[inline]
@@ -177,7 +179,7 @@ struct Constants {
     quotient: __m256i,
 }
 
-/// `high + low·2^-32` modulo q in each 64-bit lane, for `high < 2^41` and `low < 2^32`.
+/// Reduces `high + low·2^-32` modulo q in each 64-bit lane, for `high < 2^41` and `low < 2^32`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reduce(c: Constants, high: __m256i, low: __m256i) -> __m256i {

@@ -1,10 +1,10 @@
 //! The sum of products behind every matrix product: rotated ciphertexts times weights.
 //!
 //! A weight polynomial is constant over tokens, which makes it a polynomial in `X^R` that is fixed
-//! by `X -> X^-1`; of its `N` transformed values only `N/2R` differ. In transform order value `k`
-//! stands at positions `kR .. kR+R` and, mirrored, at `N-1-kR-R+1 ..= N-1-kR`. So the loop reads
-//! each weight once, spreads it over lanes in registers, and multiplies 16 positions of both halves
-//! of a ciphertext; sums stay in registers over all terms and are reduced once.
+//! by `X -> X^-1`; only `N/2R` of its `N` transformed values are distinct. In transform order value
+//! `k` stands at positions `kR .. kR+R` and, mirrored, at `N-1-kR-R+1 ..= N-1-kR`. So the loop
+//! reads each weight once, spreads it over lanes in registers, and multiplies 16 positions of both
+//! halves of a ciphertext; sums stay in registers over all terms and are reduced once.
 //!
 //! Layout, for one prime: ciphertexts are interleaved as `[block of 16][term][half][16]`, weights
 //! as `[group][output][term][weights of one block]` where a group is a block and its mirror image
@@ -16,11 +16,12 @@ mod avx2;
 use crate::prime::{Prime, reduce_once};
 use crate::simd::{Level, Simd};
 
-/// Positions handled together.
+/// Positions that are handled together.
 pub const BLOCK: usize = 16;
 /// Numbers of one block of one ciphertext: both halves.
 pub const PAIR: usize = 2 * BLOCK;
-/// Most terms of one sum: the upper parts of `2^12` products fit the final reduction.
+/// The largest number of terms of one sum: the upper parts of `2^12` products fit the final
+/// reduction.
 pub const MAX_TERMS: usize = 1 << 12;
 /// Products that fit a 64-bit sum on top of a folded one.
 const FOLD: usize = 15;
@@ -33,7 +34,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Runs of `run` equal values in transforms of the given degree.
+    /// Makes runs of `run` equal values in transforms of the given degree.
     pub fn new(degree: usize, run: usize) -> Self {
         assert!(
             run.is_power_of_two() && degree.is_power_of_two() && 2 * run * BLOCK <= degree * BLOCK
@@ -42,12 +43,12 @@ impl Runs {
         Self { degree, run }
     }
 
-    /// Distinct values of one weight polynomial.
+    /// Returns the number of distinct values of one weight polynomial.
     pub const fn distinct(self) -> usize {
         self.degree / (2 * self.run)
     }
 
-    /// Distinct values in one block.
+    /// Returns the number of distinct values in one block.
     pub const fn per_block(self) -> usize {
         if self.run >= BLOCK {
             1
@@ -56,12 +57,12 @@ impl Runs {
         }
     }
 
-    /// Groups: sets of blocks that read the same weights.
+    /// Returns the number of groups: sets of blocks that read the same weights.
     pub const fn groups(self) -> usize {
         self.distinct() / self.per_block()
     }
 
-    /// Blocks of one group on each side of the mirror.
+    /// Returns the number of blocks of one group on each side of the mirror.
     const fn blocks_per_side(self) -> usize {
         if self.run >= BLOCK {
             self.run / BLOCK
@@ -71,7 +72,7 @@ impl Runs {
     }
 }
 
-/// `outputs[o] (+)= Σ_t ciphertext[t] · weight[o][t]` modulo one prime.
+/// Computes `outputs[o] (+)= Σ_t ciphertext[t] · weight[o][t]` modulo one prime.
 ///
 /// `outputs` holds both halves of each output end to end. With `add` the sums are added to what is
 /// there, otherwise they replace it.
@@ -204,7 +205,7 @@ mod tests {
     use primer_ring::prg::Prg;
     use rand_core::Rng;
 
-    /// The definition, with weights expanded to every position.
+    /// Computes the sums by the definition, with weights expanded to every position.
     fn schoolbook(
         prime: Prime,
         runs: Runs,

@@ -7,10 +7,10 @@ use super::{
 };
 use std::arch::x86_64::*;
 
-/// The first pass reads from `from`, all others work in place.
+/// Runs all forward layers. The first pass reads from `from`; all others work in place.
 ///
 /// # Safety
-/// As many numbers as `a` has must be readable at `from`, which is either `a` or apart from it.
+/// As many numbers as `a` has must be readable at `from`, which is either `a` or disjoint from it.
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn forward(ntt: &Ntt, mut from: *const u32, a: &mut [u32]) {
     let l = lanes(ntt.prime.value());
@@ -84,7 +84,7 @@ pub(super) unsafe fn forward(ntt: &Ntt, mut from: *const u32, a: &mut [u32]) {
     }
 }
 
-/// Strides 4, 2 and 1 of sixteen coefficients, then the final reduction.
+/// Runs the layers of strides 4, 2 and 1 on sixteen coefficients, then the final reduction.
 ///
 /// # Safety
 /// 48 numbers must be readable at `tail`, and 16 writable at `out`.

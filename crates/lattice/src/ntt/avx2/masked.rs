@@ -6,7 +6,7 @@ use super::up::{Abreast, block_up};
 use super::{BLOCK, Factor, Lanes, lanes, load, mul_lazy, reduce, up};
 use std::arch::x86_64::*;
 
-/// All layers: see [`Ntt::inverse_masked`].
+/// Runs all layers: see [`Ntt::inverse_masked`].
 pub(in super::super) fn inverse_masked(
     ntt: &Ntt,
     masked: &Masked<'_>,
@@ -29,7 +29,7 @@ pub(in super::super) fn inverse_masked(
     }
 }
 
-/// Sums, and their first five layers.
+/// Computes the sums and their first five layers.
 #[target_feature(enable = "avx2")]
 fn blocks(ntt: &Ntt, masked: &Masked<'_>, first: &mut [u32], second: &mut [u32]) {
     let l = lanes(ntt.prime.value());
@@ -55,7 +55,7 @@ fn blocks(ntt: &Ntt, masked: &Masked<'_>, first: &mut [u32], second: &mut [u32])
     }
 }
 
-/// Eight of the sums of both halves, below `2q`.
+/// Computes eight of the sums of both halves, below `2q`.
 ///
 /// # Safety
 /// Eight numbers must follow in all slices.

@@ -1,7 +1,7 @@
 //! The transform on 256-bit vectors of eight 32-bit lanes.
 //!
 //! Layers of stride 32 and more run in pairs (radix 4) with one factor per group of coefficients.
-//! The five last layers of the forward transform, and the five first of the inverse, run on blocks
+//! The last five layers of the forward transform, and the first five of the inverse, run on blocks
 //! of 32 coefficients without leaving the registers.
 #![allow(unsafe_code)] // Vector loads and stores; bounds follow from the degree, checked on entry.
 
@@ -49,14 +49,14 @@ fn broadcast(w: Shoup) -> Factor {
     }
 }
 
-/// The odd lanes in the places of the even ones.
+/// Moves the odd lanes to the places of the even ones.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn upper(a: __m256i) -> __m256i {
     _mm256_castps_si256(_mm256_movehdup_ps(_mm256_castsi256_ps(a)))
 }
 
-/// `a·w` up to one prime. `odd` holds the quotients of the odd lanes in even lanes.
+/// Computes `a·w` up to one prime. `odd` holds the quotients of the odd lanes in even lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mul_lazy(l: Lanes, a: __m256i, w: Factor, odd: __m256i) -> __m256i {
@@ -75,7 +75,7 @@ fn reduce(a: __m256i, q: __m256i) -> __m256i {
     _mm256_min_epu32(a, _mm256_sub_epi32(a, q))
 }
 
-/// Forward butterfly: inputs and outputs below `4q`.
+/// Computes a forward butterfly: inputs and outputs below `4q`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn down(l: Lanes, x: &mut __m256i, y: &mut __m256i, w: Factor, odd: __m256i) {
@@ -85,7 +85,7 @@ fn down(l: Lanes, x: &mut __m256i, y: &mut __m256i, w: Factor, odd: __m256i) {
     *y = _mm256_sub_epi32(_mm256_add_epi32(u, l.q2), v);
 }
 
-/// Inverse butterfly: inputs and outputs below `2q`.
+/// Computes an inverse butterfly: inputs and outputs below `2q`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn up(l: Lanes, x: &mut __m256i, y: &mut __m256i, w: Factor, odd: __m256i) {
@@ -94,6 +94,8 @@ fn up(l: Lanes, x: &mut __m256i, y: &mut __m256i, w: Factor, odd: __m256i) {
     *y = mul_lazy(l, _mm256_sub_epi32(_mm256_add_epi32(u, l.q2), v), w, odd);
 }
 
+/// Loads eight numbers.
+///
 /// # Safety
 /// Eight numbers must be readable at `p`.
 #[inline]
@@ -103,6 +105,8 @@ unsafe fn load(p: *const u32) -> __m256i {
     unsafe { _mm256_loadu_si256(p.cast()) }
 }
 
+/// Stores eight numbers.
+///
 /// # Safety
 /// Eight numbers must be writable at `p`.
 #[inline]
@@ -112,6 +116,8 @@ unsafe fn store(p: *mut u32, v: __m256i) {
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
+/// Loads eight factors with their quotients.
+///
 /// # Safety
 /// Sixteen numbers must be readable at `p`: eight factors, then their quotients.
 #[inline]
@@ -146,7 +152,7 @@ pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
     unsafe { up::inverse(ntt, a) }
 }
 
-/// The factors of strides 16 and 8 in block `g`.
+/// Returns the factors of strides 16 and 8 in block `g`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn block_factors(roots: &Roots, groups: usize, g: usize) -> (Factor, Factor, Factor) {

@@ -19,7 +19,7 @@ fn ups<const P: usize>(l: Lanes, x: &mut Abreast<P>, y: &mut Abreast<P>, w: Fact
     }
 }
 
-/// Strides 1, 2 and 4 of sixteen coefficients.
+/// Runs the layers of strides 1, 2 and 4 on sixteen coefficients.
 ///
 /// # Safety
 /// 48 numbers must be readable at `tail`.
@@ -65,7 +65,7 @@ unsafe fn tail_up<const P: usize>(
     (a, b)
 }
 
-/// The first five inverse layers, in blocks of 32 values.
+/// Runs the first five inverse layers, in blocks of 32 values.
 #[target_feature(enable = "avx2")]
 fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
     for (g, chunk) in a.chunks_exact_mut(BLOCK).enumerate() {
@@ -77,7 +77,7 @@ fn blocks_up(l: Lanes, ntt: &Ntt, a: &mut [u32]) {
     }
 }
 
-/// The first five inverse layers of block `g` of some polynomials, given in eights.
+/// Runs the first five inverse layers of block `g` of some polynomials, given in eights.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn block_up<const P: usize>(
@@ -113,8 +113,8 @@ pub(super) fn block_up<const P: usize>(
     }
 }
 
-/// Two inverse layers, of strides `stride` and `2·stride`; `first` is the place of the second's
-/// first factor.
+/// Runs two inverse layers, of strides `stride` and `2·stride`; `first` is the place of the
+/// second's first factor.
 #[target_feature(enable = "avx2")]
 fn two_layers_up(l: Lanes, roots: &Roots, first: usize, a: &mut [u32], stride: usize) {
     assert!(stride.is_multiple_of(8));
@@ -153,7 +153,7 @@ pub(super) fn inverse(ntt: &Ntt, a: &mut [u32]) {
     rest::<false>(ntt, a, &[]);
 }
 
-/// The layers after those of blocks; with `ADD`, small numbers are added to the coefficients.
+/// Runs the layers after those of blocks; with `ADD`, small numbers are added to the coefficients.
 #[target_feature(enable = "avx2")]
 pub(super) fn rest<const ADD: bool>(ntt: &Ntt, a: &mut [u32], small: &[i8]) {
     assert!(a.len() == ntt.degree && (!ADD || small.len() == a.len()));
@@ -215,7 +215,7 @@ pub(super) fn rest<const ADD: bool>(ntt: &Ntt, a: &mut [u32], small: &[i8]) {
     }
 }
 
-/// The last inverse layer with the division by the degree, reduced.
+/// Computes the last inverse layer with the division by the degree, reduced.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn finish(l: Lanes, u: __m256i, v: __m256i, scale: Factor, last: Factor) -> (__m256i, __m256i) {

@@ -1,4 +1,4 @@
-//! BERT: what the others are described by.
+//! BERT: the other families are described by how they differ from it.
 
 use super::{Description, FIELDS, Positions, Types};
 use primer_plan::shape::{Family, Summary};

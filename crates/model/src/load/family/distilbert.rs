@@ -1,5 +1,5 @@
 //! DistilBERT: half of BERT's layers under other names, without token types and without a pooler.
-//! Its classifier has a summary of its own, behind a ReLU.
+//! Its classifier has a summary of its own, followed by a ReLU.
 
 use super::{Description, Fields, Positions, Types};
 use primer_plan::shape::{Family, Summary};

@@ -1,5 +1,5 @@
-//! ELECTRA: BERT's layers behind embeddings that may be narrower, and a classifier whose summary is
-//! behind a GELU.
+//! ELECTRA: BERT's layers after embeddings that may be narrower, and a classifier whose summary is
+//! followed by a GELU.
 
 use super::{Description, FIELDS, Positions, Types};
 use primer_plan::shape::{Family, Summary};

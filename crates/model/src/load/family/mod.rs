@@ -1,9 +1,8 @@
-//! What tells one family of encoders from another on disk: a description each.
+//! Descriptions of how the families of encoders differ on disk.
 //!
-//! Everything behind this module knows one set of names, BERT's, and one order, that of
-//! `primer_plan::encoder`. A description says how a family calls the fields of `config.json` and
-//! its tensors, where its positions begin, what it does with token types, and what its classifier's
-//! summary looks like.
+//! All other code knows one set of names, BERT's, and one order, that of `primer_plan::encoder`. A
+//! description says how a family calls the fields of `config.json` and its tensors, where its
+//! positions begin, what it does with token types, and what its classifier's summary looks like.
 
 mod bert;
 mod distilbert;
@@ -22,17 +21,17 @@ pub(super) struct Description {
     pub(super) prefix: &'static str,
     /// The fields of `config.json`.
     pub(super) fields: Fields,
-    /// What token types are to it.
+    /// What token types mean to it.
     pub(super) types: Types,
     /// Where positions begin.
     pub(super) positions: Positions,
     /// Whether `embedding_size` may differ from `hidden_size`.
     pub(super) projected: bool,
-    /// The function behind a classifier's summary.
+    /// The function after a classifier's summary.
     pub(super) summary: Summary,
     /// Tensors of a classifier: the summary's map and the last one.
     pub(super) classifier: [&'static str; 2],
-    /// What is in front of a layer's number.
+    /// What precedes a layer's number.
     pub(super) layer: &'static str,
     /// Parts of a layer, by BERT's names.
     pub(super) parts: &'static [(&'static str, &'static str)],
@@ -56,12 +55,12 @@ const FIELDS: Fields = Fields {
     activation: "hidden_act",
 };
 
-/// What token types are to a family.
+/// What token types mean to a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
     /// They tell the texts of a pair apart.
     Told,
-    /// There is a table, of which every token has the first row: it joins the positions.
+    /// There is a table, but every token has its first row, which is added to the positions.
     First,
     /// There are none.
     None,
@@ -72,7 +71,7 @@ pub(super) enum Types {
 pub(super) enum Positions {
     /// At the table's first row.
     First,
-    /// Behind the row that has the number of the padding token.
+    /// After the row that has the number of the padding token.
     BehindPadding,
 }
 
@@ -85,18 +84,19 @@ const ALL: [&Description; 5] = [
 ];
 
 impl Description {
-    /// The description of a `model_type`.
+    /// Finds the description of a `model_type`.
     pub(super) fn of(model_type: &str) -> Option<&'static Self> {
         ALL.into_iter().find(|known| known.model_type == model_type)
     }
 
-    /// All values of `model_type` that are known.
+    /// Lists all values of `model_type` that are known.
     pub(super) fn model_types() -> String {
         ALL.map(|known| format!("\"{}\"", known.model_type))
             .join(", ")
     }
 
-    /// How a tensor is called in the file, without the prefix, by the name that it has here.
+    /// Returns what a tensor is called in the file, without the prefix, from the name that it has
+    /// here.
     pub(super) fn file_name(&self, name: &str, head: &Head) -> String {
         if matches!(head, Head::Classify { .. }) {
             for (ours, theirs) in ["pooler.dense.", "classifier."].iter().zip(self.classifier) {

@@ -1,5 +1,5 @@
-//! RoBERTa and XLM-RoBERTa: BERT's layers. Positions begin behind the padding's number, every token
-//! has the same type, and the classifier brings its own summary.
+//! RoBERTa and XLM-RoBERTa: BERT's layers. Positions begin after the padding's number, every token
+//! has the same type, and the classifier has its own summary.
 
 use super::{Description, FIELDS, Positions, Types};
 use primer_plan::shape::{Family, Summary};

@@ -2,10 +2,10 @@
 
 use super::super::{Card, Refusal, Work};
 use crate::BundleId;
+use primer_engine::Reveal;
 use primer_hint::params::hint_bytes;
 use primer_hint::published::Identity;
 use primer_plan::shape::{Family, Head, Pooling, Problem, Summary};
-use primer_protocol::{Reveal, Scheme};
 use primer_store::{Counted, Exhausted};
 
 /// The version in examples: they stay the same when ours is raised.
@@ -27,15 +27,14 @@ pub(super) fn card() -> Card {
         vocab: 30_522,
         types: 2,
         buckets: vec![8, 16, 512],
-        scheme: Scheme::Lean,
         reveal: Reveal::Outputs,
         answer_bits: vec![43, 44, 1_000],
         tokenizer: (std::array::from_fn(|i| 0x40 + i as u8), 226_508),
-        hint: Some(Identity {
+        hint: Identity {
             name: std::array::from_fn(|i| 0x60 + i as u8),
             bytes: 12_700 * hint_bytes(1) as u64,
             root: std::array::from_fn(|i| 0x80 + i as u8),
-        }),
+        },
         max_stored: 1 << 35,
         idle_seconds: 300,
     }
@@ -51,12 +50,6 @@ pub(super) fn cards() -> Vec<(String, Card)> {
     };
     for (name, family) in every!(Family: Bert; DistilBert; Roberta; XlmRoberta; Electra;) {
         add(format!("family.{name}"), &|card| card.family = family);
-    }
-    for (name, scheme) in every!(Scheme: Base; F; Fp; Fpc; Lean;) {
-        add(format!("scheme.{name}"), &|card| {
-            card.scheme = scheme;
-            card.hint = card.hint.filter(|_| scheme.needs_hint());
-        });
     }
     for (name, reveal) in every!(Reveal: Outputs; Label;) {
         add(format!("reveal.{name}"), &|card| card.reveal = reveal);

@@ -96,10 +96,10 @@ fn what_the_library_would_not_survive_is_refused() {
         (&|t| t[0] = 4, "a trie of"),
         (&|t| t.truncate(texts - 1), "a trie of"),
         (&|t| t[texts] = 0xff, "no UTF-8"),
-        // The first base, and one behind a byte.
+        // The first base, and one after a byte.
         (&|t| unit(t, 0, 0xffff_fc00), "out of itself"),
         (&|t| unit(t, tab, 0x00ff_fc00 | 9), "out of itself"),
-        // A text behind the end, and one that begins within a letter.
+        // A text after the end, and one that begins within a letter.
         (&|t| unit(t, text_of_tab, 1 << 31 | 99), "not there"),
         (&|t| unit(t, text_of_tab, u32::MAX), "not there"),
         (&|t| unit(t, text_of_tab, 1 << 31 | 26), "not there"),
@@ -126,7 +126,7 @@ fn what_the_library_would_not_survive_is_refused() {
 #[test]
 fn circles_are_followed_as_far_as_a_search_goes() {
     let mut table = table(&[("a", "b"), ("c", "0123456789")]);
-    // Behind an `a` all begins anew: the longest text stands for one letter or for more.
+    // After an `a` everything begins again: the longest text stands for one letter or for more.
     let at = BLOCK ^ usize::from(b'a');
     let again = u32::try_from((at ^ BLOCK) << 10 | usize::from(b'a')).unwrap();
     table[4 + 4 * at..8 + 4 * at].copy_from_slice(&again.to_le_bytes());
@@ -149,7 +149,7 @@ proptest! {
         let mut table = table(&RULES);
         let full: Vec<usize> = (0..table.len()).filter(|at| table[*at] != 0).collect();
         for (place, byte, everywhere) in edits {
-            // Mostly where something stands.
+            // Mostly at places that are in use.
             let at = match everywhere {
                 0 => place.index(table.len()),
                 _ => full[place.index(full.len())],

@@ -1,0 +1,204 @@
+//! Clients that ask and do not follow the protocol: all that the server says to them, up to the
+//! output, is coins of its own.
+//!
+//! The attacker is a client that follows the protocol but for one message online, of each kind that
+//! there is, which has an error in it. Its own coins are the same in every run. What it knows of a
+//! value that the server masks is then the same too (but for what truncation drops), so if a mask
+//! were missing, or used twice, the server's message would be the same at the same place. With
+//! fresh masks two messages agree in one byte of 256. The test counts where they agree, by kind of
+//! message, for servers of different weights: all of their messages have the one distribution that
+//! does not depend on anything.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::attack::{client_prepares, server_prepares, twins};
+use common::frames::{Frame, Frames, honest, meet};
+use common::{bound, served, words};
+use primer_engine::{Program, Reveal, client, server};
+use primer_model::quantise::IntModel;
+use primer_wire::kind::protocol::{MASK_SECRET, OUTPUT};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+use std::sync::Arc;
+
+const TOKENS: usize = 2;
+/// More than the attacks that there are.
+const BUNDLES: usize = 20;
+/// Deviations from what is expected that no test of this file reaches by chance.
+const MOST: f64 = 7.0;
+
+/// Both halves of some bundles, the client's always made with the same seed.
+struct Prepared {
+    program: Program,
+    ours: Vec<Vec<u8>>,
+    theirs: Vec<Vec<u8>>,
+}
+
+fn prepared(model: &Arc<IntModel>, server_seed: u8) -> Prepared {
+    prepared_by(model, server_seed, honest)
+}
+
+/// Prepares the same, with what the client sends meanwhile changed.
+fn prepared_by(
+    model: &Arc<IntModel>,
+    server_seed: u8,
+    edit: impl FnMut(usize, &mut Frame) + Send + 'static,
+) -> Prepared {
+    let met = meet(
+        edit,
+        |channel| client_prepares(channel, model, TOKENS, 1, BUNDLES).unwrap(),
+        |channel| server_prepares(channel, model, server_seed, BUNDLES).unwrap(),
+    );
+    let (program, ours) = met.client;
+    let theirs = met.server;
+    Prepared {
+        program,
+        ours,
+        theirs,
+    }
+}
+
+/// What the server said to a client that spent a bundle, and the answer.
+struct Spent {
+    said: Frames,
+    sent: Frames,
+    logits: Vec<f64>,
+}
+
+/// Spends a bundle with an error in the first message of a kind.
+fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option<u8>) -> Spent {
+    let edit = move |place: usize, frame: &mut Frame| {
+        if place == 0 && Some(frame.kind) == kind {
+            // A high bit of every eighth residue, if there are residues.
+            let first = if frame.payload.len() < 64 { 0 } else { 4 };
+            for byte in frame.payload.iter_mut().skip(first).step_by(41) {
+                *byte ^= 1;
+            }
+        }
+    };
+    let bound = bound(model, TOKENS, Reveal::Outputs);
+    let served = served(model, &bound).unwrap();
+    let met = meet(
+        edit,
+        |channel| {
+            let half = client::Bundle::new(Cursor::new(prepared.ours[bundle].clone()));
+            client::infer(channel, &prepared.program, half, &words(TOKENS, 2, 0))
+        },
+        |channel| {
+            let half = server::Bundle::new(Cursor::new(prepared.theirs[bundle].clone()));
+            server::infer(channel, &served, half)
+        },
+    );
+    met.server.expect("the server notices nothing");
+    let logits = met.client.unwrap().reals[0].data().to_vec();
+    Spent {
+        said: met.down,
+        sent: met.up,
+        logits,
+    }
+}
+
+/// Measures how far the number of bytes that agree is from what is expected of uniform ones, in
+/// standard deviations, for each kind of message. The output is left out, as is the last byte of a
+/// message, which may not be full.
+fn agreement(runs: &[Frames]) -> BTreeMap<u8, f64> {
+    let mut counts = BTreeMap::<u8, (u64, u64)>::new();
+    for (i, one) in runs.iter().enumerate() {
+        for other in &runs[..i] {
+            assert_eq!(one.len(), other.len());
+            for (a, b) in one.iter().zip(other) {
+                assert_eq!((a.kind, a.payload.len()), (b.kind, b.payload.len()));
+                let whole = a.payload.len() - 1;
+                let pairs = a.payload[..whole].iter().zip(&b.payload[..whole]);
+                let (all, same) = counts.entry(a.kind).or_default();
+                *all += whole as u64;
+                *same += pairs.filter(|(a, b)| a == b).count() as u64;
+            }
+        }
+    }
+    counts.remove(&OUTPUT.code());
+    let deviations = counts.into_iter().map(|(kind, (all, same))| {
+        let expected = all as f64 / 256.0;
+        (
+            kind,
+            (same as f64 - expected).abs() / expected.max(1.0).sqrt(),
+        )
+    });
+    deviations.collect()
+}
+
+fn assert_uniform(runs: &[Frames], what: &str) {
+    for (kind, deviations) in agreement(runs) {
+        assert!(
+            deviations < MOST,
+            "{what}: kind {kind} is {deviations:.1} off"
+        );
+    }
+}
+
+/// Lists the kinds of messages of a client that has a bundle.
+fn kinds(sent: &Frames) -> BTreeSet<u8> {
+    sent.iter().map(|frame| frame.kind).collect()
+}
+
+#[test]
+fn an_error_in_any_message_shows_nothing_before_the_output() {
+    let mut changed = Vec::new();
+    for (model, name) in twins().iter().zip(["one", "other"]) {
+        let all: Vec<Prepared> = (2..7).map(|seed| prepared(model, seed)).collect();
+        let honest: Vec<Spent> = all.iter().map(|p| spend(model, p, 0, None)).collect();
+        let kinds = kinds(&honest[0].sent);
+        assert!((8..BUNDLES).contains(&kinds.len()), "{kinds:?}");
+        let said = |runs: Vec<Spent>| runs.into_iter().map(|run| run.said).collect::<Vec<_>>();
+        assert_uniform(&said(honest), name);
+        for (bundle, kind) in kinds.iter().enumerate() {
+            let runs = all.iter().map(|p| spend(model, p, bundle + 1, Some(*kind)));
+            let runs: Vec<Spent> = runs.collect();
+            // From the same halves comes the same answer, to the last bit, unless it was moved.
+            let unmoved = spend(model, &all[0], bundle + 1, None).logits;
+            changed.push(runs[0].logits != unmoved);
+            assert_uniform(&said(runs), &format!("{name}, an error in kind {kind}"));
+        }
+    }
+    // They were attacks: most moved the answer.
+    let moved = changed.iter().filter(|moved| **moved).count();
+    assert!(2 * moved > changed.len(), "{changed:?}");
+}
+
+/// Bundles whose masks are not what they should be: the server's shares of linear steps are then no
+/// shares of anything, and what is made of them is masked as ever.
+#[test]
+fn messages_about_masks_show_nothing_online() {
+    for model in &twins() {
+        for zero in [true, false] {
+            let runs = (2..6).map(|seed| {
+                let mut first = Vec::new();
+                let edit = move |place: usize, frame: &mut Frame| {
+                    if frame.kind != MASK_SECRET.code() {
+                        return;
+                    }
+                    match (zero, place) {
+                        (true, _) => frame.payload.fill(0),
+                        (false, 0) => first.clone_from(&frame.payload),
+                        (false, _) => frame.payload.clone_from(&first),
+                    }
+                };
+                spend(model, &prepared_by(model, seed, edit), 0, None).said
+            });
+            assert_uniform(&runs.collect::<Vec<_>>(), "b");
+        }
+    }
+}
+
+/// The power of this test: a server whose coins are the same in two runs, which is to say whose
+/// masks are used twice, is found by every kind of message.
+#[test]
+fn masks_that_are_used_twice_are_noticed() {
+    let [model, _] = twins();
+    let one = prepared(&model, 2);
+    let runs: Vec<Frames> = (0..3).map(|_| spend(&model, &one, 0, None).said).collect();
+    let found = agreement(&runs);
+    assert!(found.len() > 5, "{found:?}");
+    assert!(found.values().all(|off| *off > MOST), "{found:?}");
+}

@@ -1,0 +1,70 @@
+//! Servers to attack: models that differ in their weights and in nothing that is public, and both
+//! parties of a preparation and of an answer, with randomness of the test's choice.
+
+use super::{offer, open, served, tiny};
+use primer_engine::session::ServerSession;
+use primer_engine::{FORM, Program, ProtocolError, Reveal};
+use primer_model::calibrate::Calibrated;
+use primer_model::fold::FloatWeights;
+use primer_model::quantise::IntModel;
+use primer_model::synthetic;
+use primer_ring::prg::Prg;
+use primer_wire::Channel;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Returns two models with one plan and different weights.
+pub fn twins() -> [Arc<IntModel>; 2] {
+    let one = tiny();
+    let shape = one.shape();
+    let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
+    let weights = weights.with_form(FORM);
+    let scales = Calibrated::unsorted(one.scales().clone());
+    let other = IntModel::quantise(&weights, scales).unwrap();
+    assert!(one.scales() == other.scales() && one.weights() != other.weights());
+    [one, Arc::new(other)]
+}
+
+/// Prepares some bundles with sinks in memory.
+fn filled<E>(
+    bundles: usize,
+    prepare: impl FnOnce(&mut [&mut (dyn Write + Send)]) -> Result<(), E>,
+) -> Result<Vec<Vec<u8>>, E> {
+    let mut kept = vec![Vec::new(); bundles];
+    let mut sinks: Vec<&mut (dyn Write + Send)> = Vec::new();
+    sinks.extend(kept.iter_mut().map(|sink| sink as &mut (dyn Write + Send)));
+    prepare(&mut sinks)?;
+    Ok(kept)
+}
+
+/// Runs a client with this seed, until it has some bundles.
+pub fn client_prepares(
+    channel: &mut Channel,
+    model: &IntModel,
+    tokens: usize,
+    seed: u8,
+    bundles: usize,
+) -> Result<(Program, Vec<Vec<u8>>), ProtocolError> {
+    let mut session = open(channel, model, tokens, Prg::new(&[seed; 16]))?;
+    let kept = filled(bundles, |sinks| {
+        session.prepare_together(channel, sinks).map(|_| ())
+    })?;
+    Ok((session.program().clone(), kept))
+}
+
+/// Runs a server with this seed, until it has some bundles.
+pub fn server_prepares(
+    channel: &mut Channel,
+    model: &Arc<IntModel>,
+    seed: u8,
+    bundles: usize,
+) -> Result<Vec<Vec<u8>>, ProtocolError> {
+    let offer = offer(model, Reveal::Outputs);
+    let mut session = ServerSession::accept(channel, offer, Prg::new(&[seed; 16]))?;
+    let served = served(model, session.program())?;
+    filled(bundles, |sinks| {
+        session
+            .prepare_together(channel, &served, sinks)
+            .map(|_| ())
+    })
+}
