@@ -7,7 +7,7 @@ use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
 use primer_plan::graph::Form;
 use primer_plan::plan::PlanError;
-use primer_plan::shape::Shape;
+use primer_plan::shape::{Head, Shape};
 use primer_service::ServiceError;
 use primer_service::message::TokenizerFiles;
 use primer_text::{Input, TextEncoder};
@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The calibration text that is used when none is given.
-pub const CALIBRATION: &str = include_str!("../../../models/calibration.txt");
+const CALIBRATION: &str = include_str!("../../../models/calibration.txt");
+/// What is added to it for models that mark spans, whose inputs are a question and a long passage.
+const PASSAGES: &str = include_str!("../../../models/calibration-passages.txt");
 
 /// The name of the model that is part of the library.
 pub const EMBEDDED: &str = "sst2-demo (embedded)";
@@ -112,10 +114,18 @@ pub struct Model {
     pub weights: FloatWeights,
 }
 
-/// Reads a calibration text: a file's, or the built-in one.
-fn calibration_text(path: Option<&Path>) -> Result<Cow<'static, str>, SourceError> {
+/// Returns the calibration text that is used for a head when none is given.
+pub fn built_in_calibration(head: &Head) -> Cow<'static, str> {
+    match head {
+        Head::Span => Cow::Owned([CALIBRATION, PASSAGES].concat()),
+        _ => Cow::Borrowed(CALIBRATION),
+    }
+}
+
+/// Reads the calibration text of a file, or takes the built-in one.
+fn calibration_text(path: Option<&Path>, head: &Head) -> Result<Cow<'static, str>, SourceError> {
     let Some(path) = path else {
-        return Ok(Cow::Borrowed(CALIBRATION));
+        return Ok(built_in_calibration(head));
     };
     let text = std::fs::read_to_string(path);
     text.map(Cow::Owned)
@@ -178,7 +188,7 @@ impl Model {
         &self,
         calibration: Option<&Path>,
     ) -> Result<Vec<Input>, SourceError> {
-        let text = calibration_text(calibration)?;
+        let text = calibration_text(calibration, &self.shape.head)?;
         calibrate::inputs(&self.weights, &self.text, &text)
             .map_err(|cause| self.uncalibrated(cause))
     }
@@ -199,7 +209,7 @@ impl Model {
         if let Some(path) = prepared {
             return self.open_prepared(path, form);
         }
-        let text = calibration_text(calibration)?;
+        let text = calibration_text(calibration, &self.shape.head)?;
         let weights = self.weights.with_form(form);
         let calibrated = calibrate(&weights, &self.text, &text, progress);
         let calibrated = calibrated.map_err(|cause| self.uncalibrated(cause))?;

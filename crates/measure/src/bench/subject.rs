@@ -3,6 +3,7 @@
 use super::{Request, shapes};
 use crate::ensure_usage;
 use anyhow::{Context, Result};
+use primer::source::built_in_calibration;
 use primer_model::calibrate::{Calibrated, calibrate};
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
@@ -123,9 +124,9 @@ impl Subject {
         Ok(Self {
             name,
             layers,
+            calibration: built_in_calibration(&shape.head).into_owned(),
             weights: FloatWeights::fold(&shape, &checkpoint),
             text,
-            calibration: primer::source::CALIBRATION.to_owned(),
         })
     }
 }

@@ -8,7 +8,9 @@
 //!
 //! **The first layers have finer cells.** The error of an activation passes through all layers
 //! after it, so the same cells cost the logits three times as much in the first layers as in the
-//! middle. The first quarter of the layers has cells of half the width.
+//! middle. The first quarter of the layers has cells of half the width, and so have all layers of a
+//! model that marks spans: its answer is the largest of hundreds of logits that lie close together,
+//! and what the cells cost every one of them decides between neighbours.
 //!
 //! The plan is public and says how many columns each class has. Counts are multiples of
 //! [`TOGETHER`]: those of wide ranges are rounded up, with columns for which a narrower range would
@@ -19,6 +21,7 @@ use super::{AssignError, Assigner, MARGIN};
 use crate::function::{Activation, Class, Function, Lookup, LookupTable, Sorted};
 use crate::graph::ValueId;
 use crate::scales::Scale;
+use crate::shape::Head;
 use primer_ring::fixed::Format;
 
 /// Fractional bits of an activation's index in the first layers and in the others, unless its range
@@ -73,10 +76,10 @@ fn reach(max_abs: f64) -> i32 {
     (MARGIN * max_abs).max(NARROWEST).log2().ceil() as i32
 }
 
-/// Returns the fractional bits of the index of a layer.
-fn cell_fraction(layer: usize, layers: usize) -> i32 {
+/// Returns the fractional bits of the index of a layer of a model.
+fn cell_fraction(layer: usize, layers: usize, head: &Head) -> i32 {
     let [first, others] = CELL_FRACTIONS;
-    match layer < layers.div_ceil(FIRST_LAYERS) {
+    match layer < layers.div_ceil(FIRST_LAYERS) || *head == Head::Span {
         true => first,
         false => others,
     }
@@ -102,7 +105,8 @@ impl Assigner<'_> {
         };
         let layer = self.graph.steps[index].layer;
         let layer = layer.expect("activations are in layers");
-        let cell_fraction = cell_fraction(layer, self.graph.shape.layers);
+        let shape = &self.graph.shape;
+        let cell_fraction = cell_fraction(layer, shape.layers, &shape.head);
         let widest = groups[0].reach;
         let (ring_bits, fraction) = cells(widest, cell_fraction);
         if fraction < 0 {
@@ -177,14 +181,20 @@ mod tests {
 
     #[test]
     fn the_first_quarter_of_the_layers_has_finer_cells() {
-        let first = |layers| {
-            (0..layers)
-                .filter(|layer| cell_fraction(*layer, layers) == 6)
-                .count()
+        let finer = |layers, head: &Head| {
+            let finer = |layer: &usize| cell_fraction(*layer, layers, head) == 6;
+            (0..layers).filter(finer).count()
         };
+        let encoder = Head::Encoder { pooled: true };
+        let first = |layers| finer(layers, &encoder);
         assert_eq!([1, 2, 4, 6, 12, 24].map(first), [1, 1, 1, 2, 3, 6]);
-        assert!((0..3).all(|layer| cell_fraction(layer, 12) == 6));
-        assert_eq!(cell_fraction(3, 12), 5);
+        assert!((0..3).all(|layer| cell_fraction(layer, 12, &encoder) == 6));
+        assert_eq!(cell_fraction(3, 12, &encoder), 5);
+        // What is decided among hundreds of logits has finer cells throughout.
+        assert_eq!(
+            [1, 6, 12].map(|layers| finer(layers, &Head::Span)),
+            [1, 6, 12]
+        );
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Card {
         }
         // A hint consists of the hints of groups of outputs.
         let bytes = self.hint.bytes;
-        match bytes > 0 && bytes <= MAX_HINT && bytes % hint_bytes(1) as u64 == 0 {
+        match bytes > 0 && bytes <= MAX_HINT && bytes.is_multiple_of(hint_bytes(1) as u64) {
             true => Ok(()),
             false => nonsense(format!("a card with a hint of {bytes} bytes")),
         }

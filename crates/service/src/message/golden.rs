@@ -8,8 +8,8 @@
 //!
 //! The file begins with the version of the service. A change that is meant: raise
 //! [`VERSION`](crate::VERSION), then
-//! `PRIMER_BLESS=1 cargo test -p primer-service golden` writes the new bytes, and the difference belongs
-//! into the same commit. Bytes that have changed under the same version are not written.
+//! `PRIMER_BLESS=1 cargo test -p primer-service golden` writes the new bytes, and the difference
+//! belongs into the same commit. Bytes that have changed under the same version are not written.
 
 /// Lists one value of every variant, with its name.
 macro_rules! every {
