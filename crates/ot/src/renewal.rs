@@ -69,7 +69,7 @@ const SIDE: u32 = 127;
 /// and the bits of `sides`.
 fn seeds(hash: &Hash, first: u64, mut rows: Zeroizing<Vec<u128>>, sides: u128) -> Chosen {
     for (i, row) in rows.iter_mut().enumerate() {
-        let tweak = u128::from(first) + i as u128 | (sides >> i & 1) << SIDE;
+        let tweak = (u128::from(first) + i as u128) | ((sides >> i & 1) << SIDE);
         hash.hash_rows(tweak, std::slice::from_mut(row));
     }
     let seeds = rows.iter().map(|row| row.to_le_bytes());

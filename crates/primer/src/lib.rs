@@ -34,35 +34,33 @@
 //! An answer is as good as the model's calibration: values beyond the ranges that it was calibrated
 //! for wrap around, and what comes out is garbage. [`Classification::in_range`] tells.
 //!
-//! [`server`] and [`client`] are the two halves, [`service`] is what they say to each other around
-//! the private protocol, [`hints`] a file of the model's that both need before they prepare,
-//! [`state`] where they keep what they must remember, [`source`] finds the model that is served.
-//! Every type that their options are made of is named here, so that a program needs this crate
-//! alone.
+//! [`server`] and [`client`] are the two halves, crates of their own; [`service`] is what they say
+//! to each other around the private protocol, [`hints`] a file of the model's that both need before
+//! they prepare, [`state`] where they keep what they must remember, [`source`] finds the model that
+//! is served. Every type that their options are made of is named here, so that a program needs this
+//! crate alone.
 #![forbid(unsafe_code)]
 
-pub mod client;
-pub mod hints;
-pub mod server;
-pub mod service;
-pub mod source;
-pub mod state;
+/// Files that a server makes of a model, and a client fetches, before anything is prepared.
+pub mod hints {
+    pub use primer_server::hints::{ServerHint, secret};
+    pub use primer_service::hints::{MAX_HINT, kept};
+}
 
-pub use client::{
+pub use primer_client as client;
+pub use primer_server as server;
+pub use primer_server::source;
+pub use primer_service as service;
+pub use primer_service::state;
+
+pub use primer_client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
 pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
 pub use primer_net::tls::{Clients, Identity};
-pub use primer_wire::Meter;
-pub use primer_wire::PhaseBytes;
+pub use primer_server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
+pub use primer_service::{BundleId, ServiceError};
 pub use primer_wire::peer::Fingerprint;
-pub use server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle};
-pub use service::{BundleId, ServiceError};
+pub use primer_wire::{Meter, PhaseBytes};
 pub use zeroize::Zeroizing;
-
-/// Threads to work with: as many as were asked for, or as the machine has cores for.
-fn threads(asked: Option<usize>) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    asked.unwrap_or_else(cores).max(1)
-}

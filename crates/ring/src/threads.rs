@@ -15,6 +15,13 @@ pub fn drop_aside<T: Send + 'static>(value: T) {
     let _ = Builder::new().spawn(move || drop(value));
 }
 
+/// Returns how many threads to work with: as many as were asked for, or as the machine has cores
+/// for.
+pub fn or_cores(asked: Option<usize>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(cores).max(1)
+}
+
 /// Runs each job in a thread of its own, the last in this one, and returns their results in order.
 ///
 /// # Panics

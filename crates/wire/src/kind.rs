@@ -177,7 +177,7 @@ kinds! {
     }
 
     /// The service around the private protocol.
-    service, "crates/primer" {
+    service, "crates/service" {
         GREETING = 0x50 "greeting",
         RECEPTION = 0x51 "reception",
         REQUEST = 0x52 "request",

@@ -1,0 +1,87 @@
+//! For whom a session counts, and what it may have.
+//!
+//! With access tokens an account is the token's, under every pseudonym that its owner draws;
+//! without, it is the pseudonym's. A limit is looked at twice: before anything is done for a
+//! request, so that a client that may have no more costs nothing and loses nothing; and where it is
+//! counted, durably and together with what it is counted for, because others of the same account
+//! may be at it.
+
+use super::refusals::store_refusal;
+use super::{Connection, Step};
+use crate::tokens::TokenLine;
+use primer_store::{Account, Allowances, Charge, Counted, unix_now};
+
+/// For whom a session counts.
+#[derive(Default)]
+pub(super) struct Caller {
+    /// Its access token, if they are asked for.
+    token: Option<TokenLine>,
+    /// The account of its pseudonym.
+    pseudonym: [u8; 32],
+}
+
+impl Caller {
+    pub(super) fn new(token: Option<TokenLine>, pseudonym: [u8; 32]) -> Self {
+        Self { token, pseudonym }
+    }
+
+    /// Returns what logs and metrics call its token.
+    pub(super) fn label(&self) -> Option<String> {
+        self.token.as_ref().map(TokenLine::label)
+    }
+
+    fn account(&self) -> Account {
+        match &self.token {
+            Some(token) => token.account(),
+            None => Account {
+                id: self.pseudonym,
+                lasting: false,
+            },
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Returns what the session may have, by the file of tokens as it was read last.
+    fn allowances(&self) -> Allowances {
+        let server = self.shared.limits.allowances;
+        match (&self.shared.access, &self.caller.token) {
+            (Some(access), Some(token)) => access.limits_of(token).or(server),
+            _ => server,
+        }
+    }
+
+    /// Charges `number` more to this session's account.
+    pub(super) fn charge(&self, what: Counted, number: usize) -> Charge {
+        let allowances = self.allowances();
+        Charge {
+            account: self.caller.account(),
+            what,
+            number: number as u64,
+            allowance: match what {
+                Counted::Prepared => allowances.prepared,
+                Counted::Answers => allowances.answers,
+            },
+        }
+    }
+
+    /// Refuses what would be more than the session may have; counts nothing.
+    pub(super) fn check_limit(&self, what: Counted, number: usize) -> Step<()> {
+        let charge = self.charge(what, number);
+        let counts = self.shared.store.counts(&charge.account.id);
+        let counts = counts.map_err(store_refusal)?;
+        let within = counts.check(&charge, unix_now());
+        within.map_err(store_refusal)
+    }
+
+    /// Refuses to prepare what could never be used: the account has had all answers that there are
+    /// for it.
+    pub(super) fn check_use(&self) -> Step<()> {
+        let mut charge = self.charge(Counted::Answers, 1);
+        // Those of another day can be waited for.
+        charge.allowance.per_day = None;
+        let counts = self.shared.store.counts(&charge.account.id);
+        let counts = counts.map_err(store_refusal)?;
+        counts.check(&charge, unix_now()).map_err(store_refusal)
+    }
+}
