@@ -24,7 +24,7 @@ fn band(x: (f64, f64), samples: impl IntoIterator<Item = (f64, f64)>) -> Mark {
     Mark::Band(seen.map(|(i, c)| (middle(i), c.0, c.1)).collect())
 }
 
-/// A panel with the largest error in its title.
+/// Makes a panel with the largest error in its title.
 fn panel(title: &str, x_label: &str, x: (f64, f64), bound: f64, samples: Vec<(f64, f64)>) -> Panel {
     let worst = samples.iter().fold(0f64, |m, s| m.max(s.1.abs()));
     println!("{title}: largest error {worst:.5}, bound {bound:.5}");
@@ -63,7 +63,7 @@ fn tanh() -> Panel {
     panel("tanh: error", "input", (-6.0, 6.0), bound, samples)
 }
 
-/// Two keys, the second `z` units of log 2 below the first: the error of its probability.
+/// Draws the error of the probability of a second key, `z` units of log 2 below the first.
 fn softmax() -> Panel {
     let softmax = Softmax::new(15, 5, 0, 0);
     let mut scratch = SoftmaxScratch::default();
@@ -121,7 +121,7 @@ fn looked_up(
     samples
 }
 
-/// GELU looked up in cells of some width, going on from the index along a line of some slope.
+/// Draws GELU looked up in cells of some width, going on from the index along a line of some slope.
 fn looked_up_gelu(cells: i32, eighths: i32) -> Panel {
     let gelu = Activation::GeluErf;
     let slope = f64::from(eighths) / 8.0;
@@ -137,7 +137,7 @@ fn looked_up_gelu(cells: i32, eighths: i32) -> Panel {
     )
 }
 
-/// A power of two, relative.
+/// Draws the relative error of a power of two.
 fn power(cells: i32) -> Panel {
     let samples = looked_up((-12, 2), cells, |x, k| (k - x).exp2() - 1.0);
     let title = format!("2^x, cells of 1/{cells}: relative error");

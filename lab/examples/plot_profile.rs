@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What both parties did in one phase, as bars.
+/// Returns what both parties did in one phase, as bars.
 fn chart(phase: &Value) -> Option<Chart> {
     let (name, whole) = (phase["phase"].as_str()?, phase["seconds"].as_f64()?);
     let (client, server) = (phase["client"].as_object()?, phase["server"].as_object()?);

@@ -28,8 +28,8 @@ pub fn say(line: Arguments<'_>) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Returns the program's name before an error: in red on a terminal that has colours, unless `NO_COLOR` is
-/// set.
+/// Returns the program's name before an error: in red on a terminal that has colours, unless
+/// `NO_COLOR` is set.
 pub fn name() -> &'static str {
     if has_colours() {
         "\x1b[1;31mprimer:\x1b[0m"

@@ -75,8 +75,8 @@ impl Entrant {
     /// Those that are no scheme of the protocol.
     pub const COMPARATORS: [Self; 2] = [Self::Fhe, Self::Gc];
 
-    /// Lists all of them, in the order of every table and picture. Names on the command line are found
-    /// here too, so what can be measured is also shown.
+    /// Lists all of them, in the order of every table and picture. Names on the command line are
+    /// found here too, so what can be measured is also shown.
     pub fn all() -> impl Iterator<Item = Self> {
         let schemes = Scheme::ALL.into_iter().map(Self::Scheme);
         Self::COMPARATORS.into_iter().chain(schemes)
@@ -96,7 +96,8 @@ impl Entrant {
         matches!(self, Self::Gc | Self::Fhe)
     }
 
-    /// Returns another one that computes on the same integers online, so that its accuracy is this one's.
+    /// Returns another one that computes on the same integers online, so that its accuracy is this
+    /// one's.
     pub const fn computes_like(self) -> Option<Self> {
         match self {
             // They differ in how matrices lie in ciphertexts.

@@ -71,7 +71,8 @@ impl Entrant for Fhe {
 const TOKENS: usize = 8;
 const DEGREES: Degrees = Degrees::MIDDLE;
 
-/// Returns one layer of width 32 with two heads: all kinds of steps, in the largest ring that is run.
+/// Returns one layer of width 32 with two heads: all kinds of steps, in the largest ring that is
+/// run.
 fn small_shape() -> Shape {
     Shape {
         vocab: 126,

@@ -177,7 +177,7 @@ fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found>
             online_down: whole.bytes.online_down,
         },
         setup_bytes: client.setup_bytes,
-        // The plan and the base transfers: the latter are the same whatever the model.
+        // The plan and the base transfers: the latter are the same for every model.
         setup_s: client.setup_s,
         // The small model's would say nothing of another.
         model_s: None,

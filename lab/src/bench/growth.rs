@@ -123,8 +123,8 @@ pub(super) fn measure(request: &Request) -> Result<Growth> {
     Ok(growth)
 }
 
-/// Measures the schemes of the request at one size. A table of so few layers tells what was run and, in a
-/// model of more layers, what is extrapolated; here the former counts.
+/// Measures the schemes of the request at one size. A table of so few layers tells what was run
+/// and, in a model of more layers, what is extrapolated; here the former counts.
 fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>> {
     let part = Request {
         layers: Some(layers),

@@ -322,7 +322,8 @@ mod tests {
         Doing::Step(step.output().index() as u32)
     }
 
-    /// Embedding, then the activation of layer 1: it sends, and waits while it receives.
+    /// Records the embedding, then the activation of layer 1: it sends, and waits while it
+    /// receives.
     fn record(graph: &Graph) -> Vec<Span> {
         let embed = step(graph, |step| matches!(step.op, Op::Embed { .. }));
         let activation = step(graph, |step| {
@@ -398,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The server begins before the client and ends after it.
+    /// Makes one whose server begins before the client and ends after it.
     fn timeline() -> Timeline {
         let client = vec![
             piece(How::Computing, 100.0, 103.0),

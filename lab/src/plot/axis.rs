@@ -12,7 +12,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// In proportion.
+    /// Makes an axis in proportion.
     pub(super) const fn linear(ends: (f64, f64), place: (f64, f64)) -> Self {
         Self {
             ends,
@@ -21,7 +21,7 @@ impl Axis {
         }
     }
 
-    /// A factor of ten is as long everywhere, between the powers of ten around some figures.
+    /// Makes an axis between the powers of ten around some figures, whose tens are as long.
     pub(super) fn powers(figures: impl Iterator<Item = f64>, place: (f64, f64)) -> Self {
         let figures = figures.filter(|v| *v > 0.0).map(f64::log10);
         let around = figures.fold(None, |ends: Option<(f64, f64)>, v| {
@@ -36,7 +36,7 @@ impl Axis {
         }
     }
 
-    /// Where a figure lies; what is beyond an end, at that end.
+    /// Tells where a figure lies; what is beyond an end, at that end.
     pub(super) fn at(&self, figure: f64) -> f64 {
         let figure = if self.powers { figure.log10() } else { figure };
         let (low, high) = self.ends;
@@ -45,7 +45,7 @@ impl Axis {
         self.place.0 + part * (self.place.1 - self.place.0)
     }
 
-    /// The ends of the axis on the picture.
+    /// Returns the ends of the axis on the picture.
     pub(super) const fn place(&self) -> (f64, f64) {
         self.place
     }

@@ -96,7 +96,7 @@ pub struct Chart {
     pub mark: Option<String>,
 }
 
-/// Several charts in one picture, from above.
+/// Draws several charts in one picture, from above.
 pub fn stacked(title: &str, charts: &[Chart]) -> String {
     let mut all = Svg::default();
     let mut y = 0.0;
@@ -109,13 +109,13 @@ pub fn stacked(title: &str, charts: &[Chart]) -> String {
 }
 
 impl Chart {
-    /// The picture.
+    /// Draws the picture.
     pub fn svg(&self) -> String {
         let (svg, height) = self.drawn();
         svg.picture((WIDTH, height), &self.title)
     }
 
-    /// Everything that is drawn, and its height.
+    /// Returns everything that is drawn, and its height.
     fn drawn(&self) -> (Svg, f64) {
         let axis = self.axis();
         let (left, right) = axis.place();
@@ -224,7 +224,7 @@ impl Chart {
     }
 }
 
-/// How much of the picture a group takes.
+/// Tells how much of the picture a group takes.
 fn height(group: &Group) -> f64 {
     let shown = group.bars.iter().filter(|b| b.is_shown()).count();
     shown as f64 * (BAR + BETWEEN_BARS) - BETWEEN_BARS + BETWEEN_GROUPS

@@ -171,7 +171,7 @@ impl Panel {
     }
 }
 
-/// The looks of some stretches, each once, in the order in which they come.
+/// Returns the looks of some stretches, each once, in the order in which they come.
 fn looks(stretches: &[Stretch]) -> Vec<Look> {
     let mut looks = Vec::new();
     for stretch in stretches {

@@ -33,7 +33,7 @@ pub const INK: &str = "#444444";
 /// What belongs to no series, and comes second.
 pub const PALE: &str = "#a3a8ae";
 
-/// A number with as many digits as a reader needs.
+/// Writes a number with as many digits as a reader needs.
 pub fn number(v: f64) -> String {
     if v == 0.0 {
         return "0".into();
@@ -48,7 +48,7 @@ pub fn number(v: f64) -> String {
     text.replace('-', "\u{2212}")
 }
 
-/// Text as it may stand in SVG and HTML.
+/// Writes text as it may stand in SVG and HTML.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -15,7 +15,7 @@ pub(super) const END: &str = "class=\"end\"";
 pub(super) const GRID: &str = "class=\"grid\"";
 pub(super) const AXIS: &str = "class=\"axis\"";
 
-/// A tenth of a unit is finer than a screen.
+/// Writes a figure to a tenth of a unit, which is finer than a screen.
 fn short(v: f64) -> String {
     let text = format!("{v:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
@@ -43,12 +43,12 @@ impl Svg {
         );
     }
 
-    /// Straight from point to point.
+    /// Draws straight from point to point.
     pub(super) fn line(&mut self, points: impl IntoIterator<Item = (f64, f64)>, look: &str) {
         self.0 += &format!("<path d=\"{}\" {look}/>\n", through(points));
     }
 
-    /// The same, back to the first one, and what is inside.
+    /// Draws the same, back to the first point, and fills what is inside.
     pub(super) fn area(&mut self, points: impl IntoIterator<Item = (f64, f64)>, look: &str) {
         self.0 += &format!("<path d=\"{}Z\" {look}/>\n", through(points));
     }
@@ -97,7 +97,7 @@ impl Svg {
         self.0 += &format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"3.2\" fill=\"{fill}\"/>\n");
     }
 
-    /// A sign for a figure from elsewhere.
+    /// Draws a sign for a figure from elsewhere.
     pub(super) fn diamond(&mut self, (x, y): (f64, f64)) {
         let corners = [(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)];
         self.area(
@@ -117,12 +117,12 @@ impl Svg {
         );
     }
 
-    /// Another one in front of this one, moved.
+    /// Puts another one in front of this one, moved.
     pub(super) fn add(&mut self, (x, y): (f64, f64), other: &Self) {
         self.0 += &format!("<g transform=\"translate({x} {y})\">\n{}</g>\n", other.0);
     }
 
-    /// The whole, with a title that is read aloud.
+    /// Returns the whole, with a title that is read aloud.
     pub(super) fn picture(&self, (width, height): (f64, f64), title: &str) -> String {
         let size = format!("width=\"{width}\" height=\"{height}\"");
         let [first, second, ..] = PALETTE;
@@ -143,12 +143,13 @@ impl Svg {
     }
 }
 
-/// The name of a hatching: several pictures share a page and its names, so it is that of a colour.
+/// Returns the name of a hatching: several pictures share a page and its names, so it is that of a
+/// colour.
 fn hatching(color: &str) -> String {
     format!("hatch-{}", color.trim_start_matches('#'))
 }
 
-/// What fills a shape with a hatching that was defined.
+/// Returns what fills a shape with a hatching that was defined.
 pub(super) fn hatched(color: &str) -> String {
     format!("url(#{})", hatching(color))
 }

@@ -56,7 +56,7 @@ impl<'r> Answer<'r> {
     }
 }
 
-/// Everybody's, if a scheme of ours was measured at the paper's size; otherwise nobody's.
+/// Returns all answers, if a scheme of ours was measured at the paper's size; otherwise none.
 pub(super) fn answers(records: &Records) -> Vec<Answer<'_>> {
     let subject = Subject::main();
     let mut answers = Vec::new();

@@ -1,10 +1,10 @@
-//! Results that nobody measured, for tests: what `primer bench` and `primer eval` print, made up.
+//! Results that were not measured, for tests: what `primer bench` and `primer eval` print, made up.
 
 use super::Records;
 use crate::bench::Entrant;
 use serde_json::Value;
 
-/// A table of `bench` with one row for each scheme.
+/// Makes a table of `bench` with one row for each scheme.
 pub(super) fn table(model: &str, schemes: &[&str], extrapolated: bool, offline_s: f64) -> String {
     let steps = ["embed", "qkv", "qk", "softmax", "attention_value", "others"];
     let steps: Vec<_> = steps
@@ -33,7 +33,7 @@ pub(super) fn table(model: &str, schemes: &[&str], extrapolated: bool, offline_s
     .to_string()
 }
 
-/// A text of JSON with one field of the whole, or of every result, set.
+/// Makes a text of JSON with one field of the whole, or of every result, set.
 pub(super) fn with(text: &str, field: &str, value: impl Into<Value>) -> String {
     let mut json: Value = serde_json::from_str(text).unwrap();
     let value = value.into();
@@ -48,13 +48,13 @@ pub(super) fn with(text: &str, field: &str, value: impl Into<Value>) -> String {
     json.to_string()
 }
 
-/// A table of another length and link.
+/// Makes a table of another length and link.
 pub(super) fn table_at(model: &str, tokens: usize, link: &str, schemes: &[&str]) -> String {
     let text = with(&table(model, schemes, false, 40.0), "tokens", tokens);
     with(&text, "link", link)
 }
 
-/// A table with growth, in proportion to layers and tokens; points of schemes alternate as
+/// Makes a table with growth, in proportion to layers and tokens; points of schemes alternate as
 /// `bench` prints them.
 pub(super) fn grown(model: &str, schemes: &[&str], second: f64) -> String {
     let point = |scheme: &str, layers: u64, tokens: u64| {
@@ -77,12 +77,12 @@ pub(super) fn grown(model: &str, schemes: &[&str], second: f64) -> String {
     with(&table(model, schemes, true, 40.0), "growth", growth)
 }
 
-/// A result of `eval`.
+/// Makes a result of `eval`.
 pub(super) fn accuracy(task: &str, engine: &str) -> String {
     result(task, engine, "shares", 50)
 }
 
-/// The same with other truncation and more examples.
+/// Returns the same with other truncation and more examples.
 pub(super) fn result(task: &str, engine: &str, truncation: &str, n: usize) -> String {
     serde_json::json!({
         "model": "minilm", "task": task, "engine": engine, "n": n, "accuracy": 0.9, "f1": 0.9,
@@ -93,7 +93,7 @@ pub(super) fn result(task: &str, engine: &str, truncation: &str, n: usize) -> St
     .to_string()
 }
 
-/// Every entrant on two subjects, over a slow link, with its growth and its accuracy.
+/// Returns every entrant on two subjects, over a slow link, with its growth and its accuracy.
 pub(super) fn everything() -> Vec<String> {
     let names: Vec<&str> = Entrant::all().map(Entrant::name).collect();
     let evaluated = |entrant| match entrant {

@@ -18,7 +18,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new(title: &str, note: &str, head: &[&str]) -> Self {
         Self {
             title: title.into(),
@@ -29,7 +29,7 @@ impl Grid {
         }
     }
 
-    /// The same with the pictures that belong to it.
+    /// Returns the same with the pictures that belong to it.
     #[must_use]
     pub fn beside(mut self, pictures: &[&str], suffix: &str) -> Self {
         self.pictures = pictures.iter().map(|p| format!("{p}{suffix}")).collect();
@@ -45,7 +45,7 @@ impl Grid {
         self.rows.push(row);
     }
 
-    /// For a page.
+    /// Writes it for a page.
     pub fn html(&self) -> String {
         let cells = |row: &[String], tag: &str| -> String {
             let cell = |c: &String| format!("<{tag}>{}</{tag}>", escape(c));
@@ -65,7 +65,7 @@ impl Grid {
         out
     }
 
-    /// For a document.
+    /// Writes it for a document.
     pub fn markdown(&self) -> String {
         let line = |row: &[String]| {
             let cells: Vec<String> = row.iter().map(|c| c.replace('|', "\\|")).collect();

@@ -25,7 +25,7 @@ pub mod tables;
 
 pub use records::Records;
 
-/// Each once, in the order of their first appearance.
+/// Returns each once, in the order of their first appearance.
 fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for one in all {

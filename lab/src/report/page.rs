@@ -22,7 +22,7 @@ code{font:.85rem ui-monospace,monospace;background:#f6f6f6;padding:.1rem .3rem;\
 overflow-wrap:anywhere}\
 dt{font-weight:600;margin-top:.6rem}dd{margin:0}";
 
-/// The page.
+/// Returns the page.
 pub fn html(records: &Records) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -60,7 +60,7 @@ pub fn html(records: &Records) -> String {
     out + "</dl>\n</body>\n</html>\n"
 }
 
-/// A picture by its name, which is then taken out; nothing if it is not there.
+/// Takes a picture by its name, which is then taken out; nothing if it is not there.
 fn taken(figures: &mut Vec<Figure>, name: &str) -> String {
     let at = figures.iter().position(|figure| figure.name == name);
     at.map_or(String::new(), |at| shown(&figures.remove(at)))
@@ -76,10 +76,11 @@ fn shown(figure: &Figure) -> String {
     )
 }
 
-/// The tables as a document.
+/// Returns the tables as a document.
 pub fn markdown(records: &Records) -> String {
-    let mut out =
-        String::from("# Tables\n\nMade by `primer report` from the results named at the end.\n");
+    let mut out = String::from(
+        "# Tables\n\nMade by `primer-lab report` from the results named at the end.\n",
+    );
     for grid in tables::all(records) {
         out += &format!("\n{}", grid.markdown());
     }

@@ -215,8 +215,8 @@ pub const SIZES: [Size; 5] = [
     },
 ];
 
-/// What the paper says of a scheme in table 2, which has more digits, or failing that in table 1:
-/// seconds offline and online.
+/// Returns what the paper says of a scheme in table 2, which has more digits, or failing that in
+/// table 1: seconds offline and online.
 pub fn totals(scheme: &str) -> Option<(Option<f64>, f64)> {
     let ablation = ABLATION.iter().find(|row| row.scheme == scheme);
     let ablation = ablation.map(|row| (Some(row.total.0), row.total.1));
@@ -233,29 +233,29 @@ pub fn printed(scheme: &str, seconds: f64) -> String {
     format!("{:.1}K", seconds / 1000.0)
 }
 
-/// The paper's name of a scheme.
+/// Returns the paper's name of a scheme.
 pub fn name(scheme: &str) -> Option<&'static str> {
     let ablation = ABLATION.iter().map(|row| (row.scheme, row.name));
     let mut all = ablation.chain(COMPARISONS.iter().map(|row| (row.scheme, row.name)));
     all.find(|row| row.0 == scheme).map(|row| row.1)
 }
 
-/// The accuracy of a scheme on MNLI-m, in percent.
+/// Returns the accuracy of a scheme on MNLI-m, in percent.
 pub fn mnli(scheme: &str) -> Option<f64> {
     let ablation = ABLATION.iter().map(|row| (row.scheme, row.accuracy));
     let mut all = ablation.chain(COMPARISONS.iter().map(|row| (row.scheme, row.accuracy)));
     all.find(|row| row.0 == scheme).map(|row| row.1)
 }
 
-/// What the paper says of one step of a scheme: seconds offline and online.
+/// Returns what the paper says of one step of a scheme: seconds offline and online.
 pub fn step(scheme: &str, step: PaperStep) -> Option<(Option<f64>, f64)> {
     let row = ABLATION.iter().find(|row| row.scheme == scheme)?;
     let at = PaperStep::ALL.iter().position(|s| *s == step)?;
     Some((row.offline[at], row.online[at]))
 }
 
-/// The accuracy of BERT-base on a data set, in percent, through what an engine of ours stands for;
-/// of SQuAD it is F1.
+/// Returns the accuracy of BERT-base on a data set, in percent, through what an engine of ours
+/// stands for; of SQuAD it is F1.
 pub fn accuracy(task: &str, engine: Engine) -> Option<f64> {
     let base = SIZES.iter().find(|s| s.model == MODEL)?;
     match (task, engine) {

@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// In what it does another job than ours.
+    /// Says in what it does another job than ours.
     pub const fn differs_in(self) -> &'static str {
         match self {
             Self::Spu => {

@@ -69,7 +69,7 @@ pub enum Engine {
 }
 
 impl Accuracy {
-    /// What computed it, if this program knows it.
+    /// Returns what computed it, if this program knows it.
     pub fn computed_by(&self) -> Option<Engine> {
         Some(match (self.engine.as_str(), self.truncation.as_deref()) {
             ("float", _) => Engine::Float,
@@ -97,8 +97,8 @@ pub struct Records {
     pub hosts: Vec<Hosts>,
 }
 
-/// Of the rows of a subject that count, one of a whole run before extrapolated ones, of more layers
-/// before fewer, the later before the earlier.
+/// Returns, of the rows of a subject that count, one of a whole run before extrapolated ones, of
+/// more layers before fewer, the later before the earlier.
 fn best<'r>(
     tables: &'r [Table],
     subject: Subject<'_>,
@@ -144,7 +144,7 @@ impl Records {
             .with_context(|| format!("{} is not a result", path.display()))
     }
 
-    /// Whether there is nothing to show.
+    /// Tells whether there is nothing to show.
     pub const fn is_empty(&self) -> bool {
         self.tables.is_empty()
             && self.accuracies.is_empty()
@@ -200,14 +200,14 @@ impl Records {
         }
     }
 
-    /// The best figures of a subject: those of a whole run before extrapolated ones, those of more
-    /// layers before those of fewer, later ones before earlier ones. Of one bundle prepared alone;
-    /// see [`Self::together`] for others.
+    /// Returns the best figures of a subject: those of a whole run before extrapolated ones, those
+    /// of more layers before those of fewer, later ones before earlier ones. Of one bundle prepared
+    /// alone; see [`Self::together`] for others.
     pub fn row(&self, subject: Subject<'_>, entrant: Entrant) -> Option<(&Table, &Row)> {
         self.prepared(subject, entrant, 1)
     }
 
-    /// The same of so many bundles prepared together.
+    /// Returns the same of a number of bundles that were prepared together.
     fn prepared(
         &self,
         subject: Subject<'_>,
@@ -219,13 +219,13 @@ impl Records {
         })
     }
 
-    /// The best figures of a subject under another system.
+    /// Returns the best figures of a subject under another system.
     pub fn peer(&self, subject: Subject<'_>, peer: Peer) -> Option<(&Table, &Row)> {
         best(&self.peers, subject, |row| row.scheme == peer.name())
     }
 
-    /// The best figures of a subject under each entrant of which several bundles were prepared
-    /// together, for each number of them; one alone comes first.
+    /// Returns the best figures of a subject under each entrant of which several bundles were
+    /// prepared together, for each number of them; one alone comes first.
     pub fn together(&self, subject: Subject<'_>) -> Vec<(Entrant, &Table, &Row)> {
         let tables = self.tables.iter().filter(|t| Subject::of(t) == subject);
         let mut counts: Vec<usize> = tables.flat_map(|t| &t.results).map(|r| r.bundles).collect();
@@ -243,7 +243,7 @@ impl Records {
         Entrant::all().flat_map(of_entrant).collect()
     }
 
-    /// The best figures of a subject under each entrant that has some.
+    /// Returns the best figures of a subject under each entrant that has some.
     pub fn rows(&self, subject: Subject<'_>) -> impl Iterator<Item = (Entrant, &Table, &Row)> {
         Entrant::all().filter_map(move |entrant| {
             let (table, row) = self.row(subject, entrant)?;
@@ -251,7 +251,7 @@ impl Records {
         })
     }
 
-    /// Every model with every data set that it was evaluated on.
+    /// Returns every model with every data set that it was evaluated on.
     pub fn evaluated(&self) -> Vec<Evaluated<'_>> {
         distinct(self.accuracies.iter().map(|a| Evaluated {
             model: &a.model,
@@ -259,13 +259,13 @@ impl Records {
         }))
     }
 
-    /// All accuracies of a model on a data set.
+    /// Returns all accuracies of a model on a data set.
     pub fn of(&self, what: Evaluated<'_>) -> impl Iterator<Item = &Accuracy> {
         let found = self.accuracies.iter();
         found.filter(move |a| a.model == what.model && a.task == what.task)
     }
 
-    /// The accuracy of an engine, of most examples; of one scheme if it is named.
+    /// Returns the accuracy of an engine, of most examples; of one scheme if it is named.
     pub fn accuracy(
         &self,
         what: Evaluated<'_>,
@@ -278,8 +278,8 @@ impl Records {
             .max_by_key(|a| a.n)
     }
 
-    /// The accuracy of an entrant: through the protocol, or what its comparator computes, in the
-    /// clear.
+    /// Returns the accuracy of an entrant: through the protocol, or what its comparator computes,
+    /// in the clear.
     pub fn accuracy_of(&self, what: Evaluated<'_>, entrant: Entrant) -> Option<&Accuracy> {
         match entrant {
             Entrant::Scheme(scheme) => self.accuracy(what, Engine::Secure, Some(scheme.name())),
@@ -288,13 +288,13 @@ impl Records {
         }
     }
 
-    /// The number of a command in [`Self::provenance`], from 1.
+    /// Returns the number of a command in [`Self::provenance`], from 1.
     pub fn number(&self, provenance: &Provenance) -> usize {
         let at = self.provenance().iter().position(|p| *p == provenance);
         at.map_or(0, |at| at + 1)
     }
 
-    /// Every machine, commit and command, once.
+    /// Returns every machine, commit and command, once.
     pub fn provenance(&self) -> Vec<&Provenance> {
         let tables = self.tables.iter().chain(&self.peers);
         let tables = tables.map(|t| &t.provenance);

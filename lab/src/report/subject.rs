@@ -20,7 +20,7 @@ pub struct Subject<'r> {
 }
 
 impl<'r> Subject<'r> {
-    /// What a table measured.
+    /// Returns what a table measured.
     pub fn of(table: &'r Table) -> Self {
         Self {
             model: &table.model,
@@ -29,7 +29,7 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// A model at the paper's length, without a slow link.
+    /// Makes a model at the paper's length, without a slow link.
     pub const fn plain(model: &'r str) -> Self {
         Self {
             model,
@@ -38,17 +38,17 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// What tables 1 and 2 are of.
+    /// Returns what tables 1 and 2 are of.
     pub const fn main() -> Self {
         Self::plain(MODEL)
     }
 
-    /// Whether the figures of the paper's tables 1 and 2 are of the same model and length.
+    /// Tells whether the figures of the paper's tables 1 and 2 are of the same model and length.
     pub fn is_papers(&self) -> bool {
         self.model == MODEL && self.tokens == TOKENS
     }
 
-    /// The name for a reader.
+    /// Returns the name for a reader.
     pub fn title(&self) -> String {
         let model = if self.model == MODEL {
             "BERT-base"
@@ -62,7 +62,7 @@ impl<'r> Subject<'r> {
         format!("{model}, {} tokens{link}", self.tokens)
     }
 
-    /// What a file's name ends with: nothing for the main subject.
+    /// Returns what a file's name ends with: nothing for the main subject.
     pub fn suffix(&self) -> String {
         if *self == Self::main() {
             return String::new();
@@ -81,7 +81,7 @@ impl<'r> Subject<'r> {
         }
     }
 
-    /// Whether table 3 or the table of links has its rows.
+    /// Tells whether table 3 or the table of links has its rows.
     fn is_elsewhere(&self) -> bool {
         let sized = paper::SIZES.iter().any(|s| Self::plain(s.model) == *self);
         let linked = self.tokens == TOKENS && self.link != Link::Loopback;
@@ -89,8 +89,8 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// The subjects that get tables and pictures of their own: the paper's or failing that the first
-/// one, then those that no table of several subjects has.
+/// Returns the subjects that get tables and pictures of their own: the paper's or failing that the
+/// first one, then those that no table of several subjects has.
 pub fn shown(records: &Records) -> Vec<Subject<'_>> {
     let measured = records.tables.iter().filter(|t| !t.results.is_empty());
     let mut all = distinct(measured.map(Subject::of));

@@ -68,15 +68,14 @@ fn inspect_counts_circuits_of_the_paper() {
 #[test]
 fn the_embedded_model_answers_privately_by_every_scheme() {
     let dir = tempfile::tempdir().unwrap();
-    let text = "sentence\tlabel\na warm , funny film\t1\nan utter mess\t0\n";
-    let data = write(dir.path(), "dev.tsv", text);
+    let data = write(dir.path(), "dev.tsv", "sentence\tlabel\nan utter mess\t0\n");
     for scheme in Scheme::ALL {
         let mut eval = lab();
         eval.args([
             "eval", "--task", "sst2", "--data", &data, "--engine", "secure",
         ]);
         let found = json(eval.args(["--scheme", scheme.name()]));
-        assert_eq!((&found["n"], &found["accuracy"]), (&2.into(), &1.0.into()));
+        assert_eq!((&found["n"], &found["accuracy"]), (&1.into(), &1.0.into()));
         assert_eq!(found["agreement_with_float"], 1.0, "{scheme:?}");
         assert_eq!(found["agreement_with_fixed"], 1.0, "{scheme:?}");
     }

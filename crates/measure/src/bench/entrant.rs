@@ -18,7 +18,7 @@ pub trait Entrant: Sync {
     /// Returns how many bundles are prepared together where `asked` are asked for.
     fn bundles(&self, asked: usize) -> usize;
 
-    /// Refuses before the first of many long runs what cannot be measured, whatever the model is.
+    /// Refuses before the first of many long runs what cannot be measured of any model.
     ///
     /// # Errors
     /// If it cannot.

@@ -200,8 +200,9 @@ impl Plain {
     }
 }
 
-/// Returns the run that is reported: the one whose seconds are the median, of an even number of runs the
-/// lower of the middle two. Medians of parts, each of another run, would not add up to any run.
+/// Returns the run that is reported: the one whose seconds are the median, of an even number of
+/// runs the lower of the middle two. Medians of parts, each of another run, would not add up to any
+/// run.
 ///
 /// # Errors
 /// If there was no run.

@@ -19,8 +19,8 @@ pub(super) fn pin(which: usize) -> bool {
     sched_setaffinity(None, &one).is_ok()
 }
 
-/// Returns the most memory that this process has held at a time, in bytes; 0 where the system does not
-/// tell.
+/// Returns the most memory that this process has held at a time, in bytes; 0 where the system does
+/// not tell.
 pub(super) fn peak_rss() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

@@ -226,7 +226,8 @@ fn ask(scheme: &dyn Scheme, job: &Job, server: &Ready, channel: &mut Channel) ->
     Ok(outcome)
 }
 
-/// Returns the number of the run that a row tells, by the seconds of both phases of the whole model.
+/// Returns the number of the run that a row tells, by the seconds of both phases of the whole
+/// model.
 fn told(runs: &[Measured], more: f64, bundles: usize) -> Result<usize> {
     let seconds = |run: &Measured| {
         let offline = run.offline.iter().map(|s| whole(s, more) / bundles as f64);
@@ -326,7 +327,7 @@ mod tests {
     use super::*;
     use primer_plan::graph::PaperStep;
 
-    /// A run of one step: so many seconds in layers offline and outside of them online.
+    /// Makes a run of one step from its seconds in layers offline and outside of them online.
     fn run(offline: f64, online: f64) -> Measured {
         let one = |in_layers, outside| StepSeconds {
             step: PaperStep::Others,
@@ -344,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Seven round trips and bytes of 1 to 4; offline bytes and five of the trips are in layers.
+    /// Makes seven round trips and bytes of 1 to 4: offline bytes and five trips are of layers.
     fn costs() -> Costs {
         let bytes = |offline_up, offline_down, online_up, online_down| PhaseBytes {
             offline_up,

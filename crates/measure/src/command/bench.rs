@@ -12,6 +12,7 @@ use serde_json::Value;
 
 /// Arguments of `bench`, but for what is measured, which each program adds as `--schemes`.
 #[derive(Args)]
+#[group(skip)]
 pub struct BenchArgs {
     /// Measure the building blocks instead: products, garbling, oblivious transfer, look-ups, float
     #[arg(long, conflicts_with_all = [

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 /// Arguments of `eval`, but for scheme and engine.
 #[derive(Args)]
+#[group(skip)]
 pub struct EvalArgs {
     #[command(flatten)]
     model: ModelArgs,

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 /// Arguments of `inspect`, but for the scheme.
 #[derive(Args)]
+#[group(skip)]
 pub struct InspectArgs {
     #[command(flatten)]
     model: ModelArgs,

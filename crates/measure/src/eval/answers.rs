@@ -31,7 +31,7 @@ pub struct Answer {
     /// Values that left their range.
     pub out_of_range: Vec<OutOfRange>,
     /// Whether the client was told that values stayed in their ranges, or would be told if this
-    /// were not in the clear; `None` where nobody is told.
+    /// were not in the clear; `None` where clients are not told.
     pub in_range: Option<bool>,
     /// Of a private answer, what its client would be told of the protocol's integers in the clear.
     pub fixed_in_range: Option<bool>,
@@ -94,7 +94,7 @@ impl Work<'_> {
             .collect()
     }
 
-    /// An example as one input, or as many windows as its context takes.
+    /// Encodes an example as one input, or as many windows as its context takes.
     fn encode(&self, example: &Example) -> Result<Vec<Input>, TextError> {
         let text = &self.model.text;
         let mut inputs = match (&example.second, self.request.task.is_extractive()) {

@@ -52,7 +52,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Nothing is kept beyond this process, which is of a commit.
+    /// Makes one that keeps nothing beyond this process, which is of a commit.
     pub(super) fn none(commit: &str) -> Self {
         Self {
             done: BTreeMap::new(),

@@ -54,11 +54,11 @@ pub struct Request {
     pub engine: Engine,
     /// How fixed point drops low bits.
     pub truncation: Truncation,
-    /// Only so many examples, the first ones.
+    /// How many examples are taken, the first ones; all if it is not given.
     pub limit: Option<usize>,
-    /// At most so many tokens of an input.
+    /// The most tokens of an input.
     pub tokens: Option<usize>,
-    /// At least so many tokens of padding and input together.
+    /// The least tokens of padding and input together.
     pub pad: usize,
     /// Tokens that neighbouring windows of a long context share.
     pub stride: usize,

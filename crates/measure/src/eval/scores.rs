@@ -17,8 +17,8 @@ use std::io::Write;
 /// The outputs of one input of an example.
 type Outputs<'a> = (&'a [Vec<f64>], &'a Input);
 
-/// The text that start and end scores of all windows point at; none if that is better by more than
-/// a threshold.
+/// Returns the text that start and end scores of all windows point at; none if that is better by
+/// more than a threshold.
 fn answer_text(windows: &[Outputs<'_>], example: &Example, threshold: f64) -> String {
     let pairs = |rows: &[Vec<f64>]| rows.iter().map(|row| (row[0], row[1])).collect();
     let scores: Vec<Vec<(f64, f64)>> = windows.iter().map(|(rows, _)| pairs(rows)).collect();
@@ -53,7 +53,7 @@ enum Predicted {
     Texts(Vec<String>),
 }
 
-/// The part of answers that two ways to compute have in common.
+/// Returns the part of answers that two ways to compute have in common.
 fn agreement<T: PartialEq>(ours: &[T], theirs: &[T]) -> f64 {
     let equal = ours.iter().zip(theirs).filter(|(a, b)| a == b);
     equal.count() as f64 / ours.len() as f64
@@ -139,22 +139,23 @@ impl Evaluation {
     }
 
     /// Answers whose client was told that a value came near the end of its range, or would be told;
-    /// `None` if nobody is told anything.
+    /// `None` if clients are not told.
     pub fn flagged(&self) -> Option<usize> {
         flagged(&self.answers)
     }
 
-    /// Examples by whether they are right and whether the client is told; `None` if nobody is.
+    /// Examples by whether they are right and whether the client is told; `None` if no client is.
     pub fn told(&self) -> Option<Told> {
         Told::count(&self.scores.wrong, &self.answers)
     }
 
-    /// By how much logits differ from those of single precision.
+    /// Tells by how much logits differ from those of single precision.
     pub fn logit_error(&self) -> Option<LogitError> {
         LogitError::of(&self.answers)
     }
 
-    /// The part of private answers whose client was told what the integers in the clear would tell.
+    /// Returns the part of private answers whose client was told what the integers in the clear
+    /// would tell.
     fn flags_as_fixed(&self) -> Option<f64> {
         let pairs = self
             .answers

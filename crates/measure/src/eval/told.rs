@@ -1,8 +1,8 @@
 //! Whether a client that heeds its range flags would be misled, and how far logits are off.
 //!
 //! A text unlike the calibration text may lead values out of their ranges. Then an answer may be
-//! wrong, and the client should be told. Here *right* is what single precision answers, whatever
-//! the data say.
+//! wrong, and the client should be told. Here *right* is what single precision answers, even if
+//! the data say otherwise.
 
 use super::Answer;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Told {
 
 impl Told {
     /// Counts examples, of which `wrong` says which are not as single precision answers them. An
-    /// example is flagged if one of its inputs is. `None` if nobody would be told of ranges.
+    /// example is flagged if one of its inputs is. `None` if no client would be told of ranges.
     pub(super) fn count(wrong: &[bool], answers: &[Answer]) -> Option<Self> {
         let mut flagged = vec![false; wrong.len()];
         for answer in answers {

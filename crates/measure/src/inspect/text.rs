@@ -154,7 +154,7 @@ fn answer(terms: &Terms) -> String {
         .label_bits
         .map(|labels| format!("; labels alone (serve --reveal label): {labels}"));
     format!(
-        "carries at most {bits} bits, whatever a client does{}",
+        "carries at most {bits} bits, with any client{}",
         labels.unwrap_or_default()
     )
 }
@@ -175,7 +175,8 @@ fn scale_text(scale: Scale) -> String {
     }
 }
 
-/// Describes the classes of a sorted activation, columns, entries and range of each; or those of heads.
+/// Describes the classes of a sorted activation, columns, entries and range of each; or those of
+/// heads.
 fn classes_text(plan: &Plan, index: usize) -> String {
     let classes: Vec<String> = match plan.function(index) {
         Some(Function::Sorted(sorted)) => {

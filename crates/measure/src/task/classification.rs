@@ -10,8 +10,8 @@ pub struct Scores {
     pub f1: f64,
 }
 
-/// The measures of predictions against the right labels, of which `positive` is the one that F1
-/// of a task with two labels is about.
+/// Returns the measures of predictions against the right labels, of which `positive` is the one
+/// that F1 of a task with two labels is about.
 ///
 /// # Panics
 /// If there are no predictions, or not as many as right labels.

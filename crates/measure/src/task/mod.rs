@@ -29,7 +29,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// Whether questions are answered with a piece of a text.
+    /// Tells whether questions are answered with a piece of a text.
     pub const fn is_extractive(self) -> bool {
         matches!(self, Self::Squad | Self::Squad2)
     }

@@ -72,8 +72,8 @@ pub(super) fn read(task: Task, path: &Path) -> Result<Vec<Example>, TaskError> {
     Ok(examples)
 }
 
-/// The measures of answers, as means over all: exact matches after normalising, and the overlap of
-/// words.
+/// Returns the measures of answers, as means over all: exact matches after normalising, and the
+/// overlap of words.
 ///
 /// # Panics
 /// If there are no examples, or not as many as answers.
@@ -92,7 +92,8 @@ pub fn exact_and_f1(answers: &[String], examples: &[Example]) -> Scores {
     }
 }
 
-/// Lower case, no punctuation (ASCII's), no articles, single spaces: as the official script does.
+/// Leaves lower case without punctuation (ASCII's), articles and double spaces, as the official
+/// script does.
 fn normalise(text: &str) -> String {
     let lowered: String = text
         .to_lowercase()
@@ -119,13 +120,13 @@ fn normalise(text: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// 1 if an answer equals any of the accepted ones, 0 otherwise.
+/// Returns 1 if an answer equals any of the accepted ones, 0 otherwise.
 fn exact_match(answer: &str, accepted: &[String]) -> f64 {
     let answer = normalise(answer);
     f64::from(u8::from(accepted.iter().any(|a| normalise(a) == answer)))
 }
 
-/// The best F1 of an answer's words with those of an accepted one.
+/// Returns the best F1 of an answer's words with those of an accepted one.
 fn f1(answer: &str, accepted: &[String]) -> f64 {
     accepted
         .iter()

@@ -36,7 +36,7 @@ const fn columns(task: Task) -> Columns {
     }
 }
 
-/// The names that a task's labels go by, in GLUE's order.
+/// Returns the names that a task's labels go by, in GLUE's order.
 const fn label_names(task: Task) -> &'static [&'static str] {
     match task {
         Task::Sst2 => &["negative", "positive"],
@@ -45,9 +45,9 @@ const fn label_names(task: Task) -> &'static [&'static str] {
     }
 }
 
-/// For every label of the task, the index that the model has for it.
+/// Returns the index that the model has for every label of the task.
 ///
-/// A model that names its labels like the task is matched by name, whatever their order; any
+/// A model that names its labels like the task is matched by name, in any order; any
 /// other must have as many labels as the task and is taken to have them in GLUE's order.
 fn model_labels(task: Task, labels: &[String]) -> Result<Vec<usize>, TaskError> {
     let names = label_names(task);
@@ -68,7 +68,7 @@ fn model_labels(task: Task, labels: &[String]) -> Result<Vec<usize>, TaskError> 
     }
 }
 
-/// The index that the model has for the label that F1 is about: GLUE's label 1.
+/// Returns the index that the model has for the label that F1 is about: GLUE's label 1.
 pub(crate) fn positive_label(task: Task, labels: &[String]) -> usize {
     model_labels(task, labels).map_or(1, |indices| indices[1])
 }

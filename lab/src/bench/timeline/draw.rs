@@ -33,12 +33,12 @@ impl Timeline {
         .svg()
     }
 
-    /// When the client has its answer.
+    /// Returns when the client has its answer.
     fn end(&self) -> f64 {
         self.client.last().map_or(0.0, |piece| piece.to)
     }
 
-    /// Layers, and from when to when the server is in each.
+    /// Lists layers, and from when to when the server is in each.
     fn layers(&self) -> Vec<(usize, f64, f64)> {
         let mut layers: Vec<(usize, f64, f64)> = Vec::new();
         for piece in &self.server {
@@ -67,7 +67,7 @@ impl Timeline {
         }
     }
 
-    /// The table: seconds of each kind, and of waiting.
+    /// Returns the table: seconds of each kind, and of waiting.
     fn rows(&self) -> Vec<Row> {
         let lanes = [&self.client, &self.server];
         let told = |seconds: f64| format!("{seconds:.3}");
@@ -110,7 +110,7 @@ const COLUMNS: [&str; 4] = [
     "sends, receives",
 ];
 
-/// What a kind looks like.
+/// Returns what a kind looks like.
 fn look(kind: Kind, pale: bool) -> Look {
     let place = Kind::ALL.iter().position(|other| *other == kind);
     Look {
@@ -119,7 +119,7 @@ fn look(kind: Kind, pale: bool) -> Look {
     }
 }
 
-/// What is drawn of a lane: all but waiting.
+/// Returns what is drawn of a lane: all but waiting.
 fn stretches(lane: &Lane) -> Vec<Stretch> {
     let busy = lane.iter().filter(|piece| piece.how != How::Waiting);
     let stretch = |piece: &Piece| Stretch {

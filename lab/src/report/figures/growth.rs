@@ -15,7 +15,7 @@ pub(super) enum Against {
     Tokens,
 }
 
-/// Four panels: seconds and megabytes of both phases. A scheme has its colour, and of several
+/// Draws four panels: seconds and megabytes of both phases. A scheme has its colour, and of several
 /// subjects each has dashes of its own.
 pub(super) fn growth(records: &Records, against: Against) -> Option<Figure> {
     let by_layers = against == Against::Layers;

@@ -23,7 +23,7 @@ pub struct Figure {
     pub svg: String,
 }
 
-/// Every picture that the records have figures for.
+/// Returns every picture that the records have figures for.
 pub fn all(records: &Records) -> Vec<Figure> {
     let shown = subject::shown(records);
     let mut figures: Vec<Option<Figure>> = vec![story::story(records)];
@@ -56,8 +56,8 @@ pub fn all(records: &Records) -> Vec<Figure> {
     named
 }
 
-/// The colour of an entrant, the same in every picture. Schemes take theirs from the front of the
-/// palette and comparators from its end, so that a new one changes nobody's.
+/// Returns the colour of an entrant, the same in every picture. Schemes take theirs from the front
+/// of the palette and comparators from its end, so that a new one changes no other.
 fn color(entrant: Entrant) -> &'static str {
     let comparators = Entrant::COMPARATORS.into_iter().rev();
     let (first, last) = PALETTE.split_at(PALETTE.len() - comparators.len());
@@ -69,7 +69,7 @@ fn color(entrant: Entrant) -> &'static str {
         .expect("a colour for every entrant: a test counts")
 }
 
-/// A series for each.
+/// Makes a series for each.
 fn entrants(all: impl Iterator<Item = Entrant>) -> impl Iterator<Item = Series> {
     all.map(|entrant| Series {
         name: entrant.name().to_owned(),
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Whether a text of a picture names an entrant, alone or among other words.
+    /// Tells whether a text of a picture names an entrant, alone or among other words.
     fn names(svg: &str, entrant: Entrant) -> bool {
         let texts = svg.split("</text>").filter_map(|t| t.rsplit('>').next());
         let mut words = texts.flat_map(|t| t.split([' ', ',', '(', ')']));

@@ -9,7 +9,7 @@ use super::super::tables::{bytes, seconds};
 use super::Figure;
 use crate::plot::bars::{Bar, Chart, Group, Scale, Series, stacked};
 
-/// What is shown, if a scheme of ours was measured at the paper's size.
+/// Returns what is shown, if a scheme of ours was measured at the paper's size.
 pub(super) fn story(records: &Records) -> Option<Figure> {
     let subject = Subject::main().title();
     let answers = answers(records);

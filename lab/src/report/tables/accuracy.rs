@@ -6,7 +6,7 @@ use super::super::paper;
 use super::super::records::{Engine, Records};
 use super::or_none;
 
-/// The paper's accuracies of table 3, if there are some of ours to stand beside.
+/// Returns the paper's accuracies of table 3, if there are some of ours to stand beside.
 pub(super) fn papers(records: &Records) -> Grid {
     let models = distinct(records.evaluated().iter().map(|e| e.model));
     let note = format!(
@@ -76,14 +76,14 @@ pub(super) fn by_engine(records: &Records) -> Grid {
     grid
 }
 
-/// How many examples agree, and where their share in all examples may lie.
+/// Tells how many examples agree, and where their share in all examples may lie.
 fn agreement(share: f64, n: usize) -> String {
     let (low, high) = interval(share, n as f64);
     let agree = (share * n as f64).round();
     format!("{agree} of {n} ({:.1} to {:.1})", 100.0 * low, 100.0 * high)
 }
 
-/// Wilson's interval of 95 % for a share that was found in a sample of size `n`.
+/// Returns Wilson's interval of 95 % for a share that was found in a sample of size `n`.
 fn interval(share: f64, n: f64) -> (f64, f64) {
     const Z: f64 = 1.96;
     let middle = share + Z * Z / (2.0 * n);

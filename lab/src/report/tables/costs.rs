@@ -12,7 +12,7 @@ use primer_measure::bench::shapes::SHAPES;
 use primer_measure::bench::table::Row;
 use primer_plan::graph::PaperStep;
 
-/// Table 1 with every scheme; without the paper's columns for what it did not measure.
+/// Makes table 1 with every scheme; without the paper's columns for what it did not measure.
 pub(super) fn comparison(records: &Records, subject: Subject<'_>) -> Grid {
     let papers = subject.is_papers();
     let evaluated = mnli(records);
@@ -78,14 +78,14 @@ pub(super) fn comparison(records: &Records, subject: Subject<'_>) -> Grid {
     grid
 }
 
-/// The model whose accuracy stands in table 1: the one with the most results on MNLI.
+/// Returns the model whose accuracy stands in table 1: the one with the most results on MNLI.
 fn mnli(records: &Records) -> Option<Evaluated<'_>> {
     let all = records.evaluated().into_iter().rev();
     all.filter(|e| e.task == "mnli")
         .max_by_key(|e| records.of(*e).count())
 }
 
-/// What has to be said of our accuracies.
+/// Returns what has to be said of our accuracies.
 fn of_accuracy(what: Evaluated<'_>) -> String {
     let alike = Entrant::all().filter_map(|e| Some((e.name(), e.computes_like()?.name())));
     let alike = alike.map(|(one, other)| {
@@ -102,7 +102,7 @@ fn of_accuracy(what: Evaluated<'_>) -> String {
     )
 }
 
-/// What stands for an entrant's accuracy.
+/// Returns what stands for an entrant's accuracy.
 fn evaluation<'r>(
     records: &'r Records,
     what: Evaluated<'_>,
@@ -118,7 +118,7 @@ fn right(a: &Accuracy) -> String {
     format!("{:.1}{float} of {}", 100.0 * a.accuracy, a.n)
 }
 
-/// Table 2: a line of ours and, where it has one, a line of the paper's for each scheme.
+/// Makes table 2: a line of ours and, where it has one, a line of the paper's for each scheme.
 pub(super) fn ablation(records: &Records, subject: Subject<'_>) -> Grid {
     let papers = subject.is_papers();
     let mut head = vec!["scheme"];
@@ -184,7 +184,7 @@ fn of_step(row: &Row, step: PaperStep) -> String {
     found.map_or(NONE.into(), |s| both(row, s.offline_s, s.online_s))
 }
 
-/// Table 3: the five models under every scheme that was measured on one of them.
+/// Makes table 3: the five models under every scheme that was measured on one of them.
 pub(super) fn sizes(records: &Records) -> Grid {
     let note = format!(
         "{ONE} {EXTRAPOLATED} Messages are all bytes of one inference, both phases and directions, \

@@ -15,7 +15,7 @@ pub(in crate::report) struct Line<'r> {
     pub name: String,
 }
 
-/// Every line of the records; one that was measured again replaces the earlier.
+/// Returns every line of the records; one that was measured again replaces the earlier.
 pub(in crate::report) fn lines<'r>(
     records: &'r Records,
     which: impl Fn(&'r Growth) -> &'r Vec<Point>,
@@ -56,7 +56,7 @@ pub(in crate::report) fn lines<'r>(
     lines
 }
 
-/// How far the middle one of some points is from the line through the first and the last, in
+/// Tells how far the middle one of some points is from the line through the first and the last, in
 /// percent of it.
 fn deviation(points: &[(f64, f64)]) -> f64 {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {

@@ -4,7 +4,7 @@ use super::super::grid::Grid;
 use super::super::records::Records;
 use super::{bytes, seconds};
 
-/// Every link in two lines, one for each phase.
+/// Returns every link in two lines, one for each phase.
 pub(super) fn hosts(records: &Records) -> Grid {
     let note = "Client and server in two network namespaces, sockets and TLS between them, by \
         `prepare` and `classify`; beside it the same by `primer bench`, which shapes its link \

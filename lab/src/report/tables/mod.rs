@@ -55,8 +55,8 @@ fn core_seconds(table: &Table, row: &Row) -> String {
     seconds(total / table.tokens as f64)
 }
 
-/// Whether the paper's table 3, which is of Primer-FPC, may stand beside a row: that of a scheme
-/// which prepares.
+/// Tells whether the paper's table 3, which is of Primer-FPC, may stand beside a row: that of a
+/// scheme which prepares.
 pub(super) const fn is_sized(entrant: Entrant, row: &Row) -> bool {
     !entrant.is_comparator() && row.offline_s > 0.0
 }
@@ -74,7 +74,7 @@ fn mark(row: &Row, figure: String) -> String {
     }
 }
 
-/// What a row rests on, and the number of the command that measured it.
+/// Returns what a row rests on, and the number of the command that measured it.
 fn basis(records: &Records, table: &Table, row: &Row) -> String {
     let what = match (&row.measured_on, row.extrapolated) {
         (Some(what), _) => what.clone(),
@@ -89,8 +89,8 @@ fn basis(records: &Records, table: &Table, row: &Row) -> String {
     format!("{what}{runs} [{}]", records.number(&table.provenance))
 }
 
-/// All tables: one answer here and elsewhere, other systems beside ours, the paper's in its order,
-/// then those of other subjects, two hosts, growth and accuracy.
+/// Returns all tables: one answer here and elsewhere, other systems beside ours, the paper's in its
+/// order, then those of other subjects, two hosts, growth and accuracy.
 pub fn all(records: &Records) -> Vec<Grid> {
     let shown = subject::shown(records);
     let mut grids = vec![summary::summary(records), peers::peers(records)];

@@ -48,7 +48,7 @@ pub(super) fn peers(records: &Records) -> Grid {
     grid
 }
 
-/// The best figures of each other system.
+/// Returns the best figures of each other system.
 pub(in crate::report) fn of_peers<'r>(
     records: &'r Records,
     subject: Subject<'_>,

@@ -6,7 +6,7 @@ use super::super::records::Records;
 use super::super::subject::Subject;
 use super::{NONE, bytes, or_none, seconds};
 
-/// The figures of the first picture, with the commands that give them again.
+/// Returns the figures of the first picture, with the commands that give them again.
 pub(super) fn summary(records: &Records) -> Grid {
     let title = format!("One private answer: {}", Subject::main().title());
     let note = "Seconds are without the keys of a session and the preparation of the model. The \

@@ -5,7 +5,7 @@ use super::super::records::Records;
 use super::super::subject::Subject;
 use super::{EXTRAPOLATED, ONE, basis, bytes, mark, seconds};
 
-/// One bundle alone and several together, each with what one of them costs.
+/// Shows one bundle alone and several together, each with what one of them costs.
 pub(super) fn together(records: &Records, subject: Subject<'_>) -> Grid {
     let note = format!(
         "Every figure is that of one bundle. Products of several bundles share ciphertexts; \

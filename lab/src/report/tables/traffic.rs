@@ -9,7 +9,7 @@ use crate::bench::Entrant;
 use primer_measure::bench::table::{Row, Table};
 use primer_net::Link;
 
-/// Bytes, round trips, gates and memory, and what is done once.
+/// Shows bytes, round trips, gates and memory, and what is done once.
 pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
     let title = if subject == Subject::main() {
         "What crosses the link, BERT-base".into()
@@ -70,7 +70,7 @@ pub(super) fn traffic(records: &Records, subject: Subject<'_>) -> Grid {
     grid
 }
 
-/// The same inference over slower links.
+/// Returns the same inference over slower links.
 pub(super) fn links(records: &Records) -> Grid {
     let note = format!(
         "`paper` has 2.3 ms and 100 MB/s as in the paper's experiments, `wan` 40 ms and 25 MB/s. \
