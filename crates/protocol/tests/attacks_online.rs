@@ -71,10 +71,11 @@ struct Spent {
 fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option<u8>) -> Spent {
     let edit = move |place: usize, frame: &mut Frame| {
         if place == 0 && Some(frame.kind) == kind {
-            // A high bit of every eighth residue, if there are residues.
-            let first = if frame.payload.len() < 64 { 0 } else { 4 };
-            for byte in frame.payload.iter_mut().skip(first).step_by(41) {
-                *byte ^= 1;
+            // Bits that every byte has, but for the last one, which may not be full.
+            match &mut frame.payload[..] {
+                [one] => *one ^= 1,
+                [most @ .., _] => most.iter_mut().for_each(|byte| *byte ^= 0b1_0101),
+                [] => {}
             }
         }
     };
