@@ -16,6 +16,7 @@ use common::attack::{client_prepares, server_prepares, twins};
 use common::frames::{Frame, Frames, honest, meet};
 use common::{bound, served, words};
 use primer_model::quantise::IntModel;
+use primer_net::kind::garbled::LABELS;
 use primer_net::kind::protocol::{MASK_SECRET, OUTPUT};
 use primer_protocol::{Program, Reveal, Scheme, client, server};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,30 +31,32 @@ const MOST: f64 = 7.0;
 
 /// Both halves of some bundles, the client's always made with the same seed.
 struct Prepared {
+    reveal: Reveal,
     program: Program,
     ours: Vec<Vec<u8>>,
     theirs: Vec<Vec<u8>>,
 }
 
-fn prepared(model: &Arc<IntModel>, server_seed: u8) -> Prepared {
-    prepared_by(model, server_seed, honest)
+fn prepared(model: &Arc<IntModel>, server: (Reveal, u8)) -> Prepared {
+    prepared_by(model, server, honest)
 }
 
 /// The same, with what the client sends while it prepares changed.
 fn prepared_by(
     model: &Arc<IntModel>,
-    server_seed: u8,
+    server: (Reveal, u8),
     edit: impl FnMut(usize, &mut Frame) + Send + 'static,
 ) -> Prepared {
     let place = (Scheme::Lean, TOKENS);
     let met = meet(
         edit,
         |channel| client_prepares(channel, model, place, 1, BUNDLES).unwrap(),
-        |channel| server_prepares(channel, model, server_seed, BUNDLES).unwrap(),
+        |channel| server_prepares(channel, model, server, BUNDLES).unwrap(),
     );
     let (program, ours) = met.client;
     let theirs = met.server;
     Prepared {
+        reveal: server.0,
         program,
         ours,
         theirs,
@@ -79,7 +82,7 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
             }
         }
     };
-    let bound = bound(model, TOKENS, Scheme::Lean, Reveal::Outputs);
+    let bound = bound(model, TOKENS, Scheme::Lean, prepared.reveal);
     let served = served(model, &bound).unwrap();
     let met = meet(
         edit,
@@ -93,11 +96,14 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
         },
     );
     met.server.expect("the server notices nothing");
-    let logits = met.client.unwrap().reals[0].data().to_vec();
+    let answer = met.client.unwrap();
     Spent {
         said: met.down,
         sent: met.up,
-        logits,
+        logits: answer
+            .reals
+            .first()
+            .map_or_else(Vec::new, |reals| reals.data().to_vec()),
     }
 }
 
@@ -148,24 +154,45 @@ fn kinds(sent: &Frames) -> BTreeSet<u8> {
 fn an_error_in_any_message_shows_nothing_before_the_output() {
     let mut changed = Vec::new();
     for (model, name) in twins(Scheme::Lean).iter().zip(["one", "other"]) {
-        let all: Vec<Prepared> = (2..7).map(|seed| prepared(model, seed)).collect();
-        let honest: Vec<Spent> = all.iter().map(|p| spend(model, p, 0, None)).collect();
-        let kinds = kinds(&honest[0].sent);
-        assert!((8..BUNDLES).contains(&kinds.len()), "{kinds:?}");
-        let said = |runs: Vec<Spent>| runs.into_iter().map(|run| run.said).collect::<Vec<_>>();
-        assert_uniform(&said(honest), name);
-        for (bundle, kind) in kinds.iter().enumerate() {
-            let runs = all.iter().map(|p| spend(model, p, bundle + 1, Some(*kind)));
-            let runs: Vec<Spent> = runs.collect();
-            // From the same halves comes the same answer, to the last bit, unless it was moved.
-            let unmoved = spend(model, &all[0], bundle + 1, None).logits;
-            changed.push(runs[0].logits != unmoved);
-            assert_uniform(&said(runs), &format!("{name}, an error in kind {kind}"));
-        }
+        let server = |seed| prepared(model, (Reveal::Outputs, seed));
+        let all: Vec<Prepared> = (2..7).map(server).collect();
+        changed.extend(errors_show_nothing(model, &all, name));
     }
     // They were attacks: most moved the answer.
     let moved = changed.iter().filter(|moved| **moved).count();
     assert!(2 * moved > changed.len(), "{changed:?}");
+}
+
+/// Where only a label is revealed, the server garbles circuits that find it, and sends their labels.
+#[test]
+fn an_error_in_any_message_shows_nothing_but_a_label() {
+    let [model, _] = twins(Scheme::Lean);
+    let server = |seed| prepared(&model, (Reveal::Label, seed));
+    let all: Vec<Prepared> = (2..5).map(server).collect();
+    let said = spend(&model, &all[0], BUNDLES - 1, None).said;
+    assert!(said.iter().any(|frame| frame.kind == LABELS.code()));
+    assert!(said.iter().all(|frame| frame.kind != OUTPUT.code()));
+    errors_show_nothing(&model, &all, "a label");
+}
+
+/// Asks servers of different seeds with an error in each kind of message. Returns which of them
+/// moved the answer.
+fn errors_show_nothing(model: &Arc<IntModel>, all: &[Prepared], name: &str) -> Vec<bool> {
+    let honest: Vec<Spent> = all.iter().map(|p| spend(model, p, 0, None)).collect();
+    let kinds = kinds(&honest[0].sent);
+    assert!((8..BUNDLES).contains(&kinds.len()), "{kinds:?}");
+    let said = |runs: Vec<Spent>| runs.into_iter().map(|run| run.said).collect::<Vec<_>>();
+    assert_uniform(&said(honest), name);
+    let errors = kinds.iter().enumerate().map(|(bundle, kind)| {
+        let runs = all.iter().map(|p| spend(model, p, bundle + 1, Some(*kind)));
+        let runs: Vec<Spent> = runs.collect();
+        // From the same halves comes the same answer, to the last bit, unless it was moved.
+        let unmoved = spend(model, &all[0], bundle + 1, None).logits;
+        let moved = runs[0].logits != unmoved;
+        assert_uniform(&said(runs), &format!("{name}, an error in kind {kind}"));
+        moved
+    });
+    errors.collect()
 }
 
 /// Bundles whose masks are not what they should be: the server's shares of linear steps are then no
@@ -186,7 +213,8 @@ fn messages_about_masks_show_nothing_online() {
                         (false, _) => frame.payload.clone_from(&first),
                     }
                 };
-                spend(model, &prepared_by(model, seed, edit), 0, None).said
+                let prepared = prepared_by(model, (Reveal::Outputs, seed), edit);
+                spend(model, &prepared, 0, None).said
             });
             assert_uniform(&runs.collect::<Vec<_>>(), "b");
         }
@@ -198,9 +226,11 @@ fn messages_about_masks_show_nothing_online() {
 #[test]
 fn masks_that_are_used_twice_are_noticed() {
     let [model, _] = twins(Scheme::Lean);
-    let one = prepared(&model, 2);
-    let runs: Vec<Frames> = (0..3).map(|_| spend(&model, &one, 0, None).said).collect();
-    let found = agreement(&runs);
-    assert!(found.len() > 5, "{found:?}");
-    assert!(found.values().all(|off| *off > MOST), "{found:?}");
+    for reveal in [Reveal::Outputs, Reveal::Label] {
+        let one = prepared(&model, (reveal, 2));
+        let runs: Vec<Frames> = (0..3).map(|_| spend(&model, &one, 0, None).said).collect();
+        let found = agreement(&runs);
+        assert!(found.len() > 5, "{found:?}");
+        assert!(found.values().all(|off| *off > MOST), "{found:?}");
+    }
 }

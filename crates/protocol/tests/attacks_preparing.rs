@@ -14,11 +14,12 @@ use common::frames::{Frame, Frames, bytes, honest, meet, replay};
 use primer_net::Kind;
 use primer_net::kind::protocol::{ANSWER, ENCRYPTED, MASK_SECRET, WELCOME};
 use primer_net::kind::transfer::{EXTENSION, TREES};
-use primer_protocol::{ProtocolError, Scheme};
-use std::collections::BTreeSet;
+use primer_protocol::{ProtocolError, Reveal, Scheme};
+use std::collections::BTreeMap;
 
 const TOKENS: usize = 3;
 const SEEDS: [u8; 2] = [1, 2];
+const REVEALS: [Reveal; 2] = [Reveal::Outputs, Reveal::Label];
 /// Of an encrypted mask: the bytes in front of a ciphertext's residues, and the bits of one.
 const FIRST_RESIDUE: usize = 39 + 16;
 const RESIDUE_BITS: usize = 30;
@@ -33,10 +34,18 @@ struct Views {
 }
 
 fn views(scheme: Scheme, edit: impl FnMut(usize, &mut Frame) + Send + 'static) -> Views {
+    views_of((scheme, Reveal::Outputs), edit)
+}
+
+fn views_of(
+    (scheme, reveal): (Scheme, Reveal),
+    edit: impl FnMut(usize, &mut Frame) + Send + 'static,
+) -> Views {
     let [one, other] = twins(scheme);
     // Schemes of the paper prepare one at a time.
     let bundles = scheme.recipe().most_bundles().min(2);
-    let serve = |channel: &mut _, model| server_prepares(channel, model, SEEDS[1], bundles);
+    let place = (reveal, SEEDS[1]);
+    let serve = |channel: &mut _, model| server_prepares(channel, model, place, bundles);
     let met = meet(
         edit,
         |channel| client_prepares(channel, &one, (scheme, TOKENS), SEEDS[0], bundles).err(),
@@ -79,9 +88,11 @@ fn all(
 
 #[test]
 fn an_honest_client_sees_no_weights() {
-    let views = views(Scheme::Lean, honest);
-    views.end.as_ref().unwrap();
-    assert_same(&views, "none");
+    for reveal in REVEALS {
+        let views = views_of((Scheme::Lean, reveal), honest);
+        views.end.as_ref().unwrap();
+        assert_same(&views, "none");
+    }
 }
 
 /// Messages about masks: of the secret zero without errors, one for all values, and noise.
@@ -133,26 +144,37 @@ fn fractional_plaintexts_come_back_as_nothing() {
     }
 }
 
-/// An error in the first message of every kind that a client sends until it has its bundles. Some
-/// end the session, most are not noticed; none makes the server say anything about weights.
+/// An error in the first message of every kind that a client sends until it has its bundles, or in
+/// the last, where the server then garbles a circuit that finds a label. Some end the session, most
+/// are not noticed; none makes the server say anything about weights.
 #[test]
 fn errors_while_preparing_show_nothing() {
-    let sent = views(Scheme::Lean, honest).sent;
-    let kinds: BTreeSet<u8> = sent.iter().map(|frame| frame.kind).collect();
-    assert!(kinds.len() > 12, "{kinds:?}");
-    let mut unnoticed = 0;
-    for kind in kinds {
-        let views = views(Scheme::Lean, move |place, frame| {
-            if (place, frame.kind) == (0, kind) {
-                let at = frame.payload.len() / 2;
-                frame.payload[at] ^= 1;
-            }
-        });
-        assert_same(&views, &format!("an error in kind {kind}"));
-        unnoticed += usize::from(views.end.is_ok());
+    for reveal in REVEALS {
+        let scheme = (Scheme::Lean, reveal);
+        let sent = views_of(scheme, honest).sent;
+        let mut kinds = BTreeMap::<u8, usize>::new();
+        for frame in &sent {
+            *kinds.entry(frame.kind).or_default() += 1;
+        }
+        assert!(kinds.len() > 12, "{kinds:?}");
+        let mut unnoticed = 0;
+        for (kind, count) in kinds {
+            let at = match reveal {
+                Reveal::Outputs => 0,
+                Reveal::Label => count - 1,
+            };
+            let views = views_of(scheme, move |place, frame| {
+                if (place, frame.kind) == (at, kind) {
+                    let middle = frame.payload.len() / 2;
+                    frame.payload[middle] ^= 1;
+                }
+            });
+            assert_same(&views, &format!("an error in kind {kind}"));
+            unnoticed += usize::from(views.end.is_ok());
+        }
+        // Messages about masks, ciphertexts, corrections, correlations and garbled circuits.
+        assert!(unnoticed >= 7, "{unnoticed}");
     }
-    // Messages about masks, ciphertexts, corrections, correlations and garbled circuits.
-    assert!(unnoticed >= 7, "{unnoticed}");
 }
 
 /// Choices that are not one string, and trees that are not whole, end the session there.

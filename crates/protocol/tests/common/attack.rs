@@ -52,14 +52,14 @@ pub fn client_prepares(
     Ok((session.program().clone(), kept))
 }
 
-/// A server with this seed, until it has some bundles.
+/// A server with this seed, which reveals no more than this, until it has some bundles.
 pub fn server_prepares(
     channel: &mut Channel,
     model: &Arc<IntModel>,
-    seed: u8,
+    (reveal, seed): (Reveal, u8),
     bundles: usize,
 ) -> Result<Vec<Vec<u8>>, ProtocolError> {
-    let offer = offer(model, Reveal::Outputs);
+    let offer = offer(model, reveal);
     let mut session = ServerSession::accept(channel, offer, Prg::new(&[seed; 16]))?;
     let served = served(model, session.program())?;
     filled(bundles, |sinks| {
