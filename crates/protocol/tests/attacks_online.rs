@@ -12,14 +12,18 @@
 
 mod common;
 
-use common::attack::{client_prepares, server_prepares, twins};
+use common::attack::{BATCH, client_prepares, server_prepares, twins, two_batches};
 use common::frames::{Frame, Frames, honest, meet};
 use common::{bound, served, words};
 use primer_model::quantise::IntModel;
 use primer_net::kind::garbled::LABELS;
-use primer_net::kind::protocol::{MASK_SECRET, OUTPUT};
+use primer_net::kind::protocol::{MASK_SECRET, OPENED, OUTPUT};
+use primer_plan::graph::{Op, ValueId};
 use primer_protocol::{Program, Reveal, Scheme, client, server};
-use std::collections::{BTreeMap, BTreeSet};
+use primer_ring::matrix::Matrix;
+use primer_ring::modulus::{self, K, P};
+use primer_ring::pack::unpack;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -68,6 +72,8 @@ struct Spent {
     said: Frames,
     sent: Frames,
     logits: Vec<f64>,
+    /// What each value was opened with, in the order of the messages that opened them.
+    masks: Vec<Vec<u64>>,
 }
 
 /// Spends a bundle with an error in the first message of a kind.
@@ -84,6 +90,15 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
     };
     let bound = bound(model, TOKENS, Scheme::Lean, prepared.reveal);
     let served = served(model, &bound).unwrap();
+    let graph = bound.plan().graph();
+    let (mut made, mut opened) = (HashSet::new(), Vec::new());
+    // Results of linear steps are shown when they are made, and again if they are opened.
+    let mut see = |id: ValueId, share: &Matrix<u64>| {
+        let linear = matches!(graph.maker(id).op, Op::Embed { .. } | Op::Linear { .. });
+        if !linear || !made.insert(id) {
+            opened.push(share.data().to_vec());
+        }
+    };
     let met = meet(
         edit,
         |channel| {
@@ -92,12 +107,13 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
         },
         |channel| {
             let half = server::Bundle::new(Cursor::new(prepared.theirs[bundle].clone()));
-            server::infer(channel, &served, half)
+            server::infer_watched(channel, &served, half, &mut see)
         },
     );
     met.server.expect("the server notices nothing");
     let answer = met.client.unwrap();
     Spent {
+        masks: masks(&met.down, &opened),
         said: met.down,
         sent: met.up,
         logits: answer
@@ -105,6 +121,20 @@ fn spend(model: &Arc<IntModel>, prepared: &Prepared, bundle: usize, kind: Option
             .first()
             .map_or_else(Vec::new, |reals| reals.data().to_vec()),
     }
+}
+
+/// Takes the server's shares of the values that it opened off the messages.
+fn masks(said: &Frames, opened: &[Vec<u64>]) -> Vec<Vec<u64>> {
+    let messages = said.iter().filter(|frame| frame.kind == OPENED.code());
+    let messages: Vec<&Frame> = messages.collect();
+    assert_eq!(messages.len(), opened.len());
+    let one = |(frame, shares): (&&Frame, &Vec<u64>)| {
+        let mut differences = vec![0; shares.len()];
+        unpack(&frame.payload, K, P, &mut differences).unwrap();
+        let pairs = shares.iter().zip(differences);
+        pairs.map(|(share, d)| modulus::sub(*share, d)).collect()
+    };
+    messages.iter().zip(opened).map(one).collect()
 }
 
 /// How far the number of bytes that agree is from what is expected of uniform ones, in standard
@@ -219,6 +249,51 @@ fn messages_about_masks_show_nothing_online() {
             assert_uniform(&runs.collect::<Vec<_>>(), "b");
         }
     }
+}
+
+/// Two batches of one session, for which the client draws the same coins, and asks the same.
+fn spend_batches(model: &Arc<IntModel>, reveal: Reveal) -> Vec<Spent> {
+    let batches = two_batches(model, TOKENS, reveal, true);
+    let prepared = Prepared {
+        reveal,
+        program: batches.program,
+        ours: batches.ours,
+        theirs: batches.theirs,
+    };
+    let each = 0..prepared.ours.len();
+    each.map(|bundle| spend(model, &prepared, bundle, None))
+        .collect()
+}
+
+/// What the server says over one bundle is as far from what it says over another, of the same batch
+/// or of another one of the session, as from what another server says.
+#[test]
+fn bundles_of_a_session_have_nothing_in_common() {
+    for model in &twins(Scheme::Lean) {
+        for reveal in [Reveal::Outputs, Reveal::Label] {
+            let runs = spend_batches(model, reveal).into_iter().map(|run| run.said);
+            assert_uniform(&runs.collect::<Vec<_>>(), &format!("{reveal:?}"));
+        }
+    }
+}
+
+/// No residue of what the server opens with occurs twice, in any place of any value of any of four
+/// bundles: neither are masks of two values, rows or bundles the same, nor parts of them. Of a
+/// thousand residues below 2^41 two are the same by chance once in four million sessions.
+/// (The client's own masks differ in a batch, whatever coins it has, so this is more than messages
+/// can tell.)
+#[test]
+fn no_mask_opens_twice() {
+    let [model, _] = twins(Scheme::Lean);
+    let runs = spend_batches(&model, Reveal::Outputs);
+    assert_eq!(runs.len(), 2 * BATCH);
+    let masks: Vec<u64> = runs
+        .into_iter()
+        .flat_map(|run| run.masks)
+        .flatten()
+        .collect();
+    let distinct: HashSet<u64> = masks.iter().copied().collect();
+    assert_eq!(distinct.len(), masks.len());
 }
 
 /// The power of this test: a server whose coins are the same in two runs, which is to say whose

@@ -1,6 +1,7 @@
 //! Servers to attack: models that differ in their weights and in nothing that is public, and both
 //! parties of a preparation and of an answer, with randomness of the test's choice.
 
+use super::frames::{honest, meet};
 use super::{offer, open, served, tiny_for};
 use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
@@ -67,4 +68,58 @@ pub fn server_prepares(
             .prepare_together(channel, &served, sinks)
             .map(|_| ())
     })
+}
+
+/// Bundles of each of two batches.
+pub const BATCH: usize = 2;
+
+/// Both halves of two batches, which one session prepared after each other.
+pub struct Batches {
+    pub program: Program,
+    pub ours: Vec<Vec<u8>>,
+    pub theirs: Vec<Vec<u8>>,
+}
+
+/// Prepares two batches in one session. For the second one the client draws fresh coins, or, if it
+/// is told to, the same ones again.
+pub fn two_batches(model: &Arc<IntModel>, tokens: usize, reveal: Reveal, again: bool) -> Batches {
+    let met = meet(
+        honest,
+        |channel| {
+            let rng = Prg::new(&[1; 16]);
+            let mut session = open(channel, model, Scheme::Lean, tokens, rng).unwrap();
+            let mut kept = Vec::new();
+            for _ in 0..2 {
+                if again {
+                    session.set_coins(Prg::new(&[7; 16]));
+                }
+                let one = filled(BATCH, |sinks| {
+                    session.prepare_together(channel, sinks).map(|_| ())
+                });
+                kept.extend(one.unwrap());
+            }
+            (session.program().clone(), kept)
+        },
+        |channel| {
+            let rng = Prg::new(&[2; 16]);
+            let mut session = ServerSession::accept(channel, offer(model, reveal), rng).unwrap();
+            let served = served(model, session.program()).unwrap();
+            let mut kept = Vec::new();
+            for _ in 0..2 {
+                let one = filled(BATCH, |sinks| {
+                    let times = session.prepare_together(channel, &served, sinks);
+                    times.map(|_| ())
+                });
+                kept.extend(one.unwrap());
+            }
+            kept
+        },
+    );
+    let (program, ours) = met.client;
+    let theirs = met.server;
+    Batches {
+        program,
+        ours,
+        theirs,
+    }
 }
