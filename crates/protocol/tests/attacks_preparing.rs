@@ -10,11 +10,12 @@
 mod common;
 
 use common::attack::{client_prepares, server_prepares, twins};
+use common::bound;
 use common::frames::{Frame, Frames, bytes, honest, meet, replay};
 use primer_net::Kind;
 use primer_net::kind::protocol::{ANSWER, ENCRYPTED, MASK_SECRET, WELCOME};
 use primer_net::kind::transfer::{EXTENSION, TREES};
-use primer_protocol::{ProtocolError, Reveal, Scheme};
+use primer_protocol::{Program, ProtocolError, Reveal, Scheme};
 use std::collections::BTreeMap;
 
 const TOKENS: usize = 3;
@@ -27,6 +28,8 @@ const RESIDUE_BITS: usize = 30;
 /// What two servers with different weights say to the same messages of a client.
 struct Views {
     said: [Frames; 2],
+    /// What they serve.
+    programs: [Program; 2],
     /// What the client sent.
     sent: Frames,
     /// Whether the first got to the end, or its error.
@@ -57,19 +60,40 @@ fn views_of(
     assert_eq!(text(&met.server), text(&end));
     Views {
         said: [met.down, said],
+        programs: [&one, &other].map(|model| bound(model, TOKENS, scheme, reveal)),
         sent: met.up,
         end: met.server.map(|_| ()),
     }
 }
 
+/// Takes the root of a program's hint out of a greeting, and the hash that covers it. They are the
+/// name of a message that is the same for all clients, and all that may differ here.
+fn unnamed(welcome: &Frame, program: &Program) -> Frame {
+    const HASH: usize = 32;
+    let mut frame = welcome.clone();
+    let nonce = frame.payload.len() - HASH;
+    let root = nonce - HASH;
+    // Between them stands that there is a hint.
+    let fingerprint = root - 1 - HASH;
+    let hint = program.hint().unwrap();
+    for (at, expected) in [(root, &hint.root), (fingerprint, program.fingerprint())] {
+        let found = &mut frame.payload[at..at + HASH];
+        assert_eq!(found, expected);
+        found.fill(0);
+    }
+    frame
+}
+
 /// Asserts that both views are one, but for the name of the hint in the greeting.
 fn assert_same(views: &Views, attack: &str) {
     let [one, other] = &views.said;
+    let [ours, theirs] = &views.programs;
     assert_eq!(one.len(), other.len(), "{attack}");
     assert!(!one.is_empty());
     for (a, b) in one.iter().zip(other) {
         assert_eq!((a.kind, a.payload.len()), (b.kind, b.payload.len()));
-        let same = a == b || a.kind == WELCOME.code();
+        let welcome = a.kind == WELCOME.code();
+        let same = a == b || welcome && unnamed(a, ours) == unnamed(b, theirs);
         assert!(same, "{attack}: a message of kind {} differs", a.kind);
     }
 }
