@@ -117,7 +117,7 @@ pub struct ClientSession {
 }
 
 /// Sees a party's shares: the client's of what goes into each stop, offline or, if it is late,
-/// online, and of silent steps; the server's of linear steps.
+/// online, and of silent steps; the server's of linear steps and of what it opens.
 pub(crate) type See<'a> = dyn FnMut(ValueId, &Matrix<u64>) + Send + 'a;
 
 /// What the server keeps of a session.
@@ -241,6 +241,12 @@ impl ClientSession {
         self.threads = threads.max(1);
         self.keys.set_threads(threads);
         self.roots.set_threads(threads);
+    }
+
+    /// Gives the client other coins, so that a test can have it draw the same ones twice.
+    #[doc(hidden)]
+    pub fn set_coins(&mut self, rng: Prg) {
+        self.rng = rng;
     }
 
     /// Shows the client its own share of what goes into each stop, so that the fixed-point

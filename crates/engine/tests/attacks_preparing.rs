@@ -11,15 +11,17 @@
 mod common;
 
 use common::attack::{client_prepares, server_prepares, twins};
+use common::bound;
 use common::frames::{Frame, Frames, bytes, honest, meet, replay};
-use primer_engine::ProtocolError;
+use primer_engine::{Program, ProtocolError, Reveal};
 use primer_wire::Kind;
 use primer_wire::kind::protocol::{ENCRYPTED, MASK_SECRET, WELCOME};
 use primer_wire::kind::transfer::{EXTENSION, TREES};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 const TOKENS: usize = 3;
 const SEEDS: [u8; 2] = [1, 2];
+const REVEALS: [Reveal; 2] = [Reveal::Outputs, Reveal::Label];
 /// Of an encrypted mask: the bytes in front of a ciphertext's residues, and the bits of one.
 const FIRST_RESIDUE: usize = 39 + 16;
 const RESIDUE_BITS: usize = 30;
@@ -27,6 +29,8 @@ const RESIDUE_BITS: usize = 30;
 /// What two servers with different weights say to the same messages of a client.
 struct Views {
     said: [Frames; 2],
+    /// What they serve.
+    programs: [Program; 2],
     /// What the client sent.
     sent: Frames,
     /// Whether the first got to the end, or its error.
@@ -34,9 +38,14 @@ struct Views {
 }
 
 fn views(edit: impl FnMut(usize, &mut Frame) + Send + 'static) -> Views {
+    views_of(Reveal::Outputs, edit)
+}
+
+fn views_of(reveal: Reveal, edit: impl FnMut(usize, &mut Frame) + Send + 'static) -> Views {
     let [one, other] = twins();
     let bundles = 2;
-    let serve = |channel: &mut _, model| server_prepares(channel, model, SEEDS[1], bundles);
+    let place = (reveal, SEEDS[1]);
+    let serve = |channel: &mut _, model| server_prepares(channel, model, place, bundles);
     let met = meet(
         edit,
         |channel| client_prepares(channel, &one, TOKENS, SEEDS[0], bundles).err(),
@@ -48,19 +57,40 @@ fn views(edit: impl FnMut(usize, &mut Frame) + Send + 'static) -> Views {
     assert_eq!(text(&met.server), text(&end));
     Views {
         said: [met.down, said],
+        programs: [&one, &other].map(|model| bound(model, TOKENS, reveal)),
         sent: met.up,
         end: met.server.map(|_| ()),
     }
 }
 
+/// Takes the root of a program's hint out of a greeting, and the hash that covers it. They are the
+/// name of a message that is the same for all clients, and all that may differ here.
+fn unnamed(welcome: &Frame, program: &Program) -> Frame {
+    const HASH: usize = 32;
+    let mut frame = welcome.clone();
+    let nonce = frame.payload.len() - HASH;
+    let root = nonce - HASH;
+    // Between them stands that there is a hint.
+    let fingerprint = root - 1 - HASH;
+    let hint = program.hint().unwrap();
+    for (at, expected) in [(root, &hint.root), (fingerprint, program.fingerprint())] {
+        let found = &mut frame.payload[at..at + HASH];
+        assert_eq!(found, expected);
+        found.fill(0);
+    }
+    frame
+}
+
 /// Asserts that both views are one, but for the name of the hint in the greeting.
 fn assert_same(views: &Views, attack: &str) {
     let [one, other] = &views.said;
+    let [ours, theirs] = &views.programs;
     assert_eq!(one.len(), other.len(), "{attack}");
     assert!(!one.is_empty());
     for (a, b) in one.iter().zip(other) {
         assert_eq!((a.kind, a.payload.len()), (b.kind, b.payload.len()));
-        let same = a == b || a.kind == WELCOME.code();
+        let welcome = a.kind == WELCOME.code();
+        let same = a == b || welcome && unnamed(a, ours) == unnamed(b, theirs);
         assert!(same, "{attack}: a message of kind {} differs", a.kind);
     }
 }
@@ -79,9 +109,11 @@ fn all(
 
 #[test]
 fn an_honest_client_sees_no_weights() {
-    let views = views(honest);
-    views.end.as_ref().unwrap();
-    assert_same(&views, "none");
+    for reveal in REVEALS {
+        let views = views_of(reveal, honest);
+        views.end.as_ref().unwrap();
+        assert_same(&views, "none");
+    }
 }
 
 /// Messages about masks: of the secret zero without errors, one for all values, and noise.
@@ -130,26 +162,36 @@ fn fractional_plaintexts_come_back_as_nothing() {
     }
 }
 
-/// An error in the first message of every kind that a client sends until it has its bundles. Some
-/// end the session, most are not noticed; none makes the server say anything about weights.
+/// An error in the first message of every kind that a client sends until it has its bundles, or in
+/// the last, where the server then garbles a circuit that finds a label. Some end the session, most
+/// are not noticed; none makes the server say anything about weights.
 #[test]
 fn errors_while_preparing_show_nothing() {
-    let sent = views(honest).sent;
-    let kinds: BTreeSet<u8> = sent.iter().map(|frame| frame.kind).collect();
-    assert!(kinds.len() > 12, "{kinds:?}");
-    let mut unnoticed = 0;
-    for kind in kinds {
-        let views = views(move |place, frame| {
-            if (place, frame.kind) == (0, kind) {
-                let at = frame.payload.len() / 2;
-                frame.payload[at] ^= 1;
-            }
-        });
-        assert_same(&views, &format!("an error in kind {kind}"));
-        unnoticed += usize::from(views.end.is_ok());
+    for reveal in REVEALS {
+        let sent = views_of(reveal, honest).sent;
+        let mut kinds = BTreeMap::<u8, usize>::new();
+        for frame in &sent {
+            *kinds.entry(frame.kind).or_default() += 1;
+        }
+        assert!(kinds.len() > 12, "{kinds:?}");
+        let mut unnoticed = 0;
+        for (kind, count) in kinds {
+            let at = match reveal {
+                Reveal::Outputs => 0,
+                Reveal::Label => count - 1,
+            };
+            let views = views_of(reveal, move |place, frame| {
+                if (place, frame.kind) == (at, kind) {
+                    let middle = frame.payload.len() / 2;
+                    frame.payload[middle] ^= 1;
+                }
+            });
+            assert_same(&views, &format!("an error in kind {kind}"));
+            unnoticed += usize::from(views.end.is_ok());
+        }
+        // Messages about masks, ciphertexts, corrections, correlations and garbled circuits.
+        assert!(unnoticed >= 7, "{unnoticed}");
     }
-    // Messages about masks, ciphertexts, corrections, correlations and garbled circuits.
-    assert!(unnoticed >= 7, "{unnoticed}");
 }
 
 /// Choices that are not one string, and trees that are not whole, end the session there.

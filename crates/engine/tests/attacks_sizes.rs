@@ -80,11 +80,11 @@ fn wrong_sizes(
     }
 }
 
-fn halves(model: &Arc<IntModel>) -> (Frames, Frames, [Vec<u8>; 2]) {
+fn halves(model: &Arc<IntModel>, reveal: Reveal) -> (Frames, Frames, [Vec<u8>; 2]) {
     let met = meet(
         honest,
         |channel| client_prepares(channel, model, TOKENS, 1, 1).unwrap(),
-        |channel| server_prepares(channel, model, 2, 1).unwrap(),
+        |channel| server_prepares(channel, model, (reveal, 2), 1).unwrap(),
     );
     let halves = [met.client.1, met.server].map(|mut halves| halves.remove(0));
     (met.up, met.down, halves)
@@ -93,30 +93,34 @@ fn halves(model: &Arc<IntModel>) -> (Frames, Frames, [Vec<u8>; 2]) {
 #[test]
 fn of_preparing() {
     let model = tiny();
-    let (up, down, _) = halves(&model);
+    // To reveal a label takes no other kinds of messages of the client's.
+    let reveal = Reveal::Outputs;
+    let (up, down, _) = halves(&model, reveal);
     wrong_sizes(&up, &down, |channel| {
-        server_prepares(channel, &model, 2, 1).map(|_| ())
+        server_prepares(channel, &model, (reveal, 2), 1).map(|_| ())
     });
 }
 
 #[test]
 fn of_asking() {
     let model = tiny();
-    let (.., [ours, theirs]) = halves(&model);
-    let program = bound(&model, TOKENS, Reveal::Outputs);
-    let served = served(&model, &program).unwrap();
-    let serve = |channel: &mut Channel| {
-        let half = server::Bundle::new(Cursor::new(theirs.clone()));
-        server::infer(channel, &served, half).map(|_| ())
-    };
-    let met = meet(
-        honest,
-        |channel| {
-            let half = client::Bundle::new(Cursor::new(ours));
-            client::infer(channel, &program, half, &words(TOKENS, 2, 0)).unwrap()
-        },
-        serve,
-    );
-    met.server.unwrap();
-    wrong_sizes(&met.up, &met.down, serve);
+    for reveal in [Reveal::Outputs, Reveal::Label] {
+        let (.., [ours, theirs]) = halves(&model, reveal);
+        let program = bound(&model, TOKENS, reveal);
+        let served = served(&model, &program).unwrap();
+        let serve = |channel: &mut Channel| {
+            let half = server::Bundle::new(Cursor::new(theirs.clone()));
+            server::infer(channel, &served, half).map(|_| ())
+        };
+        let met = meet(
+            honest,
+            |channel| {
+                let half = client::Bundle::new(Cursor::new(ours));
+                client::infer(channel, &program, half, &words(TOKENS, 2, 0)).unwrap()
+            },
+            serve,
+        );
+        met.server.unwrap();
+        wrong_sizes(&met.up, &met.down, serve);
+    }
 }

@@ -56,7 +56,7 @@ fn prepared(
     let met = meet(
         edit,
         |channel| client_prepares(channel, model, TOKENS, seed, bundles),
-        |channel| server_prepares(channel, model, 2, bundles),
+        |channel| server_prepares(channel, model, (Reveal::Outputs, 2), bundles),
     );
     let end = met.server.and(met.client).map(|_| ());
     let seen = std::mem::take(&mut *kept.lock().unwrap());

@@ -13,8 +13,9 @@
 
 mod common;
 
+use common::attack::two_batches;
 use common::frames::{Frame, meet};
-use common::{blind, client, offer, open, served, tiny, words};
+use common::{blind, client, offer, served, tiny, words};
 use primer_engine::means::TRANSFERS;
 use primer_engine::session::ServerSession;
 use primer_engine::{ProtocolError, Reveal, server};
@@ -24,8 +25,9 @@ use primer_ring::prg::Prg;
 use primer_stops::StopsError;
 use primer_wire::Channel;
 use primer_wire::kind::transfer::EXTENSION;
-use std::collections::HashMap;
-use std::io::{self, Cursor};
+use std::collections::{HashMap, HashSet};
+use std::io::Cursor;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of an extension in front of the choices.
@@ -34,6 +36,9 @@ const POSITION: usize = 8;
 const PROOF: usize = 48;
 /// Bytes of choices of each block that mask a check.
 const MASKING: usize = 16;
+
+/// Where the seed lies in a bundle: behind its version and the name of its program.
+const SEED: Range<usize> = 34..66;
 
 /// Where a client deviates: in which of its extensions, in which block of Δ.
 #[derive(Clone, Copy)]
@@ -114,52 +119,47 @@ fn extensions(model: &Arc<IntModel>) -> usize {
     kinds.count()
 }
 
-/// The client has no offset in a bundle that opens anything of another one, of the same batch or of
-/// another batch of the session.
+/// No party has an offset in a bundle that opens anything of another one, of the same batch or of
+/// another batch of the session: neither the client nor the server. Where only labels are revealed
+/// the server garbles two circuits of each bundle, so that its offset lies in two places.
 #[test]
 fn offsets_are_a_bundles_own() {
-    let model = tiny();
-    let twice = |prepare: &mut dyn FnMut(&mut Vec<u8>, &mut Vec<u8>)| {
-        let mut kept = [const { Vec::new() }; 4];
-        for pair in kept.chunks_exact_mut(2) {
-            let [one, other] = pair else { unreachable!() };
-            prepare(one, other);
-        }
-        kept
-    };
-    let met = meet(
-        |_, _| (),
-        |channel| {
-            let rng = Prg::new(&[1; 16]);
-            let mut session = open(channel, &model, 2, rng).unwrap();
-            twice(&mut |one, other| {
-                session
-                    .prepare_together(channel, &mut [one, other])
-                    .unwrap();
-            })
-        },
-        |channel| {
-            let rng = Prg::new(&[2; 16]);
-            let offer = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(channel, offer, rng).unwrap();
-            let served = served(&model, session.program()).unwrap();
-            twice(&mut |one, other| {
-                let sinks = &mut [one as &mut (dyn io::Write + Send), other];
-                session.prepare_together(channel, &served, sinks).unwrap();
-            })
-        },
-    );
-    // The client's is found by what it garbles; the server garbles one circuit, so its own lies in
-    // one place and cannot be told from other material.
-    let kept = met.client;
-    for (i, bundle) in kept.iter().enumerate() {
-        let label = offset(bundle).to_le_bytes();
-        for (j, other) in kept.iter().enumerate() {
-            let there = other.windows(16).any(|bytes| bytes == label);
-            assert_eq!(there, i == j, "the offset of bundle {i} in {j}");
+    let batches = two_batches(&tiny(), 2, Reveal::Label, false);
+    for (party, kept) in [("client", batches.ours), ("server", batches.theirs)] {
+        for (i, bundle) in kept.iter().enumerate() {
+            let label = offset(bundle).to_le_bytes();
+            for (j, other) in kept.iter().enumerate() {
+                let there = other.windows(16).any(|bytes| bytes == label);
+                assert_eq!(there, i == j, "the {party}'s offset of bundle {i} in {j}");
+            }
         }
     }
-    assert!(met.server.iter().all(|kept| !kept.is_empty()));
+}
+
+/// Most of what a party draws of a bundle follows from the seed in its header.
+#[test]
+fn seeds_are_a_bundles_own() {
+    let batches = two_batches(&tiny(), 2, Reveal::Outputs, false);
+    let halves = [&batches.ours[..], &batches.theirs[..]].concat();
+    let seeds: HashSet<&[u8]> = halves.iter().map(|kept| &kept[SEED]).collect();
+    assert_eq!(seeds.len(), halves.len());
+}
+
+/// What a party keeps of a bundle it keeps in no other one, whatever it is: seeds, offsets, masks,
+/// choices, strings of look-ups, rows of transfers.
+#[test]
+fn nothing_is_kept_in_two_bundles() {
+    let batches = two_batches(&tiny(), 2, Reveal::Label, false);
+    for (party, bundles) in [("client", batches.ours), ("server", batches.theirs)] {
+        let mut seen = HashMap::new();
+        for (i, kept) in bundles.iter().enumerate() {
+            // Behind the version and the program's name, which are those of all.
+            for (at, bytes) in kept[SEED.start..].windows(16).enumerate() {
+                let first = *seen.entry(bytes).or_insert(i);
+                assert_eq!(first, i, "the {party}'s bundle {i}, at {at}");
+            }
+        }
+    }
 }
 
 /// The session ends while the bundle is prepared, for any Δ, and no answer tells anything: the

@@ -1,6 +1,6 @@
 //! Costs between two processes, and the page that shows them beside the paper's.
 
-use crate::process::{fails, json, lab, random_qa, write};
+use crate::process::{fails, json, lab, random_qa, repository, write};
 
 #[test]
 fn a_model_is_measured_and_shown() {
@@ -150,6 +150,14 @@ fn what_cannot_be_measured_is_refused_at_once() {
         &["other.json", "not a result"],
     );
     fails(lab().args(["report", &other]), 1, &["other.json"]);
+    let missing = dir.path().join("missing").display().to_string();
+    let message = fails(lab().args(["report", &missing]), 1, &[&missing]);
+    let said = message.matches("No such file or directory").count();
+    assert_eq!(said, 1, "a cause is said once: {message}");
+    let data = repository("docs/results/data");
+    let mut full = lab();
+    full.arg("report").arg(data).args(["--out", "/dev/full"]);
+    fails(&mut full, 1, &["/dev/full: No space left"]);
     let empty = dir.path().join("empty");
     std::fs::create_dir(&empty).unwrap();
     let named = empty.display().to_string();

@@ -45,8 +45,9 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Checks that a command fails with a code and certain words, and without a panic.
-pub(crate) fn fails(command: &mut Command, code: i32, words: &[&str]) {
+/// Checks that a command fails with a code and certain words, and without a panic; returns what it
+/// said.
+pub(crate) fn fails(command: &mut Command, code: i32, words: &[&str]) -> String {
     let output = command.output().unwrap();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(code), "{message}");
@@ -55,4 +56,5 @@ pub(crate) fn fails(command: &mut Command, code: i32, words: &[&str]) {
     for word in words {
         assert!(message.contains(word), "no \"{word}\" in: {message}");
     }
+    message
 }

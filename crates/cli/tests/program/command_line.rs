@@ -174,9 +174,11 @@ fn the_paper_has_a_program_of_its_own() {
     ];
     for name in ["base", "f", "fp", "fpc", "gc", "fhe", "nonsense"] {
         for (command, flag, others) in taking {
-            let several = format!("lean,{name}");
-            let named = [name, &several][usize::from(flag == "--schemes")];
-            let args = [&[command, flag, named], others].concat();
+            let named = match flag {
+                "--schemes" => format!("lean,{name}"),
+                _ => name.to_owned(),
+            };
+            let args = [&[command, flag, &*named], others].concat();
             fails(&args, 2, &[&format!("no scheme `{name}`"), "primer-lab"]);
         }
     }

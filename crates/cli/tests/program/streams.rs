@@ -1,6 +1,6 @@
 //! Standard streams that end early: a reader that has gone, a disk that is full, nothing to read.
 
-use crate::process::{Server, TEXTS, client, primer, random_qa, repository, stderr, write};
+use crate::process::{Server, TEXTS, client, primer, random_qa, stderr, write};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -76,12 +76,18 @@ fn a_full_disk_is_an_error() {
         full(&mut command);
     }
     // Files that are named behave the same.
-    let mut report = primer();
-    report.arg("report").arg(repository("docs/results/data"));
-    let output = report.args(["--out", "/dev/full"]).output().unwrap();
+    let data = write(dir.path(), "dev.tsv", "sentence\tlabel\nan utter mess\t0\n");
+    let mut eval = primer();
+    eval.args([
+        "eval", "--task", "sst2", "--engine", "float", "--data", &data,
+    ]);
+    let output = eval.args(["--predictions", "/dev/full"]).output().unwrap();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("/dev/full: No space left"), "{message}");
+    assert!(
+        message.contains("writing predictions: No space left"),
+        "{message}"
+    );
 }
 
 /// Both parties: the other process and the temporary directory are gone as well.

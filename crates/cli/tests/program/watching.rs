@@ -143,7 +143,6 @@ fn causes_are_said_once() {
         &["inspect", "--prepared", &missing],
         &["inspect", "--model", dir.path().to_str().unwrap()],
         &["inspect", "--calibration", &missing],
-        &["report", &missing],
     ] {
         let message = fails(primer().args(args), 1, &[]);
         let said = message.matches("No such file or directory").count();

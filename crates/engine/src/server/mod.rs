@@ -140,8 +140,9 @@ pub fn infer(channel: &mut Channel, model: &ServerModel, bundle: Bundle) -> Resu
 }
 
 /// Does the same; `see` gets the server's shares of all linear steps, so that the fixed-point
-/// reference can repeat a run with the errors of its products. Shares of both parties together are
-/// the values.
+/// reference can repeat a run with the errors of its products, and of each value when it is opened,
+/// so that a test can take it off and look at the mask. Shares of both parties together are the
+/// values.
 ///
 /// # Errors
 /// As [`infer`].

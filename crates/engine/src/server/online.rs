@@ -306,6 +306,7 @@ impl<'a> OnlineServer<'a> {
         for &id in values {
             if self.opened.insert(id) {
                 let mut difference = self.provisional(id);
+                (self.see)(id, &difference);
                 let (rows, cols) = (difference.rows(), difference.cols());
                 difference.sub(&self.seeds.share(Use::Value(id), rows, cols));
                 channel.send_residues(OPENED, K, difference.data().iter().copied())?;
