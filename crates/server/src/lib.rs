@@ -3,7 +3,7 @@
 //! `listener` accepts connections; `gate` keeps a register of them and cuts those that take too
 //! long; `connection` speaks with one client;
 //! `offer` says what is served, `models` has the weights for each length, and the hint that clients
-//! prepare with is found or built at the start ([`hints`](crate::hints)); the store keeps prepared
+//! prepare with is found or built at the start ([`hints`]); the store keeps prepared
 //! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
 //! tells. A thread blocks on one connection at a time: the protocol streams in bulk and has few
 //! turns, so there is nothing to interleave.

@@ -85,7 +85,7 @@ impl Channel {
     /// Sends one message; it leaves with the next flush or receive.
     ///
     /// # Errors
-    /// [`NetError`] if the peer is gone or does not read.
+    /// [`crate::NetError`] if the peer is gone or does not read.
     pub fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<()> {
         self.writer.send(kind, payload)
     }
@@ -111,8 +111,8 @@ impl Channel {
     /// Receives one message of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`NetError::TooLong`] or [`NetError::WrongKind`] if the peer sent something else, and the
-    /// errors of a peer that is gone or silent.
+    /// [`crate::NetError::TooLong`] or [`crate::NetError::WrongKind`] if the peer sent something
+    /// else, and the errors of a peer that is gone or silent.
     pub fn recv(&mut self, kind: Kind, limit: usize) -> Result<Vec<u8>> {
         self.turn()?.recv(kind, limit)
     }
@@ -120,7 +120,8 @@ impl Channel {
     /// Receives one message of a known length, in place.
     ///
     /// # Errors
-    /// [`NetError::WrongLength`] if the peer announced another length; else as [`Self::recv`].
+    /// [`crate::NetError::WrongLength`] if the peer announced another length; else as
+    /// [`Self::recv`].
     pub fn recv_exact(&mut self, kind: Kind, out: &mut [u8]) -> Result<()> {
         self.turn()?.recv_exact(kind, out)
     }
