@@ -8,6 +8,7 @@
 use super::refusals::store_refusal;
 use super::{Connection, Step};
 use crate::server::tokens::TokenLine;
+use crate::service::message::Refusal;
 use primer_store::{Account, Allowances, Charge, Counted, unix_now};
 
 /// For whom a session counts.
@@ -41,19 +42,23 @@ impl Caller {
 }
 
 impl Connection<'_> {
-    /// What the session may have, by the file of tokens as it was read last.
-    fn allowances(&self) -> Allowances {
+    /// Returns what the session may have, by the file of tokens as it was read last; refuses it
+    /// everything if its token was withdrawn.
+    pub(super) fn allowances(&self) -> Step<Allowances> {
         let server = self.shared.limits.allowances;
         match (&self.shared.access, &self.caller.token) {
-            (Some(access), Some(token)) => access.limits_of(token).or(server),
-            _ => server,
+            (Some(access), Some(token)) => {
+                let limits = access.limits_of(token).ok_or(Refusal::Token)?;
+                Ok(limits.or(server))
+            }
+            _ => Ok(server),
         }
     }
 
     /// So many more for this session's account.
-    pub(super) fn charge(&self, what: Counted, number: usize) -> Charge {
-        let allowances = self.allowances();
-        Charge {
+    pub(super) fn charge(&self, what: Counted, number: usize) -> Step<Charge> {
+        let allowances = self.allowances()?;
+        Ok(Charge {
             account: self.caller.account(),
             what,
             number: number as u64,
@@ -61,12 +66,12 @@ impl Connection<'_> {
                 Counted::Prepared => allowances.prepared,
                 Counted::Answers => allowances.answers,
             },
-        }
+        })
     }
 
     /// Refuses what would be more than the session may have; counts nothing.
     pub(super) fn check_limit(&self, what: Counted, number: usize) -> Step<()> {
-        let charge = self.charge(what, number);
+        let charge = self.charge(what, number)?;
         let counts = self.shared.store.counts(&charge.account.id);
         let counts = counts.map_err(store_refusal)?;
         let within = counts.check(&charge, unix_now());
@@ -76,7 +81,7 @@ impl Connection<'_> {
     /// Refuses to prepare what could never be used: the account has had all answers that there are
     /// for it.
     pub(super) fn check_use(&self) -> Step<()> {
-        let mut charge = self.charge(Counted::Answers, 1);
+        let mut charge = self.charge(Counted::Answers, 1)?;
         // Those of another day can be waited for.
         charge.allowance.per_day = None;
         let counts = self.shared.store.counts(&charge.account.id);

@@ -69,7 +69,7 @@ impl<'a> Connection<'a> {
             .is_none_or(|(length, _)| *length != tokens);
         // Counted before it begins: what a client that deviates could learn by preparing, it could
         // also learn by a preparation that it breaks off.
-        let charge = self.charge(Counted::Prepared, bundles);
+        let charge = self.charge(Counted::Prepared, bundles)?;
         let counted = self.shared.store.count(&charge, now);
         counted.map_err(store_refusal)?;
         let token = self.caller.label();
@@ -139,6 +139,7 @@ impl<'a> Connection<'a> {
         // The client is about to spend its half: what would keep us from spending ours is said now.
         self.check_usable()?;
         store.check_mark().map_err(no_mark)?;
+        let charge = self.charge(Counted::Answers, 1)?;
         // From here on a stop waits for us.
         self.place.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
@@ -147,12 +148,7 @@ impl<'a> Connection<'a> {
         }
         let (started, before) = (Instant::now(), self.meter.report());
         let spent = store
-            .spend_counted(
-                id,
-                &self.client,
-                &self.charge(Counted::Answers, 1),
-                unix_now(),
-            )
+            .spend_counted(id, &self.client, &charge, unix_now())
             .map_err(store_refusal)?;
         let (connection, token) = (self.place.number(), self.caller.label());
         self.shared.metrics.spent(token.as_deref());
