@@ -8,6 +8,7 @@ use crate::server::{
 use crate::service::ServiceError;
 use crate::service::message::Refusal;
 use primer_net::tls::Fingerprint;
+use primer_store::Counted;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -113,4 +114,35 @@ fn an_open_session_of_a_withdrawn_token_may_have_nothing_more() {
     assert!(client.link.is_some());
     client.classify(TEXT).unwrap();
     client.close();
+}
+
+#[test]
+fn of_clients_that_ask_at_once_the_last_is_refused_before_it_spends() {
+    let (rig, token) = Rig::start("1");
+    let (mut one, mut two) = (rig.client("one", &token), rig.client("two", &token));
+    for client in [&mut one, &mut two] {
+        client.prepare(TOKENS, 1).unwrap();
+    }
+    // The one is told to spend its half, and takes its time.
+    let entry = one.find(TOKENS).unwrap().unwrap();
+    one.link().unwrap().ask(entry.id, entry.program).unwrap();
+    let limit = |refused| match refused {
+        Refusal::Limit(limit) => (limit.what, limit.limit, limit.had, limit.asked),
+        other => panic!("{other}"),
+    };
+    let full = (Counted::Answers, 1, 1, 1);
+    assert_eq!(limit(refusal(two.classify(TEXT))), full);
+    assert_eq!(bundles(&two), 1, "a refusal costs no bundle");
+    // It does not want it after all, or goes without a word: then the other may have it.
+    one.link().unwrap().withdraw().unwrap();
+    one.link().unwrap().ask(entry.id, entry.program).unwrap();
+    assert_eq!(limit(refusal(two.classify(TEXT))), full);
+    one.link = None;
+    let given_back = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        two.classify(TEXT).is_ok()
+    });
+    assert!(given_back && bundles(&two) == 0);
+    assert_eq!(limit(refusal(one.classify(TEXT))), full);
+    assert_eq!(bundles(&one), 1);
 }

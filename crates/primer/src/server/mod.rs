@@ -3,9 +3,10 @@
 //! `gate` knows who is in and cuts who stays too long; `connection` speaks with one client;
 //! `offer` says what is served, `models` has the weights for each length, and the hint that clients
 //! prepare with is found or built at the start ([`hints`](crate::hints)); the store keeps prepared
-//! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
-//! tells. A thread blocks on one connection at a time: the protocol streams in bulk and has few
-//! turns, so there is nothing to interleave.
+//! bundles within bounds; `promises` keeps sessions of one account that ask at once within its
+//! limit; `lookout` looks at the store from time to time; `metrics` counts and `responder` tells. A
+//! thread blocks on one connection at a time: the protocol streams in bulk and has few turns, so
+//! there is nothing to interleave.
 
 mod connection;
 mod gate;
@@ -16,6 +17,7 @@ mod models;
 mod offer;
 mod options;
 mod process;
+mod promises;
 mod responder;
 mod tokens;
 
@@ -40,6 +42,7 @@ use primer_net::{LinkShape, Options};
 use primer_protocol::Reveal;
 use primer_store::fleet::FleetOptions;
 use primer_store::{Bounds, Store, unix_now};
+use promises::Promises;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -58,6 +61,8 @@ struct Shared {
     lookout: Lookout,
     bounds: Bounds,
     roles: Vec<Work>,
+    /// Answers that clients were told to spend their halves for.
+    promises: Promises,
     tls: TlsServer,
     access: Option<Arc<AccessTokens>>,
     /// Threads that prepare, for all sessions together.
@@ -255,6 +260,7 @@ impl Server {
                 models,
                 lookout: Lookout::new(&store),
                 store,
+                promises: Promises::default(),
                 tls,
                 access: options.access,
                 threads: crate::threads(options.threads),

@@ -3,10 +3,12 @@
 //! With access tokens an account is the token's, whatever pseudonyms its owner draws; without, it
 //! is the pseudonym's. A limit is looked at twice: before anything is done for a request, so that a
 //! client that may have no more costs nothing and loses nothing; and where it is counted, durably
-//! and together with what it is counted for, because others of the same account may be at it.
+//! and together with what it is counted for, because others of the same account may be at it. An
+//! answer is promised in between, before the client spends its half ([`Promise`]).
 
 use super::refusals::store_refusal;
 use super::{Connection, Step};
+use crate::server::promises::Promise;
 use crate::server::tokens::TokenLine;
 use crate::service::message::Refusal;
 use primer_store::{Account, Allowances, Charge, Counted, unix_now};
@@ -41,7 +43,7 @@ impl Caller {
     }
 }
 
-impl Connection<'_> {
+impl<'a> Connection<'a> {
     /// Returns what the session may have, by the file of tokens as it was read last; refuses it
     /// everything if its token was withdrawn.
     pub(super) fn allowances(&self) -> Step<Allowances> {
@@ -76,6 +78,14 @@ impl Connection<'_> {
         let counts = counts.map_err(store_refusal)?;
         let within = counts.check(&charge, unix_now());
         within.map_err(store_refusal)
+    }
+
+    /// Promises so many more, or refuses what would be more than the session may have.
+    pub(super) fn promise(&self, what: Counted, number: usize) -> Step<Promise<'a>> {
+        let charge = self.charge(what, number)?;
+        let shared = self.shared;
+        let promised = shared.promises.make(&shared.store, charge, unix_now());
+        promised.map_err(store_refusal)
     }
 
     /// Refuses to prepare what could never be used: the account has had all answers that there are

@@ -139,7 +139,7 @@ impl<'a> Connection<'a> {
         // The client is about to spend its half: what would keep us from spending ours is said now.
         self.check_usable()?;
         store.check_mark().map_err(no_mark)?;
-        let charge = self.charge(Counted::Answers, 1)?;
+        let promise = self.promise(Counted::Answers, 1)?;
         // From here on a stop waits for us.
         self.place.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
@@ -147,9 +147,8 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         let (started, before) = (Instant::now(), self.meter.report());
-        let spent = store
-            .spend_counted(id, &self.client, &charge, unix_now())
-            .map_err(store_refusal)?;
+        let spend = |charge: &_| store.spend_counted(id, &self.client, charge, unix_now());
+        let spent = promise.keep(spend).map_err(store_refusal)?;
         let (connection, token) = (self.place.number(), self.caller.label());
         self.shared.metrics.spent(token.as_deref());
         tracing::info!(connection, token, bundle = %id, "spent, the online phase begins");
