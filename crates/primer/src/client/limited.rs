@@ -146,3 +146,22 @@ fn of_clients_that_ask_at_once_the_last_is_refused_before_it_spends() {
     assert_eq!(limit(refusal(one.classify(TEXT))), full);
     assert_eq!(bundles(&one), 1);
 }
+
+#[test]
+fn what_could_not_be_used_today_is_not_prepared() {
+    let (rig, token) = Rig::start("1/day");
+    let mut client = rig.client("client", &token);
+    client.classify(TEXT).unwrap();
+    let Refusal::Limit(limit) = refusal(client.prepare(TOKENS, 2)) else {
+        panic!("not a limit");
+    };
+    assert_eq!(
+        (limit.what, limit.limit, limit.had),
+        (Counted::Answers, 1, 1)
+    );
+    assert!(limit.ends_in.is_some_and(|end| end <= 24 * 3600));
+    let token = rig.access.admits(Some(&token)).unwrap();
+    let store = primer_store::Store::open(rig.dir.path().join("server/server/store")).unwrap();
+    let counts = store.counts(&token.account().id).unwrap();
+    assert_eq!(counts.prepared.in_all, 1, "nothing more was counted");
+}

@@ -87,15 +87,4 @@ impl<'a> Connection<'a> {
         let promised = shared.promises.make(&shared.store, charge, unix_now());
         promised.map_err(store_refusal)
     }
-
-    /// Refuses to prepare what could never be used: the account has had all answers that there are
-    /// for it.
-    pub(super) fn check_use(&self) -> Step<()> {
-        let mut charge = self.charge(Counted::Answers, 1)?;
-        // Those of another day can be waited for.
-        charge.allowance.per_day = None;
-        let counts = self.shared.store.counts(&charge.account.id);
-        let counts = counts.map_err(store_refusal)?;
-        counts.check(&charge, unix_now()).map_err(store_refusal)
-    }
 }

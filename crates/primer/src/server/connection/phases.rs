@@ -43,7 +43,8 @@ impl<'a> Connection<'a> {
             .into());
         }
         self.check_limit(Counted::Prepared, bundles)?;
-        self.check_use()?;
+        // What could not be used today is not prepared.
+        self.check_limit(Counted::Answers, 1)?;
         let built = self.built(tokens)?;
         let needed = built.stored.saturating_mul(bundles as u64);
         let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
