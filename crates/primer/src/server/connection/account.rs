@@ -76,8 +76,18 @@ impl<'a> Connection<'a> {
         let charge = self.charge(what, number)?;
         let counts = self.shared.store.counts(&charge.account.id);
         let counts = counts.map_err(store_refusal)?;
-        let within = counts.check(&charge, unix_now());
-        within.map_err(store_refusal)
+        let now = unix_now();
+        let days = counts.days_ahead(what, now);
+        if days > 1 {
+            tracing::warn!(
+                connection = self.place.number(),
+                token = self.caller.label(),
+                days,
+                "what was counted for this client counts for a day that lies ahead: a clock was \
+                 ahead then, or is behind now"
+            );
+        }
+        counts.check(&charge, now).map_err(store_refusal)
     }
 
     /// Promises so many more, or refuses what would be more than the session may have.
