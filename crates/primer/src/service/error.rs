@@ -10,7 +10,7 @@ use primer_net::tls::Fingerprint;
 use primer_ot::OtError;
 use primer_protocol::ProtocolError;
 use primer_stops::StopsError;
-use primer_store::StoreError;
+use primer_store::{Exhausted, StoreError};
 use primer_text::TextError;
 use std::io;
 use std::path::PathBuf;
@@ -264,6 +264,15 @@ impl ServiceError {
             Self::Connect { .. } | Self::Away { .. } | Self::Broken { .. } => true,
             Self::Incomplete { cause, .. } => cause.is_broken_connection(),
             _ => false,
+        }
+    }
+
+    /// Returns the limit that a client has reached, if that is why it was refused.
+    pub fn limit(&self) -> Option<&Exhausted> {
+        match self {
+            Self::Refused(Refusal::Limit(limit)) => Some(limit),
+            Self::Incomplete { cause, .. } => cause.limit(),
+            _ => None,
         }
     }
 
