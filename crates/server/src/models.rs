@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(models.lock().len(), 2);
     }
 
-    /// A hint of these weights that is another one, as another secret makes it, is another binding.
+    /// Binds bundles to the hint: one that another secret makes of these weights is another one.
     #[test]
     fn bundles_are_bound_to_the_hint() {
         let with = |root: u8| {

@@ -59,7 +59,7 @@ fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Makes a text that passes [`check_name`], as near to the given one as may be.
+/// Makes a text that passes as a name in a message, as near to the given one as may be.
 pub fn printable(text: &str) -> String {
     let mut name: String = text.chars().filter(|c| !c.is_control()).collect();
     while name.len() > MAX_NAME {

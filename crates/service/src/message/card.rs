@@ -100,7 +100,7 @@ impl Card {
     /// Returns how many bundles of a padded length are best prepared in one go when `wanted` are.
     ///
     /// Bundles that are prepared together share a secret of the server's, so the bits of all their
-    /// answers are kept to [`MOST_ANSWER_BITS`], unless one answer has more than the secret itself.
+    /// answers are kept to `MOST_ANSWER_BITS`, unless one answer has more than the secret itself.
     pub fn batch(&self, tokens: usize, wanted: usize) -> usize {
         let one_hot = (self.vocab + self.types) as usize;
         let most = match self.bits_at(tokens) {
