@@ -1,20 +1,12 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
 //! `listener` accepts connections; `gate` keeps a register of them and cuts those that take too
-//! long; `connection` speaks with one client;
-//! `offer` says what is served, `models` has the weights for each length, and the hint that clients
-<<<<<<< ours
-//! prepare with is found or built at the start ([`hints`](crate::hints)); the store keeps prepared
-//! bundles within bounds; `promises` keeps sessions of one account that ask at once within its
-//! limit; `lookout` looks at the store from time to time; `metrics` counts and `responder` tells. A
-//! thread blocks on one connection at a time: the protocol streams in bulk and has few turns, so
-//! there is nothing to interleave.
-=======
-//! prepare with is found or built at the start ([`hints`]); the store keeps prepared
-//! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
-//! tells. A thread blocks on one connection at a time: the protocol streams in bulk and has few
-//! turns, so there is nothing to interleave.
->>>>>>> theirs
+//! long; `connection` speaks with one client; `offer` says what is served, `models` has the weights
+//! for each length, and the hint that clients prepare with is found or built at the start
+//! ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps sessions of one
+//! account that ask at once within its limit; `lookout` looks at the store from time to time;
+//! `metrics` counts and `responder` tells. A thread blocks on one connection at a time: the
+//! protocol streams in bulk and has few turns, so there is nothing to interleave.
 
 #![forbid(unsafe_code)]
 
