@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 
-# Layers, width and heads, as in crates/measure/src/bench/shapes.rs; the last one is for trying it out.
+# Layers, width and heads, as in crates/measure/src/bench/shapes.rs; the last is for trying it
+# out.
 SHAPES = {
     "bert-tiny": (3, 768, 12),
     "bert-small": (6, 768, 12),

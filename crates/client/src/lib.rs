@@ -19,6 +19,8 @@ mod hangup;
 mod hint;
 mod inference;
 mod kept;
+#[cfg(test)]
+mod limited;
 mod link;
 mod offers;
 mod options;

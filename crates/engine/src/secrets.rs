@@ -20,8 +20,8 @@
 //! before (down) and of the result (up). **Rounds:** one. **Learned:** nothing: `D` and `E` are
 //! uniform to the client, which does not know `U` and `V`; `z - t` is uniform to the server, which
 //! does not know `t`. What the client gets offline is pseudorandom no matter what it encrypted
-//! (`primer_rlwe::product::Product::split`). The server's share `Ms` is kept in its bundle, since no
-//! seed gives it again. A value is opened with one mask only and only once, in however many
+//! (`primer_rlwe::product::Product::split`). The server's share `Ms` is kept in its bundle, since
+//! no seed gives it again. A value is opened with one mask only and only once, in however many
 //! products it appears.
 //!
 //! **Without the last message.** A product that is requantised next need not be shared anew. The

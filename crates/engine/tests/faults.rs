@@ -61,6 +61,9 @@ fn a_refusal_is_told_on_both_ends() {
     }
 }
 
+/// A version that is not ours.
+const OTHER_VERSION: u16 = VERSION + 1;
+
 #[test]
 fn versions_must_agree() {
     let model = tiny();
@@ -70,21 +73,25 @@ fn versions_must_agree() {
                 error,
                 ProtocolError::Version {
                     ours: VERSION,
-                    theirs: 12
+                    theirs: OTHER_VERSION
                 }
             ),
             "{error}"
         );
     };
     let ((), server) = pair(
-        |channel| channel.send_value(HELLO, &(12u16, SCHEME, 4u32)).unwrap(),
+        |channel| {
+            channel
+                .send_value(HELLO, &(OTHER_VERSION, SCHEME, 4u32))
+                .unwrap()
+        },
         |channel| server(channel, &model, Reveal::Outputs),
     );
     expected(server.unwrap_err());
     let (client, ()) = pair(
         |channel| open(channel, &model, 4),
         // The second kind of welcome: a version.
-        |channel| welcome(channel, &(1u32, 12u16)),
+        |channel| welcome(channel, &(1u32, OTHER_VERSION)),
     );
     expected(client.unwrap_err());
 }

@@ -7,6 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
 
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
 /// Why a gateway does not start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -49,12 +52,14 @@ pub enum GatewayError {
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) why: String,
+    /// Seconds after which the same request may succeed, where it is known.
+    pub(crate) after: Option<u64>,
 }
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        let why = why.into();
-        Self { status, why }
+        let (why, after) = (why.into(), None);
+        Self { status, why, after }
     }
 
     /// Makes the answer to a request that makes no sense.
@@ -68,15 +73,60 @@ impl Failure {
     }
 }
 
-/// Texts and tasks are the caller's fault; everything else is between gateway and server, where a
-/// later attempt may succeed.
+/// Texts and tasks are the caller's fault. A limit of the server lasts until its day ends, or until
+/// its operator raises it. Everything else is between gateway and server, where a later attempt may
+/// succeed.
 impl From<&ServiceError> for Failure {
     fn from(error: &ServiceError) -> Self {
+        let limit = error.limit();
         let status = match error {
+            _ if limit.is_some() => StatusCode::TOO_MANY_REQUESTS,
             ServiceError::Text(_) | ServiceError::Head { .. } => StatusCode::BAD_REQUEST,
             ServiceError::Refused(Refusal::Tokens { .. }) => StatusCode::BAD_REQUEST,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Self::new(status, error.to_string())
+        Self {
+            after: limit.map(|limit| limit.ends_in.map_or(HOUR, |end| end.clamp(1, DAY))),
+            ..Self::new(status, error.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer::service::message::{Counted, Exhausted};
+
+    #[test]
+    fn a_limit_says_when_it_ends() {
+        let failure = |ends_in| {
+            let limit = Exhausted {
+                what: Counted::Answers,
+                limit: 5,
+                had: 5,
+                asked: 1,
+                ends_in,
+            };
+            let refused = ServiceError::Refused(Refusal::Limit(limit));
+            let incomplete = ServiceError::Incomplete {
+                kept: 1,
+                wanted: 2,
+                cause: Box::new(refused),
+            };
+            let failure = Failure::from(&incomplete);
+            assert_eq!(failure.status, StatusCode::TOO_MANY_REQUESTS);
+            assert!(failure.why.contains("5 answers"), "{}", failure.why);
+            failure.after
+        };
+        assert_eq!(failure(Some(7 * HOUR)), Some(7 * HOUR));
+        assert_eq!(failure(None), Some(HOUR));
+        // Whatever a server says.
+        assert_eq!(failure(Some(0)), Some(1));
+        assert_eq!(failure(Some(u64::MAX)), Some(DAY));
+        let full = Failure::from(&ServiceError::Refused(Refusal::Full));
+        assert_eq!(
+            (full.status, full.after),
+            (StatusCode::SERVICE_UNAVAILABLE, None)
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::stock::Stock;
 use primer::{Client, Event, HangUp, ServiceError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long no question must have been asked before the time is used.
 const QUIET: Duration = Duration::from_secs(2);
@@ -21,6 +21,8 @@ const LOOK: Duration = Duration::from_secs(5);
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest pause after a failure, and the longest that a server's return goes unnoticed.
 const LONGEST: Duration = Duration::from_secs(15);
+/// How long nothing is asked for at a limit of the server, at most: it may be raised meanwhile.
+const AT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// The thread, from outside.
 pub(crate) struct Keeper {
@@ -58,6 +60,34 @@ impl Keeper {
     }
 }
 
+/// A limit of the server, at which it makes no sense to ask for bundles.
+struct Barred {
+    until: Instant,
+    why: String,
+}
+
+impl Barred {
+    /// Returns how long a refusal bars, if it is about a limit.
+    fn by(error: &ServiceError) -> Option<Self> {
+        let limit = error.limit()?;
+        let ends = limit.ends_in.map_or(AT_LIMIT, Duration::from_secs);
+        // No answer of a server makes us ask again and again.
+        let rest = ends.clamp(LONGEST, AT_LIMIT);
+        Some(Self {
+            until: Instant::now() + rest,
+            why: error.to_string(),
+        })
+    }
+
+    fn rest(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    fn is_over(&self) -> bool {
+        self.rest().is_zero()
+    }
+}
+
 /// What the thread has.
 struct Work {
     connect: Connect,
@@ -70,15 +100,23 @@ impl Work {
     fn run(&self, client: Client) {
         let mut client = Some(self.watched(client));
         let mut pause = FIRST;
+        let mut barred = None;
         while !self.activity.stopping() {
             let seen = self.activity.changes();
-            match self.turn(&mut client) {
+            match self.turn(&mut client, &mut barred) {
                 Ok(true) => pause = FIRST,
                 Ok(false) => {
                     client.iter_mut().for_each(Client::rest);
                     pause = FIRST;
-                    let patience = if self.stock.is_full() { LOOK } else { QUIET };
+                    let idle = barred.is_some() || self.stock.is_full();
+                    let patience = if idle { LOOK } else { QUIET };
                     self.activity.wait(seen, patience);
+                }
+                Err(error) if let Some(found) = Barred::by(&error) => {
+                    tracing::info!("nothing is prepared for {:?}: {error}", found.rest());
+                    self.activity.reached(None);
+                    self.stock.rest(Some(found.why.clone()));
+                    barred = Some(found);
                 }
                 // The gateway ends.
                 Err(ServiceError::Stopped(_)) => break,
@@ -94,8 +132,12 @@ impl Work {
         }
     }
 
-    /// Prepares one batch if one is wanted; tells whether it did.
-    fn turn(&self, client: &mut Option<Client>) -> Result<bool, ServiceError> {
+    /// Prepares one batch if one is wanted and no limit bars it; tells whether it did.
+    fn turn(
+        &self,
+        client: &mut Option<Client>,
+        barred: &mut Option<Barred>,
+    ) -> Result<bool, ServiceError> {
         if self.activity.trouble().is_some() {
             // The server is out of reach: connect anew each time, so that we notice its return even
             // when no question is asked.
@@ -110,6 +152,14 @@ impl Work {
             }
         };
         self.count(client)?;
+        if barred.as_ref().is_some_and(Barred::is_over) {
+            *barred = None;
+        }
+        if let Some(barred) = barred {
+            // So the status says it, whatever failed meanwhile.
+            self.stock.rest(Some(barred.why.clone()));
+            return Ok(false);
+        }
         let quiet = self.activity.quiet() >= QUIET;
         let Some((tokens, lacking)) = self.stock.most_wanted(quiet) else {
             self.stock.rest(None);
@@ -152,5 +202,33 @@ impl Work {
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use primer::service::message::{Counted, Exhausted, Refusal};
+
+    #[test]
+    fn a_limit_bars_until_it_ends_and_an_hour_at_most() {
+        let rest = |ends_in| {
+            let limit = Exhausted {
+                what: Counted::Prepared,
+                limit: 5,
+                had: 5,
+                asked: 1,
+                ends_in,
+            };
+            let barred = Barred::by(&ServiceError::Refused(Refusal::Limit(limit))).unwrap();
+            assert!(barred.why.contains("5 prepared bundles"), "{}", barred.why);
+            assert!(!barred.is_over());
+            barred.rest().as_secs_f64().round()
+        };
+        assert_eq!(rest(Some(600)), 600.0);
+        assert_eq!(rest(Some(7 * 3600)), 3600.0);
+        assert_eq!(rest(None), 3600.0);
+        assert_eq!(rest(Some(0)), 15.0);
+        assert!(Barred::by(&ServiceError::Refused(Refusal::Full)).is_none());
     }
 }

@@ -240,8 +240,8 @@ fn failed(failure: &Failure) -> Page {
         failure.status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     ) {
-        page.headers_mut()
-            .insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        let after = HeaderValue::from(failure.after.unwrap_or(2));
+        page.headers_mut().insert(RETRY_AFTER, after);
     }
     if failure.status == StatusCode::METHOD_NOT_ALLOWED {
         let methods = HeaderValue::from_static("GET, HEAD, POST");

@@ -22,9 +22,9 @@
 //!   noise.
 //! * [`kernel`]: the loops that take most of the time. [`measure`]: how fast the newest of them is.
 //!
-//! BFV (`primer-rlwe`, `primer-paper-he`) and the CKKS comparator stand on this crate. Sources: Harvey 2014
-//! (butterflies), Shoup (fixed factors), Montgomery 1985 (sums of products), Halevi, Polyakov and
-//! Shoup 2018 (residue form).
+//! BFV (`primer-rlwe`, `primer-paper-he`) and the CKKS comparator stand on this crate. Sources:
+//! Harvey 2014 (butterflies), Shoup (fixed factors), Montgomery 1985 (sums of products), Halevi,
+//! Polyakov and Shoup 2018 (residue form).
 
 pub mod automorphism;
 pub mod basis;

@@ -20,9 +20,9 @@
 //! lacks the other seed of each pair, and if `P` is not trusted, the extension is
 //! [checked](Variant::checked). The hash is that of all other uses of rows, under tweaks of the
 //! positions of these transfers and of the side: a `Q` whose own offset is zero would otherwise
-//! have pairs of equal seeds, trees of which half the leaves are alike, and rows of 32 columns. `Q` is the receiver of the new transfers and may deviate as it may after base
-//! transfers with public keys: its trees are checked in the same way, and the name of the new state
-//! covers them.
+//! have pairs of equal seeds, trees of which half the leaves are alike, and rows of 32 columns. `Q`
+//! is the receiver of the new transfers and may deviate as it may after base transfers with public
+//! keys: its trees are checked in the same way, and the name of the new state covers them.
 //!
 //! Precomputed transfers: Beaver, *Precomputing Oblivious Transfer*, CRYPTO 1995.
 

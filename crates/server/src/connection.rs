@@ -157,9 +157,12 @@ impl Connection<'_> {
                 request => request?,
             };
             let answered = match request {
+                Request::Bye => return Ok(()),
+                // Not a reply, so it cannot be refused; and it was offered with the card.
                 Request::Tokenizer => {
                     message::send_tokenizer(&mut self.channel, &self.shared.tokenizer)
                 }
+                _ if let Err(withdrawn) = self.allowances() => Err(withdrawn),
                 Request::Prepare {
                     id,
                     tokens,
@@ -170,7 +173,6 @@ impl Connection<'_> {
                 Request::Forget(id) => self.forget(id),
                 Request::HintIndex => self.hint_index(),
                 Request::HintChunks { first, count } => self.hint_chunks(first, count),
-                Request::Bye => return Ok(()),
             };
             match answered {
                 Err(ServiceError::Refused(refusal)) => {

@@ -1,12 +1,12 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
 //! `listener` accepts connections; `gate` keeps a register of them and cuts those that take too
-//! long; `connection` speaks with one client;
-//! `offer` says what is served, `models` has the weights for each length, and the hint that clients
-//! prepare with is found or built at the start ([`hints`]); the store keeps prepared
-//! bundles within bounds; `lookout` looks at it from time to time; `metrics` counts and `responder`
-//! tells. A thread blocks on one connection at a time: the protocol streams in bulk and has few
-//! turns, so there is nothing to interleave.
+//! long; `connection` speaks with one client; `offer` says what is served, `models` has the weights
+//! for each length, and the hint that clients prepare with is found or built at the start
+//! ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps sessions of one
+//! account that ask at once within its limit; `lookout` looks at the store from time to time;
+//! `metrics` counts and `responder` tells. A thread blocks on one connection at a time: the
+//! protocol streams in bulk and has few turns, so there is nothing to interleave.
 
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod models;
 mod offer;
 mod options;
 mod process;
+mod promises;
 mod responder;
 pub mod source;
 mod tokens;
@@ -48,6 +49,7 @@ use primer_store::fleet::FleetOptions;
 use primer_store::{Bounds, Store, unix_now};
 use primer_wire::peer::Fingerprint;
 use primer_wire::{LinkShape, Options};
+use promises::Promises;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +67,8 @@ struct Shared {
     lookout: Lookout,
     bounds: Bounds,
     roles: Vec<Work>,
+    /// Answers that clients were told to spend their halves for.
+    promises: Promises,
     tls: TlsServer,
     access: Option<Arc<AccessTokens>>,
     /// Threads that prepare, for all sessions together.
@@ -248,6 +252,7 @@ impl Server {
                 models,
                 lookout: Lookout::new(&store),
                 store,
+                promises: Promises::default(),
                 tls,
                 access: options.access,
                 threads: primer_ring::threads::or_cores(options.threads),

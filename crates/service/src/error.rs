@@ -5,7 +5,7 @@ use super::BundleId;
 use super::message::Refusal;
 use primer_engine::ProtocolError;
 use primer_hint::error::HintError;
-use primer_store::StoreError;
+use primer_store::{Exhausted, StoreError};
 use primer_text::TextError;
 use primer_wire::NetError;
 use primer_wire::peer::Fingerprint;
@@ -282,6 +282,15 @@ impl ServiceError {
             Self::Connect { .. } | Self::Away { .. } | Self::Broken { .. } => true,
             Self::Incomplete { cause, .. } => cause.is_broken_connection(),
             _ => false,
+        }
+    }
+
+    /// Returns the limit that a client has reached, if that is why it was refused.
+    pub fn limit(&self) -> Option<&Exhausted> {
+        match self {
+            Self::Refused(Refusal::Limit(limit)) => Some(limit),
+            Self::Incomplete { cause, .. } => cause.limit(),
+            _ => None,
         }
     }
 

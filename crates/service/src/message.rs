@@ -23,6 +23,7 @@ pub use greeting::{Greeting, Reception};
 pub use hint::{
     MAX_CHUNKS, receive_hint_chunk, receive_hint_index, send_hint_chunk, send_hint_index,
 };
+pub use primer_store::{Counted, Exhausted};
 pub use refusal::Refusal;
 pub use request::{Held, Reply, Request, bundle_of, receive_spent, send_spent};
 pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};

@@ -196,6 +196,16 @@ impl Counts {
         self.with(charge, now).map(drop)
     }
 
+    /// Returns by how many days what was counted last lies ahead of `now`: by more than one only if
+    /// a clock was wrong.
+    pub fn days_ahead(&self, what: Counted, now: u64) -> u64 {
+        let tally = match what {
+            Counted::Prepared => &self.prepared,
+            Counted::Answers => &self.answers,
+        };
+        tally.day.saturating_sub(now / DAY)
+    }
+
     /// Returns the counts after a charge, if it is within what is allowed.
     pub(crate) fn with(mut self, charge: &Charge, now: u64) -> Result<Self> {
         let tally = match charge.what {
@@ -391,6 +401,11 @@ mod tests {
             Some(3 * DAY + DAY / 2)
         );
         assert!(counts.check(&one, NOON + DAY).is_ok());
+        // A warning is due when it was set back by more than a day.
+        let ahead = |now| counts.days_ahead(Counted::Prepared, now);
+        assert_eq!([NOON - DAY, before].map(ahead), [1, 3]);
+        assert_eq!([NOON, NOON + DAY].map(ahead), [0, 0]);
+        assert_eq!(counts.days_ahead(Counted::Answers, NOON), 0);
     }
 
     #[test]

@@ -181,3 +181,44 @@ fn fleet_replicas_count_together() {
     assert_eq!((least.as_str(), answers(&two)), ("4", 7));
     assert_eq!(one.all_counts().unwrap().len(), PASSING_ACCOUNTS + 1);
 }
+
+/// Checks that an account stays that is charged while the ones that have been idle longest are
+/// forgotten, even in the second in which it was charged before.
+#[cfg(feature = "fleet")]
+#[test]
+fn fleet_an_account_that_is_being_charged_is_not_forgotten() {
+    use common::rig::{Rig, eventually};
+    use primer_store::PASSING_ACCOUNTS;
+
+    let Some(rig) = Rig::start() else { return };
+    let store = rig.join("one");
+    rig.sql(&format!(
+        "INSERT INTO primer_counts (account, lasting, changed) \
+         SELECT decode(lpad(to_hex(n), 64, '0'), 'hex'), false, n \
+         FROM generate_series(1, {}) AS n",
+        PASSING_ACCOUNTS + 3
+    ));
+    let account = |n: u8| {
+        let digits = format!("{n:064x}");
+        format!("account = decode('{digits}', 'hex')")
+    };
+    // What `charged` and `keep` do, and a while between them and the end.
+    let charge = format!(
+        "UPDATE primer_counts SET answers = answers + 1, changed = 5000 WHERE {}; \
+         UPDATE primer_counts SET prepared = prepared + 1 WHERE {}; \
+         SELECT count(*) FROM pg_sleep(2)",
+        account(1),
+        account(2)
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(|| rig.sql(&charge));
+        eventually("the charge", || {
+            let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+            rig.sql(sleeping) == "1"
+        });
+        assert_eq!(store.delete_expired(NOW).unwrap().accounts, 1);
+    });
+    let left = "SELECT count(*) FROM primer_counts WHERE ";
+    let left = |n: u8| rig.sql(&format!("{left}{}", account(n)));
+    assert_eq!([left(1), left(2), left(3)], ["1", "1", "0"]);
+}

@@ -1,9 +1,9 @@
 //! What both parties do from moment to moment of an online phase.
 //!
-//! A channel's recorder ([`primer_wire::record`]) takes down when a party sends, receives and waits,
-//! and the protocol's clock the steps in between. Here the two become one lane for each party:
-//! pieces that follow each other without a gap, each of one step and of one way to spend it. What
-//! is neither sending nor receiving nor waiting is computing, reading the bundle included.
+//! A channel's recorder ([`primer_wire::record`]) takes down when a party sends, receives and
+//! waits, and the protocol's clock the steps in between. Here the two become one lane for each
+//! party: pieces that follow each other without a gap, each of one step and of one way to spend it.
+//! What is neither sending nor receiving nor waiting is computing, reading the bundle included.
 //!
 //! The parties are two processes of one machine, whose clocks are the same, so that the lanes can
 //! be laid beside each other ([`Timeline`]). The picture is [`Timeline::svg`] in `draw`.

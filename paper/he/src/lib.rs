@@ -26,8 +26,8 @@
 //! * `answer`: fresh zero, mask and flooding, on every answer. `noise`, `budget`: bounds, and how
 //!   much of them is used. `wire`: bytes. `counters`: what a product took.
 //!
-//! Numbers, derivations and byte counts are in `paper/docs/he.md`. Sources: Fan and Vercauteren 2012;
-//! Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018 (diagonals,
+//! Numbers, derivations and byte counts are in `paper/docs/he.md`. Sources: Fan and Vercauteren
+//! 2012; Halevi, Polyakov and Shoup 2018 (residue form); Halevi and Shoup 2014 and 2018 (diagonals,
 //! hoisting); Bossuat and others 2021 (sums before division); the paper for the packings. Ours: the
 //! subring layout of weights, rows as halves of the tokens, automorphism last, flooding after a
 //! first modulus switch.

@@ -7,9 +7,9 @@
 //! # Why six data primes at degree 8192
 //! Slot-packed weights are polynomials whose coefficients fill the 41 bits of p, however small the
 //! weights: a product costs 40 bits of noise and the logarithm of the number of coefficients.
-//! Worst-case noise of the widest products is about `2^85` (`paper/docs/he.md`); dropping two primes
-//! brings it to `2^25`, flooding at four primes adds up to `2^77`, and 41 bits for the plaintext
-//! remain. Five primes would hold only for noise of the average case.
+//! Worst-case noise of the widest products is about `2^85` (`paper/docs/he.md`); dropping two
+//! primes brings it to `2^25`, flooding at four primes adds up to `2^77`, and 41 bits for the
+//! plaintext remain. Five primes would hold only for noise of the average case.
 
 pub use primer_rlwe::params::{FINGERPRINT_BYTES, Params, SECURITY_TABLE};
 

@@ -61,6 +61,9 @@ fn a_refusal_is_told_on_both_ends() {
     }
 }
 
+/// A version that is not ours.
+const OTHER_VERSION: u16 = VERSION + 1;
+
 #[test]
 fn versions_must_agree() {
     let model = tiny();
@@ -70,7 +73,7 @@ fn versions_must_agree() {
                 error,
                 ProtocolError::Version {
                     ours: VERSION,
-                    theirs: 12
+                    theirs: OTHER_VERSION
                 }
             ),
             "{error}"
@@ -79,7 +82,7 @@ fn versions_must_agree() {
     let ((), server) = pair(
         |channel| {
             channel
-                .send_value(HELLO, &(12u16, Scheme::Fp, 4u32))
+                .send_value(HELLO, &(OTHER_VERSION, Scheme::Fp, 4u32))
                 .unwrap()
         },
         |channel| server(channel, &model, Reveal::Outputs),
@@ -88,7 +91,7 @@ fn versions_must_agree() {
     let (client, ()) = pair(
         |channel| open(channel, Scheme::Fp, 4),
         // The second kind of welcome: a version.
-        |channel| welcome(channel, &(1u32, 12u16)),
+        |channel| welcome(channel, &(1u32, OTHER_VERSION)),
     );
     expected(client.unwrap_err());
 }

@@ -4,11 +4,13 @@
 //! without, it is the pseudonym's. A limit is looked at twice: before anything is done for a
 //! request, so that a client that may have no more costs nothing and loses nothing; and where it is
 //! counted, durably and together with what it is counted for, because others of the same account
-//! may be at it.
+//! may be at it. An answer is promised in between, before the client spends its half ([`Promise`]).
 
 use super::refusals::store_refusal;
 use super::{Connection, Step};
+use crate::promises::Promise;
 use crate::tokens::TokenLine;
+use primer_service::message::Refusal;
 use primer_store::{Account, Allowances, Charge, Counted, unix_now};
 
 /// For whom a session counts.
@@ -41,20 +43,24 @@ impl Caller {
     }
 }
 
-impl Connection<'_> {
-    /// Returns what the session may have, by the file of tokens as it was read last.
-    fn allowances(&self) -> Allowances {
+impl<'a> Connection<'a> {
+    /// Returns what the session may have, by the file of tokens as it was read last; refuses it
+    /// everything if its token was withdrawn.
+    pub(super) fn allowances(&self) -> Step<Allowances> {
         let server = self.shared.limits.allowances;
         match (&self.shared.access, &self.caller.token) {
-            (Some(access), Some(token)) => access.limits_of(token).or(server),
-            _ => server,
+            (Some(access), Some(token)) => {
+                let limits = access.limits_of(token).ok_or(Refusal::Token)?;
+                Ok(limits.or(server))
+            }
+            _ => Ok(server),
         }
     }
 
     /// Charges `number` more to this session's account.
-    pub(super) fn charge(&self, what: Counted, number: usize) -> Charge {
-        let allowances = self.allowances();
-        Charge {
+    pub(super) fn charge(&self, what: Counted, number: usize) -> Step<Charge> {
+        let allowances = self.allowances()?;
+        Ok(Charge {
             account: self.caller.account(),
             what,
             number: number as u64,
@@ -62,26 +68,33 @@ impl Connection<'_> {
                 Counted::Prepared => allowances.prepared,
                 Counted::Answers => allowances.answers,
             },
-        }
+        })
     }
 
     /// Refuses what would be more than the session may have; counts nothing.
     pub(super) fn check_limit(&self, what: Counted, number: usize) -> Step<()> {
-        let charge = self.charge(what, number);
+        let charge = self.charge(what, number)?;
         let counts = self.shared.store.counts(&charge.account.id);
         let counts = counts.map_err(store_refusal)?;
-        let within = counts.check(&charge, unix_now());
-        within.map_err(store_refusal)
+        let now = unix_now();
+        let days = counts.days_ahead(what, now);
+        if days > 1 {
+            tracing::warn!(
+                connection = self.place.number(),
+                token = self.caller.label(),
+                days,
+                "what was counted for this client counts for a day that lies ahead: a clock was \
+                 ahead then, or is behind now"
+            );
+        }
+        counts.check(&charge, now).map_err(store_refusal)
     }
 
-    /// Refuses to prepare what could never be used: the account has had all answers that there are
-    /// for it.
-    pub(super) fn check_use(&self) -> Step<()> {
-        let mut charge = self.charge(Counted::Answers, 1);
-        // Those of another day can be waited for.
-        charge.allowance.per_day = None;
-        let counts = self.shared.store.counts(&charge.account.id);
-        let counts = counts.map_err(store_refusal)?;
-        counts.check(&charge, unix_now()).map_err(store_refusal)
+    /// Promises `number` more, or refuses what would be more than the session may have.
+    pub(super) fn promise(&self, what: Counted, number: usize) -> Step<Promise<'a>> {
+        let charge = self.charge(what, number)?;
+        let shared = self.shared;
+        let promised = shared.promises.make(&shared.store, charge, unix_now());
+        promised.map_err(store_refusal)
     }
 }

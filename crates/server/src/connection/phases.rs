@@ -43,7 +43,8 @@ impl<'a> Connection<'a> {
             .into());
         }
         self.check_limit(Counted::Prepared, bundles)?;
-        self.check_use()?;
+        // What could not be used today is not prepared.
+        self.check_limit(Counted::Answers, 1)?;
         let built = self.built(tokens)?;
         let needed = built.stored.saturating_mul(bundles as u64);
         let reserved = (self.shared.store).reserve(&self.client, needed, self.shared.bounds);
@@ -69,7 +70,7 @@ impl<'a> Connection<'a> {
             .is_none_or(|(length, _)| *length != tokens);
         // Counted before it begins: what a client that deviates could learn by preparing, it could
         // also learn by a preparation that it breaks off.
-        let charge = self.charge(Counted::Prepared, bundles);
+        let charge = self.charge(Counted::Prepared, bundles)?;
         let counted = self.shared.store.count(&charge, now);
         counted.map_err(store_refusal)?;
         let token = self.caller.label();
@@ -138,6 +139,7 @@ impl<'a> Connection<'a> {
         // The client is about to spend its half: what would keep us from spending ours is said now.
         self.check_usable()?;
         store.check_mark().map_err(no_mark)?;
+        let promise = self.promise(Counted::Answers, 1)?;
         // From here on a stop waits for us.
         self.place.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
@@ -145,14 +147,8 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         let (started, before) = (Instant::now(), self.meter.report());
-        let spent = store
-            .spend_counted(
-                id,
-                &self.client,
-                &self.charge(Counted::Answers, 1),
-                unix_now(),
-            )
-            .map_err(store_refusal)?;
+        let spend = |charge: &_| store.spend_counted(id, &self.client, charge, unix_now());
+        let spent = promise.keep(spend).map_err(store_refusal)?;
         let (connection, token) = (self.place.number(), self.caller.label());
         self.shared.metrics.spent(token.as_deref());
         tracing::info!(connection, token, bundle = %id, "spent, the online phase begins");

@@ -5,7 +5,7 @@
 //! other. A line that is not changed stays as it is, byte by byte.
 
 use super::hash;
-use super::line::{SCHEME, TokenLimits, TokenLine};
+use super::line::{Hash, SCHEME, TokenLimits, TokenLine};
 use primer_service::{ServiceError, hex, io_error, random};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -231,17 +231,33 @@ pub(super) fn read(path: &Path) -> Result<Vec<TokenLine>, ServiceError> {
 }
 
 /// Reads the tokens in a file, and what is wrong with it; an error if it cannot be read at all.
-pub(super) fn look(path: &Path) -> Result<(Vec<TokenLine>, Option<ServiceError>), ServiceError> {
+fn look(path: &Path) -> Result<(Vec<TokenLine>, Option<ServiceError>), ServiceError> {
+    look_closely(path).map(|(lines, fault, _)| (lines, fault))
+}
+
+/// What [`look_closely`] finds: tokens, what is wrong with the file, whose lines are damaged.
+type Found = (Vec<TokenLine>, Option<ServiceError>, Vec<Hash>);
+
+/// Looks at a file as [`look`] does, and tells whose lines are damaged, where that can be read.
+pub(super) fn look_closely(path: &Path) -> Result<Found, ServiceError> {
     let failed = io_error(format!("reading the tokens {}", path.display()));
     let mut file = File::open(path).map_err(failed)?;
     let rights = check_rights(&file, path).err();
-    let (lines, damage) = parse(&contents(&mut file, path)?);
+    let text = contents(&mut file, path)?;
+    let (lines, damage) = parse(&text);
     let empty = lines.is_empty().then(|| {
         "there is no token in it, so every client would be refused; `primer token new` makes one"
             .to_owned()
     });
     let fault = rights.or_else(|| damage.or(empty).map(in_file(path)));
-    Ok((lines, fault))
+    Ok((lines, fault, damaged(&text)))
+}
+
+/// Lists the tokens whose lines are damaged after the hash.
+fn damaged(text: &[u8]) -> Vec<Hash> {
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let damaged = lines.filter(|line| TokenLine::parse(line).is_none());
+    damaged.filter_map(TokenLine::hash_in).collect()
 }
 
 /// Refuses a file to which anybody but its owner has any right.

@@ -76,6 +76,13 @@ impl TokenLine {
         })
     }
 
+    /// Returns the hash that a line begins with, whatever follows: whose line it is, if it is
+    /// damaged.
+    pub(super) fn hash_in(line: &[u8]) -> Option<Hash> {
+        let digits = line.strip_prefix(SCHEME.as_bytes())?.get(..64)?;
+        Some(*blake3::Hash::from_hex(digits).ok()?.as_bytes())
+    }
+
     /// Writes the word before the name.
     pub(super) fn word(&self) -> String {
         let mut word = format!("{SCHEME}{}", hex(&self.hash));

@@ -23,11 +23,23 @@
 //! | the file | is admitted from then on |
 //! |---|---|
 //! | has no fault | every token in it |
-//! | has a damaged line, or is not its owner's alone | tokens known before, as they were |
+//! | has a damaged line, or is not its owner's alone | known tokens of good lines, as they were |
 //! | is empty, missing, too long or cannot be read | none: every client is refused |
 //!
-//! So a file with a fault adds no token and raises no limit: it may not be its owner's who wrote
-//! it. Sessions that are inside go on until they end, within the limits that stand in the file now.
+//! So a file with a fault adds no token and changes no limit: it may not be its owner's who wrote
+//! it.
+//!
+//! # Sessions that are inside
+//!
+//! An open session follows the file by its token:
+//!
+//! | its token | it may have |
+//! |---|---|
+//! | is admitted | what stands in its line now |
+//! | has only damaged lines, which begin with its hash | what it might have last |
+//! | is in no line, or there are no lines to be read | nothing more: each request is refused |
+//!
+//! A line that is damaged in its hash names no token, and cannot be told from one that was deleted.
 //!
 //! Tokens are hashed as they come and compared in constant time with every line, so that neither
 //! their bytes nor their number of right characters can be learnt by asking.
@@ -38,9 +50,10 @@ mod line;
 pub use file::{find_token, limit_token, list_tokens, new_token, revoke_token};
 pub use line::{TokenLimits, TokenLine};
 
-use file::{look, read};
+use file::{look_closely, read};
 use line::{Hash, SCHEME};
 use primer_service::ServiceError;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
@@ -48,7 +61,15 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 /// The tokens that a server admits.
 pub struct AccessTokens {
     path: PathBuf,
-    lines: RwLock<Vec<TokenLine>>,
+    lines: RwLock<Lines>,
+}
+
+/// What is known of the file.
+struct Lines {
+    /// The tokens that are admitted.
+    admitted: Vec<TokenLine>,
+    /// Tokens that were, and are still in the file, but have no good line: for open sessions.
+    inside: Vec<TokenLine>,
 }
 
 impl AccessTokens {
@@ -60,25 +81,42 @@ impl AccessTokens {
     pub fn read(path: &Path) -> Result<Self, ServiceError> {
         Ok(Self {
             path: path.to_owned(),
-            lines: RwLock::new(read(path)?),
+            lines: RwLock::new(Lines {
+                admitted: read(path)?,
+                inside: Vec::new(),
+            }),
         })
     }
 
     /// Reads the file again. Tokens that are no longer in it are withdrawn, all of them if it
     /// cannot be read; a file with a fault adds none, and changes no limit.
     pub fn reload(&self) -> Reloaded {
-        let (mut found, fault) = match look(&self.path) {
+        let (mut found, fault, damaged) = match look_closely(&self.path) {
             Ok(found) => found,
-            Err(fault) => (Vec::new(), Some(fault)),
+            Err(fault) => (Vec::new(), Some(fault), Vec::new()),
         };
         let mut lines = self.lines.write().unwrap_or_else(PoisonError::into_inner);
+        let in_file = found.iter().map(|line| line.hash).chain(damaged);
+        let mut left: HashSet<Hash> = in_file.collect();
         if fault.is_some() {
-            let known = |new: &TokenLine| lines.iter().find(|old| old.hash == new.hash).cloned();
+            let known = lines.admitted.iter();
+            let known = |new: &TokenLine| known.clone().find(|old| old.hash == new.hash).cloned();
             found = found.iter().filter_map(known).collect();
         }
-        *lines = found;
+        for line in &found {
+            left.remove(&line.hash);
+        }
+        let known = lines.admitted.iter().chain(&lines.inside);
+        let inside = known
+            .filter(|line| left.remove(&line.hash))
+            .cloned()
+            .collect();
+        *lines = Lines {
+            admitted: found,
+            inside,
+        };
         Reloaded {
-            tokens: lines.len(),
+            tokens: lines.admitted.len(),
             fault,
         }
     }
@@ -86,7 +124,7 @@ impl AccessTokens {
     /// Counts the tokens that are admitted.
     pub fn count(&self) -> usize {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
-        lines.len()
+        lines.admitted.len()
     }
 
     /// Returns the line of a token, if it is admitted. (Of several lines of one token the first
@@ -94,6 +132,7 @@ impl AccessTokens {
     pub fn admits(&self, token: Option<&str>) -> Option<TokenLine> {
         let hash = hash(token.unwrap_or_default());
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
+        let lines = &lines.admitted;
         let none = lines.len() as u64;
         let each = lines.iter().enumerate().rev();
         let place = each.fold(none, |found, (place, line)| {
@@ -102,12 +141,13 @@ impl AccessTokens {
         lines.get(usize::try_from(place).ok()?).cloned()
     }
 
-    /// Returns the limits of a token that was admitted, as they stand in the file now: those of
-    /// then if it was withdrawn.
-    pub(crate) fn limits_of(&self, token: &TokenLine) -> TokenLimits {
+    /// Returns the limits of a token that was admitted, as they stand in the file now, or as they
+    /// were known last if its line is damaged; none, if the token was withdrawn.
+    pub(crate) fn limits_of(&self, token: &TokenLine) -> Option<TokenLimits> {
         let lines = self.lines.read().unwrap_or_else(PoisonError::into_inner);
-        let now = lines.iter().find(|line| line.hash == token.hash);
-        now.unwrap_or(token).limits
+        let mut known = lines.admitted.iter().chain(&lines.inside);
+        let now = known.find(|line| line.hash == token.hash);
+        now.map(|line| line.limits)
     }
 }
 

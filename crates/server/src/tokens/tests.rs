@@ -249,16 +249,68 @@ fn limits_follow_the_file_unless_it_has_a_fault() {
     raise("unlimited");
     set_mode(&path, 0o620);
     assert!(tokens.reload().fault.is_some());
-    assert_eq!(tokens.limits_of(&inside), answers("5"));
+    assert_eq!(tokens.limits_of(&inside), Some(answers("5")));
     set_mode(&path, 0o600);
     raise("3");
     assert!(tokens.reload().fault.is_none());
-    assert_eq!(tokens.limits_of(&inside), answers("3"));
-    // A session whose token was withdrawn goes on within what it had.
-    std::fs::write(&path, "").unwrap();
+    assert_eq!(tokens.limits_of(&inside), Some(answers("3")));
+    // A line with a mistake admits no session, and leaves those inside what they had last, not
+    // what they had when they were admitted; however often the file is read.
+    for limit in ["9/week", "9,", "5;answers=9"] {
+        raise(limit);
+        assert!(tokens.reload().fault.is_some());
+        assert!(tokens.admits(Some(&token)).is_none());
+        assert_eq!(tokens.limits_of(&inside), Some(answers("3")), "{limit}");
+    }
+    // It is admitted again when the mistake is corrected, and not before all others are.
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + "blake3:00").unwrap();
+    raise("4");
+    assert!(tokens.reload().fault.is_some() && tokens.admits(Some(&token)).is_none());
+    assert_eq!(tokens.limits_of(&inside), Some(answers("3")));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.trim_end_matches("blake3:00")).unwrap();
+    assert!(tokens.reload().fault.is_none() && tokens.admits(Some(&token)).is_some());
+    assert_eq!(tokens.limits_of(&inside), Some(answers("4")));
+}
+
+/// Checks that a session whose token is withdrawn may have nothing more, whatever else is wrong
+/// with the file, until its line is back.
+#[test]
+fn a_token_that_is_withdrawn_leaves_its_sessions_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens");
+    make(&path, "stays").unwrap();
+    let others = std::fs::read(&path).unwrap();
+    let token = new_token(&path, "goes", answers("5")).unwrap();
+    let all = std::fs::read(&path).unwrap();
+    let own = &all[others.len()..];
+    let tokens = AccessTokens::read(&path).unwrap();
+    let inside = line_of(&tokens, &token);
+    let damaged = [&others[..], b"blake3:00 cut short\n"].concat();
+    let in_the_hash = [&others[..], b"blake3:x", &own[b"blake3:".len()..]].concat();
+    for left in [
+        &others[..],
+        b"",
+        b"# all have left\n",
+        &damaged,
+        &in_the_hash,
+    ] {
+        std::fs::write(&path, left).unwrap();
+        tokens.reload();
+        assert!(tokens.admits(Some(&token)).is_none());
+        assert_eq!(tokens.limits_of(&inside), None);
+        std::fs::write(&path, &all).unwrap();
+        assert!(tokens.reload().fault.is_none());
+        assert_eq!(tokens.limits_of(&inside), Some(answers("5")));
+    }
+    std::fs::remove_file(&path).unwrap();
     tokens.reload();
-    assert!(tokens.admits(Some(&token)).is_none());
-    assert_eq!(tokens.limits_of(&inside), answers("5"));
+    assert_eq!(tokens.limits_of(&inside), None);
+    assert_eq!(tokens.limits_of(&line_of_text(&others)), None);
+}
+
+fn line_of_text(text: &[u8]) -> TokenLine {
+    TokenLine::parse(text.trim_ascii()).expect("a line")
 }
 
 #[test]

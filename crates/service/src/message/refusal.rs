@@ -13,8 +13,9 @@ pub enum Refusal {
     /// Another version of the service.
     #[error("it speaks version {0} of the service, this program speaks {ours}", ours = VERSION)]
     Version(u16),
-    /// No token, or one that the server does not know.
-    #[error("the access token is missing or not known")]
+    /// No token, or one that the server does not know, or not any more: a session that is open
+    /// hears it at its next request after its token was withdrawn.
+    #[error("the access token is missing or not known, or it was withdrawn")]
     Token,
     /// All places are taken.
     #[error("all {0} places are taken, try again later")]

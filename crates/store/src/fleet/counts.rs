@@ -120,11 +120,16 @@ pub(super) fn list(core: &Core, account: Option<&[u8; 32]>) -> Result<Vec<Counti
 
 /// Forgets the passing accounts that have been idle longest, so that `keep` stay; returns how many
 /// went.
+///
+/// An account that another transaction is charging is waited for, and then compared again as it is
+/// by then: it stays, since it is not what was chosen. (`changed` alone may be the same as before,
+/// within a second or after a clock was set back.)
 pub(super) fn forget(core: &Core, keep: usize) -> Result<u64> {
     let keep = rows::signed(keep as u64);
-    let sql = "DELETE FROM primer_counts WHERE NOT lasting AND account IN (SELECT account FROM \
-               primer_counts WHERE NOT lasting ORDER BY changed DESC, account DESC OFFSET $1) \
-               RETURNING 1";
+    let sql = "DELETE FROM primer_counts WHERE NOT lasting AND \
+               (account, changed, prepared, answers) IN \
+               (SELECT account, changed, prepared, answers FROM primer_counts WHERE NOT lasting \
+               ORDER BY changed DESC, account DESC OFFSET $1) RETURNING 1";
     core.database.with(async |client| {
         let gone = client.query_typed(sql, &[(&keep, Type::INT8)]).await?;
         Ok(gone.len() as u64)

@@ -2,9 +2,9 @@
 //!
 //! A [`SwitchKey`] holds, for every digit `i`, an encryption of `P·δ_i·m` under a secret `t`: `P`
 //! is the product of the key-switching primes, `δ_i` is 1 modulo the digit's primes and 0 modulo
-//! the other data primes. For products `m = s²` and `t = s`. For the rotation `σ`, `m = s` and
-//! `t = σ^-1(s)`, so that the automorphism comes last and all rotations of one ciphertext share
-//! their digits (as in `primer-paper-he`). Numbers are kept in Montgomery form throughout; the uniform
+//! the other data primes. For products `m = s²` and `t = s`. For the rotation `σ`, `m = s` and `t =
+//! σ^-1(s)`, so that the automorphism comes last and all rotations of one ciphertext share their
+//! digits (as in `primer-paper-he`). Numbers are kept in Montgomery form throughout; the uniform
 //! halves are expanded from a seed.
 
 use super::params::Params;

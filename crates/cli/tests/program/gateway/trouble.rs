@@ -108,3 +108,31 @@ fn a_stop_does_not_wait_for_a_server_that_hangs() {
         );
     });
 }
+
+#[test]
+fn at_a_limit_of_the_server_the_gateway_rests_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = ["--max-answers", "1/day", "--metrics", "127.0.0.1:0"];
+    let server = Server::start(&dir.path().join("server"), &server);
+    let args = ["--stock", "1", "--lengths", "8"];
+    let gateway = gateway(&server, &dir.path().join("client"), &args);
+    let address = gateway.address.as_str();
+    eventually("a full stock", || stock(address, 8) == 1);
+    let body = json!({"inputs": TEXTS[0].0});
+    assert_eq!(post(address, &body).status, 200);
+    // What was used is not prepared again, for it could not be used today.
+    let trouble = || get(address, "/status").json()["stock_trouble"].to_string();
+    eventually("the reason", || trouble().contains("1 answer a day"));
+    let refused = || server.metric("primer_requests_refused_total{reason=\"limit\"}");
+    let before = refused();
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(refused(), before, "the keeper asks again and again");
+    let reply = post(address, &body);
+    assert_eq!(reply.status, 429, "{}", reply.body);
+    assert!(reply.error().contains("1 answer a day"), "{}", reply.body);
+    let after = reply.head.split("retry-after: ").nth(1).unwrap();
+    let after: u64 = after.lines().next().unwrap().parse().unwrap();
+    assert!((1..=24 * 3600).contains(&after) && after != 2, "{after}");
+    assert_eq!(get(address, "/healthz").status, 200);
+    assert!(trouble().contains("1 answer a day"));
+}
