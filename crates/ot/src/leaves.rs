@@ -15,7 +15,7 @@
 //! once. The sender sees one child of a node that it lacks, a block that AES makes of that node: if
 //! the counter of this block were the same everywhere, one table of guessed nodes would serve
 //! against all sessions at once. So each level of each tree of a session has a counter of its own,
-//! its *salt* ([`salts`]). For `k = 1` there is no level below. In a checked variant the receiver
+//! its *salt* (`salts`). For `k = 1` there is no level below. In a checked variant the receiver
 //! also proves that its trees are whole ([`crate::tags`]), in the same message. The sender numbers
 //! nodes by `x XOR Δ_b`, so that what it lacks is at place 0 and only masks depend on Δ; that is
 //! also the order in which it needs the leaves.
