@@ -1,8 +1,8 @@
 //! The seam between a measurement of costs and what is measured.
 //!
 //! An [`Entrant`] is a way of inferring privately that two processes can run. Every scheme is one,
-//! run whole ([`super::Whole`]); another program may have others, such as a system that is run on a small
-//! shape and extrapolated.
+//! run whole ([`super::Whole`]); another program may have others, such as a system that is run on a
+//! small shape and extrapolated.
 
 use super::party::{Accept, Job, Outcome, Ready};
 use super::{Found, Plain, Request, Subject};
