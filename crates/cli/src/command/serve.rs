@@ -46,7 +46,7 @@ Replicas behind a load balancer share a store (--store, --blobs, --store-key-fil
 (--cert, --key): a bundle that one of them prepared can be spent on any, once. See docs/fleet.md.
 
 Logs go to standard error and never hold texts, shares, keys or tokens. PRIMER_LOG sets what is
-logged: a level, or levels of modules such as info,primer::server=debug (default: info).
+logged: a level, or levels of modules such as info,primer_server=debug (default: info).
 
 Examples:
   primer serve --model ./my-checkpoint --listen 0.0.0.0:7447

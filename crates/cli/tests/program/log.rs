@@ -9,7 +9,7 @@ fn levels_of_modules_and_lines_of_json() {
     let dir = tempfile::tempdir().unwrap();
     for (name, levels, heard) in [
         ("silent", "warn", false),
-        ("module", "warn,primer::server=info", true),
+        ("module", "warn,primer_server=info", true),
         ("unreadable", "primer=loud", true),
     ] {
         let state = dir.path().join(name);
