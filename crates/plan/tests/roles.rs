@@ -220,7 +220,7 @@ const FINGERPRINTS: [&str; 27] = [
     "6c5b6ca3aa99c865",
     "4309e273a663ae98",
     "fb2a4f8f30a3588a",
-    "b72539507b50e11d",
+    "ea408122d3815688",
     "f0c9454fa1f34471",
     "6947b67ae30149d3",
     "9ad661ed9995cce6",
