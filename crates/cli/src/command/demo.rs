@@ -34,7 +34,7 @@ const TEXTS: [&str; 2] = [
 
 /// What is said at the end.
 const SEEN: &str = "
-  server  that somebody asked, and the padded length; every value it computed on was masked
+  server  that a client asked, and the padded length; every value it computed on was masked
           by randomness of the client that was used once
   client  the model's shape, its tokenizer, and the two scores; no weight, nothing in between
 Both are assumed to follow the protocol; SECURITY.md says what else is and is not promised.";
