@@ -187,7 +187,7 @@ function showViews(text, meta) {
   byId("seen").textContent = meta.server_saw.slice(0, 33).join(" ") + " …";
   byId("seen").classList.remove("quiet");
   byId("seen-note").textContent =
-    `It learns that somebody asked, and how long the text is, rounded up to ${meta.tokens} ` +
+    `It learns that a client asked, and how long the text is, rounded up to ${meta.tokens} ` +
     "tokens. Nothing else. Ask the same thing again: every digit changes.";
   byId("range").hidden = meta.in_range !== false;
 }
