@@ -8,7 +8,7 @@ use super::hangup::ShutDown;
 use super::trust::KnownServers;
 use super::{ClientOptions, Event, HangUp};
 use primer_engine::client::{self, Answer, Bundle};
-use primer_engine::session::ClientSession;
+use primer_engine::session::{ClientSession, Nonce};
 use primer_engine::{Program, cost};
 use primer_hint::published::Published;
 use primer_ring::prg::Prg;
@@ -134,27 +134,24 @@ impl Link {
         let before = self.channel.meter().report();
         let started = Instant::now();
         let _phase = self.channel.phase("offline");
+        let opened = matches!(&self.session, Some((length, _)) if *length == tokens);
+        let nonce: Nonce = random()?;
         let request = Request::Prepare {
             id: first,
             tokens: tokens as u32,
             bundles: bundles as u32,
+            session: (!opened).then_some(nonce),
         };
-        let fresh = match self.request(&request)? {
-            Reply::Go { fresh } => fresh,
+        match self.request(&request)? {
+            Reply::Go => {}
             other => return other.out_of_place(),
-        };
-        if fresh {
+        }
+        if !opened {
             let channel = &mut self.channel;
-            let session = ClientSession::open(channel, tokens, hint, Prg::from_os())?;
+            let session = ClientSession::open(channel, tokens, &nonce, hint, Prg::from_os())?;
             self.session = Some((tokens, session));
         }
-        let session = match &mut self.session {
-            Some((length, session)) if *length == tokens => session,
-            _ => {
-                let what = "a session for another length".to_owned();
-                return Err(ServiceError::Nonsense { what });
-            }
-        };
+        let (_, session) = self.session.as_mut().expect("just opened, or found above");
         session.set_threads(self.threads);
         let program = session.program();
         check_program(program, &self.card)?;

@@ -49,17 +49,6 @@ pub enum ProtocolError {
     /// The plan is not usable.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The server will not do what was asked for.
-    #[error("the server refused: {0}")]
-    Refused(String),
-    /// The two programs speak different versions of the protocol.
-    #[error("the peer speaks version {theirs} of the protocol, this program speaks {ours}")]
-    Version {
-        /// This program's version.
-        ours: u16,
-        /// The peer's version.
-        theirs: u16,
-    },
     /// The server's plan is not the one that was asked for.
     #[error("the server's plan is for {found}, but {wanted} was asked for")]
     OtherPlan {

@@ -15,7 +15,7 @@
 //! * Local steps (`local`) each party does alone.
 //!
 //! A [`Program`] is a compiled plan: every step becomes one of these (`work`), with the homomorphic
-//! exchanges (`exchange`) that prepare it. [`session`] is the handshake with its keys. [`client`]
+//! exchanges (`exchange`) that prepare it. [`session`] is how two parties begin, and their keys. [`client`]
 //! and [`server`] drive a program, each the whole stack of its side: `prepare` writes a bundle of
 //! offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
@@ -51,5 +51,6 @@ mod work;
 pub use batch::{MOST_BUNDLES, TOKENS_TOGETHER, bundles_together};
 pub use error::{ProtocolError, Result};
 pub use primer_plan::times;
-pub use program::{FORM, Program, SCHEME_NAME, VERSION};
+pub use primer_wire::VERSION;
+pub use program::{FORM, Program, SCHEME_NAME};
 pub use reveal::{Reveal, output_bits};

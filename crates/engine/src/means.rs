@@ -11,7 +11,6 @@
 
 use primer_ot::Variant;
 use primer_plan::graph::StopFunction;
-use primer_rlwe::params::{FINGERPRINT_BYTES, Params};
 use primer_stops::{Means, Transfers};
 
 /// The transfers that stops stand on.
@@ -53,43 +52,23 @@ pub(crate) const fn after_products(function: StopFunction) -> Option<Means> {
 }
 
 /// Says how a plan is computed, a line for each choice: the fingerprint of a program stands for it.
-/// The first lines are words of version 11, in which they told schemes apart.
 pub(crate) fn describe() -> String {
     let Transfers {
         to_client,
         to_server,
     } = TRANSFERS;
-    let requantise = of(StopFunction::Requantise).name();
     let choices = [
-        ("scores", "looked-up".to_owned()),
-        ("prepared", "offline".to_owned()),
-        ("linear", "hints".to_owned()),
-        ("secrets", "split".to_owned()),
-        ("products", "opened".to_owned()),
-        (
-            "requantise",
-            format!("{requantise}, rows {}", LIFTED.name()),
-        ),
-        ("products begin", "awaited".to_owned()),
-        ("products end", "in stops".to_owned()),
-        ("functions", Means::ClientGarbling.name().to_owned()),
         ("to client", to_client.to_string()),
         ("to server", to_server.to_string()),
+        ("lifted", LIFTED.name().to_owned()),
+        ("label", LABEL.name().to_owned()),
     ];
     let functions = StopFunction::ALL.map(|function| {
         let late = after_products(function).map_or("-", Means::name);
         (function.name(), format!("{}, {late}", of(function).name()))
     });
-    let words = choices.into_iter().chain(functions);
-    let words = words.map(|(what, how)| format!("{what}: {how}\n"));
-    words.collect()
-}
-
-/// Stands for the parameter sets of hints and of products of secrets.
-pub(crate) fn parameters() -> [u8; FINGERPRINT_BYTES] {
-    let hints = primer_hint::params::fingerprint();
-    let secrets = *Params::split().fingerprint();
-    let both = blake3::hash(&[hints, secrets].concat());
-    let (first, _) = both.as_bytes().split_at(FINGERPRINT_BYTES);
-    first.try_into().expect("a hash is longer than that")
+    let lines = choices.into_iter().chain(functions);
+    lines
+        .map(|(what, how)| format!("{what}: {how}\n"))
+        .collect()
 }

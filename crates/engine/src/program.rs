@@ -22,14 +22,11 @@ use primer_plan::plan::Plan;
 use primer_plan::weights::ModelWeights;
 use primer_rlwe::product::{KeyNeeds, Product};
 use primer_stops::{Comparison, TwoPartyStop};
-use primer_wire::Channel;
 use primer_wire::meter::Phase;
+use primer_wire::{Channel, VERSION};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The version of everything that travels or is stored.
-pub const VERSION: u16 = 12;
 
 /// The name of this way of computing, in interfaces and where it is measured beside others.
 pub const SCHEME_NAME: &str = "lean";
@@ -358,12 +355,13 @@ fn segments(steps: &[Step]) -> Vec<Range<usize>> {
 }
 
 fn fingerprint(plan: &Plan, reveal: Reveal, needs: &KeyNeeds, works: &[Work]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("primer program v2");
+    let mut hasher = blake3::Hasher::new_derive_key("primer program v3");
     let mut absorb = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     };
     absorb(&VERSION.to_le_bytes());
+    absorb(&primer_hint::params::fingerprint());
     for parameters in needs.fingerprints() {
         absorb(parameters);
     }

@@ -63,15 +63,14 @@ fn views_of(reveal: Reveal, edit: impl FnMut(usize, &mut Frame) + Send + 'static
     }
 }
 
-/// Takes the root of a program's hint out of a greeting, and the hash that covers it. They are the
+/// Takes the root of a program's hint out of a welcome, and the hash that covers it. They are the
 /// name of a message that is the same for all clients, and all that may differ here.
 fn unnamed(welcome: &Frame, program: &Program) -> Frame {
     const HASH: usize = 32;
     let mut frame = welcome.clone();
     let nonce = frame.payload.len() - HASH;
     let root = nonce - HASH;
-    // Between them stands that there is a hint.
-    let fingerprint = root - 1 - HASH;
+    let fingerprint = root - HASH;
     let hint = program.hint().unwrap();
     for (at, expected) in [(root, &hint.root), (fingerprint, program.fingerprint())] {
         let found = &mut frame.payload[at..at + HASH];
@@ -81,7 +80,7 @@ fn unnamed(welcome: &Frame, program: &Program) -> Frame {
     frame
 }
 
-/// Asserts that both views are one, but for the name of the hint in the greeting.
+/// Asserts that both views are one, but for the name of the hint in the welcome.
 fn assert_same(views: &Views, attack: &str) {
     let [one, other] = &views.said;
     let [ours, theirs] = &views.programs;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Seen, Shares, bound, classify, offer, open, reference, served, small, tiny, words};
-use primer_engine::session::ServerSession;
+use primer_engine::session::direct;
 use primer_engine::{ProtocolError, Reveal, bundles_together, client, cost, server};
 use primer_model::quantise::IntModel;
 use primer_plan::graph::ValueId;
@@ -63,7 +63,7 @@ fn prepare(model: &Arc<IntModel>, tokens: usize, count: usize) -> (Bundles, Bund
         },
         |channel| {
             let rng = Prg::new(&[2; 16]);
-            let mut session = ServerSession::accept(channel, offer(model, Reveal::Outputs), rng)?;
+            let mut session = direct::accept(channel, offer(model, Reveal::Outputs), rng)?;
             let encoded = served(model, session.program())?;
             session.prepare_together(channel, &encoded, &mut sinks(theirs))
         },

@@ -7,7 +7,7 @@ mod common;
 use common::relay::{self, Fault, From};
 use common::{blind, client, hinted, offer, server, tiny, words};
 use primer_engine::server::ServerModel;
-use primer_engine::session::{SCHEME, ServerSession, VERSION};
+use primer_engine::session::direct;
 use primer_engine::{ProtocolError, Reveal};
 use primer_model::quantise::IntModel;
 use primer_ring::prg::Prg;
@@ -31,69 +31,26 @@ fn open(channel: &mut Channel, model: &IntModel, tokens: usize) -> Result<(), Pr
     common::open(channel, model, tokens, prg(1)).map(|_| ())
 }
 
-/// Plays a server that hears the greeting and answers as it likes.
+/// Plays a server that hears what is asked for and answers as it likes.
 fn welcome(channel: &mut Channel, value: &impl serde::Serialize) {
-    channel.recv(HELLO, 96).unwrap();
+    channel.recv(HELLO, 64).unwrap();
     channel.send_value(WELCOME, value).unwrap();
 }
 
 #[test]
-fn a_refusal_is_told_on_both_ends() {
+fn a_length_that_the_model_does_not_take_ends_the_session() {
     let model = tiny();
-    let accept = |channel: &mut Channel| {
-        let program = |tokens| match tokens {
-            8 => Err("8 tokens are not offered here".into()),
-            _ => offer(&model, Reveal::Outputs)(tokens),
-        };
-        ServerSession::accept(channel, program, prg(2)).map(|_| ())
-    };
-    for (tokens, reason) in [
-        (321, "321 tokens, but the model takes 1 to 320"),
-        (0, "0 tokens, but the model takes 1 to 320"),
-        (8, "8 tokens are not offered here"),
-    ] {
-        let (client, server) = pair(|channel| open(channel, &model, tokens), accept);
-        for end in [client, server] {
-            let error = end.unwrap_err();
-            assert!(matches!(error, ProtocolError::Refused(_)), "{error}");
-            assert_eq!(error.to_string(), format!("the server refused: {reason}"));
-        }
-    }
-}
-
-/// A version that is not ours.
-const OTHER_VERSION: u16 = VERSION + 1;
-
-#[test]
-fn versions_must_agree() {
-    let model = tiny();
-    let expected = |error: ProtocolError| {
-        assert!(
-            matches!(
-                error,
-                ProtocolError::Version {
-                    ours: VERSION,
-                    theirs: OTHER_VERSION
-                }
-            ),
-            "{error}"
+    for tokens in [321, 0] {
+        let (client, server) = pair(
+            |channel| open(channel, &model, tokens),
+            |channel| server(channel, &model, Reveal::Outputs),
         );
-    };
-    let ((), server) = pair(
-        |channel| {
-            channel
-                .send_value(HELLO, &(OTHER_VERSION, SCHEME, 4u32))
-                .unwrap()
-        },
-        |channel| server(channel, &model, Reveal::Outputs),
-    );
-    expected(server.unwrap_err());
-    let (client, ()) = pair(
-        |channel| open(channel, &model, 4),
-        // The second kind of welcome: a version.
-        |channel| welcome(channel, &(1u32, OTHER_VERSION)),
-    );
-    expected(client.unwrap_err());
+        let error = server.unwrap_err().to_string();
+        let expected = format!("{tokens} tokens, but the model takes 1 to 320");
+        assert_eq!(error, expected);
+        let error = client.unwrap_err().to_string();
+        assert!(error.contains("disappeared"), "{error}");
+    }
 }
 
 #[test]
@@ -105,8 +62,7 @@ fn a_plan_that_was_not_asked_for_is_refused() {
             |channel| open(channel, &model, 4),
             move |channel| {
                 let (fingerprint, nonce) = ([0u8; 32], [0u8; 32]);
-                let hint = Some(root);
-                let said = (0u32, plan, Reveal::Outputs, fingerprint, hint, nonce);
+                let said = (plan, Reveal::Outputs, fingerprint, root, nonce);
                 welcome(channel, &said);
             },
         );
@@ -130,35 +86,6 @@ fn a_plan_that_was_not_asked_for_is_refused() {
 }
 
 #[test]
-fn a_greeting_that_cannot_be_read_or_asks_for_something_else_is_refused() {
-    let model = tiny();
-    let refused = |greeting: Vec<u8>| {
-        let (client, server) = pair(
-            move |channel| {
-                channel.send(HELLO, &greeting).unwrap();
-                channel.recv(WELCOME, 1 << 16).map(|_| ())
-            },
-            |channel| server(channel, &model, Reveal::Outputs),
-        );
-        assert!(client.is_ok(), "the refusal is told");
-        server.unwrap_err().to_string()
-    };
-    let version = u8::try_from(VERSION).unwrap();
-    let unread = "the server refused: the greeting cannot be read";
-    assert_eq!(refused(vec![version]), unread);
-    assert_eq!(refused(vec![version; 60]), unread);
-    let greeting = |scheme| [&[version], &[0; 16][..], &[scheme, 4], &[0; 32]].concat();
-    assert_eq!(
-        refused(greeting(SCHEME)),
-        "the server refused: the homomorphic parameters differ"
-    );
-    assert_eq!(
-        refused(greeting(2)),
-        "the server refused: there is no scheme 2 here"
-    );
-}
-
-#[test]
 fn a_model_of_another_plan_is_refused() {
     let model = tiny();
     let other = common::small(2, (16, 2), common::classify());
@@ -166,7 +93,7 @@ fn a_model_of_another_plan_is_refused() {
         |channel| open(channel, &model, 4),
         |channel| {
             let program = offer(&model, Reveal::Outputs);
-            let session = ServerSession::accept(channel, program, prg(2))?;
+            let session = direct::accept(channel, program, prg(2))?;
             ServerModel::new(other, session.program(), None).map(|_| ())
         },
     );
@@ -246,8 +173,8 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         Channel::memory_pair(&options),
         |channel| open(channel, &model, 4),
         |channel| {
-            // Hears the greeting and says nothing.
-            channel.recv(HELLO, 96).unwrap();
+            // Hears what is asked for and says nothing.
+            channel.recv(HELLO, 64).unwrap();
             std::thread::sleep(Duration::from_secs(1));
         },
     );
@@ -297,7 +224,7 @@ fn a_failed_session_is_not_used_again_by_the_server() {
         |channel| open(channel, &model, 2),
         |channel| {
             let program = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(channel, program, prg(2)).unwrap();
+            let mut session = direct::accept(channel, program, prg(2)).unwrap();
             let encoded = common::served(&model, session.program()).unwrap();
             let mut fail = || session.prepare(channel, &encoded, &mut std::io::sink());
             [fail().unwrap_err(), fail().unwrap_err()]
@@ -308,7 +235,7 @@ fn a_failed_session_is_not_used_again_by_the_server() {
     assert!(matches!(second, ProtocolError::Spoiled), "{second}");
 }
 
-/// After a failure the client's keys are not used again, and what a server says is fit to be shown.
+/// After a failure the client's keys are not used again.
 #[test]
 fn a_failed_session_is_not_used_again() {
     let model = tiny();
@@ -322,22 +249,10 @@ fn a_failed_session_is_not_used_again() {
         |channel| {
             let program = offer(&model, Reveal::Outputs);
             // Gone after the handshake.
-            ServerSession::accept(channel, program, prg(2)).map(|_| ())
+            direct::accept(channel, program, prg(2)).map(|_| ())
         },
     );
     let (first, second) = client;
     assert!(first.contains("disappeared"), "{first}");
     assert!(matches!(second, ProtocolError::Spoiled), "{second}");
-    let (client, ()) = pair(
-        |channel| open(channel, &model, 4),
-        |channel| {
-            let reason = format!("\u{1b}[31mno\n{}", "x".repeat(1000));
-            welcome(channel, &(2u32, reason));
-        },
-    );
-    let text = client.unwrap_err().to_string();
-    assert!(
-        text.starts_with("the server refused: [31mnox") && text.len() < 400,
-        "{text}"
-    );
 }

@@ -3,14 +3,15 @@
 //!
 //! A change here is a change of the protocol or of its arithmetic: parties of before and after do
 //! not understand each other, or do and compute something else. One that is meant comes with
-//! another `primer_engine::session::VERSION` if what travels or is stored has changed its
+//! another `primer_wire::VERSION` if what travels or is stored has changed its
 //! meaning; `PRIMER_BLESS=1 cargo test -p primer-engine --test golden` writes `golden.txt`.
 #![allow(missing_docs)]
 
 mod common;
 
 use common::{demo, encode, offer, open, served};
-use primer_engine::session::{ServerSession, VERSION};
+use primer_engine::VERSION;
+use primer_engine::session::direct;
 use primer_engine::{ProtocolError, Reveal, client, server};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
 use primer_wire::Channel;
@@ -73,7 +74,7 @@ fn run() -> String {
             let mut channel = Channel::over(out, server_in);
             let rng = Prg::new(&[2; 16]);
             let offer = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(&mut channel, offer, rng)?;
+            let mut session = direct::accept(&mut channel, offer, rng)?;
             let encoded = served(&model, session.program())?;
             let mut bundle = Vec::new();
             session.prepare(&mut channel, &encoded, &mut bundle)?;

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{offer, open, served, tiny, words};
-use primer_engine::session::ServerSession;
+use primer_engine::session::direct;
 use primer_engine::times::Times;
 use primer_engine::{ProtocolError, Reveal, client, server};
 use primer_net::pair::{Medium, run_pair_over};
@@ -72,7 +72,7 @@ fn the_record_of_an_online_phase_is_its_clock() {
         },
         |channel| {
             let offer = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16]))?;
+            let mut session = direct::accept(channel, offer, Prg::new(&[2; 16]))?;
             let served = served(&model, session.program())?;
             let mut bundle = Vec::new();
             session.prepare(channel, &served, &mut bundle)?;

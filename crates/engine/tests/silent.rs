@@ -9,7 +9,7 @@ use common::frames::{Frame, Frames, meet};
 use common::{bound, classify, hinted, offer, open, served, tiny, words};
 use primer_engine::hints::Build;
 use primer_engine::server::ServerModel;
-use primer_engine::session::{ClientSession, ServerSession};
+use primer_engine::session::direct;
 use primer_engine::{FORM, Program, ProtocolError, Reveal, client};
 use primer_hint::error::HintError;
 use primer_hint::server::HintSecret;
@@ -155,7 +155,7 @@ fn a_session_draws_fresh_secrets_for_each_preparation() {
         },
         |channel| {
             let offer = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16])).unwrap();
+            let mut session = direct::accept(channel, offer, Prg::new(&[2; 16])).unwrap();
             let served = served(&model, session.program()).unwrap();
             for _ in 0..2 {
                 session.prepare(channel, &served, &mut io::sink()).unwrap();
@@ -205,11 +205,11 @@ fn hints_of_other_models_and_secrets_are_refused() {
     let (client, _) = pair(
         |channel| {
             let rng = Prg::new(&[1; 16]);
-            ClientSession::open(channel, TOKENS, other, rng).err()
+            direct::open(channel, TOKENS, other, rng).err()
         },
         |channel| {
             let offer = offer(&model, Reveal::Outputs);
-            ServerSession::accept(channel, offer, Prg::new(&[2; 16])).err()
+            direct::accept(channel, offer, Prg::new(&[2; 16])).err()
         },
     );
     let found = client.unwrap().to_string();
@@ -242,7 +242,7 @@ fn preparing_takes_multipliers() {
         },
         |channel| {
             let offer = offer(&model, Reveal::Outputs);
-            let mut session = ServerSession::accept(channel, offer, Prg::new(&[2; 16]))?;
+            let mut session = direct::accept(channel, offer, Prg::new(&[2; 16]))?;
             let served = ServerModel::new(model.clone(), session.program(), None)?;
             session.prepare(channel, &served, &mut io::sink())
         },

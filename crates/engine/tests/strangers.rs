@@ -17,7 +17,7 @@ use common::attack::two_batches;
 use common::frames::{Frame, meet};
 use common::{blind, client, offer, served, tiny, words};
 use primer_engine::means::TRANSFERS;
-use primer_engine::session::ServerSession;
+use primer_engine::session::direct;
 use primer_engine::{ProtocolError, Reveal, server};
 use primer_model::quantise::IntModel;
 use primer_ot::OtError;
@@ -69,7 +69,7 @@ struct Outcome {
 /// Runs a server with this seed, until its last message.
 fn serve(channel: &mut Channel, model: &Arc<IntModel>, seed: u8) -> Result<(), ProtocolError> {
     let rng = Prg::new(&[seed; 16]);
-    let mut session = ServerSession::accept(channel, offer(model, Reveal::Outputs), rng)?;
+    let mut session = direct::accept(channel, offer(model, Reveal::Outputs), rng)?;
     let served = served(model, session.program())?;
     let mut kept = Vec::new();
     session.prepare(channel, &served, &mut kept)?;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use primer_engine::cost::{self, Part, StoredBytes};
 use primer_engine::hints::{Build, contents_of};
 use primer_engine::server::ServerModel;
-use primer_engine::session::{ClientSession, ServerSession};
+use primer_engine::session::{ClientSession, ServerSession, direct};
 use primer_engine::{FORM, MOST_BUNDLES, Program, Reveal, SCHEME_NAME, VERSION, client, server};
 use primer_hint::multipliers::file_bytes;
 use primer_hint::params::PACKING_BITS;
@@ -129,7 +129,7 @@ impl Scheme for Lean {
         hint: Option<Arc<Published>>,
     ) -> Result<Box<dyn ClientEnd>> {
         let hint = hint.context("a client needs the model's hint")?;
-        let session = ClientSession::open(channel, tokens, hint, Prg::from_os())?;
+        let session = direct::open(channel, tokens, hint, Prg::from_os())?;
         Ok(Box::new(Asking(session)))
     }
 }
@@ -142,7 +142,7 @@ struct Weights {
 impl Server for Weights {
     fn accept<'s>(&'s self, channel: &mut Channel) -> Result<Box<dyn ServerEnd + 's>> {
         let offer = |_| Ok(self.program.clone());
-        let session = ServerSession::accept(channel, offer, Prg::from_os())?;
+        let session = direct::accept(channel, offer, Prg::from_os())?;
         let model = &self.model;
         Ok(Box::new(Serving { session, model }))
     }

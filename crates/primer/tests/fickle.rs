@@ -74,11 +74,12 @@ impl Fickle {
                     }
                     channel.flush()?;
                 }
-                Request::Prepare { .. } => {
-                    Reply::Go { fresh: true }.send(channel)?;
-                    let program = self.model.program();
-                    let offer = |_| Ok(program.clone());
-                    let mut session = ServerSession::accept(channel, offer, Prg::from_os())?;
+                Request::Prepare { session, .. } => {
+                    Reply::Go.send(channel)?;
+                    let nonce = session.expect("a client's first preparation opens a session");
+                    let program = self.model.program().clone();
+                    let rng = Prg::from_os();
+                    let mut session = ServerSession::accept(channel, program, &nonce, rng)?;
                     session.prepare(channel, &self.model, &mut Vec::new())?;
                     self.prepared.fetch_add(1, Ordering::SeqCst);
                     Reply::Committed.send(channel)?;

@@ -17,9 +17,11 @@
 //!                                      <---  they follow; or a refusal
 //!                                      <---  one message with all hashes, or one for each chunk
 //!
-//! prepare: identifier, tokens, bundles --->
-//!                                      <---  go, and whether a new session is needed; or a refusal
-//! [handshake of the protocol]          <-->  if it is
+//! prepare: identifier, tokens, bundles --->  and a nonce, if a session is to be opened
+//!                                      <---  go, or a refusal
+//!                                      <---  if a session is opened: the plan, what is revealed,
+//!                                            the program's fingerprint, its hint and a nonce
+//! [keys and base transfers]            <-->  if a session is opened
 //! [offline phase]                      <-->  each writes its half of the bundle as a draft
 //!                                            commits its half durably
 //!                                      <---  committed
@@ -62,9 +64,7 @@ pub mod state;
 
 pub use error::{Port, ServiceError, io_error};
 pub use primer_store::BundleId;
-
-/// The version of the service's messages.
-pub const VERSION: u16 = 5;
+pub use primer_wire::VERSION;
 
 /// Writes bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {

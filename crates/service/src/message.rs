@@ -39,7 +39,7 @@ use primer_wire::kind::service::{
 pub const MAX_TOKEN: usize = 256;
 const MAX_GREETING: usize = 64 + MAX_TOKEN;
 const MAX_RECEPTION: usize = 1 << 20;
-const MAX_REQUEST: usize = 64;
+const MAX_REQUEST: usize = 96;
 /// Bundles that one listing names.
 pub const MAX_LISTING: usize = 1 << 16;
 const MAX_REPLY: usize = 64 + MAX_LISTING * 24;

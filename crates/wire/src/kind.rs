@@ -8,9 +8,8 @@
 //!
 //! This crate knows nothing else of those messages: not what is in them, nor when they are sent.
 //!
-//! A code is what both parties of a session have to agree on. A change of one raises the version
-//! of what it belongs to (`VERSION` in `primer::service`, or in `primer_engine::session`), or
-//! programs of different ages misunderstand each other.
+//! A code is what both parties of a session have to agree on. A change of one raises
+//! [`VERSION`](crate::VERSION), or programs of different ages misunderstand each other.
 
 use std::fmt;
 

@@ -14,6 +14,7 @@
 //! * [`message`]: packed residues and small structures on top of frames.
 //! * [`meter`]: bytes and rounds per named phase; [`PhaseBytes`]: bytes of an inference, counted or
 //!   computed.
+//! * [`VERSION`]: what programs of different ages tell each other apart by.
 //! * [`clock`]: the one place that asks for the time; [`record`]: what a party does moment by
 //!   moment, for pictures.
 //! * [`peer`]: what an encrypted transport knows of the other end.
@@ -37,6 +38,7 @@ mod reader;
 pub mod record;
 mod shape;
 pub mod transport;
+mod version;
 mod writer;
 
 pub use bytes::PhaseBytes;
@@ -49,4 +51,5 @@ pub use reader::RecvStream;
 pub use record::Recorder;
 pub use shape::LinkShape;
 pub use transport::{Receive, Transport};
+pub use version::VERSION;
 pub use writer::SendStream;

@@ -3,7 +3,7 @@
 use super::{Result, TOKENS};
 use primer_engine::hints::Build;
 use primer_engine::server::ServerModel;
-use primer_engine::session::{ClientSession, ServerSession};
+use primer_engine::session::{ClientSession, ServerSession, direct};
 use primer_engine::{Program, Reveal, client, server};
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
@@ -36,15 +36,15 @@ impl Case {
     }
 
     fn session(&self, channel: &mut Channel) -> primer_engine::Result<ClientSession> {
-        ClientSession::open(channel, TOKENS, Arc::clone(&self.hint), Prg::new(&[1; 16]))
+        direct::open(channel, TOKENS, Arc::clone(&self.hint), Prg::new(&[1; 16]))
     }
 
     fn accepted(&self, channel: &mut Channel) -> primer_engine::Result<ServerSession> {
         let offer = |tokens| match tokens == TOKENS {
             true => Ok(self.model.program().clone()),
-            false => Err("something else is on offer".to_owned()),
+            false => Err(primer_engine::ProtocolError::HintMissing),
         };
-        ServerSession::accept(channel, offer, Prg::new(&[2; 16]))
+        direct::accept(channel, offer, Prg::new(&[2; 16]))
     }
 }
 

@@ -48,5 +48,6 @@ mod stored;
 mod work;
 
 pub use error::{ProtocolError, Result};
-pub use program::{Program, VERSION};
+pub use primer_wire::VERSION;
+pub use program::Program;
 pub use scheme::Scheme;

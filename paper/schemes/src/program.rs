@@ -16,14 +16,11 @@ use primer_paper_he::product::{KeyNeeds, lifetime};
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_stops::TwoPartyStop;
-use primer_wire::Channel;
 use primer_wire::meter::Phase;
+use primer_wire::{Channel, VERSION};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The version of everything that travels or is stored.
-pub const VERSION: u16 = 12;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 const MAX_MATRIX: u64 = 1 << 26;

@@ -18,7 +18,6 @@
 
 use crate::error::{ProtocolError, Result};
 use crate::program::Program;
-pub use crate::program::VERSION;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::scheme::{Scheme, TRANSFERS};
 use primer_engine::Reveal;
@@ -30,7 +29,7 @@ use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
 use primer_wire::kind::protocol::{GALOIS_KEYS, HELLO, PUBLIC_KEY, WELCOME};
-use primer_wire::{Channel, Kind};
+use primer_wire::{Channel, Kind, VERSION};
 use serde::{Deserialize, Serialize};
 
 const MAX_HELLO: usize = 96;
@@ -52,8 +51,6 @@ enum Welcome {
         plan: Vec<u8>,
         reveal: Reveal,
         fingerprint: [u8; 32],
-        /// The place of a hint, which schemes of the paper do not have.
-        hint: Option<()>,
         /// The server's part of the constants of base transfers.
         nonce: Nonce,
     },
@@ -304,7 +301,6 @@ impl ServerSession {
             plan: program.plan().encode(),
             reveal: program.reveal(),
             fingerprint: *program.fingerprint(),
-            hint: None,
             nonce,
         };
         channel.send_value(WELCOME, &welcome)?;
@@ -347,7 +343,7 @@ mod tests {
     #[test]
     fn greetings_have_these_bytes() {
         let hello = Hello {
-            version: 12,
+            version: 13,
             parameters: std::array::from_fn(|i| i as u8),
             scheme: Scheme::Fpc,
             tokens: 300,
@@ -355,22 +351,21 @@ mod tests {
         };
         let nonce = "ab".repeat(32);
         let parameters: String = (0..PARAMETERS_BYTES).map(|i| format!("{i:02x}")).collect();
-        assert_eq!(hex(&hello), format!("0c{parameters}03ac02{nonce}"));
+        assert_eq!(hex(&hello), format!("0d{parameters}03ac02{nonce}"));
         assert!(postcard::to_allocvec(&hello).unwrap().len() <= MAX_HELLO);
         let welcome = Welcome::Program {
             plan: vec![1, 2, 3],
             reveal: Reveal::Label,
             fingerprint: [0xcd; 32],
-            hint: None,
             nonce: [0xab; 32],
         };
         let fingerprint = "cd".repeat(32);
-        assert_eq!(hex(&welcome), format!("000301020301{fingerprint}00{nonce}"));
+        assert_eq!(hex(&welcome), format!("000301020301{fingerprint}{nonce}"));
         assert_eq!(hex(&Welcome::Version(9)), "0109");
         assert_eq!(hex(&Welcome::Refused("no".into())), "02026e6f");
         let schemes = Scheme::ALL.map(|scheme| hex(&scheme));
         assert_eq!(schemes, ["00", "01", "02", "03"]);
         assert_eq!(hex(&Reveal::Outputs), "00");
-        assert_eq!(VERSION, 12, "the bytes above are those of this version");
+        assert_eq!(VERSION, 13, "the bytes above are those of this version");
     }
 }

@@ -11,13 +11,14 @@
 //! where it is kept on a disk, it has to be encrypted, authenticated and read once.
 
 use crate::error::{ProtocolError, Result};
-use crate::program::{Program, VERSION};
+use crate::program::Program;
 use crate::seeds::Seeds;
 use primer_engine::share::Share;
 use primer_ring::modulus::{K, P};
 use primer_ring::pack::{pack, packed_len, unpack};
 use primer_ring::prg::{SECRET_SEED_BYTES, SecretSeed};
 use primer_ring::wipe::SecretBytes;
+use primer_wire::VERSION;
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use zeroize::Zeroize;

@@ -7,8 +7,9 @@ mod common;
 use common::relay::{self, Fault, From};
 use common::{blind, client, offer, server, tiny, words};
 use primer_engine::Reveal;
+use primer_paper::VERSION;
 use primer_paper::server::ServerModel;
-use primer_paper::session::{ClientSession, ServerSession, VERSION};
+use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{ProtocolError, Scheme};
 use primer_ring::prg::Prg;
 use primer_wire::kind::protocol::{HELLO, WELCOME};
@@ -103,8 +104,7 @@ fn a_plan_that_was_not_asked_for_is_refused() {
             |channel| open(channel, Scheme::Fp, 4),
             move |channel| {
                 let (fingerprint, nonce) = ([0u8; 32], [0u8; 32]);
-                let hint = None::<[u8; 32]>;
-                let said = (0u32, plan, Reveal::Outputs, fingerprint, hint, nonce);
+                let said = (0u32, plan, Reveal::Outputs, fingerprint, nonce);
                 welcome(channel, &said);
             },
         );

@@ -3,7 +3,7 @@
 //!
 //! A change here is a change of the protocol or of its arithmetic: parties of before and after do
 //! not understand each other, or do and compute something else. One that is meant comes with
-//! another `primer_paper::session::VERSION` if what travels or is stored has changed its
+//! another `primer_wire::VERSION` if what travels or is stored has changed its
 //! meaning; `PRIMER_BLESS=1 cargo test -p primer-paper --test golden` writes `golden.txt`.
 #![allow(missing_docs)]
 
@@ -11,7 +11,8 @@ mod common;
 
 use common::{demo, encode, offer, served};
 use primer_engine::Reveal;
-use primer_paper::session::{ClientSession, ServerSession, VERSION};
+use primer_paper::VERSION;
+use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{ProtocolError, Scheme, client, server};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES};
 use primer_wire::Channel;

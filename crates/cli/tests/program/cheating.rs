@@ -7,57 +7,25 @@ use primer::service::VERSION;
 use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
 use primer_engine::means::TRANSFERS;
-use primer_engine::session::ClientSession;
 use primer_engine::{Program, Reveal};
-use primer_hint::published::Published;
 use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;
 use primer_ring::prg::Prg;
 use primer_rlwe::product::ClientKeys;
-use primer_wire::frame::HEADER_BYTES;
-use primer_wire::kind::protocol::{HELLO, PUBLIC_KEY, WELCOME};
-use primer_wire::{Channel, NetError};
+use primer_wire::NetError;
+use primer_wire::kind::protocol::{PUBLIC_KEY, WELCOME};
 use serde::Deserialize;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 
 const TOKENS: usize = 8;
 
-#[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Written {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What a client that follows the protocol says first.
-fn hello() -> Vec<u8> {
-    let written = Written::default();
-    let mut channel = Channel::over(written.clone(), io::empty());
-    // It does not say which hint it has.
-    let hint = Arc::new(Published::in_memory(&[0; 32], Vec::new()));
-    let unanswered = ClientSession::open(&mut channel, TOKENS, hint, Prg::from_os());
-    assert!(unanswered.is_err());
-    let frame = written.0.lock().unwrap();
-    frame[HEADER_BYTES as usize..].to_vec()
-}
-
-/// The server's answer, as far as it is good.
+/// What the server says when it opens a session, as far as it is needed here.
 #[derive(Deserialize)]
-enum Welcome {
-    Program {
-        plan: Vec<u8>,
-        reveal: Reveal,
-        _fingerprint: [u8; 32],
-        _hint: Option<[u8; 32]>,
-        _nonce: [u8; 32],
-    },
+struct Welcome {
+    plan: Vec<u8>,
+    reveal: Reveal,
+    _fingerprint: [u8; 32],
+    _hint: [u8; 32],
+    _nonce: [u8; 32],
 }
 
 /// Asks for a bundle and grows other trees than the server is told of: its base transfers are made
@@ -69,11 +37,11 @@ fn cheat(server: &Server) -> Result<Reply, ServiceError> {
         id: BundleId::from_bytes([7; 16]),
         tokens: TOKENS as u32,
         bundles: 1,
+        session: Some([2; 32]),
     };
     request.send(&mut channel).unwrap();
-    assert!(matches!(Reply::receive(&mut channel), Ok(Reply::Go { .. })));
-    channel.send(HELLO, &hello()).unwrap();
-    let Welcome::Program { plan, reveal, .. } = channel.recv_value(WELCOME, 1 << 24).unwrap();
+    assert!(matches!(Reply::receive(&mut channel), Ok(Reply::Go)));
+    let Welcome { plan, reveal, .. } = channel.recv_value(WELCOME, 1 << 24).unwrap();
     let program = Program::received(Plan::decode(&plan).unwrap(), reveal).unwrap();
     let rng = &mut Prg::from_os();
     let keys = ClientKeys::generate(program.key_needs(), rng);

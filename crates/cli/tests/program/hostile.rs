@@ -80,6 +80,7 @@ fn requests_that_make_no_sense(link: Link) {
                 id,
                 tokens,
                 bundles: 1,
+                session: Some([1; 32]),
             },
         );
         assert_eq!(
@@ -121,6 +122,20 @@ fn requests_that_make_no_sense(link: Link) {
         assert!(Reply::receive(&mut channel).is_err());
     }
     assert!(server.log().contains("failed"));
+    // Nor is there a session that a first preparation could go on in.
+    let (mut channel, card) = greet(&server, VERSION, 2);
+    card.unwrap();
+    let request = Request::Prepare {
+        id,
+        tokens: 8,
+        bundles: 1,
+        session: None,
+    };
+    request.send(&mut channel).unwrap();
+    assert!(Reply::receive(&mut channel).is_err());
+    eventually("the log", || {
+        server.log().contains("a session that there is not")
+    });
     let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
     assert_eq!(found["label"], TEXTS[0].1);
 }
@@ -160,6 +175,7 @@ fn a_bundle_of_another(link: Link) {
             id,
             tokens,
             bundles: 1,
+            session: Some([1; 32]),
         },
     );
     assert_eq!(asked, Refusal::Taken(id));

@@ -94,6 +94,7 @@ fn vanish(server: &Server, dice: &mut Dice) {
         id,
         tokens: 8,
         bundles: 1,
+        session: Some([3; 32]),
     };
     let _ = request.send(&mut channel);
     std::thread::sleep(Duration::from_millis(dice.below(500)));

@@ -3,7 +3,7 @@
 
 use super::frames::{honest, meet};
 use super::{offer, open, served, tiny};
-use primer_engine::session::ServerSession;
+use primer_engine::session::direct;
 use primer_engine::{FORM, Program, ProtocolError, Reveal};
 use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
@@ -61,7 +61,7 @@ pub fn server_prepares(
     bundles: usize,
 ) -> Result<Vec<Vec<u8>>, ProtocolError> {
     let offer = offer(model, reveal);
-    let mut session = ServerSession::accept(channel, offer, Prg::new(&[seed; 16]))?;
+    let mut session = direct::accept(channel, offer, Prg::new(&[seed; 16]))?;
     let served = served(model, session.program())?;
     filled(bundles, |sinks| {
         session
@@ -102,7 +102,7 @@ pub fn two_batches(model: &Arc<IntModel>, tokens: usize, reveal: Reveal, again: 
         },
         |channel| {
             let rng = Prg::new(&[2; 16]);
-            let mut session = ServerSession::accept(channel, offer(model, reveal), rng).unwrap();
+            let mut session = direct::accept(channel, offer(model, reveal), rng).unwrap();
             let served = served(model, session.program()).unwrap();
             let mut kept = Vec::new();
             for _ in 0..2 {

@@ -8,7 +8,7 @@ pub mod relay;
 use primer_engine::client::{self, Answer};
 use primer_engine::hints::Build;
 use primer_engine::server::{self, ServerModel};
-use primer_engine::session::{ClientSession, ServerSession};
+use primer_engine::session::{ClientSession, direct};
 use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
 use primer_hint::errors::deviation;
 use primer_hint::multipliers::Multipliers;
@@ -257,16 +257,15 @@ pub fn open(
     tokens: usize,
     rng: Prg,
 ) -> Result<ClientSession, ProtocolError> {
-    ClientSession::open(channel, tokens, hinted(model).hint, rng)
+    direct::open(channel, tokens, hinted(model).hint, rng)
 }
 
 /// Returns what a server with this model offers.
-pub fn offer(model: &IntModel, reveal: Reveal) -> impl FnOnce(usize) -> Result<Program, String> {
-    move |tokens| {
-        let program = Program::of(model, tokens, reveal);
-        let bound = program.and_then(|program| program.with_hint(hinted(model).hint.identity()));
-        bound.map_err(|e| e.to_string())
-    }
+pub fn offer(
+    model: &IntModel,
+    reveal: Reveal,
+) -> impl FnOnce(usize) -> Result<Program, ProtocolError> {
+    move |tokens| Program::of(model, tokens, reveal)?.with_hint(hinted(model).hint.identity())
 }
 
 /// Runs the client from the handshake to the answer; `see` gets its share of what enters each stop.
@@ -306,7 +305,7 @@ pub fn server_with(
     rng: Prg,
     see: &mut (dyn FnMut(ValueId, &Matrix<u64>) + Send),
 ) -> Result<(), ProtocolError> {
-    let mut session = ServerSession::accept(channel, offer(model, reveal), rng)?;
+    let mut session = direct::accept(channel, offer(model, reveal), rng)?;
     let encoded = served(model, session.program())?;
     let mut bundle = Vec::new();
     session.prepare(channel, &encoded, &mut bundle)?;

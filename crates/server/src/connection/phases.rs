@@ -7,7 +7,7 @@ use crate::gate::Stage;
 use crate::metrics::Phase;
 use crate::models::InUse;
 use primer_engine::server::{self, Bundle};
-use primer_engine::session::ServerSession;
+use primer_engine::session::{Nonce, ServerSession};
 use primer_ring::prg::Prg;
 use primer_service::message::{self, Refusal, Reply, Work};
 use primer_service::{BundleId, ServiceError};
@@ -23,7 +23,14 @@ impl<'a> Connection<'a> {
         })
     }
 
-    pub(super) fn prepare(&mut self, first: BundleId, tokens: usize, bundles: usize) -> Step<()> {
+    /// Prepares some bundles of a padded length together, in a session that is opened first if the
+    /// client sends a nonce for one.
+    pub(super) fn prepare(
+        &mut self,
+        first: BundleId,
+        (tokens, bundles): (usize, usize),
+        session: Option<&Nonce>,
+    ) -> Step<()> {
         self.place.stage(Stage::Preparing)?;
         self.check_role(Work::Prepare)?;
         let card = &self.shared.card;
@@ -41,6 +48,11 @@ impl<'a> Connection<'a> {
                 limit: card.batch(tokens, usize::MAX) as u32,
             }
             .into());
+        }
+        let continues = (self.session.as_ref()).is_some_and(|(length, _)| *length == tokens);
+        if session.is_none() && !continues {
+            let what = "a request to prepare in a session that there is not".to_owned();
+            return Err(ServiceError::Nonsense { what });
         }
         self.check_limit(Counted::Prepared, bundles)?;
         // What could not be used today is not prepared.
@@ -64,10 +76,6 @@ impl<'a> Connection<'a> {
             draft.map(Sink::new).map_err(store_refusal)
         });
         let mut sinks: Vec<Sink> = sinks.collect::<Step<_>>()?;
-        let fresh = self
-            .session
-            .as_ref()
-            .is_none_or(|(length, _)| *length != tokens);
         // Counted before it begins: what a client that deviates could learn by preparing, it could
         // also learn by a preparation that it breaks off.
         let charge = self.charge(Counted::Prepared, bundles)?;
@@ -75,18 +83,15 @@ impl<'a> Connection<'a> {
         counted.map_err(store_refusal)?;
         let token = self.caller.label();
         self.shared.metrics.begun(token.as_deref(), bundles);
-        Reply::Go { fresh }.send(&mut self.channel)?;
+        Reply::Go.send(&mut self.channel)?;
         let (started, before) = (Instant::now(), self.meter.report());
-        if fresh {
+        if let Some(nonce) = session {
             self.session = None;
-            let offer = |length| match length == tokens {
-                true => Ok(built.program.clone()),
-                false => Err("this is not what was asked for a moment ago".to_owned()),
-            };
-            let session = ServerSession::accept(&mut self.channel, offer, Prg::from_os())?;
+            let (channel, program) = (&mut self.channel, built.program.clone());
+            let session = ServerSession::accept(channel, program, nonce, Prg::from_os())?;
             self.session = Some((tokens, session));
         }
-        let (_, session) = self.session.as_mut().expect("just made or found");
+        let (_, session) = self.session.as_mut().expect("just made, or checked above");
         // All other sessions are taken to work as well.
         let sessions = self.shared.gate.sessions().max(1);
         session.set_threads(self.shared.threads / sessions);

@@ -39,7 +39,6 @@ pub struct Card {
     /// The padded lengths on offer, ascending; the last is the largest number of tokens.
     pub buckets: Vec<u32>,
     /// What the client learns.
-    #[serde(with = "behind_scheme")]
     pub reveal: Reveal,
     /// How many bits an answer can carry at most at each length on offer, even to a client that
     /// cheats.
@@ -47,48 +46,11 @@ pub struct Card {
     /// The tokenizer's hash and length.
     pub tokenizer: ([u8; 32], u32),
     /// The hint that bundles are prepared with.
-    #[serde(with = "present")]
     pub hint: Identity,
     /// Bytes that the server keeps for one client.
     pub max_stored: u64,
     /// Seconds that the server waits for the next request.
     pub idle_seconds: u32,
-}
-
-/// Writes the number of the one scheme in front of what is revealed: a byte of the time when there
-/// were several.
-mod behind_scheme {
-    use primer_engine::Reveal;
-    use primer_engine::session::SCHEME;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(reveal: &Reveal, to: S) -> Result<S::Ok, S::Error> {
-        (SCHEME, reveal).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Reveal, D::Error> {
-        match Deserialize::deserialize(from)? {
-            (SCHEME, reveal) => Ok(reveal),
-            (scheme, _) => Err(Error::custom(format!("a card of scheme {scheme}"))),
-        }
-    }
-}
-
-/// Writes a hint as one that might be missing, as it was for other schemes.
-mod present {
-    use primer_hint::published::Identity;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(hint: &Identity, to: S) -> Result<S::Ok, S::Error> {
-        Some(hint).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Identity, D::Error> {
-        let hint: Option<Identity> = Deserialize::deserialize(from)?;
-        hint.ok_or_else(|| Error::custom("a card with no hint"))
-    }
 }
 
 impl Card {

@@ -7,7 +7,7 @@
 //! without an example does not compile ([`every`]).
 //!
 //! The file begins with the version of the service. A change that is meant: raise
-//! [`VERSION`](crate::VERSION), then
+//! [`VERSION`], then
 //! `PRIMER_BLESS=1 cargo test -p primer-service golden` writes the new bytes, and the difference
 //! belongs into the same commit. Bytes that have changed under the same version are not written.
 
@@ -86,7 +86,7 @@ impl Golden {
 
 const CHANGED: &str = "a message of the service is not what it was, so programs of other ages \
                        misunderstand it; if that is meant, raise VERSION in \
-                       crates/service/src/lib.rs and see the top of this test";
+                       crates/wire/src/version.rs and see the top of this test";
 
 /// Takes a refusal that arrives as an error.
 fn refusal<T>(received: Result<T, ServiceError>) -> Result<Refusal, ServiceError> {
@@ -147,7 +147,7 @@ fn greetings(golden: &mut Golden) {
 fn requests(golden: &mut Golden) {
     let requests = every!(Request:
         Tokenizer;
-        Prepare { id: id(5), tokens: 128, bundles: 4 };
+        Prepare { id: id(5), tokens: 128, bundles: 4, session: Some([0x55; 32]) };
         Infer { id: id(6), fingerprint: std::array::from_fn(|i| 0xa0 + i as u8) };
         List;
         Forget(id(7));
@@ -167,7 +167,7 @@ fn requests(golden: &mut Golden) {
 
 fn replies(golden: &mut Golden) {
     let replies = every!(Reply:
-        Go { fresh: true };
+        Go;
         Committed;
         Ready;
         Agreed;

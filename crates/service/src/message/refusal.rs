@@ -10,8 +10,8 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another version of the service.
-    #[error("it speaks version {0} of the service, this program speaks {ours}", ours = VERSION)]
+    /// Another version of the protocol.
+    #[error("it speaks version {0} of the protocol, this program speaks {ours}", ours = VERSION)]
     Version(u16),
     /// No token, or one that the server does not know, or not any more: a session that is open
     /// hears it at its next request after its token was withdrawn.

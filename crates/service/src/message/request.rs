@@ -3,6 +3,7 @@
 use super::refusal::{Refusal, refused};
 use super::{MAX_LISTING, MAX_REPLY, MAX_REQUEST, REPLY, REQUEST, SPENT, name, nonsense};
 use crate::{BundleId, ServiceError};
+use primer_engine::session::Nonce;
 use primer_wire::Channel;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +32,11 @@ pub enum Request {
         id: BundleId,
         /// The padded length.
         tokens: u32,
-        /// How many bundles: one that the recipe would choose.
+        /// How many bundles: a number that the card would choose.
         bundles: u32,
+        /// The client's nonce if a session is to be opened for this length; none if the one that
+        /// the connection has is for it.
+        session: Option<Nonce>,
     },
     /// The online phase with a bundle.
     Infer {
@@ -91,11 +95,8 @@ pub struct Held {
 /// What a server answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The offline phase begins, with a handshake of the protocol if `fresh`.
-    Go {
-        /// Whether the connection has no session for this length yet.
-        fresh: bool,
-    },
+    /// The offline phase begins. If a session was asked for, it is opened first.
+    Go,
     /// The server's half of a bundle is on its disk.
     Committed,
     /// The server has its half and waits for the client to spend its own.
@@ -139,7 +140,7 @@ impl Reply {
     /// Makes an error for a reply out of place.
     pub fn out_of_place<T>(&self) -> Result<T, ServiceError> {
         let name = match self {
-            Self::Go { .. } => "go",
+            Self::Go => "go",
             Self::Committed => "committed",
             Self::Ready => "ready",
             Self::Agreed => "agreed",

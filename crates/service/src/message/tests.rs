@@ -91,38 +91,6 @@ fn cards_pass_and_senseless_ones_do_not() {
     assert_eq!(card().bucket(17), None);
 }
 
-/// Cards of servers of other schemes, which had no hint.
-#[test]
-fn cards_of_other_schemes_are_refused() {
-    let send = |channel: &mut Channel| Reception::Card(Box::new(card())).send(channel).unwrap();
-    let bytes = across(send, |channel| Ok(channel.recv(RECEPTION, MAX_RECEPTION)?)).unwrap();
-    let decoded = |bytes: &[u8]| {
-        let send = |channel: &mut Channel| {
-            channel.send(RECEPTION, bytes).unwrap();
-            channel.flush().unwrap();
-        };
-        across(send, Reception::receive).is_ok()
-    };
-    assert!(decoded(&bytes));
-    // Behind the name, the generation, the family, the head, and what there are numbers of.
-    let lengths = [2, 8, 16];
-    let at = bytes.windows(3).position(|bytes| bytes == lengths).unwrap() + 3;
-    assert_eq!(bytes[at], 4);
-    for scheme in [0, 3, 5] {
-        let mut other = bytes.clone();
-        other[at] = scheme;
-        assert!(!decoded(&other));
-    }
-    let name = bytes
-        .windows(32)
-        .position(|bytes| bytes == [3; 32])
-        .unwrap();
-    let mut without = bytes[..name].to_vec();
-    *without.last_mut().unwrap() = 0;
-    without.extend([1, 1]);
-    assert!(!decoded(&without));
-}
-
 #[test]
 fn fewer_bundles_are_prepared_together_where_answers_are_wide() {
     let together = |bits: u32| {
