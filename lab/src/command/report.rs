@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `primer-lab report`.
 #[derive(Args)]
 pub(super) struct ReportArgs {
-    /// Results of `bench --json`, `eval --json`, scripts/compare-peers and scripts/two-hosts, or
+    /// Results of `bench --json`, `eval --json`, lab/scripts/compare-peers and lab/scripts/two-hosts, or
     /// directories of them
     #[arg(required = true, value_name = "PATH")]
     results: Vec<PathBuf>,
