@@ -185,8 +185,8 @@ impl Records {
             self.hosts.push(hosts);
         } else {
             bail!(
-                "it is not what `primer bench --json`, `primer eval --json`, lab/scripts/compare-peers \
-                 or lab/scripts/two-hosts prints"
+                "it is not what `primer bench --json`, `primer eval --json`, or compare-peers or \
+                 two-hosts in lab/scripts prints"
             );
         }
         Ok(())
