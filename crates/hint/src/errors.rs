@@ -12,8 +12,8 @@
 //! | `δ` | `10,331²` |
 //!
 //! For columns of length `2^13` that is a root mean square of 10,870; without `δ` it would be
-//! 3,370, of which rounding is 3,344. `tests/relation.rs` measures all of it within 5 %, for columns
-//! where rounding dominates and for columns where it does not.
+//! 3,370, of which rounding is 3,344. `tests/relation.rs` measures all of it within 5 %, for
+//! columns where rounding dominates and for columns where it does not.
 
 use crate::params::{DEGREE, DIGIT_BITS, HINT_BITS, PACKING_BITS, TERMS};
 use crate::ring::Packing;

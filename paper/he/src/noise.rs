@@ -8,10 +8,11 @@
 //!    sums and products may wrap modulo p without adding noise.
 //! 2. Key switching, before rounding: `κ = L·N·2^30·B/P ≈ L·N·B = 2^20` for `L` data primes.
 //! 3. Rounding after a division: `ρ = (N+1)/2`.
-//! 4. Product with a plaintext: the sum of its coefficients' absolute values. Slot-packed plaintexts
-//!    have coefficients up to `p/2` no matter what the slots hold, so a 15-bit weight costs what a
-//!    41-bit one costs: `γ(k) = k·p/2` for `k` non-zero coefficients. Weights of a layout with cells
-//!    of `F` slots have `k = 2F`; plaintexts that depend on the token have `k = N`.
+//! 4. Product with a plaintext: the sum of its coefficients' absolute values. Slot-packed
+//!    plaintexts have coefficients up to `p/2` no matter what the slots hold, so a 15-bit weight
+//!    costs what a 41-bit one costs: `γ(k) = k·p/2` for `k` non-zero coefficients. Weights of a
+//!    layout with cells of `F` slots have `k = 2F`; plaintexts that depend on the token have `k =
+//!    N`.
 //! 5. A matrix product sums `t` terms (input chunks, baby steps, giant steps), divides once, and
 //!    rotates `G` sums: `t·γ(2F)·(B + 1/2 + κ) + G·(κ + ρ) + ρ`.
 //!

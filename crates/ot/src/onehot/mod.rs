@@ -49,10 +49,10 @@
 //! party's offset. If all were zero it could take off all pads, and would only have to guess which
 //! of `2^h` blocks is marked. But the seed of block 0 is the sum of the others and that offset, so
 //! `e_0 = 1 ⊕ Σ_{i>0} e_i`: the number of pads that it lacks is odd, never zero. Two of them may
-//! cancel if their points do, an odd number never does. `choosing_by_other_marks_opens_nothing` runs
-//! the attack, and sees it succeed if both offsets are one. Changed corrections make the strings
-//! wrong: an error that may depend on which block is marked, so on the index (selective failure).
-//! An offset party that deviates can make the other's string wrong, unnoticed.
+//! cancel if their points do, an odd number never does. `choosing_by_other_marks_opens_nothing`
+//! runs the attack, and sees it succeed if both offsets are one. Changed corrections make the
+//! strings wrong: an error that may depend on which block is marked, so on the index (selective
+//! failure). An offset party that deviates can make the other's string wrong, unnoticed.
 //!
 //! # Costs
 //!

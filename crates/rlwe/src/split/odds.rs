@@ -9,11 +9,11 @@
 //! *Proof.* `η_r` is the rounding of `c1` times the secret, `η_w` the client's errors times the
 //! weights, and `ζ` the rest. Replace `a·u + e1` by a uniform polynomial: the event can be checked
 //! without `u`, since `ζ` enters by its bound alone. Then `c1` is uniform and independent of `η_w`;
-//! its rounding error is independent of `c1'` (but for a factor `1 + 2^b/q`); and `y`, a coefficient
-//! of `c1'·s`, is uniform modulo `2^b` given both, as long as `s ≠ 0`. So the probability that a
-//! middle between two integers lies between `y` and `y - η_r - η_w`, with `z` added at both ends, is
-//! the mean length of that interval, `E|η_r + η_w| + 2z`; and `E|·| ≤ √(E (·)²)`, where the two are
-//! independent with mean zero. ∎
+//! its rounding error is independent of `c1'` (but for a factor `1 + 2^b/q`); and `y`, a
+//! coefficient of `c1'·s`, is uniform modulo `2^b` given both, as long as `s ≠ 0`. So the
+//! probability that a middle between two integers lies between `y` and `y - η_r - η_w`, with `z`
+//! added at both ends, is the mean length of that interval, `E|η_r + η_w| + 2z`; and `E|·| ≤ √(E
+//! (·)²)`, where the two are independent with mean zero. ∎
 //!
 //! The weights are masks that the server draws uniformly; each coefficient of their encoding is a
 //! linear function of them, so uniform or zero. With `e` the sum of squares of those that meet in
