@@ -54,7 +54,7 @@
 //! the client and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator
 //! that has this share `s` (which it may draw itself) can produce all of this: active labels and
 //! tables at random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online.
-//! [`server`] has the argument against a server that deviates, [`client`] why one Δ may serve
+//! `server` has the argument against a server that deviates, `client` why one Δ may serve
 //! garbling and the pads of transfers, and `docs/protocol/stops.md` what a client that deviates can
 //! do, which is *more* than it can do with a circuit that the server garbles.
 //!
