@@ -1,7 +1,6 @@
 //! Every family and head against outputs of Hugging Face's own code: tokens equal, single precision
 //! within a thousandth, integers within a twentieth. Small copies of the checkpoints are fixtures
-//! (`scripts/shrink-family-models`, `scripts/make-xlm-roberta-model`); the checkpoints themselves
-//! are used where they are present.
+//! (`tests/fixtures/family/make`); the checkpoints themselves are used where they are present.
 #![allow(missing_docs)]
 
 mod common;

@@ -32,8 +32,8 @@
 //! * `lock`: held during each short operation, never during the streaming. Any number of processes
 //!   and threads may use one store; a killed process holds nothing.
 //!
-//! `docs/store.md` has the format, the argument for durability step by step, and what is not
-//! promised.
+//! The argument for durability, step by step, is in `local`; `docs/store.md` has what encryption
+//! and store do not promise.
 //!
 //! # Why redb
 //!

@@ -1,4 +1,4 @@
-//! The figures of `paper/docs/gc.md`: the small shape run, BERT-base counted.
+//! The figures of `paper/docs/comparators.md`: the small shape run, BERT-base counted.
 //!
 //! ```text
 //! cargo run --release -p primer-paper-gc --example gc_figures -- [RUNS]

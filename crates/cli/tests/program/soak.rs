@@ -1,7 +1,7 @@
 //! A server among clients that prepare, ask, vanish, are killed and send garbage, for half an hour:
 //! every answer is right, nothing is spent twice, and its memory stays what it was.
 //!
-//! `scripts/soak [SECONDS]` runs it. Everything stays on this machine, and on loopback.
+//! Everything stays on this machine, and on loopback; it needs two cores and 4 GB.
 
 use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
@@ -145,8 +145,8 @@ fn live(server: &Server, state: &Path, end: Instant, dice: &mut Dice, deeds: &De
     }
 }
 
-/// `scripts/soak`, or
-/// `PRIMER_SOAK_SECONDS=300 cargo test -p primer-cli --test program soak -- --ignored --nocapture`
+/// `cargo test --release -p primer-cli --test program soak -- --ignored --nocapture`, which prints
+/// the server's memory once a minute; `PRIMER_SOAK_SECONDS=300` makes it shorter.
 #[test]
 #[ignore = "takes half an hour"]
 fn memory_stays_flat_and_answers_right() {

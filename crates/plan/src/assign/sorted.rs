@@ -4,7 +4,7 @@
 //! margin, rounded up to a power of two. No column gets a range below [`NARROWEST`]. In a
 //! calibration text of a few dozen lines, features that detect something rare are seen at rest, and
 //! they reach many times as far in the one text that has it; the range of a single column is a much
-//! worse prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
+//! worse prediction than that of a whole layer. `docs/numerics.md`, section 3, has the figures.
 //!
 //! **The first layers have finer cells.** The error of an activation passes through all layers
 //! after it, so the same cells cost the logits three times as much in the first layers as in the

@@ -1,4 +1,4 @@
-"""What the programs of scripts/compare-peers share: shapes, processes, results."""
+"""What the programs of lab/scripts/compare-peers share: shapes, processes, results."""
 
 import argparse
 import json

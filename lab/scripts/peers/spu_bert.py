@@ -1,4 +1,4 @@
-"""One private inference by SPU under the protocol Cheetah, as scripts/compare-peers runs it.
+"""One private inference by SPU under the protocol Cheetah, as lab/scripts/compare-peers runs it.
 
 The model is made of Hugging Face's own Flax modules, with random weights. Weights are private to
 party 1, embedded vectors to party 0; the logits come out in shares, which are put together

@@ -1,4 +1,4 @@
-"""One private inference by CrypTen with a dealer, as scripts/compare-peers runs it.
+"""One private inference by CrypTen with a dealer, as lab/scripts/compare-peers runs it.
 
 CrypTen has no BERT, so this builds one from its encrypted tensors: linear layers by its matrix
 product, its softmax, tanh and inverse square root. Weights are shared by party 1, embedded
