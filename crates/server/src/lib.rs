@@ -46,7 +46,7 @@ use primer_service::message::{Card, Work};
 use primer_service::state::State;
 use primer_service::{Port, ServiceError, io_error};
 use primer_store::fleet::FleetOptions;
-use primer_store::{Bounds, Store, unix_now};
+use primer_store::{Bounds, BundleStore, Store, unix_now};
 use primer_wire::peer::Fingerprint;
 use primer_wire::{LinkShape, Options};
 use promises::Promises;
