@@ -99,7 +99,11 @@ impl Client {
             return Ok(Some(program));
         }
         let unusable = |why| ServiceError::Bundle { id: entry.id, why };
-        let attachment = self.parts.bundles.attachment(entry.id).map_err(store_error)?;
+        let attachment = self
+            .parts
+            .bundles
+            .attachment(entry.id)
+            .map_err(store_error)?;
         if attachment.is_none() && !self.parts.bundles.contains(entry.id).map_err(store_error)? {
             return Ok(None);
         }

@@ -37,10 +37,7 @@ pub(super) fn pseudonym(keep: &mut dyn Keep, address: &str) -> Result<[u8; 32], 
 }
 
 /// Returns the server's tokenizer: from the cache, or fetched once.
-pub(super) fn tokenizer(
-    keep: &mut dyn Keep,
-    link: &mut Link,
-) -> Result<TextEncoder, ServiceError> {
+pub(super) fn tokenizer(keep: &mut dyn Keep, link: &mut Link) -> Result<TextEncoder, ServiceError> {
     let (hash, _) = link.card.tokenizer;
     let name = format!("tokenizers/{}", hex(&hash));
     let cached = (keep.read(&name)?).filter(|bytes| *blake3::hash(bytes).as_bytes() == hash);

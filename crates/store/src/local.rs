@@ -5,7 +5,6 @@ mod counts;
 
 use crate::counts::{Charge, PASSING_ACCOUNTS};
 use crate::draft::Draft;
-use crate::sealed::{self, Bulk};
 use crate::error::{Result, StoreError};
 use crate::files::{self, StoreKey};
 use crate::id::BundleId;
@@ -13,6 +12,7 @@ use crate::index::{Index, Tables};
 use crate::quota::{Bounds, Quota, Reservation};
 use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage, tombstone};
 use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES, file_bytes};
+use crate::sealed::{self, Bulk};
 use crate::space;
 use crate::spent::Spent;
 use std::collections::BTreeSet;

@@ -141,7 +141,14 @@ fn what_is_set_aside_counts_until_it_is_given_back() {
         drop(reserve(2, 3_000).unwrap());
         // What is stored counts too.
         let peer = [1; 32];
-        add(store, Meta { peer, ..meta(id(1)) }, 4_000);
+        add(
+            store,
+            Meta {
+                peer,
+                ..meta(id(1))
+            },
+            4_000,
+        );
         assert!(matches!(reserve(1, 2_000), Err(StoreError::Quota { .. })));
     });
 }

@@ -15,9 +15,9 @@
 
 use std::time::Duration;
 
-pub use system::{now, unix_now};
 #[cfg(target_family = "wasm")]
 pub use system::{Source, set_source, sleep};
+pub use system::{now, unix_now};
 
 #[cfg(not(target_family = "wasm"))]
 mod system {

@@ -83,7 +83,6 @@ mod files {
     }
 }
 
-
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let value = |digit: u8| char::from(digit).to_digit(16);
     let pairs = digits.as_bytes().chunks(2);
