@@ -18,7 +18,7 @@ pub struct MemoryHints(Arc<Mutex<BTreeMap<[u8; 32], Kept>>>);
 struct Kept {
     record: Option<Record>,
     whole: Option<Arc<[u8]>>,
-    /// What is there of a part that nobody holds at the moment.
+    /// What is there of a part that is not held at the moment.
     part: Vec<u8>,
     /// Whether it is held.
     held: bool,
