@@ -29,17 +29,17 @@ pub trait Dial: Send {
     /// again after some of them. Whatever else keeps the server from being trusted is final.
     fn dial(&mut self, address: &str, hang_up: &HangUp) -> Result<Dialled, ServiceError>;
 
-    /// Hears how the greeting on the connection dialled last ended, and says how it is to be
-    /// understood. A server that answered may be remembered now; one that ended the connection may
-    /// have had a reason that is known here.
+    /// Hears that the server dialled last has answered: it may be remembered now.
     ///
     /// # Errors
-    /// What the greeting ended with, or what keeps the server from being remembered.
-    fn greeted(
-        &mut self,
-        _address: &str,
-        ended: Result<(), ServiceError>,
-    ) -> Result<(), ServiceError> {
-        ended
+    /// If it cannot be remembered.
+    fn greeted(&mut self, _address: &str) -> Result<(), ServiceError> {
+        Ok(())
+    }
+
+    /// Says how an error is to be understood with which the greeting of the server dialled last
+    /// ended: why it ended the connection may be known here.
+    fn explained(&mut self, _address: &str, error: ServiceError) -> ServiceError {
+        error
     }
 }

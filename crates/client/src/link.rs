@@ -76,15 +76,11 @@ impl Link {
         };
         let received = (greeting.send(&mut dialled.channel))
             .and_then(|()| Reception::receive(&mut dialled.channel));
-        let (card, ended) = match received {
-            Ok(card) => (Some(card), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        let ended = dial.greeted(address, ended);
-        ended.map_err(|error| error.before_answer(address))?;
-        let card = card.ok_or_else(|| ServiceError::Nonsense {
-            what: "no card".into(),
+        let card = received.map_err(|error| {
+            let error = dial.explained(address, error);
+            error.before_answer(address)
         })?;
+        dial.greeted(address)?;
         Ok(Self {
             channel: dialled.channel,
             line: dialled.line,

@@ -1,5 +1,5 @@
-//! A client whose parts come from outside: no socket, no file. It asks a server in this process over
-//! memory, and gets what a client with sockets and files gets.
+//! A client whose parts come from outside: no socket, no file. It asks a server in this process
+//! over memory, and gets what a client with sockets and files gets.
 #![allow(missing_docs)]
 #![cfg(feature = "native")]
 
@@ -105,13 +105,9 @@ impl Dial for MemoryDial {
         Ok(Dialled { channel, line })
     }
 
-    fn greeted(
-        &mut self,
-        _address: &str,
-        ended: Result<(), ServiceError>,
-    ) -> Result<(), ServiceError> {
+    fn greeted(&mut self, _address: &str) -> Result<(), ServiceError> {
         self.greeted.fetch_add(1, Ordering::Relaxed);
-        ended
+        Ok(())
     }
 }
 
@@ -298,5 +294,8 @@ fn a_hint_that_rotted_where_it_is_kept_is_fetched_again() {
     // What became a part again is good when it is read now: all of it is found there at once.
     let heard = hint_events.lock().unwrap();
     let (first, all) = (heard[0], heard[heard.len() - 1]);
-    assert_eq!((first, heard.iter().filter(|done| **done == all).count()), (0, 2));
+    assert_eq!(
+        (first, heard.iter().filter(|done| **done == all).count()),
+        (0, 2)
+    );
 }

@@ -77,8 +77,8 @@ impl Store {
         either!(self, engine => engine.place())
     }
 
-    /// Takes a bundle as [`BundleStore::spend`] does, and counts it in the same transaction: both last
-    /// when this returns, or neither.
+    /// Takes a bundle as [`BundleStore::spend`] does, and counts it in the same transaction: both
+    /// last when this returns, or neither.
     ///
     /// # Errors
     /// As [`BundleStore::spend`]; [`Limit`](crate::StoreError::Limit) if there may be no more: then

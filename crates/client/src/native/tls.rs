@@ -69,7 +69,7 @@ impl Dial for TlsDial {
         let trust = trusted.map_or(Trust::None, Trust::Pinned);
         let tls = TlsClient::with_identity(trust, self.identity.as_ref())?;
         let channel = primer_net::tls_connect(socket, &tls, &channel_options);
-        let channel = channel.map_err(|error| self.explained(error, address))?;
+        let channel = channel.map_err(|error| self.refused(error, address))?;
         if let (Some(got), Some(given)) = (recorded, self.trust)
             && got != given
         {
@@ -85,30 +85,32 @@ impl Dial for TlsDial {
         Ok(Dialled { channel, line })
     }
 
-    fn greeted(
-        &mut self,
-        address: &str,
-        ended: Result<(), ServiceError>,
-    ) -> Result<(), ServiceError> {
+    fn greeted(&mut self, address: &str) -> Result<(), ServiceError> {
+        match self.last.take().and_then(|last| last.new) {
+            Some(fingerprint) => self.known.add(address, fingerprint),
+            None => Ok(()),
+        }
+    }
+
+    fn explained(&mut self, address: &str, error: ServiceError) -> ServiceError {
         let last = self.last.take();
-        match (ended, last) {
-            (Ok(()), Some(Last { new: Some(new), .. })) => self.known.add(address, new),
-            (
-                Err(ServiceError::Net(cause @ (NetError::PeerGone { .. } | NetError::Tls(_)))),
-                Some(Last { tls, .. }),
-            ) if tls.was_asked_for_certificate() => Err(ServiceError::ClientCertificate {
-                address: address.to_owned(),
-                shown: self.identity.is_some(),
-                cause,
-            }),
-            (ended, _) => ended,
+        let asked = last.is_some_and(|last| last.tls.was_asked_for_certificate());
+        match error {
+            ServiceError::Net(cause @ (NetError::PeerGone { .. } | NetError::Tls(_))) if asked => {
+                ServiceError::ClientCertificate {
+                    address: address.to_owned(),
+                    shown: self.identity.is_some(),
+                    cause,
+                }
+            }
+            other => other,
         }
     }
 }
 
 impl TlsDial {
     /// Says what a handshake that failed means.
-    fn explained(&self, error: NetError, at: &str) -> ServiceError {
+    fn refused(&self, error: NetError, at: &str) -> ServiceError {
         let address = at.to_owned();
         match error {
             NetError::UnknownServer { got } => ServiceError::UnknownServer { address, got },
