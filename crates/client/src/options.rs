@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 /// How a client behaves, and who it is to its server. Clones are for other clients of the same
 /// owner; they are hung up together.
 ///
-/// What only [`Client::connect`](super::Client::connect) reads is there with feature `native`: other
-/// [`Parts`](super::Parts) were told where they were made.
+/// What only [`Client::connect`](super::Client::connect) reads is there with feature `native`:
+/// other [`Parts`](super::Parts) were told where they were made.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.

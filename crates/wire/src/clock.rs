@@ -1,10 +1,10 @@
 //! The one place that asks for the time.
 //!
 //! Everything that a client runs, from here to the protocol, takes the time from [`now`] and the
-//! date from [`unix_now`]. On an operating system these are its clocks. `wasm32-unknown-unknown` has
-//! none, and those of `std::time` panic there: the program that embeds the client sets a `Source`,
-//! such as `performance.now()`, `Date.now()` and `Atomics.wait`. Until it does, time stands still:
-//! nothing is measured, and only the transport's own waits time out.
+//! date from [`unix_now`]. On an operating system these are its clocks. `wasm32-unknown-unknown`
+//! has none, and those of `std::time` panic there: the program that embeds the client sets a
+//! `Source`, such as `performance.now()`, `Date.now()` and `Atomics.wait`. Until it does, time
+//! stands still: nothing is measured, and only the transport's own waits time out.
 //!
 //! Threads are the other thing that such a target lacks. A client has work done by
 //! `primer_ring::threads`, which does it on the thread at hand where there is no other. [`pair`]
