@@ -5,7 +5,7 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use primer_ring::prg::Prg;
 use primer_store::seal::{BundleKey, Opener, SALT_BYTES, Sealer};
-use primer_store::{BundleId, Meta, Store};
+use primer_store::{BundleId, BundleStore, Meta, Store};
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::time::Duration;

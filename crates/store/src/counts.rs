@@ -290,6 +290,7 @@ pub struct Counting {
 }
 
 /// Returns the accounts that are forgotten so that at most `keep` passing ones stay.
+#[cfg(feature = "files")]
 pub(crate) fn to_forget(mut all: Vec<Counting>, keep: usize) -> Vec<Account> {
     all.retain(|one| !one.account.lasting);
     all.sort_by_key(|one| (one.counts.changed, one.account.id));

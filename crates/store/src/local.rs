@@ -36,14 +36,15 @@
 mod counts;
 
 use crate::counts::{Charge, PASSING_ACCOUNTS};
-use crate::draft::{Bulk, Draft};
+use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::files::{self, StoreKey};
 use crate::id::BundleId;
 use crate::index::{Index, Tables};
 use crate::quota::{Bounds, Quota, Reservation};
 use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage, tombstone};
-use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES};
+use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES, file_bytes};
+use crate::sealed::{self, Bulk};
 use crate::space;
 use crate::spent::Spent;
 use std::collections::BTreeSet;
@@ -186,7 +187,7 @@ impl Local {
             path: path.clone(),
             file,
         };
-        Draft::begin(meta, &self.0.key, None, path, Box::new(bulk))
+        sealed::draft(meta, &self.0.key, None, path, Box::new(bulk))
     }
 
     pub(crate) fn spend(
@@ -373,7 +374,7 @@ impl Shared {
     fn publish(&self, meta: &Meta, draft: &Path, bytes: u64) -> Result<()> {
         let Turn { lock: _lock, index } = self.turn()?;
         let path = self.bundle_path(meta.id);
-        let entry = Entry::of(meta, bytes);
+        let entry = Entry::of(meta, bytes, file_bytes(bytes));
         let mut renamed = false;
         let published = index.change(|tables| {
             if tables.entry(meta.id)?.is_some() || tables.past(meta.id)?.is_some() {
@@ -445,7 +446,7 @@ impl Shared {
         let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
         files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;
         let sealed = entry.file_bytes - HEADER_BYTES as u64;
-        Spent::new(entry, attachment, key, sealed, Box::new(bulk.file))
+        sealed::spent(entry, attachment, key, sealed, Box::new(bulk.file))
     }
 
     /// Makes a bulk file unreadable and removes it, if it is there.

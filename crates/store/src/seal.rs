@@ -109,6 +109,11 @@ pub fn sealed_bytes(plain: u64) -> u64 {
     plain + chunks * TAG_BYTES as u64
 }
 
+/// Returns the number of bytes of the file of a bundle.
+pub(crate) fn file_bytes(plain: u64) -> u64 {
+    HEADER_BYTES as u64 + sealed_bytes(plain)
+}
+
 /// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows
 /// beyond its first capacity, which would leave a copy behind.
 pub(crate) type Chunk = SecretBytes;

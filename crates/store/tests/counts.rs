@@ -4,7 +4,7 @@
 mod common;
 
 use common::{NOW, PEER, add, id, meta};
-use primer_store::{Account, Charge, Counted, Store, StoreError};
+use primer_store::{Account, BundleStore, Charge, Counted, Store, StoreError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::tempdir;
 

@@ -8,7 +8,7 @@ mod common;
 use common::rig::{Rig, all, eventually, gone, key};
 use common::{NOW, PEER, add, id, material, meta};
 use primer_store::fleet::Fleet;
-use primer_store::{Fate, Store, StoreError};
+use primer_store::{BundleStore, Fate, Store, StoreError};
 
 /// Moves the epoch on; a replica gives way to another that holds the lock at that moment.
 fn move_on(store: &Store, times: u64) {

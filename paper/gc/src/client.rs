@@ -111,7 +111,7 @@ impl Session {
                 }
                 stream.finish()?;
             }
-            times.add(step, since);
+            times.add(step, since.elapsed());
             since = Instant::now();
         }
         sink.flush()?;
@@ -153,7 +153,7 @@ impl Session {
                 source: &mut source,
             };
             walk.step(index, &mut evaluating)?;
-            times.add(step, since);
+            times.add(step, since.elapsed());
             since = Instant::now();
         }
         let integers = decode(program, &walk, &decoding);
@@ -163,7 +163,7 @@ impl Session {
             m.map(|v| *v as f64 * unit)
         });
         let reals = reals.collect();
-        times.add(&graph.steps[graph.steps.len() - 1], since);
+        times.add(&graph.steps[graph.steps.len() - 1], since.elapsed());
         // Releasing a spent bundle takes the system a while; the answer does not wait for it.
         std::thread::spawn(move || drop(source));
         Ok(Answer {

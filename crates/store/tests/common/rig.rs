@@ -3,7 +3,7 @@
 
 use super::{NOW, PEER, id};
 use primer_store::fleet::{FleetOptions, Keys};
-use primer_store::{Fate, Store, StoreError};
+use primer_store::{BundleStore, Fate, Store, StoreError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -14,13 +14,13 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 /// The file of known servers.
-pub(crate) struct KnownServers {
+pub(super) struct KnownServers {
     path: PathBuf,
     entries: Vec<(String, Fingerprint)>,
 }
 
 impl KnownServers {
-    pub(crate) fn read(path: PathBuf) -> Result<Self, ServiceError> {
+    pub(super) fn read(path: PathBuf) -> Result<Self, ServiceError> {
         let bytes = read_if_there(&path)?.unwrap_or_default();
         let entries = Self::parse(&path, bytes)?;
         Ok(Self { path, entries })
@@ -50,12 +50,12 @@ impl KnownServers {
         Ok(entries)
     }
 
-    pub(crate) fn path(&self) -> &PathBuf {
+    pub(super) fn path(&self) -> &PathBuf {
         &self.path
     }
 
     /// Returns the fingerprint on record for an address.
-    pub(crate) fn find(&self, address: &str) -> Option<Fingerprint> {
+    pub(super) fn find(&self, address: &str) -> Option<Fingerprint> {
         let known = self.entries.iter().find(|(a, _)| a == address);
         known.map(|(_, fingerprint)| *fingerprint)
     }
@@ -65,7 +65,7 @@ impl KnownServers {
     ///
     /// # Errors
     /// [`ServiceError::ChangedServer`] if that is another one, and if the system fails.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         address: &str,
         fingerprint: Fingerprint,
