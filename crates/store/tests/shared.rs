@@ -5,10 +5,11 @@
 
 mod common;
 
-use common::rig::{Rig, all, eventually, gone, key};
+use common::rig::{Rig, all, gone, key};
 use common::{NOW, PEER, add, id, material, meta};
 use primer_store::fleet::{Fleet, FleetOptions};
 use primer_store::{Bounds, Fate, Store, StoreError};
+use primer_testkit::wait::eventually;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Barrier;

@@ -1,7 +1,9 @@
 //! What sharing costs, in one run against a store of one's own.
 
 use super::rig::{Rig, client};
-use crate::process::{Server, TEXTS, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::stderr;
+use primer_testkit::process::Server;
 use std::path::Path;
 
 fn run(command: &mut std::process::Command) -> serde_json::Value {
@@ -73,7 +75,7 @@ fn work(rig: &Rig, replicas: &[Server], round: usize) -> f64 {
     };
     let cpu = || -> f64 {
         all.iter()
-            .map(|r| r.metric("process_cpu_seconds_total"))
+            .map(|r| r.metrics.number("process_cpu_seconds_total"))
             .sum()
     };
     let trust = &all[0].fingerprint;

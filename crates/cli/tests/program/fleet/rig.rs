@@ -1,6 +1,8 @@
 //! What replicas share, started by `scripts/fleet`, and the replicas.
 
-use crate::process::{Server, fails, primer, repository, stderr, write};
+use primer_testkit::command::{fails, stderr};
+use primer_testkit::files::{repository, write};
+use primer_testkit::process::{Server, primer};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -164,7 +166,7 @@ impl Rig {
         let port = address.port().to_string();
         let mut args = vec!["haproxy".to_owned(), "start".into(), path, port];
         for replica in replicas {
-            let check = replica.metrics.rsplit(':').next().unwrap();
+            let check = replica.metrics.address.rsplit(':').next().unwrap();
             args.push(format!("{check}={}", replica.address));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();

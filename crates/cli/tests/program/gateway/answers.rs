@@ -1,7 +1,12 @@
 //! Answers in Hugging Face's shapes, a stock, many callers, a page.
 
-use super::{asking, gateway, get, post, send, stock};
-use crate::process::{Server, TEXTS, check_stores, eventually, primer};
+use super::{asking, gateway, stock};
+use primer_testkit::TEXTS;
+use primer_testkit::command::signal;
+use primer_testkit::http::{Reply, get, post, send};
+use primer_testkit::process::{Server, primer};
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -146,7 +151,7 @@ fn a_stock_runs_dry_under_many_callers_and_fills_again() {
         assert_eq!(reply.json()[0][0]["label"], TEXTS[caller % 2].1);
     }
     // Two were there; whatever the keeper made meanwhile, some had to wait for theirs.
-    let ahead = |reply: &&super::Reply| reply.meta()["prepared_ahead"] == true;
+    let ahead = |reply: &&Reply| reply.meta()["prepared_ahead"] == true;
     let ahead = replies.iter().filter(ahead).count();
     assert!((2..8).contains(&ahead), "{ahead} of 8 were prepared ahead");
     eventually("a full stock again", || stock(address, 8) == 2);
@@ -180,6 +185,6 @@ fn the_demo_opens_a_page() {
     assert!(page.body.contains("Ask without showing"));
     let reply = post(&address, &json!({"inputs": TEXTS[1].0}));
     assert_eq!(reply.json()[0][0]["label"], TEXTS[1].1);
-    crate::process::signal(child.id(), "INT");
+    signal(child.id(), "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

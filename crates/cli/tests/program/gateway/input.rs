@@ -1,7 +1,11 @@
 //! Whatever callers send: it is answered, and the gateway lives on.
 
-use super::{gateway, get, post, receive, send};
-use crate::process::{Server, TEXTS, client, fails, random_qa, write};
+use super::gateway;
+use primer_testkit::TEXTS;
+use primer_testkit::command::fails;
+use primer_testkit::files::{random_qa, write};
+use primer_testkit::http::{get, post, receive, send};
+use primer_testkit::process::{Server, client};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

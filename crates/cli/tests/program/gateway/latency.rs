@@ -1,7 +1,10 @@
 //! What the gateway adds to the online phase.
 
-use super::{gateway, post, stock};
-use crate::process::{Server, TEXTS, client, json};
+use super::{gateway, stock};
+use primer_testkit::TEXTS;
+use primer_testkit::command::json;
+use primer_testkit::http::post;
+use primer_testkit::process::{Server, client};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

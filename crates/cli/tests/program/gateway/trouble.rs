@@ -1,7 +1,11 @@
 //! Servers that go away, in the middle of a question too, and a stop that does not wait for them.
 
-use super::{asking, gateway, get, post, stock};
-use crate::process::{Server, TEXTS, check_stores, eventually};
+use super::{asking, gateway, stock};
+use primer_testkit::TEXTS;
+use primer_testkit::http::{get, post};
+use primer_testkit::process::Server;
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -123,7 +127,11 @@ fn at_a_limit_of_the_server_the_gateway_rests_and_says_so() {
     // What was used is not prepared again, for it could not be used today.
     let trouble = || get(address, "/status").json()["stock_trouble"].to_string();
     eventually("the reason", || trouble().contains("1 answer a day"));
-    let refused = || server.metric("primer_requests_refused_total{reason=\"limit\"}");
+    let refused = || {
+        server
+            .metrics
+            .number("primer_requests_refused_total{reason=\"limit\"}")
+    };
     let before = refused();
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(refused(), before, "the keeper asks again and again");
