@@ -11,6 +11,7 @@
 //! | `shares` | values in two shares | `shares` |
 //! | `frames`, `relay` | links that change frames, or log and damage them | `link` |
 //! | `server`, `process` | servers of this process, and servers that are processes | `service` |
+//! | `gateway` | gateways of this process | `gateway` |
 //! | `hint`, `stores`, `log` | the embedded model's hint, built once; both stores compared; logs | `service` |
 //!
 //! Cargo builds a crate twice for its own unit tests, so these must not use a part of the testkit
@@ -23,6 +24,8 @@ pub mod far;
 pub mod files;
 #[cfg(feature = "link")]
 pub mod frames;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 #[cfg(feature = "service")]
 pub mod hint;
 pub mod http;

@@ -1,6 +1,6 @@
 //! What the servers of this process log.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -12,12 +12,17 @@ static LINES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 pub struct Log(());
 
 impl Log {
-    /// Begins to write down what is logged.
+    /// Begins to write down what is logged, and panics of threads that nothing waits for.
     pub fn start() -> Self {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             let lines = tracing_subscriber::fmt().with_ansi(false);
             lines.with_writer(Lines).init();
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                let _ = writeln!(Lines, "{panic}");
+                usual(panic);
+            }));
         });
         Self(())
     }
@@ -44,7 +49,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-impl io::Write for Lines {
+impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
         lines.extend_from_slice(bytes);
