@@ -1,11 +1,10 @@
 //! Replicas that share a store: one service to clients, whatever dies.
 //!
 //! `scripts/fleet` starts PostgreSQL, an S3 server and HAProxy; where they are missing, these tests
-//! say so and pass. `scripts/fleet test` runs all of them, `chaos` and `figures` included, which
-//! take minutes.
+//! say so and pass. `scripts/fleet test` runs all of them, `chaos` included, which takes minutes;
+//! `scripts/fleet figures` measures.
 
 mod chaos;
-mod figures;
 mod rig;
 mod rollback;
 

@@ -101,7 +101,8 @@ impl Rig {
         }
     }
 
-    fn serving(&self, name: &str, listen: &str, metrics: &str) -> Command {
+    /// Makes the command of a server with a store of its own, on these addresses.
+    pub(super) fn serving(&self, name: &str, listen: &str, metrics: &str) -> Command {
         let mut command = primer();
         let [cert, key, _, prepared] = &self.files;
         command.args(["serve", "--json", "--replica", name, "--listen", listen]);
@@ -149,12 +150,6 @@ impl Rig {
             assert!(copied.unwrap().success());
         }
         self.act("postgres", "start");
-    }
-
-    /// A server with a store of its own, the same otherwise.
-    pub(super) fn alone(&self, name: &str) -> Server {
-        let command = self.serving(name, "127.0.0.1:0", "127.0.0.1:0");
-        Server::spawn(command, &self.path(name))
     }
 
     /// Starts HAProxy before some replicas; gives its address.
