@@ -10,13 +10,13 @@ use primer::source::Model;
 use primer::{Client, ClientOptions, Event, Identity, Server, ServerOptions, ServiceError};
 use primer_hint::published::{CHUNK_BYTES, Index};
 use primer_net::tls::TlsServer;
+use primer_testkit::wait::eventually;
 use primer_wire::{Channel, Options};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
 
 /// What a server of the embedded model offers, and its hint.
 struct Offer {
@@ -57,8 +57,8 @@ enum Fault {
     Cut(usize),
     /// This chunk is another one.
     Lie(usize),
-    /// Every chunk takes a while.
-    Slow,
+    /// Nothing is sent before this number of clients are at the hint.
+    Late(usize),
 }
 
 struct Publisher {
@@ -66,6 +66,8 @@ struct Publisher {
     identity: Identity,
     /// Chunks that were sent.
     sent: Arc<Mutex<Vec<usize>>>,
+    /// Clients that fetch the hint, or wait for one that does.
+    there: Arc<AtomicUsize>,
 }
 
 impl Publisher {
@@ -73,20 +75,22 @@ impl Publisher {
         let identity = Identity::self_signed(&["localhost".into()]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let sent = Arc::default();
+        let (sent, there) = (Arc::default(), Arc::default());
         let (tls, log) = (TlsServer::new(&identity).unwrap(), Arc::clone(&sent));
+        let come = Arc::clone(&there);
         std::thread::spawn(move || {
             for socket in listener.incoming() {
                 let options = Options::default();
                 let channel = primer_net::tls_accept(socket.unwrap(), &tls, &options);
-                let log = Arc::clone(&log);
-                std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log));
+                let (log, come) = (Arc::clone(&log), Arc::clone(&come));
+                std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log, &come));
             }
         });
         Self {
             address,
             identity,
             sent,
+            there,
         }
     }
 
@@ -110,6 +114,7 @@ fn serve(
     channel: &mut Channel,
     fault: Fault,
     sent: &Mutex<Vec<usize>>,
+    there: &AtomicUsize,
 ) -> Result<(), ServiceError> {
     Greeting::receive(channel)?;
     Reception::Card(Box::new(OFFER.card.clone())).send(channel)?;
@@ -123,6 +128,9 @@ fn serve(
             }
             Request::HintChunks { first, count } => {
                 Reply::Hint.send(channel)?;
+                if let Fault::Late(clients) = fault {
+                    eventually("all are there", || there.load(SeqCst) == clients);
+                }
                 for chunk in first as usize..(first + count) as usize {
                     if fault == Fault::Cut(here) {
                         return Ok(());
@@ -137,9 +145,6 @@ fn serve(
                     channel.flush()?;
                     sent.lock().unwrap().push(chunk);
                     here += 1;
-                    if fault == Fault::Slow {
-                        std::thread::sleep(Duration::from_millis(50));
-                    }
                 }
             }
             _ => return Ok(()),
@@ -249,10 +254,19 @@ fn what_rotted_on_the_disk_is_fetched_again() {
 
 #[test]
 fn of_several_that_need_it_one_fetches_it() {
-    let (dir, server) = (tempfile::tempdir().unwrap(), Publisher::start(Fault::Slow));
+    let (dir, server) = (
+        tempfile::tempdir().unwrap(),
+        Publisher::start(Fault::Late(3)),
+    );
     let clients = [(); 3].map(|()| server.client(dir.path(), None, 1));
     std::thread::scope(|scope| {
         for mut client in clients {
+            let (there, mut said) = (Arc::clone(&server.there), false);
+            client.observe(move |event| {
+                if matches!(event, Event::Hint { .. }) && !std::mem::replace(&mut said, true) {
+                    there.fetch_add(1, SeqCst);
+                }
+            });
             scope.spawn(move || client.fetch_hint().unwrap());
         }
     });

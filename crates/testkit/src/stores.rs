@@ -32,6 +32,12 @@ pub fn check_stores(server: &Path, clients: &[&Path]) {
     }
 }
 
+/// Counts the bundles in the store of a role that can be used.
+pub fn unspent(state: &Path, role: &str) -> usize {
+    let store = Store::open(state.join(role).join("store")).unwrap();
+    store.list().unwrap().len()
+}
+
 /// Returns how many files are in the directory of bundles of a role's store.
 pub fn bundle_files(state: &Path, role: &str) -> usize {
     let dir = state.join(role).join("store/bundles");
