@@ -73,7 +73,8 @@ fn latency_of_a_shared_store() {
     );
 }
 
-/// Returns the processor seconds of the servers for some inferences of four clients, nothing prepared ahead.
+/// Returns the processor seconds of the servers for some inferences of four clients, nothing
+/// prepared ahead.
 fn work(rig: &Rig, replicas: &[Server], round: usize) -> f64 {
     const EACH: usize = 6;
     let all: Vec<&Server> = replicas.iter().collect();

@@ -12,7 +12,8 @@
 //! | `frames`, `relay` | links that change frames, or log and damage them | `link` |
 //! | `server`, `process` | servers of this process, and servers that are processes | `service` |
 //! | `gateway` | gateways of this process | `gateway` |
-//! | `hint`, `stores`, `log` | the embedded model's hint, built once; both stores compared; logs | `service` |
+//! | `hint` | the embedded model's hint, built once | `service` |
+//! | `stores`, `log` | both stores compared; what servers of this process log | `service` |
 //!
 //! Cargo builds a crate twice for its own unit tests, so these must not use a part of the testkit
 //! that depends on the crate; tests in `tests/` may.

@@ -49,7 +49,7 @@ fn bad_input_is_answered_and_the_gateway_lives_on() {
     }
     let nested = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
     assert_eq!(ask(&nested).status, 400);
-    // Whoever sends it all before looking for an answer finds one; who asks first need not send it.
+    // A caller that sends it all first finds an answer; one that asks first need not send it.
     let reply = ask(&vec![b' '; 10 << 20]);
     assert_eq!(reply.status, 413);
     assert!(reply.error().contains("1048576 bytes"));

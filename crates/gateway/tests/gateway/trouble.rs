@@ -32,7 +32,7 @@ fn a_server_that_goes_away_is_missed_and_found_again() {
     assert!(reply.error().contains(&listen), "{}", reply.body);
     assert_eq!(get(address, "/healthz").status, 503);
 
-    // Its return is noticed, though nobody asks.
+    // Its return is noticed without a question.
     let server = Server::start_with(&server_state, |options| options.listen = listen);
     eventually("health", || get(address, "/healthz").status == 200);
     let reply = post(address, &body);
