@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 use primer::hints::kept::Kept;
+use primer::service::hex;
 use primer::service::message::{
     Card, Greeting, Reception, Reply, Request, send_hint_chunk, send_hint_index, send_tokenizer,
 };
@@ -10,6 +11,7 @@ use primer::source::Model;
 use primer::{Client, ClientOptions, Event, Identity, Server, ServerOptions, ServiceError};
 use primer_hint::published::{CHUNK_BYTES, Index};
 use primer_net::tls::TlsServer;
+use primer_testkit::hint::{hints, share_secret};
 use primer_testkit::wait::eventually;
 use primer_wire::{Channel, Options};
 use std::io::{BufRead, BufReader, Write};
@@ -28,15 +30,15 @@ struct Offer {
 
 static OFFER: LazyLock<Offer> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
+    assert!(share_secret(dir.path()));
     let honest = Server::bind(ServerOptions {
         listen: "127.0.0.1:0".into(),
         state: Some(dir.path().to_owned()),
+        hints: Some(hints()),
         ..ServerOptions::default()
     });
     let card = honest.unwrap().card().clone();
-    let kept = &Kept::all(&dir.path().join("server/hints")).unwrap()[0];
-    assert!(kept.complete);
-    let file = dir.path().join("server/hints").join(&kept.name);
+    let file = hints().join(hex(&card.hint.name));
     let bytes = std::fs::read(file.with_extension("hint")).unwrap();
     let index = Index::of(&card.hint.name, &bytes);
     assert_eq!(index.identity(), card.hint);
