@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{fixtures, golden_input, lines, load, load_folded, numbers, root, shared};
+use common::{fixtures, golden_input, lines, load, numbers, repository, shared, weights_of};
 use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Workspace};
 use primer_model::float::{self, NoObserver};
@@ -73,7 +73,7 @@ fn in_float(weights: &FloatWeights, input: &Input) -> Matrix<f64> {
 }
 
 fn matches_in_float(dir: &Path) {
-    let (separate, text) = load_folded(dir);
+    let (separate, text) = weights_of(dir);
     let head = separate.shape.head.clone();
     for form in Form::ALL {
         let weights = separate.with_form(form);
@@ -90,14 +90,14 @@ fn matches_in_float(dir: &Path) {
 }
 
 fn quantised(weights: &FloatWeights, text: &TextEncoder) -> IntModel {
-    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
+    let calibration = std::fs::read_to_string(repository("models/calibration.txt")).unwrap();
     let some: Vec<&str> = calibration.lines().step_by(10).collect();
     let scales = calibrate(weights, text, &some.join("\n"), |_, _| ()).unwrap();
     IntModel::quantise(weights, scales).unwrap()
 }
 
 fn matches_in_integers(dir: &Path) {
-    let (separate, text) = load_folded(dir);
+    let (separate, text) = weights_of(dir);
     let head = separate.shape.head.clone();
     for form in Form::ALL {
         let model = quantised(&separate.with_form(form), &text);
@@ -341,7 +341,7 @@ fn problem_types_are_as_hugging_face_decides_them() {
 /// Checks that rules of normalisation change the letters, not where a token stands in the text.
 #[test]
 fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
-    let (_, text) = load_folded(&fixtures().join("family/xlm-roberta"));
+    let (_, text) = weights_of(&fixtures().join("family/xlm-roberta"));
     let sentence = "Ein \u{fb01}lm \u{fdfa} na  \u{ff3a}\u{fc}rich";
     let letters: Vec<char> = sentence.chars().collect();
     let (input, places) = text.encode_with_places(sentence, 46).unwrap();
@@ -369,7 +369,7 @@ fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
 /// and leaves it out of the token's place once, not twice.
 #[test]
 fn tokens_stand_where_their_words_do() {
-    let (_, text) = load_folded(&fixtures().join("family/roberta-ner"));
+    let (_, text) = weights_of(&fixtures().join("family/roberta-ner"));
     let sentence = "a quiet , moving film";
     let (input, places) = text.encode_with_places(sentence, 64).unwrap();
     assert_eq!(places.len(), input.tokens());
@@ -391,7 +391,7 @@ fn tokens_stand_where_their_words_do() {
 
 #[test]
 fn windows_overlap_and_cover_the_whole_text() {
-    let (_, text) = load_folded(&fixtures().join("family/electra"));
+    let (_, text) = weights_of(&fixtures().join("family/electra"));
     let context = "the plot is thin but the cast is a joy and a quiet moving film .";
     let whole = text.windows("ok", context, 512, 4).unwrap();
     assert_eq!(whole.len(), 1);

@@ -4,7 +4,8 @@
 mod common;
 
 use common::{
-    RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers, random_model, root, shared,
+    RANDOM_MODELS, fixtures, golden_input, lines, numbers, random_model, repository, shared,
+    weights_of,
 };
 use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Errors, Outcome, Truncate, Workspace};
@@ -21,7 +22,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn calibration() -> String {
-    std::fs::read_to_string(root().join("models/calibration.txt")).unwrap()
+    std::fs::read_to_string(repository("models/calibration.txt")).unwrap()
 }
 
 fn prepare(dir: &Path) -> (FloatWeights, TextEncoder, IntModel) {
@@ -29,7 +30,7 @@ fn prepare(dir: &Path) -> (FloatWeights, TextEncoder, IntModel) {
 }
 
 fn prepare_with(dir: &Path, form: Form) -> (FloatWeights, TextEncoder, IntModel) {
-    let (weights, text) = load_folded(dir);
+    let (weights, text) = weights_of(dir);
     let weights = weights.with_form(form);
     let scales = calibrate(&weights, &text, &calibration(), |_, _| ()).unwrap();
     let model = IntModel::quantise(&weights, scales).unwrap();
@@ -114,7 +115,7 @@ fn close_to_float_on_every_kind_of_model() {
 
 #[test]
 fn one_token_alone() {
-    let (weights, text, model) = prepare(&root().join("models/sst2-demo"));
+    let (weights, text, model) = prepare(&repository("models/sst2-demo"));
     let input = Input {
         ids: vec![text.padding() + 2],
         types: vec![0],
@@ -134,7 +135,7 @@ fn the_demo_model_keeps_its_labels() {
 }
 
 fn keeps_its_labels(form: Form) {
-    let (weights, text, model) = prepare_with(&root().join("models/sst2-demo"), form);
+    let (weights, text, model) = prepare_with(&repository("models/sst2-demo"), form);
     let mut clear = 0;
     for line in lines(&fixtures().join("sst2-demo.golden.jsonl")) {
         let mut input = golden_input(&text, &line, 128);
@@ -157,7 +158,7 @@ fn keeps_its_labels(form: Form) {
 #[test]
 fn padding_is_invisible_to_the_result() {
     for form in Form::ALL {
-        let (_, text, model) = prepare_with(&root().join("models/sst2-demo"), form);
+        let (_, text, model) = prepare_with(&repository("models/sst2-demo"), form);
         let line = &lines(&fixtures().join("sst2-demo.golden.jsonl"))[0];
         let mut input = golden_input(&text, line, 128);
         let bare = run(&model, &input, None).integers;
@@ -168,7 +169,7 @@ fn padding_is_invisible_to_the_result() {
 
 #[test]
 fn a_value_out_of_range_is_reported() {
-    let (weights, text) = load_folded(&root().join("models/sst2-demo"));
+    let (weights, text) = weights_of(&repository("models/sst2-demo"));
     // One short line is not enough text: scales come out too fine for other inputs.
     let scales = calibrate(&weights, &text, "a", |_, _| ()).unwrap();
     let model = IntModel::quantise(&weights, scales).unwrap();
@@ -224,7 +225,7 @@ fn comes_back_the_same(form: Form) {
 #[test]
 fn scales_of_another_form_are_refused() {
     let dir = random_model("random-qa");
-    let (weights, text) = load_folded(dir.path());
+    let (weights, text) = weights_of(dir.path());
     let scales = calibrate(&weights, &text, "a good film", |_, _| ()).unwrap();
     let merged = weights.with_form(Form::Merged);
     let error = IntModel::quantise(&merged, scales)
@@ -275,7 +276,7 @@ fn plans_agree_on_both_sides_or_are_refused() {
 fn whole_data_set(dir: &Path, form: Form, seed: Option<u8>) -> Option<(f64, f64, f64)> {
     let data = shared("data/sst2/dev.tsv")?;
     // Float is always that of the model as it came.
-    let (weights, _) = load_folded(dir);
+    let (weights, _) = weights_of(dir);
     let (_, text, model) = prepare_with(dir, form);
     let data = std::fs::read_to_string(data).unwrap();
     let (mut n, mut agree, mut right, mut float_right) = (0.0, 0.0, 0.0, 0.0);
@@ -309,7 +310,7 @@ const RUNS: [(Form, Option<u8>); 4] = [
 #[test]
 fn the_demo_model_on_all_of_sst2_where_it_is() {
     for (form, seed) in RUNS {
-        let dir = root().join("models/sst2-demo");
+        let dir = repository("models/sst2-demo");
         let Some((agree, right, float)) = whole_data_set(&dir, form, seed) else {
             return;
         };

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{RANDOM_MODELS, fixtures, golden_input, lines, load_folded, numbers, root, shared};
+use common::{
+    RANDOM_MODELS, fixtures, golden_input, lines, numbers, repository, shared, weights_of,
+};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::{FloatWeight, FloatWeights};
 use primer_plan::graph::Form;
@@ -60,7 +62,7 @@ fn worst(weights: &FloatWeights, text: &TextEncoder, golden: &Path) -> f64 {
 fn random_models_match_hugging_face() {
     for name in RANDOM_MODELS {
         let dir = common::random_model(name);
-        let (weights, text) = load_folded(dir.path());
+        let (weights, text) = weights_of(dir.path());
         let worst = worst(&weights, &text, &fixtures().join(name).join("golden.jsonl"));
         assert!(worst < TOLERANCE, "{name}: {worst}");
     }
@@ -71,9 +73,9 @@ fn random_models_match_hugging_face() {
 fn merged_models_match_hugging_face() {
     let random = RANDOM_MODELS.map(|name| {
         let golden = fixtures().join(name).join("golden.jsonl");
-        (load_folded(common::random_model(name).path()), golden)
+        (weights_of(common::random_model(name).path()), golden)
     });
-    let demo = load_folded(&root().join("models/sst2-demo"));
+    let demo = weights_of(&repository("models/sst2-demo"));
     let demo = (demo, fixtures().join("sst2-demo.golden.jsonl"));
     for ((weights, text), golden) in random.into_iter().chain([demo]) {
         let merged = weights.with_form(Form::Merged);
@@ -85,7 +87,7 @@ fn merged_models_match_hugging_face() {
 
 #[test]
 fn the_demo_model_matches_hugging_face() {
-    let (weights, text) = load_folded(&root().join("models/sst2-demo"));
+    let (weights, text) = weights_of(&repository("models/sst2-demo"));
     let worst = worst(&weights, &text, &fixtures().join("sst2-demo.golden.jsonl"));
     assert!(worst < TOLERANCE, "{worst}");
 }
@@ -94,7 +96,7 @@ fn the_demo_model_matches_hugging_face() {
 /// zero, but a rounded mean of the residual adds the same error to all of them.
 #[test]
 fn maps_of_normalised_values_do_not_see_what_features_have_in_common() {
-    let (weights, _) = load_folded(&root().join("models/sst2-demo"));
+    let (weights, _) = weights_of(&repository("models/sst2-demo"));
     let graph = weights.graph(1);
     let mut checked = 0;
     for (weight, made) in graph.weights.iter().zip(weights.all()) {
@@ -119,7 +121,7 @@ fn maps_of_normalised_values_do_not_see_what_features_have_in_common() {
 
 #[test]
 fn padding_changes_nothing() {
-    let (weights, text) = load_folded(&root().join("models/sst2-demo"));
+    let (weights, text) = weights_of(&repository("models/sst2-demo"));
     for line in lines(&fixtures().join("sst2-demo.golden.jsonl")) {
         let mut input = golden_input(&text, &line, 128);
         input.pad_to(64, text.padding());
@@ -128,7 +130,7 @@ fn padding_changes_nothing() {
     }
     // And for a head that answers for every token.
     let dir = common::random_model("random-qa");
-    let (weights, text) = load_folded(dir.path());
+    let (weights, text) = weights_of(dir.path());
     for line in lines(&fixtures().join("random-qa/golden.jsonl")) {
         let mut input = golden_input(&text, &line, 96);
         input.pad_to(48, text.padding());
@@ -145,7 +147,7 @@ fn whole_file(model: &str, file: &str) {
     let Some(golden) = shared(&format!("golden/{file}")) else {
         return;
     };
-    let (weights, text) = load_folded(&dir);
+    let (weights, text) = weights_of(&dir);
     let worst = worst(&weights, &text, &golden);
     eprintln!("{model}: largest difference {worst:.6}");
     assert!(worst < TOLERANCE, "{model}: {worst}");

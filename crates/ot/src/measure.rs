@@ -168,23 +168,4 @@ mod tests {
         assert!((101.0..101.1).contains(&found.bytes), "{}", found.bytes);
         assert!(found.index_party_us > 0.0 && found.offset_party_us > 0.0);
     }
-
-    /// Prints figures:
-    /// `cargo test --release -p primer-ot measure::tests::figures -- --ignored --nocapture`
-    #[test]
-    #[ignore = "prints figures, takes seconds"]
-    fn figures() {
-        for variant in Variant::ALL {
-            let found = measure(variant, 1 << 18, 60).unwrap();
-            println!(
-                "{variant}: {:.1} M/s, {:.3} bytes",
-                found.ot_m_per_s, found.bytes_per_ot
-            );
-        }
-        for bits in onehot::MIN_BITS..=onehot::MAX_BITS {
-            let shape = Shape::new(bits).unwrap();
-            let found = measure_onehot(Variant::SOFT_4, shape, 1 << 14, 5).unwrap();
-            println!("{} entries: {found:.3?}", shape.entries());
-        }
-    }
 }

@@ -16,22 +16,21 @@ use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
-use primer_text::{Input, TextEncoder};
+use primer_testkit::models::twelve_words;
+use primer_text::Input;
 use primer_wire::Options;
 use primer_wire::clock::ThreadClock;
 use std::io::{BufReader, BufWriter, Seek};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
 const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
 /// Bytes per second of the paper's link.
 const LINK: f64 = 100e6;
 
 fn model(shape: &Shape) -> IntModel {
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[3; 16]));
-    let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).expect("twelve words");
-    let scales = calibrate(&weights, &text, TEXT, |_, _| ()).expect("a synthetic model");
+    let scales = calibrate(&weights, &twelve_words(), TEXT, |_, _| ()).expect("a synthetic model");
     IntModel::quantise(&weights, scales).expect("a synthetic model")
 }
 

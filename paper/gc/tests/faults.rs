@@ -3,19 +3,16 @@
 #![allow(missing_docs)]
 
 mod common;
-#[path = "../../../crates/engine/tests/common/relay.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod relay;
 
 use common::{ask, input, model, serve, tiny};
 use primer_model::synthetic::bert_shape;
 use primer_paper_gc::{GcError, client, server};
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
+use primer_testkit::relay::{self, Fault, From};
 use primer_wire::Channel;
 use primer_wire::kind::gc::PLAN;
 use primer_wire::pair::{run_parties, test_options};
-use relay::{Fault, From};
 use std::io::Cursor;
 use std::sync::Arc;
 

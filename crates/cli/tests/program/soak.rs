@@ -3,10 +3,14 @@
 //!
 //! Everything stays on this machine, and on loopback; it needs two cores and 4 GB.
 
-use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
 use primer::service::{BundleId, VERSION};
 use primer_net::tls::{TlsClient, Trust};
+use primer_testkit::TEXTS;
+use primer_testkit::command::json;
+use primer_testkit::process::{Server, client};
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use primer_wire::{Channel, Options};
 use std::io::Write;
 use std::net::TcpStream;
@@ -184,14 +188,14 @@ fn memory_stays_flat_and_answers_right() {
     });
     println!("at the end: {}", deeds.told());
     eventually("everybody to leave", || {
-        server.metric("primer_sessions") == 0.0
+        server.metrics.number("primer_sessions") == 0.0
     });
     println!(
         "{} threads and {} files when all have gone",
         server.threads_and_files().0,
         server.threads_and_files().1
     );
-    let inferred = server.metric("primer_inferences_total");
+    let inferred = server.metrics.number("primer_inferences_total");
     assert!(inferred > 0.0);
     assert_eq!(server.terminate().code(), Some(0));
     let states: Vec<&Path> = states.iter().map(PathBuf::as_path).collect();

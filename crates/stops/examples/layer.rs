@@ -1,8 +1,11 @@
-//! One layer's worth of stops over loopback, timed.
-//!
-//! `cargo test --release -p primer-stops layer -- --ignored --nocapture --test-threads 1`
+//! One layer's worth of stops over loopback, timed; GELU by gates and by look-ups in turn:
+//! `cargo run --release -p primer-stops --example layer`.
 
-use crate::parties::{run_over, share, stop_client, stop_server, timely};
+#[path = "../tests/stops/parties.rs"]
+#[allow(dead_code)]
+mod parties;
+
+use parties::{run_over, share, stop_client, stop_server, timely};
 use primer_garble::measure::{typical_gelu, typical_softmax};
 use primer_garble::stop::StopCircuit;
 use primer_net::Medium;
@@ -103,8 +106,6 @@ fn timed_over(
     (offline, online)
 }
 
-#[test]
-#[ignore = "a measurement: 290 MB of garbled circuits, several times over, in release"]
 fn gelu_of_one_layer() {
     let stop = Garbled::new(Arc::new(typical_gelu()), ELEMENTS as u64).unwrap();
     let reference = Gelu::new(Activation::GeluErf, 16, 8, 10);
@@ -114,13 +115,10 @@ fn gelu_of_one_layer() {
         .collect();
     let want: Vec<i64> = values.iter().map(|x| reference.apply(*x)).collect();
     for transport in [Medium::Tcp, Medium::Tls] {
-        let (_, online) = timed(transport, &stop, 16, &values, &want);
-        assert!(online <= 0.35, "online takes {online} s");
+        timed(transport, &stop, 16, &values, &want);
     }
 }
 
-#[test]
-#[ignore = "a measurement, in release"]
 fn softmax_of_one_layer() {
     // 12 heads, 30 rows of 30.
     let softmax = typical_softmax();
@@ -138,8 +136,6 @@ fn softmax_of_one_layer() {
     timed(Medium::Tcp, &stop, function.ring_bits(), &values, &want);
 }
 
-#[test]
-#[ignore = "a measurement, in release"]
 fn requantisation_of_one_layer() {
     let values: Vec<i64> = (0..ELEMENTS as i64).map(|i| i % 16_000 - 8000).collect();
     let stop = Requantise::new(16, ELEMENTS).unwrap();
@@ -147,8 +143,6 @@ fn requantisation_of_one_layer() {
 }
 
 /// Times the same layer by gates and by look-ups, in turn, over TLS.
-#[test]
-#[ignore = "a measurement: 290 MB of garbled circuits, several times over, in release"]
 fn look_ups_of_one_layer() {
     let variant = Variant::SOFT_4;
     let table = measure::typical_gelu();
@@ -175,6 +169,11 @@ fn look_ups_of_one_layer() {
         garbled.stored().client,
         lookups.stored().client,
     );
-    assert!(old.offline() >= 8 * new.offline() && old.online() >= 8 * new.online());
-    assert!(gates.1 >= 5.0 * looked_up.1, "online");
+}
+
+fn main() {
+    gelu_of_one_layer();
+    softmax_of_one_layer();
+    requantisation_of_one_layer();
+    look_ups_of_one_layer();
 }

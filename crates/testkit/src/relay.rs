@@ -23,7 +23,9 @@ pub enum Fault {
 /// Who sent a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
+    /// The client did.
     Client,
+    /// The server did.
     Server,
 }
 
@@ -84,7 +86,7 @@ fn tcp() -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// Runs both parties over the relay; what each returned, and what each sent.
+/// Runs both parties over the relay. Returns what each returned, and what each sent.
 pub fn run<A: Send, B: Send>(
     fault: Option<At>,
     client: impl FnOnce(&mut Channel) -> A + Send,
@@ -93,7 +95,7 @@ pub fn run<A: Send, B: Send>(
     run_with(Duration::from_secs(20), fault, client, server)
 }
 
-/// As [`run`], with another time-out.
+/// Runs both parties as [`run`] does, with another time-out.
 pub fn run_with<A: Send, B: Send>(
     timeout: Duration,
     fault: Option<At>,

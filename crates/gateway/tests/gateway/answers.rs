@@ -1,17 +1,21 @@
 //! Answers in Hugging Face's shapes, a stock, many callers, a page.
 
-use super::{asking, gateway, get, post, send, stock};
-use crate::process::{Server, TEXTS, check_stores, eventually, primer};
+use primer_testkit::TEXTS;
+use primer_testkit::gateway::{Gateway, asking, stock};
+use primer_testkit::http::{Reply, get, post, send};
+use primer_testkit::server::Server;
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use serde_json::json;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 
 #[test]
 fn a_stock_answers_in_hugging_faces_shapes() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let server = Server::start(&server_state, &[]);
-    let gateway = gateway(&server, &state, &["--stock", "3", "--lengths", "8"]);
+    let server = Server::start(&server_state);
+    let gateway = Gateway::start(&server, &state, |options, _| {
+        (options.stock, options.lengths) = (3, vec![8]);
+    });
     let address = gateway.address.as_str();
     eventually("a full stock", || stock(address, 8) == 3);
 
@@ -114,7 +118,7 @@ fn a_stock_answers_in_hugging_faces_shapes() {
             assert!(!asked.is_finished(), "answered too soon for this test");
             asking(address) == 1
         });
-        gateway.signal("TERM");
+        gateway.stop_handle().stop();
         asked.join().unwrap()
     });
     assert_eq!(
@@ -122,7 +126,8 @@ fn a_stock_answers_in_hugging_faces_shapes() {
         (200, &json!("positive"))
     );
     assert_eq!(answer.meta()["prepared_ahead"], false);
-    assert!(gateway.wait().success());
+    gateway.stop();
+    server.stop();
     check_stores(&server_state, &[&state]);
 }
 
@@ -130,8 +135,10 @@ fn a_stock_answers_in_hugging_faces_shapes() {
 fn a_stock_runs_dry_under_many_callers_and_fills_again() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let server = Server::start(&server_state, &[]);
-    let gateway = gateway(&server, &state, &["--stock", "2", "--lengths", "8"]);
+    let server = Server::start(&server_state);
+    let gateway = Gateway::start(&server, &state, |options, _| {
+        (options.stock, options.lengths) = (2, vec![8]);
+    });
     let address = gateway.address.as_str();
     eventually("a full stock", || stock(address, 8) == 2);
     let replies: Vec<_> = std::thread::scope(|scope| {
@@ -146,40 +153,13 @@ fn a_stock_runs_dry_under_many_callers_and_fills_again() {
         assert_eq!(reply.json()[0][0]["label"], TEXTS[caller % 2].1);
     }
     // Two were there; whatever the keeper made meanwhile, some had to wait for theirs.
-    let ahead = |reply: &&super::Reply| reply.meta()["prepared_ahead"] == true;
+    let ahead = |reply: &&Reply| reply.meta()["prepared_ahead"] == true;
     let ahead = replies.iter().filter(ahead).count();
     assert!((2..8).contains(&ahead), "{ahead} of 8 were prepared ahead");
     eventually("a full stock again", || stock(address, 8) == 2);
     let reply = post(address, &json!({"inputs": TEXTS[0].0}));
     assert_eq!(reply.meta()["prepared_ahead"], true);
-    assert!(gateway.terminate().success());
+    gateway.stop();
+    server.stop();
     check_stores(&server_state, &[&state]);
-}
-
-#[test]
-fn the_demo_opens_a_page() {
-    let mut child = primer()
-        .args(["demo", "--open", "--listen", "127.0.0.1:0"])
-        .env("BROWSER", "true")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let address = line
-        .split(['/', ';'])
-        .find(|part| part.contains("127.0.0.1:"));
-    let address = address
-        .unwrap_or_else(|| panic!("no address in {line}"))
-        .to_owned();
-    let page = send(&address, "GET", "/", &["Accept: text/html"], b"");
-    assert!(page.body.contains("Ask without showing"));
-    let reply = post(&address, &json!({"inputs": TEXTS[1].0}));
-    assert_eq!(reply.json()[0][0]["label"], TEXTS[1].1);
-    crate::process::signal(child.id(), "INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

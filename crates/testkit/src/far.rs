@@ -1,10 +1,8 @@
 //! A link of 100 ms: a relay in front of a server that holds everything back for half of that, in
 //! either direction, from the first byte of TLS on.
 
-use crate::process::Server;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,7 @@ const UNDER_WAY: usize = 1024;
 
 /// How far away the server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub enum Link {
     /// On this machine.
     Near,
     /// 100 ms of round-trip time away.
@@ -23,19 +21,17 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// Starts a server at this distance. Tells its own address as well, for whoever is near.
-    pub(crate) fn start(self, state: &Path, args: &[&str]) -> (Server, String) {
-        let mut server = Server::start(state, args);
-        let direct = server.address.clone();
-        if self == Self::Far {
-            server.address = relay(direct.clone());
+    /// Returns the address at which a server is this far away.
+    pub fn to(self, address: &str) -> String {
+        match self {
+            Self::Near => address.to_owned(),
+            Self::Far => relay(address.to_owned()),
         }
-        (server, direct)
     }
 }
 
-/// A relay to an address, for as long as this process lives; tells its own.
-pub(crate) fn relay(to: String) -> String {
+/// Starts a relay to an address, for as long as this process lives; returns its own.
+pub fn relay(to: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -90,7 +86,7 @@ fn deliver(
     for (arrival, chunk) in arrivals {
         std::thread::sleep(arrival.saturating_duration_since(Instant::now()));
         if to.write_all(&chunk).is_err() {
-            // Whoever sends to a peer that is gone hears of it.
+            // The sender hears that its peer is gone.
             let _ = to.shutdown(Shutdown::Both);
             return;
         }

@@ -1,7 +1,15 @@
-//! What sharing costs, in one run against a store of one's own.
+//! What it costs that replicas share a store, in one run against a store of one's own:
+//! `scripts/fleet figures`.
+#![allow(missing_docs)]
 
-use super::rig::{Rig, client};
-use crate::process::{Server, TEXTS, stderr};
+#[path = "../tests/program/fleet/rig.rs"]
+#[allow(dead_code)]
+mod rig;
+
+use primer_testkit::TEXTS;
+use primer_testkit::command::stderr;
+use primer_testkit::process::Server;
+use rig::{Rig, client};
 use std::path::Path;
 
 fn run(command: &mut std::process::Command) -> serde_json::Value {
@@ -16,7 +24,7 @@ fn prepare(address: &str, trust: &str, state: &Path, count: usize) {
     run(preparing.args(["--tokens", "8", "--count", &count, "--wait", "60"]));
 }
 
-/// Seconds online of one inference with a bundle from ahead.
+/// Returns the seconds online of one inference with a bundle from ahead.
 fn online(address: &str, trust: &str, state: &Path) -> f64 {
     let (text, label) = TEXTS[1];
     let found = run(client("classify", address, trust, state).arg(text));
@@ -30,12 +38,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// `scripts/fleet test figures`: the online phase with either store, one after the other.
-#[test]
-#[ignore = "takes minutes"]
+/// Measures the online phase with either store, one after the other.
 fn latency_of_a_shared_store() {
     let Some(rig) = Rig::start(true) else { return };
-    let servers = [rig.alone("alone"), rig.replica("one", None, &[])];
+    let alone = rig.serving("alone", "127.0.0.1:0", "127.0.0.1:0");
+    let servers = [
+        Server::spawn(alone, &rig.path("alone")),
+        rig.replica("one", None, &[]),
+    ];
     let count = 24;
     let states = ["client0", "client1"].map(|name| rig.path(name));
     for (server, state) in servers.iter().zip(&states) {
@@ -63,7 +73,8 @@ fn latency_of_a_shared_store() {
     );
 }
 
-/// Processor seconds of the servers for some inferences of four clients, nothing prepared ahead.
+/// Returns the processor seconds of the servers for some inferences of four clients, nothing
+/// prepared ahead.
 fn work(rig: &Rig, replicas: &[Server], round: usize) -> f64 {
     const EACH: usize = 6;
     let all: Vec<&Server> = replicas.iter().collect();
@@ -73,7 +84,7 @@ fn work(rig: &Rig, replicas: &[Server], round: usize) -> f64 {
     };
     let cpu = || -> f64 {
         all.iter()
-            .map(|r| r.metric("process_cpu_seconds_total"))
+            .map(|r| r.metrics.number("process_cpu_seconds_total"))
             .sum()
     };
     let trust = &all[0].fingerprint;
@@ -100,9 +111,7 @@ fn work(rig: &Rig, replicas: &[Server], round: usize) -> f64 {
     (cpu() - before) / (4 * EACH) as f64
 }
 
-/// `scripts/fleet test figures`: processor time of an inference, on one replica and on three.
-#[test]
-#[ignore = "takes minutes"]
+/// Measures processor time of an inference, on one replica and on three.
 fn processor_time_on_one_and_on_three() {
     let Some(rig) = Rig::start(true) else { return };
     let one = [rig.replica("alone", None, &[])];
@@ -120,4 +129,9 @@ fn processor_time_on_one_and_on_three() {
         3600.0 / triple,
         triple / single
     );
+}
+
+fn main() {
+    latency_of_a_shared_store();
+    processor_time_on_one_and_on_three();
 }

@@ -9,7 +9,9 @@ const HEADER: usize = 8;
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// Its kind.
     pub kind: u8,
+    /// What it carries.
     pub payload: Vec<u8>,
 }
 
@@ -83,10 +85,13 @@ pub fn honest(_: usize, _: &mut Frame) {}
 
 /// What came of both parties, and what travelled.
 pub struct Met<A, B> {
+    /// What the client returned.
     pub client: A,
+    /// What the server returned.
     pub server: B,
     /// What the client sent, after it was changed.
     pub up: Frames,
+    /// What the server sent.
     pub down: Frames,
 }
 
@@ -130,7 +135,7 @@ pub fn replay<B>(up: Vec<u8>, server: impl FnOnce(&mut Channel) -> B) -> (B, Fra
     (server, down)
 }
 
-/// Messages as they travel.
+/// Returns messages as they travel.
 pub fn bytes(frames: &[Frame]) -> Vec<u8> {
     frames.iter().flat_map(Frame::bytes).collect()
 }

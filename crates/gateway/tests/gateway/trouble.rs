@@ -1,57 +1,60 @@
-//! Servers that go away, in the middle of a question too, and a stop that does not wait for them.
+//! Servers that go away, in the middle of a question too, and servers that refuse.
 
-use super::{asking, gateway, get, post, stock};
-use crate::process::{Server, TEXTS, check_stores, eventually};
+use primer_testkit::TEXTS;
+use primer_testkit::gateway::{Gateway, asking, stock};
+use primer_testkit::http::{get, post};
+use primer_testkit::log::Log;
+use primer_testkit::server::Server;
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::{always, eventually};
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn a_server_that_goes_away_is_missed_and_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let mut server = Server::start(&server_state, &[]);
+    let server = Server::start(&server_state);
     let listen = server.address.clone();
-    let args = [
-        "--stock",
-        "2",
-        "--lengths",
-        "8",
-        "--attempts",
-        "2",
-        "--timeout",
-        "5",
-    ];
-    let gateway = gateway(&server, &state, &args);
+    let gateway = Gateway::start(&server, &state, |options, client| {
+        (options.stock, options.lengths) = (2, vec![8]);
+        (client.attempts, client.timeout) = (2, Duration::from_secs(5));
+    });
     let address = gateway.address.as_str();
     eventually("a full stock", || stock(address, 8) == 2);
     let body = json!({"inputs": TEXTS[0].0});
     assert_eq!(post(address, &body).status, 200);
     assert_eq!(get(address, "/healthz").body, "ok\n");
 
-    server.kill();
+    server.stop();
     let reply = post(address, &body);
     assert_eq!(reply.status, 503, "{}", reply.body);
     assert!(reply.error().contains(&listen), "{}", reply.body);
     assert_eq!(get(address, "/healthz").status, 503);
 
-    // Its return is noticed, though nobody asks.
-    let _server = Server::start_on(&listen, &server_state, &[]);
+    // Its return is noticed without a question.
+    let server = Server::start_with(&server_state, |options| options.listen = listen);
     eventually("health", || get(address, "/healthz").status == 200);
     let reply = post(address, &body);
     assert_eq!(reply.status, 200, "{}", reply.body);
+    gateway.stop();
+    server.stop();
     check_stores(&server_state, &[&state]);
 }
 
 #[test]
 fn a_server_that_dies_in_the_middle_of_a_question_costs_that_question() {
-    let dir = tempfile::tempdir().unwrap();
+    let (dir, log) = (tempfile::tempdir().unwrap(), Log::start());
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
-    let mut server = Server::start(&server_state, &[]);
+    // Told to stop, it cuts everything at once.
+    let server = Server::start_with(&server_state, |options| {
+        options.limits.drain = Duration::ZERO;
+    });
     let listen = server.address.clone();
-    let args = ["--stock", "0", "--attempts", "2", "--timeout", "5"];
-    let gateway = gateway(&server, &state, &args);
+    let gateway = Gateway::start(&server, &state, |options, client| {
+        options.stock = 0;
+        (client.attempts, client.timeout) = (2, Duration::from_secs(5));
+    });
     let address = gateway.address.as_str();
     // Nothing is prepared, so the server has to work for a while.
     let long = TEXTS.map(|(text, _)| text).join(" , ");
@@ -62,60 +65,31 @@ fn a_server_that_dies_in_the_middle_of_a_question_costs_that_question() {
             assert!(!asked.is_finished(), "answered too soon for this test");
             asking(address) == 1
         });
-        server.kill();
+        server.stop();
         asked.join().unwrap()
     });
     assert_eq!(reply.status, 503, "{}", reply.body);
     assert!(reply.head.contains("retry-after: "), "{}", reply.head);
     assert!(!reply.body.contains("film"), "no text in an error");
-    let _server = Server::start_on(&listen, &server_state, &[]);
+    let server = Server::start_with(&server_state, |options| options.listen = listen);
     let body = json!({"inputs": TEXTS[0].0});
     eventually("an answer", || post(address, &body).status == 200);
-    assert!(!gateway.log().contains("panicked"), "{}", gateway.log());
-    assert!(!gateway.log().contains("film"), "no text in the log");
-    assert!(gateway.terminate().success());
+    gateway.stop();
+    server.stop();
+    assert!(!log.has("panicked"), "{}", log.text());
+    assert!(!log.has("film"), "no text in the log");
     check_stores(&server_state, &[&state]);
-}
-
-#[test]
-fn a_stop_does_not_wait_for_a_server_that_hangs() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &[]);
-    let state = dir.path().join("client");
-    let args = ["--workers", "1", "--drain-timeout", "1", "--timeout", "600"];
-    let gateway = gateway(&server, &state, &args);
-    let address = gateway.address.clone();
-    let address = address.as_str();
-    assert_eq!(post(address, &json!({"inputs": TEXTS[0].0})).status, 200);
-    server.signal("STOP");
-    std::thread::scope(|scope| {
-        let body = json!({"inputs": TEXTS[0].0}).to_string();
-        scope.spawn(move || {
-            // Cut off without an answer.
-            let mut socket = TcpStream::connect(address).unwrap();
-            let head = format!("POST / HTTP/1.1\r\nHost: {address}\r\n");
-            write!(socket, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
-            let _ = socket.read_to_end(&mut Vec::new());
-        });
-        eventually("the question", || asking(address) == 1);
-        let started = Instant::now();
-        gateway.signal("TERM");
-        assert!(gateway.wait().success());
-        let waited = started.elapsed();
-        assert!(
-            waited < Duration::from_secs(60),
-            "{waited:?}, not the time-out of 600 s"
-        );
-    });
 }
 
 #[test]
 fn at_a_limit_of_the_server_the_gateway_rests_and_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let server = ["--max-answers", "1/day", "--metrics", "127.0.0.1:0"];
-    let server = Server::start(&dir.path().join("server"), &server);
-    let args = ["--stock", "1", "--lengths", "8"];
-    let gateway = gateway(&server, &dir.path().join("client"), &args);
+    let server = Server::start_with(&dir.path().join("server"), |options| {
+        options.limits.allowances.answers = "1/day".parse().unwrap();
+    });
+    let gateway = Gateway::start(&server, &dir.path().join("client"), |options, _| {
+        (options.stock, options.lengths) = (1, vec![8]);
+    });
     let address = gateway.address.as_str();
     eventually("a full stock", || stock(address, 8) == 1);
     let body = json!({"inputs": TEXTS[0].0});
@@ -123,10 +97,15 @@ fn at_a_limit_of_the_server_the_gateway_rests_and_says_so() {
     // What was used is not prepared again, for it could not be used today.
     let trouble = || get(address, "/status").json()["stock_trouble"].to_string();
     eventually("the reason", || trouble().contains("1 answer a day"));
-    let refused = || server.metric("primer_requests_refused_total{reason=\"limit\"}");
+    let refused = || {
+        server
+            .metrics
+            .number("primer_requests_refused_total{reason=\"limit\"}")
+    };
     let before = refused();
-    std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(refused(), before, "the keeper asks again and again");
+    always("the keeper asks no more", Duration::from_secs(5), || {
+        refused() == before
+    });
     let reply = post(address, &body);
     assert_eq!(reply.status, 429, "{}", reply.body);
     assert!(reply.error().contains("1 answer a day"), "{}", reply.body);

@@ -1,23 +1,24 @@
 //! Whatever callers send: it is answered, and the gateway lives on.
 
-use super::{gateway, get, post, receive, send};
-use crate::process::{Server, TEXTS, client, fails, random_qa, write};
+use primer::Zeroizing;
+use primer_testkit::TEXTS;
+use primer_testkit::files::random_qa;
+use primer_testkit::gateway::Gateway;
+use primer_testkit::http::{get, post, receive, send};
+use primer_testkit::log::Log;
+use primer_testkit::server::Server;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 #[test]
 fn bad_input_is_answered_and_the_gateway_lives_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &[]);
-    let state = dir.path().join("client");
-    let token = write(dir.path(), "token", "sesame\n");
-    let args = ["--stock", "0", "--queue", "2", "--workers", "1"];
-    let gateway = gateway(
-        &server,
-        &state,
-        &[&args[..], &["--gateway-token-file", &token]].concat(),
-    );
+    let (dir, log) = (tempfile::tempdir().unwrap(), Log::start());
+    let server = Server::start(&dir.path().join("server"));
+    let gateway = Gateway::start(&server, &dir.path().join("client"), |options, _| {
+        (options.stock, options.queue, options.workers) = (0, 2, 1);
+        options.access.token = Some(Zeroizing::new("sesame".to_owned()));
+    });
     let address = gateway.address.as_str();
     let bearer = "Authorization: Bearer sesame";
     let ask = |body: &[u8]| send(address, "POST", "/", &[bearer], body);
@@ -48,7 +49,7 @@ fn bad_input_is_answered_and_the_gateway_lives_on() {
     }
     let nested = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
     assert_eq!(ask(&nested).status, 400);
-    // Whoever sends it all before looking for an answer finds one; who asks first need not send it.
+    // A caller that sends it all first finds an answer; one that asks first need not send it.
     let reply = ask(&vec![b' '; 10 << 20]);
     assert_eq!(reply.status, 413);
     assert!(reply.error().contains("1048576 bytes"));
@@ -99,17 +100,20 @@ fn bad_input_is_answered_and_the_gateway_lives_on() {
         statuses.iter().all(|s| [200, 429].contains(s)),
         "{statuses:?}"
     );
-    assert!(!gateway.log().contains("panicked"), "{}", gateway.log());
+    assert!(!log.has("panicked"), "{}", log.text());
 }
 
 #[test]
 fn an_input_of_another_task_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let model = random_qa(dir.path());
-    let args = ["--model", &model, "--max-tokens", "32"];
-    let server = Server::start(&dir.path().join("server"), &args);
-    let state = dir.path().join("client");
-    let gateway = gateway(&server, &state, &["--stock", "0"]);
+    let server = Server::start_with(&dir.path().join("server"), |options| {
+        options.model = Some(model.into());
+        options.limits.tokens = 32;
+    });
+    let gateway = Gateway::start(&server, &dir.path().join("client"), |options, _| {
+        options.stock = 0;
+    });
     let address = gateway.address.as_str();
     assert_eq!(get(address, "/status").json()["task"], "question-answering");
     for body in [
@@ -131,27 +135,4 @@ fn an_input_of_another_task_is_refused_by_name() {
     for key in ["answer", "score", "start", "end"] {
         assert!(found.get(key).is_some(), "{found}");
     }
-}
-
-#[test]
-fn texts_do_not_leave_the_machine_unasked() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &[]);
-    let state = dir.path().join("client");
-    let gateway = || client("gateway", &server, &state);
-    let open = ["--listen", "0.0.0.0:0"];
-    fails(gateway().args(open), 1, &["in the clear", "--expose"]);
-    fails(
-        gateway().args(open).arg("--expose"),
-        2,
-        &["--gateway-token-file"],
-    );
-    let empty = write(dir.path(), "empty", "\n");
-    let with_token = ["--gateway-token-file", &empty];
-    fails(gateway().args(with_token), 1, &["holds no token"]);
-    fails(
-        gateway().args(["--lengths", "500"]),
-        1,
-        &["at most 128 tokens"],
-    );
 }

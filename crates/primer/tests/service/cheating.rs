@@ -1,9 +1,7 @@
 //! A client that does not follow the protocol is caught, counted and named in the log, and the
 //! server goes on.
 
-use crate::hostile::greet;
-use crate::process::{Server, TEXTS, client, eventually, json};
-use primer::service::VERSION;
+use crate::peer::welcomed;
 use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
 use primer_engine::means::TRANSFERS;
@@ -12,6 +10,10 @@ use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;
 use primer_ring::prg::Prg;
 use primer_rlwe::product::ClientKeys;
+use primer_testkit::TEXTS;
+use primer_testkit::log::Log;
+use primer_testkit::server::Server;
+use primer_testkit::wait::eventually;
 use primer_wire::NetError;
 use primer_wire::kind::protocol::{PUBLIC_KEY, WELCOME};
 use serde::Deserialize;
@@ -31,8 +33,7 @@ struct Welcome {
 /// Asks for a bundle and grows other trees than the server is told of: its base transfers are made
 /// with a nonce that the server has not heard.
 fn cheat(server: &Server) -> Result<Reply, ServiceError> {
-    let (mut channel, card) = greet(server, VERSION, 7);
-    card.unwrap();
+    let mut channel = welcomed((server, &server.address), [7; 32]);
     let request = Request::Prepare {
         id: BundleId::from_bytes([7; 16]),
         tokens: TOKENS as u32,
@@ -54,24 +55,27 @@ fn cheat(server: &Server) -> Result<Reply, ServiceError> {
 
 #[test]
 fn a_client_that_cheats_is_cut_and_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("server"), &["--metrics", "127.0.0.1:0"]);
-    assert_eq!(server.metric("primer_clients_cheating_total"), 0.0);
+    let (dir, log) = (tempfile::tempdir().unwrap(), Log::start());
+    let server = Server::start(&dir.path().join("server"));
+    let cheating = "primer_clients_cheating_total";
+    assert_eq!(server.metrics.number(cheating), 0.0);
     let end = cheat(&server).unwrap_err();
     assert!(
         matches!(end, ServiceError::Net(NetError::PeerGone { .. })),
         "{end}"
     );
-    eventually("the log", || {
-        server
-            .log()
-            .contains("a client does not follow the protocol")
-    });
-    assert!(server.log().contains("transfers are not consistent"));
-    server.counts("primer_clients_cheating_total", 1.0);
-    assert_eq!(server.metric("primer_bundles_prepared_total"), 0.0);
+    server.metrics.counts(cheating, 1.0);
+    for words in [
+        "a client does not follow the protocol",
+        "transfers are not consistent",
+    ] {
+        eventually(words, || log.has(words));
+    }
+    assert_eq!(server.metrics.number("primer_bundles_prepared_total"), 0.0);
     // One that does not cheat is served, and is not counted.
-    let found = json(client("classify", &server, &dir.path().join("client")).arg(TEXTS[0].0));
-    assert_eq!(found["label"], TEXTS[0].1);
-    assert_eq!(server.metric("primer_clients_cheating_total"), 1.0);
+    let found = server
+        .client(&dir.path().join("client"))
+        .classify(TEXTS[0].0);
+    assert_eq!(found.unwrap().label, TEXTS[0].1);
+    assert_eq!(server.metrics.number(cheating), 1.0);
 }

@@ -8,11 +8,10 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 /// How a connection is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// In good order, as far as TCP is concerned.
     Close,
     /// With a reset, which the system sends if what has arrived is not read.
@@ -36,14 +35,15 @@ struct Shared {
 
 /// The balancer; it takes connections as long as the process lives.
 #[derive(Clone)]
-pub(crate) struct Balancer {
-    pub(crate) address: String,
+pub struct Balancer {
+    /// Where it takes connections.
+    pub address: String,
     shared: Arc<Mutex<Shared>>,
 }
 
 impl Balancer {
     /// Starts one without a backend.
-    pub(crate) fn start(ending: Ending) -> Self {
+    pub fn start(ending: Ending) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let balancer = Self {
             address: listener.local_addr().unwrap().to_string(),
@@ -67,14 +67,15 @@ impl Balancer {
         self.shared.lock().unwrap()
     }
 
-    /// Has a backend from now on, or none. `to_request` connections end at the first request.
-    pub(crate) fn set(&self, backend: Option<&str>, to_request: u32) {
+    /// Sets the backend from now on, or none. `to_request` connections end at the first request.
+    pub fn set(&self, backend: Option<&str>, to_request: u32) {
         let mut shared = self.shared();
         (shared.backend, shared.to_request) = (backend.map(str::to_owned), to_request);
     }
 
-    /// How many connections were dropped because there is no backend, and how many at a request.
-    pub(crate) fn dropped(&self) -> (u32, u32) {
+    /// Returns how many connections were dropped because there is no backend, and how many at a
+    /// request.
+    pub fn dropped(&self) -> (u32, u32) {
         self.shared().dropped
     }
 
@@ -113,18 +114,14 @@ impl Balancer {
     }
 
     /// Carries the client's records until they end, or the limit of encrypted ones is reached,
-    /// which is left unread.
+    /// whose payload is left unread.
     fn carry_records(&self, mut near: &TcpStream, mut far: &TcpStream, limit: u32) {
-        let (mut encrypted, mut head) = (0, [0; HEADER]);
+        let mut encrypted = 0;
         let mut record = Vec::new();
         loop {
-            match near.peek(&mut head) {
-                Ok(HEADER..) => {}
-                Ok(1..) => {
-                    std::thread::sleep(Duration::from_millis(1));
-                    continue;
-                }
-                _ => return,
+            let mut head = [0; HEADER];
+            if near.read_exact(&mut head).is_err() {
+                return;
             }
             encrypted += u32::from(head[0] == ENCRYPTED);
             if encrypted == limit {
@@ -133,7 +130,9 @@ impl Balancer {
             }
             let payload = u16::from_be_bytes([head[3], head[4]]);
             record.resize(HEADER + usize::from(payload), 0);
-            if near.read_exact(&mut record).is_err() || far.write_all(&record).is_err() {
+            record[..HEADER].copy_from_slice(&head);
+            let read = near.read_exact(&mut record[HEADER..]);
+            if read.is_err() || far.write_all(&record).is_err() {
                 return;
             }
         }
