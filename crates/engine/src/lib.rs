@@ -51,5 +51,5 @@ mod work;
 pub use batch::{MOST_BUNDLES, TOKENS_TOGETHER, bundles_together};
 pub use error::{ProtocolError, Result};
 pub use primer_plan::times;
-pub use program::{FORM, Program, SCHEME_NAME, VERSION};
+pub use program::{Program, SCHEME_NAME, VERSION};
 pub use reveal::{Reveal, output_bits};

@@ -55,7 +55,8 @@ impl FloatWeight {
     }
 }
 
-/// All weights of a model, in the graph's order.
+/// All weights of a model, in the graph's order. Cheap to clone.
+#[derive(Clone)]
 pub struct FloatWeights {
     /// The model's shape.
     pub shape: Shape,

@@ -14,7 +14,7 @@
 use crate::fold::Digest;
 use crate::quantise::IntModel;
 use primer_plan::design::{Design, LookedUp};
-use primer_plan::graph::{Graph, Weight, WeightKind};
+use primer_plan::graph::{Weight, WeightKind};
 use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scales, WEIGHT_BITS};
 use primer_plan::shape::{Shape, ShapeError};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const MAGIC: &[u8; 8] = b"PRIMERPM";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const CHECKSUM: usize = 32;
 
 /// Why a prepared model could not be written or read.
@@ -165,7 +165,9 @@ impl IntModel {
             return Err(PreparedError::Header);
         }
         header.shape.validate()?;
-        let graph = Graph::by(design, &header.shape, 1);
+        // Scales for another graph are told before weights that it does not have.
+        let plan = Plan::by(design, &header.shape, 1, header.scales.clone())?;
+        let graph = plan.graph();
         let expected = header_end + graph.weights.iter().map(encoded_len).sum::<usize>() + CHECKSUM;
         if bytes.len() != expected {
             return Err(cut(expected));
@@ -174,7 +176,6 @@ impl IntModel {
         if blake3::hash(content) != *<&[u8; 32]>::try_from(checksum).expect("32 bytes") {
             return Err(PreparedError::Checksum);
         }
-        Plan::by(design, &header.shape, 1, header.scales.clone())?;
         let mut at = header_end;
         let weights = graph
             .weights

@@ -143,12 +143,12 @@ fn a_plan_in_another_form_is_refused() {
         (
             Scheme::Fpc,
             Scheme::Fp,
-            "scheme fpc needs a plan in the merged form, this one has the separate form",
+            "scheme fpc needs a plan in the merged form, this one has another",
         ),
         (
             Scheme::Base,
             Scheme::Fpc,
-            "scheme base needs a plan in the separate form, this one has the merged form",
+            "scheme base needs a plan in the separate form, this one has another",
         ),
     ] {
         let model = tiny_for(other);

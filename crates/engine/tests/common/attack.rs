@@ -4,7 +4,7 @@
 use super::frames::{honest, meet};
 use super::{offer, open, served, tiny};
 use primer_engine::session::ServerSession;
-use primer_engine::{FORM, Program, ProtocolError, Reveal};
+use primer_engine::{Program, ProtocolError, Reveal};
 use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
@@ -19,7 +19,6 @@ pub fn twins() -> [Arc<IntModel>; 2] {
     let one = tiny();
     let shape = one.shape();
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
-    let weights = weights.with_form(FORM);
     let scales = Calibrated::unsorted(one.scales().clone());
     let other = IntModel::quantise(&weights, scales).unwrap();
     assert!(one.scales() == other.scales() && one.weights() != other.weights());

@@ -9,7 +9,7 @@ use primer_engine::client::{self, Answer};
 use primer_engine::hints::Build;
 use primer_engine::server::{self, ServerModel};
 use primer_engine::session::{ClientSession, ServerSession};
-use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
+use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_hint::errors::deviation;
 use primer_hint::multipliers::Multipliers;
 use primer_hint::public::Name;
@@ -21,7 +21,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
+use primer_plan::graph::{Graph, Op, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
@@ -61,14 +61,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Quantises a model in a form, with scales from the calibration text, changed.
+/// Quantises a model with scales from the calibration text, changed.
 fn quantise(
     weights: &FloatWeights,
     text: &TextEncoder,
-    form: Form,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
-    let weights = &weights.with_form(form);
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
@@ -84,7 +82,7 @@ fn load(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
         text,
     } = ModelFiles::open(dir).unwrap().load().unwrap();
     let weights = FloatWeights::fold(&shape, &checkpoint);
-    (quantise(&weights, &text, FORM, |_, _| ()), text)
+    (quantise(&weights, &text, |_, _| ()), text)
 }
 
 /// Loads the embedded model.
@@ -141,7 +139,7 @@ pub fn small_with(
     head: Head,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
-    synthetic_in(&shape_of(layers, size, head), FORM, change)
+    synthetic_with(&shape_of(layers, size, head), change)
 }
 
 fn shape_of(layers: usize, (hidden, heads): (usize, usize), head: Head) -> Shape {
@@ -156,27 +154,18 @@ fn shape_of(layers: usize, (hidden, heads): (usize, usize), head: Head) -> Shape
 
 /// Makes a random model of a shape, with the twelve words.
 pub fn synthetic_of(shape: &Shape) -> Arc<IntModel> {
-    synthetic_in(shape, FORM, |_, _| ())
+    synthetic_with(shape, |_, _| ())
 }
 
-fn synthetic_in(
-    shape: &Shape,
-    form: Form,
-    change: impl FnOnce(&Graph, &mut Scales),
-) -> Arc<IntModel> {
+fn synthetic_with(shape: &Shape, change: impl FnOnce(&Graph, &mut Scales)) -> Arc<IntModel> {
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
     let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
-    quantise(&weights, &text, form, change)
+    quantise(&weights, &text, change)
 }
 
 /// Makes the smallest model that has every kind of step.
 pub fn tiny() -> Arc<IntModel> {
-    tiny_in(FORM)
-}
-
-/// Makes the same in another form.
-pub fn tiny_in(form: Form) -> Arc<IntModel> {
-    synthetic_in(&shape_of(1, (16, 2), classify()), form, |_, _| ())
+    synthetic_of(&shape_of(1, (16, 2), classify()))
 }
 
 /// Returns a head with two labels.

@@ -1,6 +1,10 @@
 //! Fixtures: three small random models with Hugging Face's own answers, and the demo model.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
+pub mod families;
+pub mod fixed;
+pub mod golden;
+
 use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadError, LoadedModel, ModelFiles};
 use primer_text::{Input, TextEncoder, Truncate};
@@ -15,7 +19,7 @@ pub fn root() -> PathBuf {
 }
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+    root().join("crates/model/tests/fixtures")
 }
 
 /// Returns the path of a part of the larger models and data, if they are next to the repository;
@@ -53,6 +57,9 @@ pub fn load_folded(dir: &Path) -> (FloatWeights, TextEncoder) {
     } = load(dir).unwrap();
     (FloatWeights::fold(&shape, &checkpoint), text)
 }
+
+/// Makes the weights that a test is run with from those that were folded.
+pub type Rewrite = fn(&FloatWeights) -> FloatWeights;
 
 pub fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();

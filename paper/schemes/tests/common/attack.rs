@@ -19,7 +19,7 @@ pub fn twins(scheme: Scheme) -> [Arc<IntModel>; 2] {
     let one = tiny_for(scheme);
     let shape = one.shape();
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
-    let weights = weights.with_form(scheme.recipe().form);
+    let weights = scheme.recipe().form.weights(&weights);
     let scales = Calibrated::unsorted(one.scales().clone());
     let other = IntModel::quantise(&weights, scales).unwrap();
     assert!(one.scales() == other.scales() && one.weights() != other.weights());

@@ -49,7 +49,7 @@ fn root() -> PathBuf {
 
 /// Quantises a model as a scheme wants it, with scales from the calibration text.
 fn quantise(weights: &FloatWeights, text: &TextEncoder, scheme: Scheme) -> Arc<IntModel> {
-    let weights = &weights.with_form(scheme.recipe().form);
+    let weights = &scheme.recipe().form.weights(weights);
     let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
