@@ -7,10 +7,11 @@
 mod common;
 
 use common::families::{FIXTURES, SHARED, matches_in_float, matches_in_integers};
-use common::{fixtures, load, shared};
+use common::{fixtures, load, load_folded, shared};
 use primer_model::fold::FloatWeights;
 use primer_model::load::config::Config;
 use primer_plan::shape::{Head, Pooling, Problem};
+use primer_text::Input;
 use serde_json::{Value, json};
 use std::path::Path;
 
