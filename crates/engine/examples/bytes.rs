@@ -1,7 +1,7 @@
 //! What the bytes of one inference are made of:
 //! `cargo run --release -p primer-engine --example bytes -- DIRECTORY TOKENS`.
 
-use primer_engine::{FORM, Program, Reveal, cost};
+use primer_engine::{Program, Reveal, cost};
 use primer_model::calibrate::calibrate;
 use primer_model::fold::FloatWeights;
 use primer_model::load::ModelFiles;
@@ -18,7 +18,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let loaded = ModelFiles::open(Path::new(&directory))?.load()?;
     let weights = FloatWeights::fold(&loaded.shape, &loaded.checkpoint);
-    let weights = weights.with_form(FORM);
     let scales = calibrate(&weights, &loaded.text, CALIBRATION, |_, _| ())?;
     let model = IntModel::quantise(&weights, scales)?;
     let program = Program::of(&model, tokens.parse()?, Reveal::Outputs)?;

@@ -52,5 +52,5 @@ pub use batch::{MOST_BUNDLES, TOKENS_TOGETHER, bundles_together};
 pub use error::{ProtocolError, Result};
 pub use primer_plan::times;
 pub use primer_wire::VERSION;
-pub use program::{FORM, Program, SCHEME_NAME};
+pub use program::{Program, SCHEME_NAME};
 pub use reveal::{Reveal, output_bits};

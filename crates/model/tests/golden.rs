@@ -3,60 +3,10 @@
 
 mod common;
 
-use common::{
-    RANDOM_MODELS, fixtures, golden_input, lines, numbers, repository, shared, weights_of,
-};
-use primer_model::float::{self, NoObserver};
-use primer_model::fold::{FloatWeight, FloatWeights};
-use primer_plan::graph::Form;
+use common::golden::{TOLERANCE, difference, run, worst};
+use common::{RANDOM_MODELS, fixtures, golden_input, lines, repository, shared, weights_of};
+use primer_model::fold::FloatWeight;
 use primer_plan::role::LinearMap;
-use primer_ring::matrix::Matrix;
-use primer_text::{Input, TextEncoder};
-use serde_json::Value;
-use std::path::Path;
-
-const TOLERANCE: f64 = 1e-3;
-/// Where the golden files truncate.
-const GOLDEN_TOKENS: usize = 128;
-
-fn run(weights: &FloatWeights, input: &Input) -> Vec<Matrix<f32>> {
-    float::run(
-        &weights.graph(input.tokens()),
-        weights,
-        input,
-        &mut NoObserver,
-    )
-}
-
-/// Returns the largest difference between our outputs and a golden line's.
-fn difference(line: &Value, outputs: &[Matrix<f32>], length: usize) -> f64 {
-    let compare = |name: &str, ours: Vec<f32>| -> f64 {
-        let golden = numbers(&line[name]);
-        assert_eq!(golden.len(), ours.len(), "{name}");
-        let pairs = golden.iter().zip(&ours);
-        pairs
-            .map(|(g, o)| (g - f64::from(*o)).abs())
-            .fold(0.0, f64::max)
-    };
-    if !line["logits"].is_null() {
-        compare("logits", outputs[0].row(0).to_vec())
-    } else if !line["start_logits"].is_null() {
-        let column = |c: usize| (0..length).map(|t| outputs[0].get(t, c)).collect();
-        compare("start_logits", column(0)).max(compare("end_logits", column(1)))
-    } else {
-        compare("pooler_output", outputs[1].row(0).to_vec())
-    }
-}
-
-fn worst(weights: &FloatWeights, text: &TextEncoder, golden: &Path) -> f64 {
-    let mut worst: f64 = 0.0;
-    for line in lines(golden) {
-        let limit = weights.shape.max_tokens().min(GOLDEN_TOKENS);
-        let input = golden_input(text, &line, limit);
-        worst = worst.max(difference(&line, &run(weights, &input), input.length));
-    }
-    worst
-}
 
 #[test]
 fn random_models_match_hugging_face() {
@@ -65,23 +15,6 @@ fn random_models_match_hugging_face() {
         let (weights, text) = weights_of(dir.path());
         let worst = worst(&weights, &text, &fixtures().join(name).join("golden.jsonl"));
         assert!(worst < TOLERANCE, "{name}: {worst}");
-    }
-}
-
-/// Checks models without queries and keys: merging is exact up to the rounding of single precision.
-#[test]
-fn merged_models_match_hugging_face() {
-    let random = RANDOM_MODELS.map(|name| {
-        let golden = fixtures().join(name).join("golden.jsonl");
-        (weights_of(common::random_model(name).path()), golden)
-    });
-    let demo = weights_of(&repository("models/sst2-demo"));
-    let demo = (demo, fixtures().join("sst2-demo.golden.jsonl"));
-    for ((weights, text), golden) in random.into_iter().chain([demo]) {
-        let merged = weights.with_form(Form::Merged);
-        assert_eq!(merged.digest(), weights.digest());
-        let worst = worst(&merged, &text, &golden);
-        assert!(worst < TOLERANCE, "{}: {worst}", golden.display());
     }
 }
 

@@ -42,7 +42,7 @@ use listener::{accept, listen};
 use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
-use primer_engine::{FORM, Reveal};
+use primer_engine::Reveal;
 use primer_hint::published::Published;
 use primer_net::tls::TlsServer;
 use primer_service::message::{Card, Work};
@@ -195,7 +195,6 @@ impl Server {
         let integers = model.prepare(
             options.prepared.as_deref(),
             options.calibration.as_deref(),
-            FORM,
             |done, total| progress(Starting::Calibrating, done, total),
         )?;
         let hints = options.hints;

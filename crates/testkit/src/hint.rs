@@ -1,7 +1,6 @@
 //! The hints of models that tests serve. One takes seconds to build, so all of them are kept beside
 //! what is compiled, from one run of the tests to the next, and found again by their contents.
 
-use primer::FORM;
 use primer::hints::{ServerHint, secret};
 use primer::source::Model;
 use primer::state::State;
@@ -26,7 +25,7 @@ static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
 /// The embedded model's hint.
 static EMBEDDED: LazyLock<PathBuf> = LazyLock::new(|| {
     let model = Model::load(None).unwrap();
-    let integers = model.prepare(None, None, FORM, |_, _| ()).unwrap();
+    let integers = model.prepare(None, None, |_, _| ()).unwrap();
     let (name, secret) = (model.short_name(), secret(&SHARED, None).unwrap());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let served = (&*name, &integers);

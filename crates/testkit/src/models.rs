@@ -1,6 +1,7 @@
 //! Models and inputs: the embedded model, those of fixtures, and random ones of twelve words.
 //!
-//! Every model comes quantised in the form that its user asks for.
+//! Every model comes quantised, once its weights are as the user of it has them: as they were
+//! folded (`FloatWeights::clone`), or rewritten for another graph.
 
 use crate::files::{copy_random_model, repository};
 use primer_model::calibrate::{Calibrated, calibrate};
@@ -9,7 +10,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_plan::graph::{Form, Graph};
+use primer_plan::graph::Graph;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
@@ -30,14 +31,14 @@ pub fn weights_of(dir: &Path) -> (FloatWeights, TextEncoder) {
     (FloatWeights::fold(&shape, &checkpoint), text)
 }
 
-/// Quantises a model in a form, with scales from the calibration text, changed.
+/// Quantises a model in a rewrite, with scales from the calibration text, changed.
 fn quantise(
     weights: &FloatWeights,
     text: &TextEncoder,
-    form: Form,
+    rewrite: impl Fn(&FloatWeights) -> FloatWeights,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
-    let weights = &weights.with_form(form);
+    let weights = &rewrite(weights);
     let calibration = std::fs::read_to_string(repository("models/calibration.txt")).unwrap();
     // A tenth of the text is enough for a test and takes a tenth of the time.
     let lines: Vec<&str> = calibration.lines().step_by(10).collect();
@@ -47,21 +48,21 @@ fn quantise(
 }
 
 /// Loads a model's directory.
-pub fn load(dir: &Path, form: Form) -> WithText {
+pub fn load(dir: &Path, rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> WithText {
     let (weights, text) = weights_of(dir);
-    (quantise(&weights, &text, form, |_, _| ()), text)
+    (quantise(&weights, &text, rewrite, |_, _| ()), text)
 }
 
 /// Loads the embedded model.
-pub fn demo(form: Form) -> WithText {
-    load(&repository("models/sst2-demo"), form)
+pub fn demo(rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> WithText {
+    load(&repository("models/sst2-demo"), rewrite)
 }
 
 /// Loads one of the random models that the loading tests use, with the embedded model's vocabulary.
-pub fn fixture(name: &str, form: Form) -> WithText {
+pub fn fixture(name: &str, rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> WithText {
     let dir = tempfile::tempdir().unwrap();
     copy_random_model(name, dir.path());
-    load(dir.path(), form)
+    load(dir.path(), rewrite)
 }
 
 /// The words of the random models.
@@ -91,31 +92,31 @@ pub fn shape(layers: usize, (hidden, heads): (usize, usize), head: Head) -> Shap
 }
 
 /// Makes a random model of the twelve words.
-pub fn random(shape: &Shape, form: Form) -> Arc<IntModel> {
-    random_with(shape, form, |_, _| ())
+pub fn random(shape: &Shape, rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> Arc<IntModel> {
+    random_with(shape, rewrite, |_, _| ())
 }
 
 /// Makes the same with other scales than the calibrated ones.
 pub fn random_with(
     shape: &Shape,
-    form: Form,
+    rewrite: impl Fn(&FloatWeights) -> FloatWeights,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
-    quantise(&weights, &twelve_words(), form, change)
+    quantise(&weights, &twelve_words(), rewrite, change)
 }
 
 /// Makes the smallest model that has every kind of step.
-pub fn tiny(form: Form) -> Arc<IntModel> {
-    random(&shape(1, (16, 2), classify()), form)
+pub fn tiny(rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> Arc<IntModel> {
+    random(&shape(1, (16, 2), classify()), rewrite)
 }
 
 /// Makes a model that has the plan of a random one and other weights.
-pub fn twin(model: &IntModel, form: Form) -> Arc<IntModel> {
+pub fn twin(model: &IntModel, rewrite: impl Fn(&FloatWeights) -> FloatWeights) -> Arc<IntModel> {
     let shape = model.shape();
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
     let scales = Calibrated::unsorted(model.scales().clone());
-    let twin = IntModel::quantise(&weights.with_form(form), scales).unwrap();
+    let twin = IntModel::quantise(&rewrite(&weights), scales).unwrap();
     assert!(model.scales() == twin.scales() && model.weights() != twin.weights());
     Arc::new(twin)
 }

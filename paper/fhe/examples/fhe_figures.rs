@@ -11,6 +11,7 @@ use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::Degrees;
 use primer_paper_fhe::setup::Setup;
 use primer_paper_fhe::{client, server, wire};
+use primer_paper_plan::Form;
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
@@ -57,6 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         ..synthetic::bert_shape(1, hidden, 2)
     };
     let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
+    let weights = Form::Separate.weights(&weights);
     let texts: Vec<Input> = (0..32)
         .map(|salt| input(&shape, tokens, tokens - salt % 3, salt))
         .collect();

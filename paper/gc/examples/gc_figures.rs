@@ -12,6 +12,7 @@ use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_net::pair::{Medium, run_pair_over};
 use primer_paper_gc::{Count, GcError, SMALL_TOKENS, client, server, small_shape};
+use primer_paper_plan::Form;
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
@@ -30,6 +31,7 @@ const LINK: f64 = 100e6;
 
 fn model(shape: &Shape) -> IntModel {
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[3; 16]));
+    let weights = Form::Separate.weights(&weights);
     let scales = calibrate(&weights, &twelve_words(), TEXT, |_, _| ()).expect("a synthetic model");
     IntModel::quantise(&weights, scales).expect("a synthetic model")
 }

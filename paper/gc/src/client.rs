@@ -13,6 +13,7 @@ use crate::work::Program;
 use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label};
 use primer_ot::{Bits, CotReceiver};
+use primer_paper_plan::Form;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_plan::times::Times;
 use primer_ring::fixed::exp2;
@@ -64,7 +65,7 @@ impl Session {
     /// [`crate::GcError`] of the channel and the transfers, or if the plan is refused.
     pub fn open(channel: &mut Channel, mut rng: Prg) -> Result<Self> {
         let _phase = channel.phase("setup");
-        let plan = Plan::decode(&channel.recv(PLAN, MAX_ENCODED)?)?;
+        let plan = Plan::decode_by(&Form::Separate, &channel.recv(PLAN, MAX_ENCODED)?)?;
         check_size(&plan)?;
         let program = Program::new(&plan)?;
         let cot = CotReceiver::setup(TRANSFERS, channel, &mut rng)?;

@@ -7,6 +7,8 @@ mod common;
 use common::{ask, input, model, serve, tiny};
 use primer_model::synthetic::bert_shape;
 use primer_paper_gc::{GcError, client, server};
+use primer_paper_plan::Form;
+use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
 use primer_testkit::relay::{self, Fault, From};
@@ -128,7 +130,7 @@ fn plans_that_are_none_or_too_large_are_refused() {
         head: tiny().head,
         ..bert_shape(1, 768, 12)
     };
-    let plan = primer_plan::plan::Plan::new(&large, 30, small.scales().clone()).unwrap();
+    let plan = Plan::by(&Form::Separate, &large, 30, small.scales().clone()).unwrap();
     let (error, ()) = run_parties(Channel::memory_pair(&test_options()), open, |channel| {
         channel.send(PLAN, &plan.encode()).unwrap();
     });

@@ -1,7 +1,6 @@
 //! One server, one client, as people run them: answers, stored bundles, trust, refusals, a stop in
 //! good order.
 
-use primer::FORM;
 use primer::source::Model;
 use primer_model::calibrate::calibrate;
 use primer_model::quantise::IntModel;
@@ -242,7 +241,7 @@ fn a_stop_finishes_inferences_and_keeps_bundles() {
 /// Saves the embedded model, whose activations are flagged all but around zero.
 fn easily_flagged(path: &Path) {
     let model = Model::load(None).unwrap();
-    let weights = model.weights.with_form(FORM);
+    let weights = &model.weights;
     let text = include_str!("../../../../models/calibration.txt");
     let mut calibrated = calibrate(&weights, &model.text, text, |_, _| ()).unwrap();
     for function in calibrated.scales.functions.iter_mut().flatten() {

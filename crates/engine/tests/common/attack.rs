@@ -4,7 +4,8 @@
 use super::frames::{honest, meet};
 use super::{offer, open, served, tiny};
 use primer_engine::session::direct;
-use primer_engine::{FORM, Program, ProtocolError, Reveal};
+use primer_engine::{Program, ProtocolError, Reveal};
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_ring::prg::Prg;
 use primer_testkit::models;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Returns two models with one plan and different weights.
 pub fn twins() -> [Arc<IntModel>; 2] {
     let one = tiny();
-    let other = models::twin(&one, FORM);
+    let other = models::twin(&one, FloatWeights::clone);
     [one, other]
 }
 

@@ -11,15 +11,16 @@ use primer_engine::client::{self, Answer};
 use primer_engine::hints::Build;
 use primer_engine::server::{self, ServerModel};
 use primer_engine::session::{ClientSession, direct};
-use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
+use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_hint::errors::deviation;
 use primer_hint::multipliers::Multipliers;
 use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::fixed::{self, Errors, Outcome, Sign, Truncate, Workspace};
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
+use primer_plan::graph::{Graph, Op, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
@@ -59,12 +60,12 @@ pub struct Run {
 
 /// Loads the embedded model.
 pub fn demo() -> (Arc<IntModel>, TextEncoder) {
-    models::demo(FORM)
+    models::demo(FloatWeights::clone)
 }
 
 /// Loads one of the random models that the loading tests use, with the embedded model's vocabulary.
 pub fn fixture(name: &str) -> (Arc<IntModel>, TextEncoder) {
-    models::fixture(name, FORM)
+    models::fixture(name, FloatWeights::clone)
 }
 
 /// Returns the checkpoints of other families, if they lie beside the repository.
@@ -74,7 +75,7 @@ pub fn whole_families() -> Option<PathBuf> {
 
 /// Loads one of them.
 pub fn family(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
-    models::load(dir, FORM)
+    models::load(dir, FloatWeights::clone)
 }
 
 /// Makes a random model with twelve words.
@@ -89,22 +90,21 @@ pub fn small_with(
     head: Head,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
-    models::random_with(&models::shape(layers, size, head), FORM, change)
+    models::random_with(
+        &models::shape(layers, size, head),
+        FloatWeights::clone,
+        change,
+    )
 }
 
 /// Makes a random model of a shape, with the twelve words.
 pub fn synthetic_of(shape: &Shape) -> Arc<IntModel> {
-    models::random(shape, FORM)
+    models::random(shape, FloatWeights::clone)
 }
 
 /// Makes the smallest model that has every kind of step.
 pub fn tiny() -> Arc<IntModel> {
-    tiny_in(FORM)
-}
-
-/// Makes the same in another form.
-pub fn tiny_in(form: Form) -> Arc<IntModel> {
-    models::tiny(form)
+    models::tiny(FloatWeights::clone)
 }
 
 /// Compiles a model.

@@ -4,6 +4,11 @@
 pub use primer_testkit::files::{fixtures, random_model, repository, shared};
 pub use primer_testkit::models::weights_of;
 
+pub mod families;
+pub mod fixed;
+pub mod golden;
+
+use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadError, LoadedModel, ModelFiles};
 use primer_text::{Input, TextEncoder, Truncate};
 use serde_json::Value;
@@ -14,6 +19,9 @@ pub const RANDOM_MODELS: [&str; 3] = ["random-encoder", "random-qa", "random-tan
 pub fn load(dir: &Path) -> Result<LoadedModel, LoadError> {
     ModelFiles::open(dir)?.load()
 }
+
+/// Makes the weights that a test is run with from those that were folded.
+pub type Rewrite = fn(&FloatWeights) -> FloatWeights;
 
 pub fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();

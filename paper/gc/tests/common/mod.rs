@@ -7,7 +7,7 @@ use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_paper_gc::{Count, GcError, client, server};
-use primer_plan::graph::Form;
+use primer_paper_plan::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
@@ -43,7 +43,7 @@ pub fn classifier() -> Shape {
 fn quantised(shape: &Shape, form: Form) -> IntModel {
     // Wide enough for the calibration text, whose positions the model has to have.
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
-    let weights = weights.with_form(form);
+    let weights = form.weights(&weights);
     let scales = calibrate(&weights, &twelve_words(), TEXT, |_, _| ()).unwrap();
     IntModel::quantise(&weights, scales).unwrap()
 }

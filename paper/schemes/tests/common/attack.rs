@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Returns two models with one plan and different weights.
 pub fn twins(scheme: Scheme) -> [Arc<IntModel>; 2] {
     let one = tiny_for(scheme);
-    let other = models::twin(&one, scheme.recipe().form);
+    let other = models::twin(&one, |weights| scheme.recipe().form.weights(weights));
     [one, other]
 }
 

@@ -43,12 +43,12 @@ pub struct Run {
 
 /// Loads the embedded model.
 pub fn demo(scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    models::demo(scheme.recipe().form)
+    models::demo(|weights| scheme.recipe().form.weights(weights))
 }
 
 /// Loads one of the random models that the loading tests use, with the embedded model's vocabulary.
 pub fn fixture(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    models::fixture(name, scheme.recipe().form)
+    models::fixture(name, |weights| scheme.recipe().form.weights(weights))
 }
 
 /// Returns the checkpoints of other families, if they lie beside the repository.
@@ -58,7 +58,7 @@ pub fn whole_families() -> Option<PathBuf> {
 
 /// Loads one of them.
 pub fn family(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    models::load(dir, scheme.recipe().form)
+    models::load(dir, |weights| scheme.recipe().form.weights(weights))
 }
 
 /// Makes a random model with twelve words: quick even where features come first.
@@ -68,7 +68,9 @@ pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntM
 
 /// Makes the same for another scheme, of which only the attention matters.
 pub fn small_for(scheme: Scheme, layers: usize, size: (usize, usize), head: Head) -> Arc<IntModel> {
-    models::random(&models::shape(layers, size, head), scheme.recipe().form)
+    models::random(&models::shape(layers, size, head), |weights| {
+        scheme.recipe().form.weights(weights)
+    })
 }
 
 /// Makes the smallest model that has every kind of step.
@@ -78,7 +80,7 @@ pub fn tiny() -> Arc<IntModel> {
 
 /// Makes the same for another scheme.
 pub fn tiny_for(scheme: Scheme) -> Arc<IntModel> {
-    models::tiny(scheme.recipe().form)
+    models::tiny(|weights| scheme.recipe().form.weights(weights))
 }
 
 /// Compiles a model.

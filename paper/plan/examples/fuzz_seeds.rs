@@ -1,14 +1,16 @@
-//! Writes the seeds of the fuzzing corpora: a tiny model as configuration, plan and prepared file.
+//! Writes the seeds of the fuzzing corpora: a tiny model as configuration, plan and prepared file,
+//! for the product's graph and for those of the paper's schemes.
 //!
 //! ```text
-//! cargo run -p primer-model --example fuzz_seeds
+//! cargo run -p primer-paper-plan --example fuzz_seeds
 //! ```
 
 use primer_model::calibrate::Calibrated;
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_plan::assign::{Observation, Seen, WeightRange, assign};
+use primer_paper_plan::Form;
+use primer_plan::assign::{Observation, Seen, WeightRange, assign_by};
 use primer_plan::function::Activation;
-use primer_plan::graph::{Form, Graph};
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Family, Head, Pooling, Shape};
 use std::path::Path;
@@ -23,21 +25,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "classify",
             Activation::GeluErf,
             Head::classify(labels.clone()),
-            Form::Separate,
+            Some(Form::Separate),
         ),
-        ("span", Activation::Relu, Head::Span, Form::Merged),
+        ("span", Activation::Relu, Head::Span, Some(Form::Merged)),
         (
             "encoder",
             Activation::GeluTanh,
             Head::Encoder { pooled: true },
-            Form::Separate,
+            Some(Form::Separate),
         ),
-        (
-            "tokens",
-            Activation::GeluErf,
-            Head::Tokens { labels },
-            Form::LookedUp,
-        ),
+        ("tokens", Activation::GeluErf, Head::Tokens { labels }, None),
         (
             "sentence",
             Activation::GeluErf,
@@ -45,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 pooling: Pooling::Mean,
                 normalised: true,
             },
-            Form::LookedUp,
+            None,
         ),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
@@ -87,7 +84,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             epsilon: 1e-12,
             head,
         };
-        let graph = Graph::with_form(&shape, form, 1);
+        let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
+        let folded = FloatWeights::fold(&shape, &checkpoint);
+        let weights = form.map_or(folded.clone(), |form| form.weights(&folded));
+        let (design, graph) = (weights.design(), weights.graph(1));
         let mut seen = Observation::EMPTY;
         seen.record([0.5, 4.0]);
         let range = WeightRange {
@@ -96,16 +96,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             column: 2.0,
             norm: 0.0,
         };
-        let scales = assign(
+        let scales = assign_by(
+            design,
             &graph,
             &Seen::of(vec![seen; graph.values.len()]),
             &vec![range; graph.weights.len()],
         )?;
-        let plan = Plan::new(&shape, 2, scales.clone())?;
+        let plan = Plan::by(design, &shape, 2, scales.clone())?;
         std::fs::write(corpus.join("plan").join(name), plan.encode())?;
-        let checkpoint = primer_model::synthetic::checkpoint(&shape, &[7; 16]);
-        let weights = primer_model::fold::FloatWeights::fold(&shape, &checkpoint);
-        let weights = weights.with_form(form);
         let bytes = IntModel::quantise(&weights, Calibrated::unsorted(scales))?.to_bytes();
         let content = &bytes[..bytes.len() - CHECKSUM];
         std::fs::write(corpus.join("prepared").join(name), content)?;
