@@ -11,7 +11,7 @@
 //! | rotation | `fhe` 0.1.1, 180 bits and a spare prime | 984 | 2,960 | 3.0 |
 //! | rotation | `fhe` 0.1.1, 180 bits, no spare prime | 909 | 1,218 | 1.34 |
 //! | product term of a long sum | `fhe` 0.1.1, 180 bits (ours: 210 bits) | 8.6 | 48.6 | 5.6 |
-//! | term of a sum at evaluation points, 120 bits | `fhe` 0.1.1, product term at 120 bits | 4.1 | 36.8 | 8.9 |
+//! | sum at evaluation points, a term | `fhe` 0.1.1, both at 120 bits | 4.1 | 36.8 | 8.9 |
 //! | encryption of slots | `fhe` 0.1.1, 180 bits | 449 | 1,502 | 3.3 |
 //! | decryption to slots | `fhe` 0.1.1, 180 bits | 497 | 1,378 | 2.8 |
 

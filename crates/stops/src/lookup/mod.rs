@@ -66,8 +66,8 @@
 //! server sees the message of its choice, masked by `r`, and the other one, masked by the pad that
 //! *it* lacks. All of them are uniform. `docs/protocol/lookup.md` has the sources and the bound.
 //!
-//! **Bytes** of `n` look-ups in `T` tables, with `X(c)` an extension by `c` transfers, `h` the frame
-//! header of 8 bytes, and a place of `m` bits cut into `l` lower and `h'` upper ones
+//! **Bytes** of `n` look-ups in `T` tables, with `X(c)` an extension by `c` transfers, `h` the
+//! header of a frame, 8 bytes, and a place of `m` bits cut into `l` lower and `h'` upper ones
 //! ([`primer_ot::onehot`]); a chunk of `c` elements is what has 2^19 transfers:
 //!
 //! ```text

@@ -1,4 +1,9 @@
 //! What the gateway adds to the online phase.
+//!
+//! Embedded model, 8 tokens, two cores with a load of 10 beside (`cargo test --release -p
+//! primer-cli --test program latency -- --ignored --nocapture`): 20 requests from stock took 93.6
+//! ms in the median where the online phase took 89.9; 24 requests of 8 callers at a stock of 8 took
+//! 8.4 s, and the stock was full again 2.2 s after the last.
 
 use super::{gateway, post, stock};
 use crate::process::{Server, TEXTS, client, json};
