@@ -1,5 +1,9 @@
-//! What the gateway adds to the online phase, with the embedded model and a server in this process:
-//! `cargo run --release -p primer-gateway --example latency`.
+//! What the gateway adds to the online phase.
+//!
+//! Embedded model and a server in this process, 8 tokens, two cores with a load of 10 beside
+//! (`cargo run --release -p primer-gateway --example latency`): 20 requests from stock took 93.6 ms
+//! in the median where the online phase took 89.9; 24 requests of 8 callers at a stock of 8 took
+//! 8.4 s, and the stock was full again 2.2 s after the last.
 
 use primer_testkit::TEXTS;
 use primer_testkit::gateway::{Gateway, stock};

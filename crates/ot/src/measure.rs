@@ -1,5 +1,13 @@
 //! Measuring: transfers per second of processor time, both parties added up, and what a one-hot
 //! vector takes.
+//!
+//! Two cores of AMD Zen 3 (AVX2, VAES), load average 9 to 11, the best of 60 runs of 2^18
+//! transfers, by the test `figures` (`--ignored --nocapture`) of `cargo test -p primer-ot --lib`
+//! with `--config profile.dev.package.primer-ot.` followed by `opt-level=3`,
+//! `debug-assertions=false` and `overflow-checks=false`. Million transfers a second, without and
+//! with the check: IKNP 88.9 and 17.6, `k = 2` 111.6 and 28.4, `k = 4` 88.4 and 38.4; 16, 8 and 4
+//! bytes a transfer. Most of the check is products in GF(2^128) and hashing the message. Set-up,
+//! both parties, wall clock: ML-KEM-768 135 ms, ristretto255 27 ms.
 
 use crate::base::BaseOt;
 use crate::bits::Bits;

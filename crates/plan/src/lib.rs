@@ -2,9 +2,9 @@
 //!
 //! A model's [`shape`] is compiled into a [`graph`] of steps ([`encoder`] knows their order and
 //! nothing else does; it says of every value and weight what it is, its [`role`]). Where there is
-//! more than one way to compute the same, it asks a [`design`]; the product has one. Ranges observed
-//! on a calibration text give every value and weight a scale ([`assign`], [`scales`]); graph and
-//! scales together are the [`plan`], which both parties hold and compare by fingerprint.
+//! more than one way to compute the same, it asks a [`design`]; the product has one. Ranges
+//! observed on a calibration text give every value and weight a scale ([`assign`], [`scales`]);
+//! graph and scales together are the [`plan`], which both parties hold and compare by fingerprint.
 //! [`function`] defines every non-linear function in integers, [`count`] tells what a graph costs,
 //! [`weights`] how an engine is lent the integers of a model.
 #![forbid(unsafe_code)]

@@ -54,8 +54,8 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
 }
 
 /// Checks the bits of values that are requantised by transfers, where they cost nothing: three more
-/// fractional ones than activations have in the paper, and the integer ones that it takes to reach four times as
-/// far.
+/// fractional ones than activations have in the paper, and the integer ones that it takes to reach
+/// four times as far.
 #[test]
 fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
     let seen = Seen::plausible(&shape());

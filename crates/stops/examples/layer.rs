@@ -1,5 +1,18 @@
-//! One layer's worth of stops over loopback, timed; GELU by gates and by look-ups in turn:
-//! `cargo run --release -p primer-stops --example layer`.
+//! One layer's worth of stops over loopback, timed.
+//!
+//! `cargo run --release -p primer-stops --example layer`
+//!
+//! 92,160 elements (a BERT-base layer at 30 tokens), one core for each party, TCP on loopback,
+//! nothing else running, best of five: GELU by the server's circuits, 16-bit ring, 94 gates: 0.245
+//! s offline (TLS 0.339) and 0.113 s online (0.117), 23.6 MB up and 295.6 MB down, then 0.47 and
+//! 23.6 MB. Requantisation: 0.006 and 0.003 s, 0.47 MB up and 1.47 MB down, then 0.47 and 0.01 MB.
+//! Softmax, 360 rows of 30: 0.061 and 0.019 s, 2.6 MB up and 77.8 MB down, then 0.06 and 2.6 MB.
+//!
+//! Look-ups: TLS on loopback, one thread a party, on a two-core AMD EPYC (Zen 3) with a load of 7
+//! to 12 beside, so ratios say more than seconds; ranges of three runs, each the best of five. A
+//! table of 256, `k = 4`: 0.30 – 0.38 s and 18.4 MB offline, 0.043 – 0.059 s and 1.5 MB online, 4.4
+//! MB kept by the client. GELU by gates with IKNP in the same runs: 1.21 – 1.55 s and 319.2 MB,
+//! 0.50 – 0.66 s and 24.1 MB, 319.2 MB.
 
 #[path = "../tests/stops/parties.rs"]
 #[allow(dead_code)]

@@ -12,6 +12,10 @@
 //! | a bundle prepared | before its preparation begins, no matter what becomes of it | |
 //! | an answer | when its bundle is spent | a bundle found damaged |
 //!
+//! An *account* is a hash of an access token's hash, or of a pseudonym where there are no tokens.
+//! Accounts of tokens are kept for ever; of pseudonyms, which a client can draw anew, the 65,536
+//! that were used last: the sweep of expired bundles, every ten minutes, forgets the others.
+//!
 //! A *day* is one of universal time. A clock that is set back does not begin a day anew: counts of
 //! a later day go on counting until that day is over.
 

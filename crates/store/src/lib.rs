@@ -36,8 +36,32 @@
 //! * `lock`: held during each short operation, never during the streaming. Any number of processes
 //!   and threads may use one store; a killed process holds nothing.
 //!
-//! The argument for durability, step by step, is in `local`; `docs/store.md` has what encryption
-//! and store do not promise.
+//! The argument for durability, step by step, is in `local`.
+//!
+//! # What the encryption is for
+//!
+//! * A thief of the disk, a backup or the directory *without the key file* learns names, peers,
+//!   sizes and dates, not material. By default the key lies beside the store: then encryption does
+//!   not protect against a reader of the owner's files, and the modes 0600 and 0700 do.
+//! * After spending, the owner cannot open the bundle again either: the salt is gone.
+//! * The index itself is neither encrypted nor authenticated: write access to the directory is the
+//!   owner's.
+//!
+//! # What is not promised
+//!
+//! * **Rollback.** A snapshot of a virtual machine, a restored backup or a copied directory brings
+//!   a spent bundle back, with its salt. No program can tell from the inside. It takes *both* sides
+//!   to misuse a bundle: if only one is rolled back, the other refuses with `Gone`.
+//! * **Remanence.** Overwriting in place reaches the same block on ext4 and XFS; on copy-on-write
+//!   file systems, on SSDs with wear levelling and under snapshots the old salt may survive until
+//!   its block is reused.
+//! * **Disks that lie** about `fsync`; network file systems without `flock`; systems that are not
+//!   Unix.
+//! * `usage` counts what is stored; drafts in progress are not in it. `reserve` counts both, those
+//!   of this process (a shared store: of all replicas).
+//!
+//! Errors that say nothing about a bundle (no more file handles, say) do not cost it; a missing or
+//! cut file does.
 //!
 //! # Why redb
 //!

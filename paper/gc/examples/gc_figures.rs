@@ -3,6 +3,12 @@
 //! ```text
 //! cargo run --release -p primer-paper-gc --example gc_figures -- [RUNS]
 //! ```
+//!
+//! One layer of 32 features, 2 heads, 128 in the feed-forward layer, 100 words, 8 tokens, both
+//! parties as threads over TLS on loopback, the client's material in a file, two cores of AMD Zen 3
+//! at a load of about 8, best of 24 (`-- 24`): 24,284,288 gates, 2.200 s and 781 MB offline, 0.334
+//! s and 1.2 kB online. Processor time: server 0.64 s, client 0.73 s and 0.29 s (85 million gates a
+//! second).
 #![allow(missing_docs)]
 
 use primer_model::calibrate::calibrate;

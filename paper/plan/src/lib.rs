@@ -23,8 +23,8 @@
 //!   `W = A·Bᵀ` and `u = B·a`: one step with one rounding instead of two projections, two
 //!   requantisations and a product. A padded key is a column like any other.
 //!
-//! A model is loaded as the product loads it; [`Form::weights`] rewrites its weights, and from there
-//! on calibration, integers and plans follow the form by themselves.
+//! A model is loaded as the product loads it; [`Form::weights`] rewrites its weights, and from
+//! there on calibration, integers and plans follow the form by themselves.
 #![forbid(unsafe_code)]
 
 mod design;

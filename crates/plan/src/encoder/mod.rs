@@ -36,8 +36,8 @@
 //!   ([`Op::Kept`], [`Op::Pool`]); the client learns their sum and divides by the length of its
 //!   text. The sum tells it no more than the mean.
 //!
-//! The paper's schemes compute some of these otherwise (`paper/plan`). Where graphs may differ, this
-//! module asks a [`Design`]; everything else is the same in all of them.
+//! The paper's schemes compute some of these otherwise (`paper/plan`). Where graphs may differ,
+//! this module asks a [`Design`]; everything else is the same in all of them.
 
 mod builder;
 mod head;

@@ -1,4 +1,5 @@
-//! Checks that the numbers of a plan fit together: every engine relies on it, and none checks again.
+//! Checks that the numbers of a plan fit together: every engine relies on it, and none checks
+//! again.
 
 use super::{Plan, PlanError};
 use crate::design::Design;
