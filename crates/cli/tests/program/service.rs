@@ -299,7 +299,7 @@ fn easily_flagged(path: &Path) {
     let model = Model::load(None).unwrap();
     let weights = &model.weights;
     let text = include_str!("../../../../models/calibration.txt");
-    let mut calibrated = calibrate(&weights, &model.text, text, |_, _| ()).unwrap();
+    let mut calibrated = calibrate(weights, &model.text, text, |_, _| ()).unwrap();
     for function in calibrated.scales.functions.iter_mut().flatten() {
         if let Function::Sorted(sorted) = function {
             for Class { lookup, .. } in &mut sorted.classes {
@@ -307,7 +307,7 @@ fn easily_flagged(path: &Path) {
             }
         }
     }
-    let flagged = IntModel::quantise(&weights, calibrated).unwrap();
+    let flagged = IntModel::quantise(weights, calibrated).unwrap();
     flagged.save(path).unwrap();
 }
 
