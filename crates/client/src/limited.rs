@@ -86,7 +86,7 @@ fn bundles(client: &Client) -> usize {
     client.prepared().unwrap().values().sum()
 }
 
-/// The refusal of what a client asked for.
+/// Returns the refusal of what a client asked for.
 fn refusal<T>(result: Result<T, ServiceError>) -> Refusal {
     match result.err().expect("a refusal") {
         ServiceError::Refused(refusal) => refusal,

@@ -127,7 +127,7 @@ fn kind(label: &str) -> (bool, &str) {
     }
 }
 
-/// Neighbours of one kind, up to where another begins.
+/// Groups neighbours of one kind, up to where another begins.
 fn grouped(tokens: Vec<Token>, labels: &[String]) -> Vec<Vec<Token>> {
     let mut groups: Vec<Vec<Token>> = Vec::new();
     for token in tokens {

@@ -200,7 +200,7 @@ fn a_client_of_other_parts_gets_the_same_answer() {
     }
 }
 
-/// Two clients with one store, as two tabs of a page: no bundle serves both.
+/// Opens two clients with one store, as two tabs of a page: no bundle serves both.
 #[test]
 fn clients_that_share_a_store_share_no_bundle() {
     let rig = Rig::start();
@@ -218,7 +218,7 @@ fn clients_that_share_a_store_share_no_bundle() {
     assert_eq!(asked[0].label, asked[1].label);
 }
 
-/// What does not fit into memory is refused before anything is made.
+/// Checks that what does not fit into memory is refused before anything is made.
 #[test]
 fn a_full_store_is_said_plainly_and_costs_nothing() {
     let rig = Rig::start();

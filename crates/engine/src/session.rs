@@ -283,7 +283,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Byte for byte: a change here needs another [`primer_wire::VERSION`].
+    /// Compares byte for byte: a change here needs another [`primer_wire::VERSION`].
     #[test]
     fn a_welcome_has_these_bytes() {
         let welcome = Welcome {

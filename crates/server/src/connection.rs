@@ -219,7 +219,7 @@ impl Connection<'_> {
         })
     }
 
-    /// Bytes and rounds of this connection, added to the server's.
+    /// Adds the bytes and rounds of this connection to the server's, and returns them.
     fn account(&self) -> Traffic {
         let traffic = self.meter.report().total();
         self.shared.metrics.received.add(traffic.bytes_received);

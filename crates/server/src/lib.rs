@@ -164,7 +164,7 @@ impl Server {
         Self::bind_with_progress(options, |_, _, _| ())
     }
 
-    /// As [`Self::bind`], and says how much of how much is done of what can take a while.
+    /// Binds as [`Self::bind`] does, and reports progress of what can take a while.
     ///
     /// # Errors
     /// As [`Self::bind`].

@@ -1,7 +1,7 @@
 //! The messages of the service, each with the bytes that it may take.
 //!
 //! A decoded message is a valid one: [`Greeting::receive`], [`Reception::receive`] and their kin
-//! check every length and every character before anybody sees the value. Texts that a peer chooses
+//! check every length and every character before the value is used. Texts that a peer chooses
 //! (labels, names, reasons) hold no control characters, so that printing them cannot move a cursor
 //! or forge a line.
 //!

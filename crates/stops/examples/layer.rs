@@ -155,7 +155,7 @@ fn requantisation_of_one_layer() {
     timed(Medium::Tcp, &stop, 16, &values, &values);
 }
 
-/// Times the same layer by gates and by look-ups, in turn, over TLS.
+/// Measures the same layer by gates and by look-ups, in turn, over TLS.
 fn look_ups_of_one_layer() {
     let variant = Variant::SOFT_4;
     let table = measure::typical_gelu();

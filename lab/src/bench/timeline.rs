@@ -432,7 +432,7 @@ mod tests {
         assert!(!empty(&one, &one));
     }
 
-    /// The figures of the picture are those of the lanes.
+    /// Checks that the figures of the picture are those of the lanes.
     #[test]
     fn a_picture_tells_the_seconds() {
         let svg = timeline().svg();

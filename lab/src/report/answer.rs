@@ -50,7 +50,7 @@ impl<'r> Answer<'r> {
         }
     }
 
-    /// Seconds of both phases.
+    /// Returns the seconds of both phases.
     pub(super) fn seconds(&self) -> f64 {
         self.offline_s.unwrap_or_default() + self.online_s
     }

@@ -42,7 +42,8 @@ impl Ciphertext {
         noise.iter().fold(0.0f64, |m, x| m.max(x.abs())).log2()
     }
 
-    /// Bits of noise that can still be added before decryption fails; zero or less when exhausted.
+    /// Returns the bits of noise that can still be added before decryption fails; zero or less when
+    /// exhausted.
     pub(crate) fn budget_bits(&self, secret: &SecretKey) -> f64 {
         // Noise beyond the capacity wraps round and looks smaller: below half a bit is exhausted.
         let left = capacity(secret.params(), self.limbs()).log2() - self.noise_bits(secret);

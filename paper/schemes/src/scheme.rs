@@ -224,7 +224,7 @@ pub enum Products {
 mod tests {
     use super::*;
 
-    /// Each change of a recipe changes what is said of it.
+    /// Checks that each change of a recipe changes what is said of it.
     #[test]
     fn recipes_that_differ_are_told_apart() {
         let fp = Scheme::Fp.recipe();

@@ -69,7 +69,7 @@ impl Results {
         }
     }
 
-    /// What came of a line: an object, and the same as a pipeline prints it.
+    /// Takes what came of a line: an object, and the same as a pipeline prints it.
     pub(super) fn add(&mut self, number: u64, found: Result<(Value, String)>) -> Result<()> {
         self.lines += 1;
         let (object, pipeline) = match found {
@@ -113,7 +113,7 @@ impl Results {
     }
 }
 
-/// One object for one text; the first with all of them for several.
+/// Returns one object for one text; the first with all of them for several.
 pub(super) fn combined(mut results: Vec<Value>) -> Option<Value> {
     match results.len() {
         0 => None,

@@ -95,7 +95,7 @@ pub(super) fn run(args: &ClassifyArgs) -> Result<()> {
     }
 }
 
-/// The text of a line, or two.
+/// Returns the text of a line, or two.
 fn texts(line: &str, pairs: bool) -> Result<(&str, Option<&str>)> {
     if !pairs {
         return Ok((line, None));
@@ -121,7 +121,7 @@ fn both(found: &Classification) -> (Value, String) {
     (classification_json(found), pipeline_line(found))
 }
 
-/// As Hugging Face's pipelines print it.
+/// Formats it as Hugging Face's pipelines print it.
 fn pipeline_line(found: &Classification) -> String {
     let label = Value::from(found.label.as_str());
     match found.score {
@@ -130,7 +130,7 @@ fn pipeline_line(found: &Classification) -> String {
     }
 }
 
-/// As a program reads it.
+/// Returns it as a program reads it.
 pub(super) fn classification_json(found: &Classification) -> Value {
     let result = json!({
         "label": found.label, "score": found.score, "scores": found.scores,

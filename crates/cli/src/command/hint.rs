@@ -175,7 +175,7 @@ fn fetch(args: &FetchArgs) -> Result<()> {
     ))
 }
 
-/// The hints of a state directory, each with whose it is.
+/// Lists the hints of a state directory, each with whose it is.
 fn kept(args: &StateArgs) -> Result<Vec<(&'static str, Kept)>> {
     let state = State::open(args.state.as_deref())?;
     let mut all = Vec::new();

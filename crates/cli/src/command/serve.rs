@@ -213,7 +213,7 @@ enum RevealArg {
     Label,
 }
 
-/// `--tokens` is a length in every other command.
+/// Refuses `--tokens`, which is a length in every other command.
 fn renamed(_: &str) -> Result<String, &'static str> {
     Err(
         "access tokens are given with --token-file FILE now, which holds their hashes (`primer \
@@ -227,7 +227,7 @@ impl ServeArgs {
         Ok(read.transpose()?.map(Arc::new))
     }
 
-    /// Whether everyone who reaches the port may use the server.
+    /// Tells whether everyone who reaches the port may use the server.
     fn is_open(&self) -> bool {
         self.token_file.is_none() && self.client_ca.is_none() && self.client_fingerprint.is_empty()
     }
@@ -331,7 +331,8 @@ fn serve(args: &ServeArgs) -> Result<()> {
     Ok(server.run()?)
 }
 
-/// The first signal stops in good order, the second at once; a hang-up reads tokens again.
+/// Handles signals: the first stops in good order, the second at once; a hang-up reads tokens
+/// again.
 pub(super) fn heed_signals(
     stop: impl Fn() + Send + 'static,
     access: Option<Arc<AccessTokens>>,
@@ -376,7 +377,7 @@ fn read_again(access: &AccessTokens) {
     }
 }
 
-/// The line that clients and scripts wait for.
+/// Prints the line that clients and scripts wait for.
 fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
     let (address, fingerprint) = (server.address(), server.fingerprint());
     let card = server.card();

@@ -76,7 +76,7 @@ fn tokens_are_printed_once_kept_as_hashes_and_read_again() {
     }
 }
 
-/// The last token is withdrawn like any other: by an empty file, and by none at all.
+/// Withdraws the last token like any other: by an empty file, and by none at all.
 #[test]
 fn without_a_token_in_the_file_every_client_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ fn files_that_others_can_read_are_refused() {
     fails(&mut serve("--tokens"), 2, &["--token-file FILE"]);
 }
 
-/// A mistyped fingerprint is not a changed certificate, and the good record stays.
+/// Checks that a mistyped fingerprint is not a changed certificate, and the good record stays.
 #[test]
 fn a_mistyped_fingerprint_is_called_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -244,7 +244,7 @@ fn a_server_that_everyone_can_use_says_so() {
     }
 }
 
-/// Bundles are of no use when the server reveals something else, and the list says so.
+/// Checks that bundles are of no use when the server reveals something else, and the list says so.
 #[test]
 fn bundles_that_do_not_fit_are_listed_as_such() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A command about tokens.
+/// Makes a command about tokens.
 fn token(action: &str, file: &Path, state: &Path) -> Command {
     let mut command = primer();
     command.args(["token", action, "--token-file"]);
@@ -16,7 +16,7 @@ fn token(action: &str, file: &Path, state: &Path) -> Command {
     command
 }
 
-/// What `primer token list` says of the only token.
+/// Returns what `primer token list` says of the only token.
 fn listed(file: &Path, state: &Path) -> Value {
     let list = json(&mut token("list", file, state));
     assert_eq!(list["tokens"].as_array().unwrap().len(), 1, "{list}");
@@ -145,7 +145,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert!(!log.contains(&secret[8..]) && !server.metrics.page("/metrics").contains(&secret[8..]));
 }
 
-/// Clients without tokens are counted by their pseudonyms.
+/// Checks that clients without tokens are counted by their pseudonyms.
 #[test]
 fn without_tokens_limits_are_those_of_a_pseudonym() {
     let dir = tempfile::tempdir().unwrap();

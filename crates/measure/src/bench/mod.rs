@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Rows that were finished outlive one that fails.
+    /// Checks that rows that were finished outlive one that fails.
     #[test]
     fn a_failure_keeps_what_was_finished() {
         let request = Request {

@@ -377,7 +377,8 @@ mod tests {
         assert!(check_counts(&costs().whole, &[other]).is_err());
     }
 
-    /// The first run is the middle one of the layers that were run, the last of the whole model.
+    /// Checks that the first run is the middle one of the layers that were run, the last of the
+    /// whole model.
     #[test]
     fn a_row_is_of_one_run_and_stretches_layers_only() {
         let plain = Plain {

@@ -128,12 +128,12 @@ impl Scores {
 }
 
 impl Evaluation {
-    /// Inputs that were cut because they were too long.
+    /// Counts the inputs that were cut because they were too long.
     pub fn truncated(&self) -> usize {
         self.answers.iter().filter(|a| a.input.removed > 0).count()
     }
 
-    /// Values that left their range anywhere, with how often and how far.
+    /// Lists the values that left their range anywhere, with how often and how far.
     pub fn out_of_range(&self) -> BTreeMap<String, OutOfRange> {
         worst_by_value(&self.answers)
     }
@@ -144,7 +144,8 @@ impl Evaluation {
         flagged(&self.answers)
     }
 
-    /// Examples by whether they are right and whether the client is told; `None` if no client is.
+    /// Counts examples by whether they are right and whether the client is told; `None` if no
+    /// client is.
     pub fn told(&self) -> Option<Told> {
         Told::count(&self.scores.wrong, &self.answers)
     }
@@ -166,7 +167,7 @@ impl Evaluation {
         Some(equal as f64 / pairs.len() as f64)
     }
 
-    /// As `primer eval --json` prints it.
+    /// Returns it as `primer eval --json` prints it.
     ///
     /// # Errors
     /// If a figure has no form in JSON.

@@ -42,7 +42,7 @@ impl Seen {
         Self::by(&LookedUp, shape)
     }
 
-    /// The same for the graph of another design.
+    /// Makes the same for the graph of another design.
     pub fn by(design: &'static dyn Design, shape: &Shape) -> Self {
         let graph = Graph::by(design, shape, 1);
         let values = graph

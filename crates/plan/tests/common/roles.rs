@@ -5,7 +5,7 @@ use primer_plan::role::{LinearMap, ValueRole};
 use primer_plan::shape::{Family, Head, Pooling, Problem, Shape, Summary};
 use std::collections::HashSet;
 
-/// One for each head, and for each family that differs.
+/// Lists one for each head, and for each family that differs.
 pub fn shapes() -> Vec<Shape> {
     let heads = [
         super::shape().head,

@@ -40,8 +40,8 @@ fn certificates_admit_clients() {
     }
 }
 
-/// A server that comes back with another secret has another hint. Its client fetches it by itself,
-/// and bundles of before are neither used nor lost.
+/// Checks that a server that comes back with another secret has another hint. Its client fetches it
+/// by itself, and bundles of before are neither used nor lost.
 #[test]
 fn another_secret_is_another_hint() {
     let dir = tempfile::tempdir().unwrap();

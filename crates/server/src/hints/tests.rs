@@ -114,7 +114,8 @@ fn file_of(dir: &Path, ending: &str) -> PathBuf {
         .with_extension(ending)
 }
 
-/// Replicas with one store key make one hint; a server of its own makes a key and keeps it.
+/// Checks that replicas with one store key make one hint; a server of its own makes a key and keeps
+/// it.
 #[test]
 fn replicas_have_the_same_secret() {
     let identity = |with: &HintSecret| -> Identity {

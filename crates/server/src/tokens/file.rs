@@ -260,7 +260,7 @@ fn damaged(text: &[u8]) -> Vec<Hash> {
     damaged.filter_map(TokenLine::hash_in).collect()
 }
 
-/// Refuses a file to which anybody but its owner has any right.
+/// Refuses a file to which others than its owner have any right.
 fn check_rights(file: &File, path: &Path) -> Result<(), ServiceError> {
     #[cfg(unix)]
     {

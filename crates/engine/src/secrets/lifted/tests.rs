@@ -40,7 +40,7 @@ fn the_inputs_of_norms_are_lifted_and_nothing_else() {
     assert_eq!(lifted(&read).len(), 4);
 }
 
-/// The query of each part of the client's share is sent once for both products.
+/// Checks that the query of each part of the client's share is sent once for both products.
 #[test]
 fn queries_are_shared() {
     let graph = graph();
@@ -72,7 +72,8 @@ fn shared(of: &Share, rng: &mut Prg) -> [Share; 2] {
     [ours, theirs]
 }
 
-/// The relation in the module's text, with shares of the mixed terms drawn instead of computed.
+/// Checks the relation in the module's text, with shares of the mixed terms drawn instead of
+/// computed.
 #[test]
 fn the_shares_add_up_to_the_product() {
     let graph = graph();

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Of SQuAD 2.0 no answer is one; of SQuAD 1.1 there always is some. Left out, the rule would
-/// make every question without an answer wrong.
+/// Checks SQuAD 2.0, where no answer is one, and SQuAD 1.1, where there always is some. Left out,
+/// the rule would make every question without an answer wrong.
 #[test]
 fn no_answer_wins_where_its_score_is_higher_by_more_than_the_threshold() {
     let context = "In Paris.";

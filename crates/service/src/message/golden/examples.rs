@@ -17,7 +17,7 @@ pub(super) fn id(last: u8) -> BundleId {
     ))
 }
 
-/// Fields of one type differ, so that two that change places show.
+/// Returns an example in which fields of one type differ, so that two that change places show.
 pub(super) fn card() -> Card {
     Card {
         model: "a model".into(),
@@ -40,7 +40,7 @@ pub(super) fn card() -> Card {
     }
 }
 
-/// Cards with every variant of what a card names.
+/// Returns cards with every variant of what a card names.
 pub(super) fn cards() -> Vec<(String, Card)> {
     let mut found = vec![("plain".to_owned(), card())];
     let mut add = |name: String, change: &dyn Fn(&mut Card)| {
