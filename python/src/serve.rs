@@ -112,7 +112,7 @@ impl Server {
             Ok(ended) => ended.map_err(|error| errors::raise(py, &error)),
             Err(_) => Err(errors::other(
                 py,
-                "the server ended in a panic: a mistake of ours",
+                "the server panicked; this is a bug in primer",
             )),
         }
     }

@@ -12,7 +12,7 @@ pub(crate) fn ready() {
         return;
     };
     if let Err(error) = tell(&name, b"READY=1") {
-        tracing::warn!(%error, "telling that the service is ready");
+        tracing::warn!(%error, "notifying the service manager");
     }
 }
 

@@ -82,10 +82,10 @@ pub enum ProtocolError {
         most: usize,
     },
     /// A session in which something failed is not used again.
-    #[error("this session has failed before; open a new one")]
+    #[error("this session failed before; open a new one")]
     Spoiled,
     /// Only a classification has a label to reveal.
-    #[error("only a label was to be revealed, but the model's head has none")]
+    #[error("only a label can be revealed, but the model's head has no labels")]
     NoLabel,
     /// An input does not fit the plan.
     #[error("the input has {found} {what}, the plan has {expected}")]
@@ -98,7 +98,7 @@ pub enum ProtocolError {
         found: usize,
     },
     /// Bits of an input that are no word's.
-    #[error("the masked input has bits behind its last one")]
+    #[error("the masked input has bits set after its last one")]
     InputBits,
     /// Stored offline material cannot be written or read.
     #[error("offline material cannot be written or read: {0}")]

@@ -153,7 +153,7 @@ impl Desk {
         }
         let mut answers = Vec::with_capacity(replies.len());
         for reply in replies {
-            let gone = || Failure::unavailable("the gateway is stopping");
+            let gone = || Failure::unavailable("the gateway is shutting down");
             answers.push(reply.await.map_err(|_| gone())??);
         }
         Ok(answers)

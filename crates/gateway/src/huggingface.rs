@@ -185,7 +185,7 @@ fn question(input: Value, head: &Head, aggregate: Aggregate) -> Result<Question,
         (Head::Tokens { .. }, Value::String(text)) => Ok(Question::Tag { text, aggregate }),
         (Head::Sentence { .. }, Value::String(text)) => Ok(Question::Embed { text }),
         (Head::Encoder { .. }, _) => Err(Failure::bad(
-            "the model has no head and no pooling: there is no task that the gateway could do",
+            "the model has no head and no pooling, so there is no task to serve",
         )),
         (head, _) => Err(wrong_input(head)),
     }

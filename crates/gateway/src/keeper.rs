@@ -113,7 +113,7 @@ impl Work {
                     self.activity.wait(seen, patience);
                 }
                 Err(error) if let Some(found) = Barred::by(&error) => {
-                    tracing::info!("nothing is prepared for {:?}: {error}", found.rest());
+                    tracing::info!("preparing is paused for {:?}: {error}", found.rest());
                     self.activity.reached(None);
                     self.stock.rest(Some(found.why.clone()));
                     barred = Some(found);

@@ -126,7 +126,7 @@ impl Routes {
                 self.infer(request).await
             }
             (&Method::GET | &Method::POST, _) => {
-                Err(Failure::new(StatusCode::NOT_FOUND, "there is nothing here"))
+                Err(Failure::new(StatusCode::NOT_FOUND, "there is no such path"))
             }
             _ => {
                 let why = "only GET and POST are answered";

@@ -181,10 +181,10 @@ fn classes_are_checked() {
     };
     for columns in [255, 257, usize::MAX] {
         let error = refused(&|s| s.classes[0].columns = columns);
-        assert!(error.contains("do not have the 256 columns"), "{error}");
+        assert!(error.contains("do not cover its 256 columns"), "{error}");
     }
     let error = refused(&|s| s.classes.push(s.classes[0].clone()));
-    assert!(error.contains("do not have the 256 columns"), "{error}");
+    assert!(error.contains("do not cover its 256 columns"), "{error}");
     let error = refused(&|s| s.classes[0].lookup.fraction -= 1);
     assert!(error.contains("the ring is not the function's"), "{error}");
     let error = refused(&|s| s.classes.clear());

@@ -57,7 +57,7 @@ pub(crate) fn serve(
     });
     let metrics = &shared.metrics;
     let reason = match (result, place.cut()) {
-        (_, Some(Cut::Stopping)) => "the server stops".to_owned(),
+        (_, Some(Cut::Stopping)) => "the server is shutting down".to_owned(),
         (_, Some(cut)) => {
             metrics.cut.add(1);
             tracing::info!(connection = number, reason = ?cut, "cut");

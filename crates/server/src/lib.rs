@@ -310,7 +310,7 @@ impl Server {
         std::thread::scope(|scope| {
             let result = start(scope, shared, metrics.as_ref(), &done).map(|()| {
                 accept(listener, shared);
-                tracing::info!("stopping: inferences under way are finished");
+                tracing::info!("shutting down after the inferences under way");
             });
             shared.gate.stop();
             let cut = shared.gate.close(shared.limits.drain);
@@ -347,7 +347,7 @@ fn start<'s>(
         let done = done.subscribe();
         let work = move || {
             if let Err(error) = responder::respond(listener, shared, done) {
-                tracing::error!(%error, "health and metrics are not told");
+                tracing::error!(%error, "health and metrics cannot be served");
             }
         };
         start("metrics", Box::new(work))?;

@@ -55,7 +55,7 @@ pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             .spawn(move || serve(&for_thread, socket, &place));
         if let Err(error) = started {
             shared.metrics.rejected.add(1);
-            tracing::warn!(%error, "a connection got no thread");
+            tracing::warn!(%error, "no thread could be started for a connection");
         }
     }
 }

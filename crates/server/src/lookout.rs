@@ -102,7 +102,7 @@ impl Lookout {
             tracing::error!(
                 free,
                 reserve = RESERVE,
-                "the store is short of room: none is prepared"
+                "the store is nearly full: no bundles are prepared"
             );
         }
         if was_short && !is_short {
@@ -131,8 +131,8 @@ impl Lookout {
     pub(crate) fn short_of_room(&self) -> Option<String> {
         let free = self.lock().free.filter(|free| is_short(Some(*free)))?;
         Some(format!(
-            "nothing more is prepared: {free} bytes are free for bundles, and {RESERVE} are kept \
-             for marking them as spent"
+            "no more bundles are prepared: {free} bytes are free for them, and {RESERVE} are \
+             reserved for marking bundles as spent"
         ))
     }
 

@@ -145,7 +145,7 @@ impl Models {
             {
                 let slot = slots.remove(index);
                 let tokens = slot.tokens;
-                tracing::info!(tokens, "let go of the model for a length");
+                tracing::info!(tokens, "unloaded the model for a length");
             }
             if slots.len() < self.keep {
                 break Slot {

@@ -261,8 +261,8 @@ fn in_use(cause: &io::Error) -> String {
 fn waited_for(waited: Option<Duration>) -> String {
     match waited {
         None => String::new(),
-        Some(Duration::ZERO) => "; if a balancer is there, the server behind it is away".into(),
-        Some(waited) => format!("; it was asked again for {} s", waited.as_secs_f64()),
+        Some(Duration::ZERO) => "; if this is a load balancer, the server behind it is down".into(),
+        Some(waited) => format!("; retried for {} s", waited.as_secs_f64()),
     }
 }
 

@@ -78,10 +78,10 @@ pub enum ProtocolError {
     #[error("this scheme prepares its steps online and needs a session for that")]
     NeedsSession,
     /// A session in which something failed is not used again.
-    #[error("this session has failed before; open a new one")]
+    #[error("this session failed before; open a new one")]
     Spoiled,
     /// Only a classification has a label to reveal.
-    #[error("only a label was to be revealed, but the model's head has none")]
+    #[error("only a label can be revealed, but the model's head has no labels")]
     NoLabel,
     /// An input does not fit the plan.
     #[error("the input has {found} {what}, the plan has {expected}")]

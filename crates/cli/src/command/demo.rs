@@ -81,7 +81,7 @@ struct Ready {
 
 impl ServerProcess {
     fn start(state: &Path) -> Result<Self> {
-        let program = std::env::current_exe().context("finding this program's own file")?;
+        let program = std::env::current_exe().context("locating this program's executable")?;
         let mut child = Command::new(program)
             .args(["serve", "--json", "--stop-with-stdin"])
             .args(["--listen", "127.0.0.1:0", "--state"])
@@ -259,7 +259,7 @@ fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
 /// removed here.
 fn clean_up_on_signals(dir: &Path) -> Result<()> {
     let dir = dir.to_owned();
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("asking to be told of signals")?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("registering signal handlers")?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             let _ = std::fs::remove_dir_all(&dir);

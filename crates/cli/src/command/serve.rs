@@ -338,7 +338,7 @@ pub(super) fn heed_signals(
     access: Option<Arc<AccessTokens>>,
 ) -> Result<()> {
     let wanted = Signals::new([SIGTERM, SIGINT, SIGHUP]);
-    let mut signals = wanted.context("asking to be told of signals")?;
+    let mut signals = wanted.context("registering signal handlers")?;
     std::thread::spawn(move || {
         let mut seen = false;
         for signal in signals.forever() {
@@ -361,18 +361,18 @@ fn read_again(access: &AccessTokens) {
         Reloaded {
             tokens,
             fault: None,
-        } => tracing::info!(tokens, "read the file of tokens again"),
+        } => tracing::info!(tokens, "reloaded the token file"),
         Reloaded {
             tokens: 0,
             fault: Some(error),
-        } => tracing::error!(%error, "no token is admitted any more: every client is refused"),
+        } => tracing::error!(%error, "no valid access token is left: all clients are refused"),
         Reloaded {
             tokens,
             fault: Some(error),
         } => tracing::error!(
             tokens,
             %error,
-            "the file of tokens has a fault: tokens that are still in it stay, none is added"
+            "the token file is invalid: tokens that are still in it stay valid, none is added"
         ),
     }
 }

@@ -124,10 +124,7 @@ fn what_is_finished_is_kept_and_told_when_the_wait_runs_out() {
     let output = preparing.wait_with_output().unwrap();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    for words in [
-        "8 of 12 bundles are prepared and kept",
-        "it was asked again for 2 s",
-    ] {
+    for words in ["8 of 12 bundles are prepared and kept", "retried for 2 s"] {
         assert!(message.contains(words), "no \"{words}\" in: {message}");
     }
     assert_eq!(bundles(&state).len(), 8);
@@ -152,7 +149,7 @@ fn without_a_wait_a_dropped_connection_fails_at_once() {
             let words = [
                 &*balancer.address,
                 "ended the connection before it answered",
-                "the server behind it is away",
+                "the server behind it is down",
                 "--wait SECONDS",
             ];
             fails(asking.args(wait).arg("x"), 1, &words);

@@ -130,7 +130,7 @@ fn a_full_disk_costs_no_client_its_half() {
         server
             .metrics
             .prompt_page("/readyz")
-            .contains("nothing more is prepared")
+            .contains("no more bundles are prepared")
     });
     assert!(server.metrics.prompt_page("/readyz").contains("200"));
     fails(&mut prepare(), 1, &["its store is full"]);
@@ -149,7 +149,7 @@ fn a_full_disk_costs_no_client_its_half() {
     for words in [
         "the store cannot be used",
         "can be used again",
-        "short of room",
+        "nearly full",
     ] {
         assert!(log.contains(words), "{log}");
     }

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 /// It failed, and the user has been told already.
 #[derive(Debug, Error)]
-#[error("it failed, as was said before")]
+#[error("it failed, and the error was reported")]
 pub struct Told {
     /// The exit code.
     pub code: u8,

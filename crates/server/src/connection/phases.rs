@@ -117,7 +117,7 @@ impl<'a> Connection<'a> {
             for kept in 0..index {
                 let id = message::bundle_of(first, kept);
                 if let Err(error) = self.shared.store.delete(id, unix_now()) {
-                    tracing::error!(%error, bundle = %id, "half a batch cannot be deleted");
+                    tracing::error!(%error, bundle = %id, "a failed batch cannot be deleted");
                 }
             }
             return Err(store_refusal(error));

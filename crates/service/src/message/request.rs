@@ -149,7 +149,7 @@ impl Reply {
             Self::Refused(_) => "a refusal",
             Self::Hint => "a hint",
         };
-        nonsense(format!("{name:?} out of place"))
+        nonsense(format!("an unexpected {name:?}"))
     }
 }
 
