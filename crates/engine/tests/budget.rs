@@ -8,7 +8,7 @@
 
 use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_model::synthetic;
-use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
+use primer_plan::assign::{Columns, Observation, Observations, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WEIGHT_BITS;
@@ -51,9 +51,9 @@ fn plan(shape: &Shape, tokens: usize) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let seen = Seen {
+    let seen = Observations {
         columns: columns(&graph),
-        ..Seen::of(seen)
+        ..Observations::of(seen)
     };
     let scales = assign(&graph, &seen, &weights).unwrap();
     Plan::new(shape, tokens, scales).unwrap()

@@ -16,13 +16,13 @@ mod common;
 use common::attack::two_batches;
 use common::frames::{Frame, meet};
 use common::{blind, client, offer, served, tiny, words};
-use primer_engine::means::TRANSFERS;
 use primer_engine::session::direct;
+use primer_engine::stop_kinds::TRANSFERS;
 use primer_engine::{ProtocolError, Reveal, server};
 use primer_model::quantise::IntModel;
 use primer_ot::OtError;
 use primer_ring::prg::Prg;
-use primer_stops::StopsError;
+use primer_stops::StopError;
 use primer_wire::Channel;
 use primer_wire::kind::transfer::EXTENSION;
 use std::collections::{HashMap, HashSet};
@@ -185,7 +185,7 @@ fn a_checked_client_learns_nothing() {
             0 => matches!(error, ProtocolError::Ot(OtError::Inconsistent)),
             _ => matches!(
                 error,
-                ProtocolError::Stops(StopsError::Ot(OtError::Inconsistent))
+                ProtocolError::Stops(StopError::Ot(OtError::Inconsistent))
             ),
         };
         assert!(caught, "seed {seed}: {error}");

@@ -63,7 +63,7 @@ fn the_round_trips_of_a_layer() {
     let plan = model.plan(2).unwrap();
     let silent = |op: &Op| {
         matches!(op, Op::Embed { .. } | Op::Linear { .. })
-            || matches!(op, Op::Rest { .. } | Op::RowSum { .. })
+            || matches!(op, Op::Exponents { .. } | Op::RowSum { .. })
     };
     let interactive = |step: &&Step| step.layer == Some(0) && !silent(&step.op);
     let steps = plan.graph().steps.iter().filter(interactive).count();

@@ -212,7 +212,7 @@ pub enum ServiceError {
     },
     /// The program is told to stop.
     #[error("stopped while {0}")]
-    Stopped(&'static str),
+    HungUp(&'static str),
     /// A replica has no certificate that the others have too.
     #[error("replicas that share a store need the same certificate, and none was given")]
     NoIdentity,
@@ -326,7 +326,7 @@ impl ServiceError {
     /// Says how many bundles are kept, if there are any and the caller did not end it.
     pub fn having_kept(self, kept: usize, wanted: usize) -> Self {
         match self {
-            Self::Stopped(_) => self,
+            Self::HungUp(_) => self,
             _ if kept == 0 => self,
             _ => Self::Incomplete {
                 kept,

@@ -15,8 +15,8 @@ mod hint;
 mod name;
 mod refusal;
 mod request;
+mod role;
 mod tokenizer;
-mod work;
 
 pub use card::Card;
 pub use greeting::{Greeting, Reception};
@@ -25,9 +25,9 @@ pub use hint::{
 };
 pub use primer_store::{Counted, Exhausted};
 pub use refusal::Refusal;
-pub use request::{Held, Reply, Request, bundle_of, receive_spent, send_spent};
+pub use request::{HeldBundle, Reply, Request, bundle_of, receive_spent, send_spent};
+pub use role::ServerRole;
 pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
-pub use work::Work;
 
 use super::ServiceError;
 use primer_wire::Channel;

@@ -82,8 +82,9 @@ fn timed_over(
                 p.channel.recv(SYNC, 1)?;
                 p.channel.send(SYNC, &[1])?;
                 let start = Instant::now();
-                let owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
-                owing.answer(p.channel)?;
+                let pending =
+                    stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
+                pending.answer(p.channel)?;
                 // The server has its results: the end of the stop for both.
                 p.channel.recv(SYNC, 1)?;
                 times.push((offline, start.elapsed()));

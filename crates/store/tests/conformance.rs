@@ -5,8 +5,8 @@ mod common;
 
 use common::{NOW, PEER, add, id, material, meta, take};
 use primer_store::{
-    ATTACHMENT_LIMIT, Bounds, BundleStore, Fate, GRACE_SECONDS, MemoryStore, Meta, Removed, Spent,
-    Store, StoreError, Wanted,
+    ATTACHMENT_LIMIT, Bounds, BundleQuery, BundleStore, Fate, GRACE_SECONDS, MemoryStore, Meta,
+    Removed, Spent, Store, StoreError,
 };
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -164,7 +164,7 @@ fn threads_share_without_spending_twice() {
                     for n in 0..4 {
                         add(store, meta(id(100 * t + n)), 5000);
                     }
-                    let wanted = Wanted {
+                    let wanted = BundleQuery {
                         peer: PEER,
                         program: None,
                         tokens: 1,

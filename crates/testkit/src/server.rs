@@ -2,7 +2,7 @@
 
 use crate::hint::{hints, share_secret};
 use crate::http::Metrics;
-use primer::{Client, ClientOptions, Fingerprint, ServerOptions, StopHandle};
+use primer::{Client, ClientOptions, Fingerprint, ServerOptions, ShutdownHandle};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -16,7 +16,7 @@ pub struct Server {
     pub metrics: Metrics,
     /// Its state directory.
     pub state: PathBuf,
-    stop: StopHandle,
+    stop: ShutdownHandle,
     running: Option<JoinHandle<()>>,
 }
 
@@ -45,7 +45,7 @@ impl Server {
                 address: metrics.to_string(),
             },
             state: state.to_owned(),
-            stop: server.stop_handle(),
+            stop: server.shutdown_handle(),
             running: Some(std::thread::spawn(move || server.run().unwrap())),
         }
     }
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// Returns what stops it from another thread.
-    pub fn stop_handle(&self) -> StopHandle {
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.stop.clone()
     }
 
@@ -75,7 +75,7 @@ impl Server {
     }
 
     fn end(&mut self) -> std::thread::Result<()> {
-        self.stop.stop();
+        self.stop.shut_down();
         self.running.take().map_or(Ok(()), JoinHandle::join)
     }
 }

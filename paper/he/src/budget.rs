@@ -4,7 +4,7 @@
 //! are turned into a number by mixed radix, in floating point: only its size matters. Only tests
 //! ask: they compare these figures with the bounds of [`crate::noise`].
 
-use crate::answer::{Answer, add_zero};
+use crate::answer::{AnswerCiphertext, add_zero};
 use crate::ciphertext::Ciphertext;
 use crate::noise::capacity;
 use crate::params::{ANSWER_LIMBS, Params, flood_limbs};
@@ -76,7 +76,7 @@ pub(crate) fn encrypt_public(
     }
 }
 
-impl Answer {
+impl AnswerCiphertext {
     /// Returns the noise of every coefficient.
     pub(crate) fn noise(&self, secret: &SecretKey) -> Vec<f64> {
         noise(secret, &self.halves)

@@ -1,10 +1,10 @@
 //! What can go wrong between the two parties. No variant carries a secret.
 
-use primer_garble::stop::StopError;
+use primer_garble::stop::CircuitError;
 use primer_ot::OtError;
 use primer_paper_he::error::HeError;
 use primer_plan::plan::PlanError;
-use primer_stops::StopsError;
+use primer_stops::StopError;
 use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
@@ -24,10 +24,10 @@ pub enum ProtocolError {
     Ot(#[from] OtError),
     /// A stop failed.
     #[error(transparent)]
-    Stops(#[from] StopsError),
+    Stops(#[from] StopError),
     /// The plan has a stop that cannot be built.
     #[error(transparent)]
-    Stop(#[from] StopError),
+    Stop(#[from] CircuitError),
     /// The plan is not usable.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -9,7 +9,7 @@
 use primer_engine::Reveal;
 use primer_model::synthetic;
 use primer_paper::{Program, Scheme, cost};
-use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign_by};
+use primer_plan::assign::{Columns, Observation, Observations, WeightRange, assign_by};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
@@ -50,9 +50,9 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let seen = Seen {
+    let seen = Observations {
         columns: columns(&graph),
-        ..Seen::of(seen)
+        ..Observations::of(seen)
     };
     let design = scheme.recipe().form.design();
     let scales = assign_by(design, &graph, &seen, &weights).unwrap();

@@ -7,7 +7,7 @@
 
 use super::remote::merged;
 use anyhow::{Context, Result, bail};
-use primer_measure::console::failure::{Told, sentence};
+use primer_measure::console::failure::{AlreadyReported, sentence};
 use primer_measure::console::output;
 use primer_measure::warning;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ impl Results {
         if self.failed > 0 {
             let (failed, lines, first) = (self.failed, self.lines, self.first);
             warning!("primer: {first}; {failed} of {lines} lines failed");
-            return Err(Told { code: 1 }.into());
+            return Err(AlreadyReported { code: 1 }.into());
         }
         Ok(())
     }

@@ -114,8 +114,8 @@ fn serve(args: &GatewayArgs) -> Result<()> {
         Client::connect(&server, options)
     });
     let gateway = Gateway::bind(options, connect)?;
-    let stop = gateway.stop_handle();
-    heed_signals(move || stop.stop(), None)?;
+    let stop = gateway.shutdown_handle();
+    heed_signals(move || stop.shut_down(), None)?;
     announce(args, &gateway)?;
     notify::ready();
     Ok(gateway.run()?)

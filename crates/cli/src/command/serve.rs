@@ -7,7 +7,7 @@ use crate::notify;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::{Reloaded, Starting, identity};
-use primer::service::message::Work;
+use primer::service::message::ServerRole;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal};
 use primer::{Server, ServerOptions};
 use primer_measure::command::lean;
@@ -100,7 +100,7 @@ pub(super) struct ServeArgs {
         default_value = "prepare,infer",
         help_heading = "Replicas that share a store"
     )]
-    roles: Vec<Work>,
+    roles: Vec<ServerRole>,
     /// Certificate chain, as PEM, instead of one of the server's own making
     #[arg(
         long,
@@ -308,14 +308,14 @@ fn serve(args: &ServeArgs) -> Result<()> {
         }
         LogForm::Json => {}
     })?;
-    let stop = server.stop_handle();
+    let stop = server.shutdown_handle();
     let on_signal = stop.clone();
-    heed_signals(move || on_signal.stop(), access)?;
+    heed_signals(move || on_signal.shut_down(), access)?;
     if args.stop_with_stdin {
         std::thread::spawn(move || {
             let mut rest = [0; 64];
             while std::io::stdin().read(&mut rest).is_ok_and(|n| n > 0) {}
-            stop.stop();
+            stop.shut_down();
         });
     }
     let address = server.address();

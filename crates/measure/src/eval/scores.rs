@@ -1,12 +1,12 @@
 //! How right the answers of an evaluation are, and what is told of it.
 
-use super::{Answer, Engine, Evaluation, LogitError, Request, Told};
+use super::{Engine, EvalAnswer, Evaluation, FlagTable, LogitError, Request};
 use crate::choice::Choice;
 use crate::provenance::Provenance;
 use crate::task::{self, Example, Gold, Task};
 use anyhow::Result;
 use primer::client::argmax;
-use primer::client::span::{Found, characters};
+use primer::client::span::{ContextAnswer, characters};
 use primer_model::fixed::OutOfRange;
 use primer_plan::shape::Head;
 use primer_text::Input;
@@ -23,7 +23,7 @@ fn answer_text(windows: &[Outputs<'_>], example: &Example, threshold: f64) -> St
     let pairs = |rows: &[Vec<f64>]| rows.iter().map(|row| (row[0], row[1])).collect();
     let scores: Vec<Vec<(f64, f64)>> = windows.iter().map(|(rows, _)| pairs(rows)).collect();
     let places = windows.iter().map(|(_, input)| &input.second[..]);
-    let found = Found::over(scores.iter().map(Vec::as_slice).zip(places));
+    let found = ContextAnswer::over(scores.iter().map(Vec::as_slice).zip(places));
     let context = example.second.as_deref().unwrap_or_default();
     found
         .and_then(|found| found.answer(threshold))
@@ -64,7 +64,7 @@ impl Scores {
         request: &Request,
         head: &Head,
         examples: &[Example],
-        answers: &[Answer],
+        answers: &[EvalAnswer],
     ) -> Self {
         let task = request.task;
         let gold = examples.iter().map(|e| match e.gold {
@@ -98,12 +98,12 @@ impl Scores {
     /// all inputs that an example has, `score` compares all with the data.
     fn of<T: PartialEq>(
         examples: &[Example],
-        answers: &[Answer],
+        answers: &[EvalAnswer],
         of: impl Fn(&[Outputs<'_>], &Example) -> T,
         score: impl Fn(&[T]) -> task::Scores,
         predicted: impl Fn(Vec<T>) -> Predicted,
     ) -> Self {
-        let all = |logits: fn(&Answer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
+        let all = |logits: fn(&EvalAnswer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
             let mut inputs: Vec<Vec<Outputs<'_>>> = vec![Vec::new(); examples.len()];
             for answer in answers {
                 inputs[answer.example].push((logits(answer)?, &answer.input));
@@ -146,8 +146,8 @@ impl Evaluation {
 
     /// Counts examples by whether they are right and whether the client is told; `None` if no
     /// client is.
-    pub fn told(&self) -> Option<Told> {
-        Told::count(&self.scores.wrong, &self.answers)
+    pub fn told(&self) -> Option<FlagTable> {
+        FlagTable::count(&self.scores.wrong, &self.answers)
     }
 
     /// Tells by how much logits differ from those of single precision.
@@ -255,12 +255,12 @@ impl Evaluation {
     }
 }
 
-fn flagged(answers: &[Answer]) -> Option<usize> {
+fn flagged(answers: &[EvalAnswer]) -> Option<usize> {
     let told: Option<Vec<bool>> = answers.iter().map(|a| a.in_range).collect();
     told.map(|told| told.iter().filter(|in_range| !**in_range).count())
 }
 
-fn worst_by_value(answers: &[Answer]) -> BTreeMap<String, OutOfRange> {
+fn worst_by_value(answers: &[EvalAnswer]) -> BTreeMap<String, OutOfRange> {
     let mut worst: BTreeMap<String, OutOfRange> = BTreeMap::new();
     for seen in answers.iter().flat_map(|a| &a.out_of_range) {
         worst

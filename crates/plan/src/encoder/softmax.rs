@@ -11,7 +11,7 @@ impl Builder {
         let coarse = StopFunction::CoarseMaximum;
         let reference = self.stop("references", ValueRole::Reference, coarse, scores);
         let exponents = self.value("exponents", ValueRole::Exponents, rows, cols);
-        self.push(Op::Rest {
+        self.push(Op::Exponents {
             scores,
             reference,
             output: exponents,

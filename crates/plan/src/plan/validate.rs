@@ -134,7 +134,7 @@ impl Plan {
             } => shift(read(*probabilities)? + read(*value)?)?,
             Op::SquareSum { input, .. } => shift(2 * read(*input)?)?,
             Op::ScaleRows { input, factor, .. } => shift(read(*input)? + read(*factor)?)?,
-            Op::Rest { scores, .. } => {
+            Op::Exponents { scores, .. } => {
                 shift(self.scale(*scores).fraction())?;
                 self.validate_rest(*scores, output)?;
             }

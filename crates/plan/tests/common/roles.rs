@@ -107,7 +107,7 @@ pub fn check_roles(graph: &Graph) {
                 };
                 assert_eq!((role(*input), made), wanted);
             }
-            Op::Rest {
+            Op::Exponents {
                 scores, reference, ..
             } => {
                 let all = (role(*scores), role(*reference), made);

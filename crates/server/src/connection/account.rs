@@ -80,7 +80,7 @@ impl<'a> Connection<'a> {
         let days = counts.days_ahead(what, now);
         if days > 1 {
             tracing::warn!(
-                connection = self.place.number(),
+                connection = self.slot.number(),
                 token = self.caller.label(),
                 days,
                 "this client's usage was counted for a day in the future: the clock was ahead \

@@ -1,6 +1,6 @@
 //! What a server says no to, and why.
 
-use super::{Work, check_name, name};
+use super::{ServerRole, check_name, name};
 use crate::{BundleId, ServiceError, VERSION};
 use primer_store::Exhausted;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub enum Refusal {
         "this replica does not {0}; other replicas of this service do: ask its operator for their \
          address"
     )]
-    Role(Work),
+    Role(ServerRole),
     /// There is no hint, or none with such chunks.
     #[error("its hint does not have what was asked for")]
     Hint,

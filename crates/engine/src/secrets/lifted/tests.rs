@@ -2,7 +2,7 @@
 
 use super::super::{ClientProduct, client_terms, exchanges, kept, server_offline};
 use super::*;
-use crate::exchange::Source;
+use crate::exchange::MaskSource;
 use primer_model::synthetic::bert_shape;
 use primer_ring::prg::Prg;
 use std::collections::HashSet;
@@ -57,7 +57,7 @@ fn queries_are_shared() {
         let offers = made.iter().flat_map(|exchange| exchange.offers());
         let offers: Vec<_> = offers.map(|(mask, query)| (mask.source, query)).collect();
         let of = |source| offers.iter().filter(move |(from, _)| *from == source);
-        for source in [Source::Mask(id), Source::Second(id)] {
+        for source in [MaskSource::Mask(id), MaskSource::Second(id)] {
             let queries: HashSet<_> = of(source).map(|(_, query)| query).collect();
             assert_eq!((of(source).count(), queries.len()), (2, 1));
         }
