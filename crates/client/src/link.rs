@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The most that a client stores on a server's word for the bundles of one preparation. (BERT-base
-/// with 30 tokens takes 0.3 GB a bundle by `lean` and 4.3 GB by `fp`.)
+/// with 30 tokens takes 0.16 GB a bundle.)
 const MAX_STORED: u64 = 256 << 30;
 
 /// A connection that was welcomed.

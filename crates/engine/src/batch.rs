@@ -45,8 +45,8 @@ impl Exchanges {
     /// Lists those that prepare some bundles together.
     pub(crate) fn new(plan: &Plan, compiled: &[CompiledStep], bundles: usize) -> Result<Self> {
         let graph = plan.graph();
-        let of = |work: &CompiledStep| match work {
-            CompiledStep::Product(work) => secrets::exchanges(graph, work.factors, bundles),
+        let of = |compiled: &CompiledStep| match compiled {
+            CompiledStep::Product(compiled) => secrets::exchanges(graph, compiled.factors, bundles),
             CompiledStep::Linear(_)
             | CompiledStep::Local(_)
             | CompiledStep::Stop(_)

@@ -65,7 +65,7 @@ impl CompiledStep {
         masked: impl FnOnce(ValueId) -> bool,
     ) -> StoredMatrices {
         let mut kept = match self {
-            Self::Product(work) => secrets::kept(plan.graph(), work.factors, step.output()),
+            Self::Product(compiled) => secrets::kept(plan.graph(), compiled.factors, step.output()),
             Self::Linear(_) => StoredMatrices {
                 client: vec![],
                 server: vec![linear::size(plan, step.output())],
@@ -74,7 +74,7 @@ impl CompiledStep {
                 StoredMatrices::default()
             }
         };
-        if let Some(output) = self.stop().map(|work| work.output)
+        if let Some(output) = self.stop().map(|compiled| compiled.output)
             && masked(output)
         {
             kept.client.push(linear::size(plan, output));
@@ -85,8 +85,8 @@ impl CompiledStep {
     /// Returns the stop, if it is one or ends in one.
     pub(crate) fn stop(&self) -> Option<&CompiledStop> {
         match self {
-            Self::Stop(work) => Some(work),
-            Self::Product(work) => work.stop.as_ref(),
+            Self::Stop(compiled) => Some(compiled),
+            Self::Product(compiled) => compiled.stop.as_ref(),
             Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
         }
     }
@@ -96,18 +96,19 @@ impl CompiledStep {
     pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
             Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
-            Self::Stop(work) if work.stop.is_lift() => None,
+            Self::Stop(compiled) if compiled.stop.is_lift() => None,
             Self::Product(CompiledProduct { stop: None, .. }) => Some(step.output()),
-            Self::Stop(work)
+            Self::Stop(compiled)
             | Self::Product(CompiledProduct {
-                stop: Some(work), ..
-            }) => Some(work.output),
+                stop: Some(compiled),
+                ..
+            }) => Some(compiled.output),
         }
     }
 
     /// Tells whether what it asks for is known to the server up to what the client will add.
     pub(crate) fn is_provisional(&self) -> bool {
-        matches!(self, Self::Stop(work) if work.stop.is_provisional())
+        matches!(self, Self::Stop(compiled) if compiled.stop.is_provisional())
     }
 
     /// Tells whether it can begin with factors that are provisional: the server's part of its
@@ -148,8 +149,8 @@ impl<'a> Compiler<'a> {
         let step = &plan.graph().steps[index];
         let linear = || Linear::of(plan, step).map(CompiledStep::Linear);
         let local = || Local::of(plan, step).map(CompiledStep::Local);
-        if let Some(work) = linear().or_else(local) {
-            return Ok(work);
+        if let Some(compiled) = linear().or_else(local) {
+            return Ok(compiled);
         }
         if let Some(factors) = Factors::of(plan.graph(), step) {
             let stop = match self.ends_in(index) {

@@ -168,14 +168,14 @@ fn stored_of(program: &Program, counts: impl Fn(&Step) -> bool) -> StoredBytes {
     };
     let steps = graph.steps.iter().enumerate();
     for (index, _) in steps.filter(|(_, step)| counts(step)) {
-        let work = program.compiled(index);
+        let compiled = program.compiled(index);
         let kept = program.kept(index);
         total += StoredBytes {
             client: bytes(&kept.client),
             server: bytes(&kept.server),
         };
-        if let Some(work) = work.stop() {
-            total += work.stop.stored();
+        if let Some(compiled) = compiled.stop() {
+            total += compiled.stop.stored();
         }
     }
     total

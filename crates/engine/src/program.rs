@@ -216,7 +216,7 @@ impl Program {
     /// there are none, the client is not told whether values stayed in their ranges.
     pub fn flags(&self) -> usize {
         let stops = self.inner.compiled.iter().filter_map(CompiledStep::stop);
-        stops.map(|work| work.stop.flags()).sum()
+        stops.map(|compiled| compiled.stop.flags()).sum()
     }
 
     /// Returns how flags are compared at the end, if there are any.
@@ -318,8 +318,8 @@ fn settled(steps: &[Step], compiled: &[CompiledStep], segments: &[Range<usize>])
     // Of each value whether it is provisional.
     let mut under_way: HashMap<ValueId, bool> = HashMap::new();
     let mut settled = Vec::with_capacity(steps.len());
-    for (index, (step, work)) in steps.iter().zip(compiled).enumerate() {
-        let early = work.takes_provisional();
+    for (index, (step, compiled)) in steps.iter().zip(compiled).enumerate() {
+        let early = compiled.takes_provisional();
         let inputs = step.inputs();
         let mut read = inputs.iter().filter_map(|id| under_way.get(id));
         let first = segments.iter().any(|segment| segment.start == index);
@@ -327,8 +327,8 @@ fn settled(steps: &[Step], compiled: &[CompiledStep], segments: &[Range<usize>])
         if settle {
             under_way.clear();
         }
-        let asked = work.asks_for(step);
-        under_way.extend(asked.map(|id| (id, work.is_provisional())));
+        let asked = compiled.asks_for(step);
+        under_way.extend(asked.map(|id| (id, compiled.is_provisional())));
         if index > 0 {
             settled.push(settle);
         }
@@ -371,9 +371,9 @@ fn fingerprint(
         Reveal::Label => 1,
     }]);
     absorb(&plan.encode());
-    for (index, work) in compiled.iter().enumerate() {
-        if let Some(work) = work.stop() {
-            absorb(stop_line(index, &*work.stop).as_bytes());
+    for (index, compiled) in compiled.iter().enumerate() {
+        if let Some(compiled) = compiled.stop() {
+            absorb(stop_line(index, &*compiled.stop).as_bytes());
         }
     }
     *hasher.finalize().as_bytes()

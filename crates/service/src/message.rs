@@ -7,7 +7,7 @@
 //!
 //! `greeting` has the first words of both, `card` what a server offers, `refusal` why it says no,
 //! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs
-//! first, `hint` what it needs before it prepares, `work` what replicas can share among them.
+//! first, `hint` what it needs before it prepares, `role` what replicas can share among them.
 
 mod card;
 mod greeting;

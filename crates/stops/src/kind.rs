@@ -1,7 +1,8 @@
 //! Kinds of stop, and what builds one.
 //!
-//! A scheme names a [`StopKind`] for each function; a [`StopBuilder`] makes the stop. Nothing else
-//! in the program tells one kind of stop from another.
+//! `primer_engine::stop_kinds` names a [`StopKind`] for each function, the paper's schemes in a
+//! table of their own; a [`StopBuilder`] makes the stop. Nothing else in the program tells one kind
+//! of stop from another.
 
 use crate::classes::ClassedLookups;
 use crate::client_garbled::ClientGarbled;

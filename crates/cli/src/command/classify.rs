@@ -18,8 +18,7 @@ What it cost goes to standard error. With --json: one object with label, score, 
 (of all labels, in the model's order), offline_s, online_s and bytes, in the end; for several texts
 that of the first, and all under \"results\". With --jsonl: such an object for each line as soon as
 it is known, with its number, from 1, as \"line\". in_range is false, and a warning follows, if a
-value of the model came near the end of its calibrated range; null where the server's scheme cannot
-tell (all but lean).
+value of the model came near the end of its calibrated range.
 
 One line in is one line out, also a blank one: a line that fails has \"error\" instead of a label,
 the others go on, and the exit code is 1 in the end. No line at all is an error.

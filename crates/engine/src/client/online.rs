@@ -136,11 +136,11 @@ impl<'a> OnlineClient<'a> {
         for index in steps.clone() {
             let step = program.step(index);
             let mut shares = stored::read_shares(source, &program.kept(index).client)?;
-            if let Some(work) = program.compiled(index).stop()
-                && program.hinted(Some(work.output)).is_some()
+            if let Some(compiled) = program.compiled(index).stop()
+                && program.hinted(Some(compiled.output)).is_some()
             {
                 let mask = shares.pop().expect("the mask is kept last");
-                self.masks.insert(work.output, mask);
+                self.masks.insert(compiled.output, mask);
             }
             material.shares.insert(index, shares);
             clock.lap(step);
@@ -206,20 +206,20 @@ impl<'a> OnlineClient<'a> {
                         self.pending.push((output, Pending::Share(share)));
                         Ok(())
                     }
-                    Some(work) => {
+                    Some(compiled) => {
                         let plan = self.program.plan();
-                        let late = stop::truncated(plan, work.input, &share, &mut *self.see);
+                        let late = stop::truncated(plan, compiled.input, &share, &mut *self.see);
                         let stored = material.take_stop(index);
-                        self.listen(channel, work, &late, &mut &stored[..])
+                        self.listen(channel, compiled, &late, &mut &stored[..])
                     }
                 }
             }
-            CompiledStep::Stop(work) if work.stop.streams() => {
-                self.listen(channel, work, &[], source)
+            CompiledStep::Stop(compiled) if compiled.stop.streams() => {
+                self.listen(channel, compiled, &[], source)
             }
-            CompiledStep::Stop(work) => {
+            CompiledStep::Stop(compiled) => {
                 let stored = material.take_stop(index);
-                self.listen(channel, work, &[], &mut &stored[..])
+                self.listen(channel, compiled, &[], &mut &stored[..])
             }
         }
     }

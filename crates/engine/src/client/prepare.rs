@@ -198,14 +198,14 @@ impl<'a> Preparation<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.compiled(index).stop() else {
+                let Some(compiled) = program.compiled(index).stop() else {
                     continue;
                 };
-                if work.stop.streams() == streams {
+                if compiled.stop.streams() == streams {
                     let _phase = program.preparing(channel, index);
                     for (bundle, sink) in sinks.iter_mut().enumerate() {
                         let place = (index, bundle);
-                        self.stop(channel, place, work, &mut masks[bundle], sink)?;
+                        self.stop(channel, place, compiled, &mut masks[bundle], sink)?;
                     }
                     clock.lap(program.step(index));
                 }
@@ -219,11 +219,11 @@ impl<'a> Preparation<'a> {
 
     /// Makes a step's answers into what is known offline of the client's share of its result.
     fn finish(&mut self, (index, bundle): (usize, usize), answers: Vec<Share>, masks: &mut Masks) {
-        let CompiledStep::Product(work) = self.program.compiled(index) else {
+        let CompiledStep::Product(compiled) = self.program.compiled(index) else {
             unreachable!("only products of secrets have exchanges");
         };
         let graph = self.program.plan().graph();
-        for known in secrets::client_offline(graph, work.factors, masks, answers) {
+        for known in secrets::client_offline(graph, compiled.factors, masks, answers) {
             self.keeping[bundle].push(index, known);
         }
     }

@@ -37,9 +37,9 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
         let mut part = Part::default();
         count.after_exchanges(index, &mut part);
         let mut rest = part.bytes;
-        if let Some(work) = program.compiled(index).stop() {
-            let stop = work.stop.bytes();
-            *kinds.entry(work.stop.name()).or_default() += stop;
+        if let Some(compiled) = program.compiled(index).stop() {
+            let stop = compiled.stop.bytes();
+            *kinds.entry(compiled.stop.name()).or_default() += stop;
             rest.offline_up -= stop.offline_up;
             rest.offline_down -= stop.offline_down;
             rest.online_up -= stop.online_up;

@@ -233,13 +233,13 @@ impl<'a> OnlineServer<'a> {
                 let part = secrets::server_part(self, (factors, index), kept);
                 match stop {
                     None => self.awaited.push((output, Awaited::Share(part))),
-                    Some(work) => self.ask(channel, index, work, part, material)?,
+                    Some(compiled) => self.ask(channel, index, compiled, part, material)?,
                 }
             }
-            CompiledStep::Stop(work) => {
-                let rows = self.program.plan().graph().value(work.input).rows;
-                let share = self.get(work.input).first_rows(rows);
-                self.ask(channel, index, work, share, material)?;
+            CompiledStep::Stop(compiled) => {
+                let rows = self.program.plan().graph().value(compiled.input).rows;
+                let share = self.get(compiled.input).first_rows(rows);
+                self.ask(channel, index, compiled, share, material)?;
             }
         }
         Ok(())

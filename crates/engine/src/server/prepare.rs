@@ -239,11 +239,11 @@ impl<'a> Driver<'a, '_, '_> {
         for (all, share) in self.shares.iter_mut().zip(shares) {
             all.push(share);
         }
-        if let (true, CompiledStep::Product(work)) = (planned.last, program.compiled(index)) {
+        if let (true, CompiledStep::Product(compiled)) = (planned.last, program.compiled(index)) {
             let graph = program.plan().graph();
             for (keeping, shares) in self.keeping.iter_mut().zip(&mut self.shares) {
                 let shares = std::mem::take(shares);
-                for share in secrets::server_offline(graph, work.factors, shares) {
+                for share in secrets::server_offline(graph, compiled.factors, shares) {
                     keeping.push(index, share);
                 }
             }
@@ -268,17 +268,17 @@ impl<'a> Driver<'a, '_, '_> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.compiled(index).stop() else {
+                let Some(compiled) = program.compiled(index).stop() else {
                     continue;
                 };
-                if work.stop.streams() != streams {
+                if compiled.stop.streams() != streams {
                     continue;
                 }
                 let _phase = program.preparing(self.channel, index);
                 let sinks = self.sinks.iter_mut();
                 for (transfers, sink) in self.tools.transfers.iter_mut().zip(sinks) {
                     let mut tools = transfers.tools(self.channel, self.tools.rng);
-                    ServerStop::prepare(&*work.stop, &mut tools, sink)?;
+                    ServerStop::prepare(&*compiled.stop, &mut tools, sink)?;
                 }
                 self.lap(index);
             }

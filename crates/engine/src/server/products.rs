@@ -115,7 +115,7 @@ impl Products<'_, '_> {
         } = planned;
         self.answerer.read(exchange, arrived)?;
         let program = self.model.program();
-        let CompiledStep::Product(work) = program.compiled(index) else {
+        let CompiledStep::Product(compiled) = program.compiled(index) else {
             unreachable!("only products of secrets have exchanges");
         };
         let graph = program.plan().graph();
@@ -124,7 +124,7 @@ impl Products<'_, '_> {
             let value = graph.value(id);
             seeds.share(Use::Value(id), value.rows, value.cols)
         };
-        let factors = work.factors;
+        let factors = compiled.factors;
         let of = |seeds| (opening(seeds, factors.left), opening(seeds, factors.right));
         let masks: Vec<(Share, Share)> = self.seeds.iter().map(of).collect();
         let weights = secrets::multiplier(graph, factors, part, &masks, &exchange.product)?;

@@ -1,4 +1,4 @@
-//! What every stop must do, for all functions and all means.
+//! What every stop must do, for all functions and all kinds.
 //!
 //! A new kind of stop is added to [`cases`] and is then subject to all of these tests: right
 //! results, declared bytes, turns and stored lengths, material that is read back once and to its
@@ -261,7 +261,7 @@ fn each(rows: usize, mut test: impl FnMut(&Case, &dyn TwoPartyStop, [&[u64]; 2],
 }
 
 #[test]
-fn all_means_are_tested() {
+fn all_kinds_are_tested() {
     let tested: HashSet<StopKind> = cases().iter().map(|case| case.kind).collect();
     assert_eq!(tested.len(), StopKind::ALL.len());
 }
