@@ -107,7 +107,7 @@ fn a_demo_cleans_up_when_its_reader_goes() {
 
 /// Progress and warnings are worth less than the results.
 #[test]
-fn nobody_has_to_listen_to_standard_error() {
+fn standard_error_need_not_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let deaf = || File::options().write(true).open("/dev/full").unwrap();
     let mut inspect = primer();
