@@ -18,6 +18,6 @@ mod tls_clients;
 mod tls_stream;
 pub mod websocket;
 
-pub use channel::{tcp, tls_accept, tls_connect};
+pub use channel::{plain, secured, tcp, tls_accept, tls_connect};
 pub use pair::{Medium, run_pair_over};
 pub use shape::Link;
