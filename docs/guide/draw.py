@@ -309,7 +309,7 @@ def parties():
     return p
 
 
-HINT = 102_914 * 1248  # docs/rlwe.md, sections 1 and 4: outputs, and bytes of each
+HINT = 102_914 * 1248  # docs/rlwe.md, section 4; docs/protocol/silent.md
 
 
 def shares():

@@ -3,14 +3,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use primer_fuzz::DESIGNS;
 use primer_plan::graph::Op;
 use primer_plan::plan::Plan;
 use primer_ring::modulus::K;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(plan) = Plan::decode(bytes) else {
-        return;
-    };
+    for design in DESIGNS {
+        if let Ok(plan) = Plan::decode_by(design, bytes) {
+            assert!(plan.is_by(design), "what was decoded is a plan of its design");
+            ask(&plan, bytes);
+        }
+    }
+});
+
+/// Asks a plan everything that the parties ask it.
+fn ask(plan: &Plan, bytes: &[u8]) {
     assert_eq!(plan.encode(), bytes, "one plan, one encoding");
     let _ = plan.fingerprint();
     let _ = plan.graph().counts();
@@ -53,4 +61,4 @@ fuzz_target!(|bytes: &[u8]| {
             _ => {}
         }
     }
-});
+}

@@ -7,6 +7,12 @@
 pub mod sessions;
 pub mod stops;
 
+use primer_paper_plan::Form;
+use primer_plan::design::{Design, LookedUp};
+
+/// The designs of plans: the product's, and those of the paper's schemes.
+pub const DESIGNS: [&dyn Design; 3] = [&LookedUp, &Form::Separate, &Form::Merged];
+
 /// Reads the fuzzer's bytes; zeros follow the last one.
 pub struct Script<'a>(pub &'a [u8]);
 

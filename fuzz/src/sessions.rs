@@ -8,6 +8,8 @@ use primer_model::quantise::IntModel;
 use primer_text::Input;
 use primer_wire::Channel;
 use primer_paper::Scheme;
+use primer_paper_plan::Form;
+use primer_plan::design::{Design, LookedUp};
 use std::error::Error;
 use std::io::{self, Cursor, PipeWriter, Write, pipe, sink};
 use std::sync::{Arc, Mutex};
@@ -39,12 +41,13 @@ pub trait Case: Send + Sync {
     fn server_online(&self, channel: &mut Channel, bundle: &[u8]) -> Result;
 }
 
-/// Makes a case for each form of a plan, with a small prepared model that is among the seeds:
-/// queries and keys apart, merged, and apart with functions looked up.
+/// Makes a case for each design of a plan, with a small prepared model that is among the seeds:
+/// the paper's, with queries and keys apart and merged, and the product's.
 fn cases() -> [Box<dyn Case>; 3] {
-    let separate = seed(include_bytes!("../corpus/prepared/classify"));
-    let merged = seed(include_bytes!("../corpus/prepared/span"));
-    let looked_up = seed(include_bytes!("../corpus/prepared/tokens"));
+    let separate = include_bytes!("../corpus/prepared/classify");
+    let separate = seed(Form::Separate.design(), separate);
+    let merged = seed(Form::Merged.design(), include_bytes!("../corpus/prepared/span"));
+    let looked_up = seed(&LookedUp, include_bytes!("../corpus/prepared/tokens"));
     [
         Box::new(paper::Case::new(separate, Scheme::Fp, Reveal::Label)),
         Box::new(paper::Case::new(merged, Scheme::Fpc, Reveal::Outputs)),
@@ -171,10 +174,10 @@ impl Greeting {
 }
 
 /// Reads a small prepared model of the corpus, which is kept without its checksum.
-fn seed(prepared: &[u8]) -> IntModel {
+fn seed(design: &'static dyn Design, prepared: &[u8]) -> IntModel {
     let mut bytes = prepared.to_vec();
     bytes.extend_from_slice(blake3::hash(prepared).as_bytes());
-    IntModel::from_bytes(&bytes).expect("the seed is a model")
+    IntModel::from_bytes_by(design, &bytes).expect("the seed is a model")
 }
 
 /// Keeps what is written.

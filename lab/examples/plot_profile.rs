@@ -1,4 +1,4 @@
-//! Draws where the seconds of an inference go, from what `scripts/profile` found:
+//! Draws where the seconds of an inference go, from what `lab/scripts/profile` found:
 //! `cargo run --release -p primer-lab --example plot_profile -- PROFILE.json PICTURE.svg`.
 
 use primer_lab::plot::bars::{self, Bar, Chart, Group, Scale, Series};

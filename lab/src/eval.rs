@@ -8,10 +8,11 @@ use primer_measure::choice::Choice;
 use primer_measure::eval::{self, Comparator, Fitted};
 use primer_model::fixed::OutOfRange;
 use primer_model::float;
+use primer_model::fold::FloatWeights;
 use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::{Degrees as PolynomialDegrees, Polynomials};
 use primer_paper_fhe::watch::{Outside, Watch};
-use primer_plan::graph::Graph;
+use primer_paper_plan::Form;
 use primer_text::Input;
 use serde_json::{Map, Value};
 
@@ -121,22 +122,30 @@ impl Comparator for Fhe {
     ) -> Result<Box<dyn Fitted>> {
         let tell = |done, total| progress("fitting polynomials", done, total);
         let degrees = self.0.polynomials();
-        Ok(Box::new(Replaced(fit(
-            &model.weights,
-            inputs,
-            &degrees,
-            tell,
-        ))))
+        let weights = Form::Separate.weights(&model.weights);
+        let polynomials = fit(&weights, inputs, &degrees, tell);
+        Ok(Box::new(Replaced {
+            weights,
+            polynomials,
+        }))
     }
 }
 
 /// Polynomials in place of a model's functions.
-struct Replaced(Polynomials);
+struct Replaced {
+    weights: FloatWeights,
+    polynomials: Polynomials,
+}
 
 impl Fitted for Replaced {
-    fn run(&self, model: &Model, graph: &Graph, input: &Input) -> (Vec<Vec<f64>>, Vec<OutOfRange>) {
-        let mut watch = Watch::new(&self.0, input);
-        let outputs = float::run_with(graph, &model.weights, input, &self.0, &mut watch);
+    fn run(&self, input: &Input) -> (Vec<Vec<f64>>, Vec<OutOfRange>) {
+        let Self {
+            weights,
+            polynomials,
+        } = self;
+        let graph = weights.graph(input.tokens());
+        let mut watch = Watch::new(polynomials, input);
+        let outputs = float::run_with(&graph, weights, input, polynomials, &mut watch);
         let outside = |(value, outside): (usize, Outside)| OutOfRange {
             value: graph.values[value].name.clone(),
             count: outside.count,

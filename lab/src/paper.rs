@@ -9,12 +9,13 @@ use primer_measure::inspect::bfv;
 use primer_measure::scheme::{
     Answer, ClientEnd, Cost, Costs, Scheme, Server, ServerEnd, Sink, Source, Terms,
 };
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_paper::cost::{self, Part, StoredBytes};
 use primer_paper::server::ServerModel;
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{Program, VERSION, client, server};
-use primer_plan::graph::Form;
+use primer_plan::design::Design;
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
 use primer_text::Input;
@@ -50,8 +51,12 @@ impl Scheme for Paper {
         VERSION
     }
 
-    fn form(&self) -> Form {
-        self.0.recipe().form
+    fn weights(&self, folded: &FloatWeights) -> FloatWeights {
+        self.0.recipe().form.weights(folded)
+    }
+
+    fn design(&self) -> &'static dyn Design {
+        self.0.recipe().form.design()
     }
 
     fn most_bundles(&self) -> usize {

@@ -8,7 +8,7 @@ fn tables_and_pictures_are_made_from_the_data() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
     let records = Records::read(&[results.join("data")]).unwrap();
     let read = |name: &str| std::fs::read_to_string(results.join(name)).unwrap();
-    let again = "run scripts/measure-results report";
+    let again = "run lab/scripts/measure-results report";
     assert!(
         read("tables.md") == page::markdown(&records),
         "tables.md is stale: {again}"

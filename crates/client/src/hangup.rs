@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// A connection that can be shut down while another thread waits for it.
-pub(crate) trait ShutDown: Send + Sync {
+pub trait ShutDown: Send + Sync {
     /// Ends both directions, so that reads and writes fail from now on.
     fn shut_down(&self);
 }
@@ -67,7 +67,10 @@ impl HangUp {
     }
 
     /// Returns an error if the client has been told to stop.
-    pub(crate) fn check(&self) -> Result<(), ServiceError> {
+    ///
+    /// # Errors
+    /// [`ServiceError::Stopped`].
+    pub fn check(&self) -> Result<(), ServiceError> {
         match self.line().down {
             true => Err(ServiceError::Stopped("asking the server")),
             false => Ok(()),
@@ -76,14 +79,23 @@ impl HangUp {
 
     /// Waits before another try; an error as soon as the client is told to stop.
     pub(crate) fn pause(&self, pause: Duration) -> Result<(), ServiceError> {
-        let up = |line: &mut Line| !line.down;
-        let waited = (self.0.went_down).wait_timeout_while(self.line(), pause, up);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        // Where there are no other threads, nothing can end a pause.
+        #[cfg(target_family = "wasm")]
+        primer_wire::clock::sleep(pause);
+        #[cfg(not(target_family = "wasm"))]
+        {
+            let up = |line: &mut Line| !line.down;
+            let waited = (self.0.went_down).wait_timeout_while(self.line(), pause, up);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
         self.check()
     }
 
     /// Takes a connection that came up; it can be broken while what is returned lives.
-    pub(crate) fn connected(
+    ///
+    /// # Errors
+    /// [`ServiceError::Stopped`] if the client has been told to stop.
+    pub fn connected(
         &self,
         connection: impl ShutDown + 'static,
     ) -> Result<Arc<dyn ShutDown>, ServiceError> {

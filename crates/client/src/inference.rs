@@ -8,7 +8,7 @@ use primer_plan::plan::Plan;
 use primer_service::ServiceError;
 use primer_store::{Entry, StoreError, unix_now};
 use primer_text::Input;
-use std::time::Instant;
+use primer_wire::clock::now;
 
 impl Client {
     /// Computes the model's outputs for tokens.
@@ -40,7 +40,7 @@ impl Client {
                     let prepared = self.prepare_some(tokens, 1)?;
                     cost.offline_s += prepared.seconds;
                     cost.bytes += prepared.bytes;
-                    let entries = self.store.list().map_err(store_error)?;
+                    let entries = self.parts.bundles.list().map_err(store_error)?;
                     let entry = entries.into_iter().find(|e| prepared.ids.contains(&e.id));
                     let Some(entry) = entry else {
                         continue; // Another process of ours was faster.
@@ -51,7 +51,7 @@ impl Client {
             let Some(program) = self.program(&entry)? else {
                 continue; // Another process of ours was faster.
             };
-            let started = Instant::now();
+            let started = now();
             match self.link()?.ask(entry.id, entry.program) {
                 Err(ServiceError::Refused(refusal)) if refusal.is_about_a_bundle() => {
                     let id = entry.id;
@@ -67,7 +67,7 @@ impl Client {
                 }
                 result => result?,
             }
-            let spent = match self.store.spend(entry.id, &entry.peer, unix_now()) {
+            let spent = match self.parts.bundles.spend(entry.id, &entry.peer, unix_now()) {
                 Ok(spent) => spent,
                 Err(
                     StoreError::Gone { .. }
@@ -85,7 +85,7 @@ impl Client {
             let link = self.link.as_mut().expect("asked on it");
             let mut answer = link.infer(&program, spent, &padded, &mut cost.bytes)?;
             self.shown = std::mem::take(&mut answer.shown);
-            cost.online_s += started.elapsed().as_secs_f64();
+            cost.online_s += (now() - started).as_secs_f64();
             cost.tokens = padded.tokens();
             cost.prepared_ahead = ahead;
             return Ok(answer);
@@ -99,8 +99,12 @@ impl Client {
             return Ok(Some(program));
         }
         let unusable = |why| ServiceError::Bundle { id: entry.id, why };
-        let attachment = self.store.attachment(entry.id).map_err(store_error)?;
-        if attachment.is_none() && !self.store.contains(entry.id).map_err(store_error)? {
+        let attachment = self
+            .parts
+            .bundles
+            .attachment(entry.id)
+            .map_err(store_error)?;
+        if attachment.is_none() && !self.parts.bundles.contains(entry.id).map_err(store_error)? {
             return Ok(None);
         }
         let (_, plan) = (attachment.as_deref())

@@ -1,8 +1,8 @@
 //! What a client keeps of a server beside its certificate: who it is to it, and its tokenizer.
 
+use super::keep::{Keep, file_name};
 use super::link::Link;
 use primer_service::message::TokenizerFiles;
-use primer_service::state::{State, create_private, file_name, read_if_there, write_private};
 use primer_service::{ServiceError, hex, random};
 use primer_text::TextEncoder;
 use zeroize::Zeroizing;
@@ -11,41 +11,41 @@ use zeroize::Zeroizing;
 ///
 /// Several processes may come for the first time at once. The first to write wins, and none
 /// overwrites: a process that greeted under another name would lose what it prepared under it.
-pub(super) fn pseudonym(state: &State, address: &str) -> Result<[u8; 32], ServiceError> {
-    let path = state.dir("client/pseudonyms")?.join(file_name(address));
-    let read = || -> Result<Option<[u8; 32]>, ServiceError> {
-        let Some(bytes) = read_if_there(&path)?.map(Zeroizing::new) else {
+pub(super) fn pseudonym(keep: &mut dyn Keep, address: &str) -> Result<[u8; 32], ServiceError> {
+    let name = format!("pseudonyms/{}", file_name(address));
+    let read = |keep: &dyn Keep| -> Result<Option<[u8; 32]>, ServiceError> {
+        let Some(bytes) = keep.read(&name)?.map(Zeroizing::new) else {
             return Ok(None);
         };
         let bytes = bytes.as_slice().try_into();
         bytes.map(Some).map_err(|_| {
-            let why = format!("{} does not hold a pseudonym of 32 bytes", path.display());
-            ServiceError::Options(why)
+            let place = keep.place(&name);
+            ServiceError::Options(format!("{place} does not hold a pseudonym of 32 bytes"))
         })
     };
-    if let Some(made) = read()? {
+    if let Some(made) = read(keep)? {
         return Ok(made);
     }
     let made = Zeroizing::new(random::<32>()?);
-    match create_private(&path, &*made)? {
+    match keep.create(&name, &*made)? {
         true => Ok(*made),
-        false => read()?.ok_or_else(|| {
-            let why = format!("{} was deleted a moment ago", path.display());
-            ServiceError::Options(why)
+        false => read(keep)?.ok_or_else(|| {
+            let place = keep.place(&name);
+            ServiceError::Options(format!("{place} was deleted a moment ago"))
         }),
     }
 }
 
 /// Returns the server's tokenizer: from the cache, or fetched once.
-pub(super) fn tokenizer(state: &State, link: &mut Link) -> Result<TextEncoder, ServiceError> {
+pub(super) fn tokenizer(keep: &mut dyn Keep, link: &mut Link) -> Result<TextEncoder, ServiceError> {
     let (hash, _) = link.card.tokenizer;
-    let path = state.dir("client/tokenizers")?.join(hex(&hash));
-    let cached = read_if_there(&path)?.filter(|bytes| *blake3::hash(bytes).as_bytes() == hash);
+    let name = format!("tokenizers/{}", hex(&hash));
+    let cached = (keep.read(&name)?).filter(|bytes| *blake3::hash(bytes).as_bytes() == hash);
     let encoded = match cached {
         Some(bytes) => bytes,
         None => {
             let bytes = link.tokenizer()?;
-            write_private(&path, &bytes)?;
+            keep.write(&name, &bytes)?;
             bytes
         }
     };
@@ -60,10 +60,16 @@ pub(super) fn tokenizer(state: &State, link: &mut Link) -> Result<TextEncoder, S
     Ok(text)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "native"))]
 mod tests {
     use super::*;
+    use crate::native::files::Files;
+    use primer_service::state::State;
     use std::sync::Barrier;
+
+    fn pseudonym(state: &State, address: &str) -> Result<[u8; 32], ServiceError> {
+        super::pseudonym(&mut Files::new(state.clone()), address)
+    }
 
     #[test]
     fn first_processes_agree_on_a_pseudonym() {

@@ -5,9 +5,12 @@
 //! bundle is spent on disk before anything masked by it leaves, so a broken inference costs its
 //! bundle and is repeated with a fresh one, never with the same.
 //!
-//! `options` says how it behaves. `trust` remembers servers, `offers` what they offered and `kept`
-//! what else is kept of them; `link` is one connection, `retry` says when there is another,
-//! `hangup` ends a call from another thread. `stock` has the bundles, `hint` fetches what they are
+//! `options` says how it behaves. [`Parts`] are what it needs of the system that it runs on: `dial`
+//! opens connections, `keep` keeps what is small, a [`BundleStore`](primer_store::BundleStore)
+//! bundles and a [`HintStore`] hints. `native` has those of a system with sockets and files, behind
+//! a feature that is on by default. `offers` is what servers offered and `kept` what else is kept
+//! of them; `link` is one connection, `retry` says when there is another, `hangup` ends a call from
+//! another thread. `stock` has the bundles, `hint` fetches what they are
 //! prepared with, `preparing` makes them, maybe on a connection of its own, and `inference` uses
 //! them; `programs` are what they were made for. `outcome` is what comes of it, [`span`] an answer
 //! in its context, [`tags`] labels of tokens; `questions` asks for these and for embeddings.
@@ -18,13 +21,17 @@ mod dial;
 mod hangup;
 mod hint;
 mod inference;
+mod keep;
 mod kept;
-#[cfg(test)]
+#[cfg(all(test, feature = "native"))]
 mod limited;
 mod link;
+#[cfg(feature = "native")]
+mod native;
 mod offers;
 mod options;
 mod outcome;
+mod parts;
 mod preparing;
 mod programs;
 mod questions;
@@ -32,33 +39,35 @@ mod retry;
 pub mod span;
 mod stock;
 pub mod tags;
-mod trust;
 
-pub use hangup::HangUp;
+pub use dial::{Dial, Dialled};
+pub use hangup::{HangUp, ShutDown};
+pub use hint::{HintCopy, HintPart, HintStore, MemoryHints};
+pub use keep::{Keep, MemoryKeep};
+#[cfg(feature = "native")]
 pub use offers::bundle_fits;
 pub use options::{ClientOptions, Event};
 pub use outcome::{Classification, Cost, argmax, probabilities};
+pub use parts::Parts;
 pub use questions::{AnswerOptions, Embedding, Extract, Tagging};
 pub use stock::bundle_address;
 
-use link::{Link, store_error};
+use link::Link;
 use options::Observer;
 use primer_engine::SCHEME_NAME;
 use primer_hint::published::Published;
 use primer_plan::shape::Head;
 use primer_service::ServiceError;
 use primer_service::message::{Card, Refusal};
-use primer_service::state::State;
-use primer_store::Store;
 use primer_text::{Input, TextEncoder, Truncate};
 use programs::Programs;
 use retry::Tries;
 use std::sync::Arc;
-use trust::KnownServers;
 
 /// A client of one server.
 ///
-/// ```no_run
+#[cfg_attr(feature = "native", doc = "```no_run")]
+#[cfg_attr(not(feature = "native"), doc = "```ignore")]
 /// use primer_client::{Client, ClientOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,9 +85,8 @@ use trust::KnownServers;
 pub struct Client {
     address: String,
     options: ClientOptions,
-    known: KnownServers,
+    parts: Parts,
     pseudonym: [u8; 32],
-    store: Store,
     programs: Programs,
     link: Option<Link>,
     /// Where bundles are prepared, if that is elsewhere.
@@ -95,33 +103,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server, checks its identity, and learns what it offers.
+    /// Connects to a server with parts of the caller's choice, and learns what it offers; has
+    /// something called while the caller waits, from now on.
     ///
     /// # Errors
     /// [`ServiceError`]: the server cannot be reached, is not trusted, or refuses.
-    pub fn connect(address: &str, options: ClientOptions) -> Result<Self, ServiceError> {
-        Self::connect_observed(address, options, |_| ())
-    }
-
-    /// As [`Self::connect`], and has something called while the caller waits, from now on.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
-    pub fn connect_observed(
+    pub fn connect_with(
         address: &str,
         options: ClientOptions,
+        mut parts: Parts,
         mut observer: impl FnMut(Event<'_>) + Send + 'static,
     ) -> Result<Self, ServiceError> {
-        let state = State::open(options.state.as_deref())?;
-        let dir = state.dir("client")?;
-        let mut known = KnownServers::read(dir.join("known_servers"))?;
-        let pseudonym = kept::pseudonym(&state, address)?;
-        let store = Store::open(dir.join("store")).map_err(store_error)?;
+        let pseudonym = kept::pseudonym(&mut *parts.keep, address)?;
         let mut tries = Tries::new();
         let (link, text) = loop {
-            let made = Link::open(address, &options, &mut known, &pseudonym);
+            let made = Link::open(address, &options, &mut *parts.dial, &pseudonym);
             let made = made.and_then(|mut link| {
-                let text = kept::tokenizer(&state, &mut link)?;
+                let text = kept::tokenizer(&mut *parts.keep, &mut link)?;
                 Ok((link, text))
             });
             match made {
@@ -132,12 +130,11 @@ impl Client {
                 }
             }
         };
-        let client = Self {
+        let mut client = Self {
             address: address.to_owned(),
             options,
-            known,
+            parts,
             pseudonym,
-            store,
             programs: Programs::default(),
             card: link.card.clone(),
             link: Some(link),
@@ -148,8 +145,14 @@ impl Client {
             shown: Vec::new(),
             observer: Box::new(observer),
         };
-        offers::record(&state, address, &client.peer())?;
+        client.record_offer()?;
         Ok(client)
+    }
+
+    /// Keeps what the server offers now.
+    fn record_offer(&mut self) -> Result<(), ServiceError> {
+        let account = self.peer();
+        offers::record(&mut *self.parts.keep, &self.address, &account)
     }
 
     /// Has something called while the caller waits.
@@ -293,7 +296,7 @@ impl Client {
                 let link = Link::open(
                     &self.address,
                     &self.options,
-                    &mut self.known,
+                    &mut *self.parts.dial,
                     &self.pseudonym,
                 )?;
                 if link.card.tokenizer != self.card.tokenizer || link.card.head != self.card.head {
@@ -302,8 +305,7 @@ impl Client {
                     });
                 }
                 self.card = link.card.clone();
-                let state = State::open(self.options.state.as_deref())?;
-                offers::record(&state, &self.address, &self.peer())?;
+                self.record_offer()?;
                 link
             }
         };

@@ -8,6 +8,7 @@ use primer_server::{
 use primer_service::ServiceError;
 use primer_service::message::Refusal;
 use primer_store::Counted;
+use primer_testkit::wait::eventually;
 use primer_wire::peer::Fingerprint;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,11 +139,8 @@ fn of_clients_that_ask_at_once_the_last_is_refused_before_it_spends() {
     one.link().unwrap().ask(entry.id, entry.program).unwrap();
     assert_eq!(limit(refusal(two.classify(TEXT))), full);
     one.link = None;
-    let given_back = (0..500).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        two.classify(TEXT).is_ok()
-    });
-    assert!(given_back && bundles(&two) == 0);
+    eventually("it is given back", || two.classify(TEXT).is_ok());
+    assert_eq!(bundles(&two), 0);
     assert_eq!(limit(refusal(one.classify(TEXT))), full);
     assert_eq!(bundles(&one), 1);
 }

@@ -3,9 +3,8 @@
 
 mod hint;
 
-use super::dial::dial;
+use super::dial::Dial;
 use super::hangup::ShutDown;
-use super::trust::KnownServers;
 use super::{ClientOptions, Event, HangUp};
 use primer_engine::client::{self, Answer, Bundle};
 use primer_engine::session::{ClientSession, Nonce};
@@ -14,13 +13,14 @@ use primer_hint::published::Published;
 use primer_ring::prg::Prg;
 use primer_service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
 use primer_service::{BundleId, ServiceError, VERSION, random};
-use primer_store::{Bounds, Meta, Spent, Store, unix_now};
+use primer_store::{Bounds, BundleStore, Meta, Spent, unix_now};
 use primer_text::Input;
+use primer_wire::clock::now as clock;
 use primer_wire::peer::Agreed;
-use primer_wire::{Channel, NetError, PhaseBytes};
+use primer_wire::{Channel, PhaseBytes};
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The most that a client stores on a server's word for the bundles of one preparation. (BERT-base
 /// with 30 tokens takes 0.3 GB a bundle by `lean` and 4.3 GB by `fp`.)
@@ -61,14 +61,14 @@ pub(crate) struct Prepared {
 }
 
 impl Link {
-    /// Connects to a server, checks its certificate, greets, and receives the card.
+    /// Connects to a server, greets, and receives the card.
     pub(crate) fn open(
         address: &str,
         options: &ClientOptions,
-        known: &mut KnownServers,
+        dial: &mut dyn Dial,
         pseudonym: &[u8; 32],
     ) -> Result<Self, ServiceError> {
-        let mut dialled = dial(address, options, known)?;
+        let mut dialled = dial.dial(address, &options.hang_up)?;
         let greeting = Greeting {
             version: VERSION,
             pseudonym: *pseudonym,
@@ -76,21 +76,11 @@ impl Link {
         };
         let received = (greeting.send(&mut dialled.channel))
             .and_then(|()| Reception::receive(&mut dialled.channel));
-        let card = received.map_err(|error| match error {
-            ServiceError::Net(cause @ (NetError::PeerGone { .. } | NetError::Tls(_)))
-                if dialled.was_asked_for_certificate() =>
-            {
-                ServiceError::ClientCertificate {
-                    address: address.to_owned(),
-                    shown: options.identity.is_some(),
-                    cause,
-                }
-            }
-            other => other.before_answer(address),
+        let card = received.map_err(|error| {
+            let error = dial.explained(address, error);
+            error.before_answer(address)
         })?;
-        if let Some(fingerprint) = dialled.new {
-            known.add(address, fingerprint)?;
-        }
+        dial.greeted(address)?;
         Ok(Self {
             channel: dialled.channel,
             line: dialled.line,
@@ -126,13 +116,13 @@ impl Link {
         &mut self,
         (tokens, bundles): (usize, usize),
         hint: Arc<Published>,
-        place: (&Store, &str, &[u8; 32], Duration),
+        place: (&dyn BundleStore, &str, &[u8; 32], Duration),
         observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Prepared, ServiceError> {
         let (store, address, peer, expiry) = place;
         let first = BundleId::from_bytes(random()?);
         let before = self.channel.meter().report();
-        let started = Instant::now();
+        let started = clock();
         let _phase = self.channel.phase("offline");
         let opened = matches!(&self.session, Some((length, _)) if *length == tokens);
         let nonce: Nonce = random()?;
@@ -199,7 +189,7 @@ impl Link {
             }
         }
         let bytes = PhaseBytes::counted_by_client(&self.channel.meter().report().since(&before));
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = (clock() - started).as_secs_f64();
         observer(Event::Prepared {
             tokens,
             bundles,

@@ -1,33 +1,44 @@
 //! How a client behaves, and what it tells of while its caller waits.
 
 use super::HangUp;
+#[cfg(feature = "native")]
 use primer_net::tls::Identity;
 use primer_service::message::Refusal;
 use primer_service::{BundleId, ServiceError};
 use primer_wire::Meter;
+#[cfg(feature = "native")]
 use primer_wire::peer::Fingerprint;
+#[cfg(feature = "native")]
 use std::path::PathBuf;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// How a client behaves, and who it is to its server. Clones are for other clients of the same
 /// owner; they are hung up together.
+///
+/// What only [`Client::connect`](super::Client::connect) reads is there with feature `native`:
+/// other [`Parts`](super::Parts) were told where they were made.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// Where servers, pseudonyms and bundles are kept; by XDG if not given.
+    #[cfg(feature = "native")]
     pub state: Option<PathBuf>,
     /// Where bundles are prepared, if replicas of the server do that at another address.
     pub prepare_at: Option<String>,
     /// Where a copy of the model's hint is: `http://…`, `https://…` or a file. It is compared with
     /// what the server says, which is asked if the copy is of no use.
+    #[cfg(feature = "native")]
     pub hint_url: Option<String>,
     /// The fingerprint of a server that is not known yet.
+    #[cfg(feature = "native")]
     pub trust: Option<Fingerprint>,
     /// The access token, if the server asks for one.
     pub token: Option<Zeroizing<String>>,
     /// The certificate and key to show, if the server asks for one.
+    #[cfg(feature = "native")]
     pub identity: Option<Identity>,
     /// The longest pause of the server.
+    #[cfg(feature = "native")]
     pub timeout: Duration,
     /// Threads that prepare; all cores if not given.
     pub threads: Option<usize>,
@@ -47,12 +58,17 @@ pub struct ClientOptions {
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
+            #[cfg(feature = "native")]
             state: None,
             prepare_at: None,
+            #[cfg(feature = "native")]
             hint_url: None,
+            #[cfg(feature = "native")]
             trust: None,
             token: None,
+            #[cfg(feature = "native")]
             identity: None,
+            #[cfg(feature = "native")]
             timeout: Duration::from_secs(120),
             threads: None,
             attempts: 3,

@@ -18,8 +18,8 @@ impl Client {
             return Ok(link);
         }
         // The same pseudonym: to the replicas it is one client.
-        let (options, pseudonym) = (&self.options, &self.pseudonym);
-        let link = Link::open(&address, options, &mut self.known, pseudonym)?;
+        let (options, dial) = (&self.options, &mut *self.parts.dial);
+        let link = Link::open(&address, options, dial, &self.pseudonym)?;
         let known = |card: &Card| (card.generation, card.hint);
         if known(&link.card) != known(&self.card) {
             return Err(ServiceError::Nonsense {
@@ -61,7 +61,7 @@ impl Client {
             let hint = client.hint(link)?;
             let peer = client.peer();
             let place = (
-                &client.store,
+                &*client.parts.bundles,
                 &*client.address,
                 &peer,
                 client.options.expiry,

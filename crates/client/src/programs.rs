@@ -42,13 +42,13 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_engine::{FORM, Reveal};
+    use primer_engine::Reveal;
     use primer_server::source::Model;
 
     #[test]
     fn the_program_that_was_not_used_for_the_longest_time_goes() {
         let model = Model::load(None).unwrap();
-        let model = (model.prepare(None, None, FORM, |_, _| ())).unwrap();
+        let model = (model.prepare(None, None, |_, _| ())).unwrap();
         let program = |tokens| Program::of(&model, tokens, Reveal::Outputs).unwrap();
         let all: Vec<Program> = (1..=KEPT + 1).map(program).collect();
         let mut programs = Programs::default();

@@ -22,7 +22,8 @@
 
 use super::{ClientOptions, Event};
 use primer_service::{ServiceError, random};
-use std::time::{Duration, Instant};
+use primer_wire::clock::now;
+use std::time::Duration;
 
 /// How long a server that says *later* is asked again if the options do not say how long.
 const LATER: Duration = Duration::from_secs(30);
@@ -34,7 +35,7 @@ pub(super) struct Tries {
     /// Which attempt this is.
     attempt: u32,
     /// When the server was missed, if it is.
-    missed: Option<Instant>,
+    missed: Option<Duration>,
     /// Pauses since then.
     pauses: u32,
 }
@@ -88,8 +89,8 @@ impl Tries {
             _ => Duration::ZERO,
         };
         if !wait.is_zero() {
-            let missed = *self.missed.get_or_insert_with(Instant::now);
-            let left = wait.saturating_sub(missed.elapsed());
+            let missed = *self.missed.get_or_insert_with(now);
+            let left = wait.saturating_sub(now().saturating_sub(missed));
             let pause = pause(self.pauses);
             self.pauses += 1;
             return (!left.is_zero()).then(|| pause.min(left));
@@ -191,7 +192,7 @@ mod tests {
             assert_eq!(often(&mut tries, &later, &options(None, 1)), 100);
             assert_eq!(tries.attempt, 1);
             assert_eq!(often(&mut tries, &later, &options(Some(0), 9)), 0);
-            tries.missed = Some(Instant::now() - Duration::from_secs(31));
+            tries.missed = Some(now() - Duration::from_secs(31));
             assert_eq!(often(&mut tries, &later, &options(None, 9)), 0);
             let left = tries.again(&later, &options(Some(32), 9)).unwrap();
             assert!(left <= Duration::from_secs(1));
@@ -203,7 +204,7 @@ mod tests {
         for away in [unreachable(), dropped()] {
             let mut tries = Tries::new();
             assert_eq!(often(&mut tries, &away, &options(Some(60), 1)), 100);
-            tries.missed = Some(Instant::now() - Duration::from_secs(61));
+            tries.missed = Some(now() - Duration::from_secs(61));
             assert_eq!(often(&mut tries, &away, &options(Some(60), 9)), 0);
         }
         let never = options(None, 3);
@@ -221,11 +222,11 @@ mod tests {
         let patient = options(Some(60), 3);
         let mut tries = Tries::new();
         assert!(tries.again(&dropped(), &patient).is_some());
-        tries.missed = Some(Instant::now() - Duration::from_secs(61));
+        tries.missed = Some(now() - Duration::from_secs(61));
         // It was back, and the work broke.
         assert!(tries.again(&gone(), &patient).is_some());
         assert_eq!(often(&mut tries, &dropped(), &patient), 100);
-        tries.missed = Some(Instant::now() - Duration::from_secs(61));
+        tries.missed = Some(now() - Duration::from_secs(61));
         assert_eq!(often(&mut tries, &dropped(), &patient), 0);
         tries.worked();
         assert_eq!(often(&mut tries, &dropped(), &patient), 100);
@@ -236,7 +237,7 @@ mod tests {
         let mut heard = 0;
         let mut last = |wait| {
             let (mut tries, options) = (Tries::new(), options(Some(wait), 1));
-            tries.missed = Some(Instant::now() - Duration::from_secs(61));
+            tries.missed = Some(now() - Duration::from_secs(61));
             let mut observer = |_: Event<'_>| heard += 1;
             let ended = tries.another(dropped(), "elsewhere", &options, &mut observer);
             ended.unwrap_err().to_string()

@@ -67,7 +67,7 @@ impl Client {
     pub fn prepared(&self) -> Result<BTreeMap<usize, usize>, ServiceError> {
         let (peer, now) = (self.peer(), unix_now());
         let mut lengths = BTreeMap::new();
-        for entry in self.store.list().map_err(store_error)? {
+        for entry in self.parts.bundles.list().map_err(store_error)? {
             if entry.peer == peer && entry.expires > now {
                 *lengths.entry(entry.tokens as usize).or_insert(0) += 1;
             }
@@ -86,7 +86,7 @@ impl Client {
         /// More orphans than a client leaves behind; the rest have to wait for another time.
         const MOST: usize = 1024;
         let peer = self.peer();
-        let own = self.store.list().map_err(store_error)?;
+        let own = self.parts.bundles.list().map_err(store_error)?;
         let held = self.link()?.list()?;
         let (mut here, mut there) = (0, 0);
         for entry in own.iter().filter(|e| e.peer == peer) {
@@ -132,13 +132,13 @@ impl Client {
             tokens: tokens as u32,
         };
         let now = unix_now();
-        let mut entries = self.store.list().map_err(store_error)?;
+        let mut entries = self.parts.bundles.list().map_err(store_error)?;
         entries.retain(|entry| wanted.fits(entry) && entry.expires > now);
         Ok(entries)
     }
 
     pub(super) fn discard(&self, id: BundleId) -> Result<(), ServiceError> {
-        match self.store.delete(id, unix_now()) {
+        match self.parts.bundles.delete(id, unix_now()) {
             Ok(()) | Err(StoreError::Gone { .. } | StoreError::Unknown { .. }) => Ok(()),
             Err(error) => Err(store_error(error)),
         }

@@ -1,7 +1,6 @@
 //! What the hint of a model is made of, how long it takes, and how much its shares may tell:
 //! `cargo run --release -p primer-engine --example hints -- DIRECTORY`.
 
-use primer_engine::FORM;
 use primer_engine::hints::Build;
 use primer_hint::server::HintSecret;
 use primer_model::calibrate::calibrate;
@@ -21,7 +20,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let loaded = ModelFiles::open(Path::new(&directory))?.load()?;
     let weights = FloatWeights::fold(&loaded.shape, &loaded.checkpoint);
-    let weights = weights.with_form(FORM);
     let scales = calibrate(&weights, &loaded.text, CALIBRATION, |_, _| ())?;
     let model = IntModel::quantise(&weights, scales)?;
     let secret = HintSecret::new(Prg::from_os().secret_seed());

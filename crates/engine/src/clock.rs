@@ -33,8 +33,7 @@ impl Clock {
     /// Gives a step the time since the last lap.
     pub fn lap(&mut self, step: &Step) {
         let now = now();
-        let in_layers = step.layer.is_some();
-        self.times.record(step.paper, in_layers, now - self.since);
+        self.times.add(step, now - self.since);
         self.since = now;
         let number = step.output().index() as u32;
         self.recorded = self.recorder.step(number, self.recorded);

@@ -23,9 +23,6 @@ pub enum ProtocolError {
     /// A hint, or a message that goes with it, is not usable.
     #[error(transparent)]
     Hint(#[from] HintError),
-    /// Hints are made for plans of the looked-up form.
-    #[error("only models in the looked-up form have hints")]
-    NoHints,
     /// The server prepares without multipliers.
     #[error("preparing needs the multipliers of the model's hint")]
     HintMissing,
@@ -57,14 +54,9 @@ pub enum ProtocolError {
         /// What was asked for.
         wanted: String,
     },
-    /// A plan of a form that is not compiled.
-    #[error("a plan has to be in the {needed} form, this one has the {found} form")]
-    Form {
-        /// What plans have to have.
-        needed: &'static str,
-        /// What this plan has.
-        found: &'static str,
-    },
+    /// A plan by another design than the product's.
+    #[error("the plan has other steps than this program compiles")]
+    OtherGraph,
     /// A plan that would take more memory than a party gives to one inference.
     #[error("{what} has {elements} elements, the limit is {limit}")]
     TooLarge {

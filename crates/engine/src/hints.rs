@@ -9,9 +9,9 @@
 //! [`Build`] makes the hint of a model, once for all clients. Everything in it follows from the
 //! server's secret and the integer weights: replicas that share both make the same bytes.
 
-use crate::error::{ProtocolError, Result};
+use crate::error::Result;
 use crate::exchange::Owner;
-use crate::program::{FORM, Program};
+use crate::program::Program;
 use crate::silent::Rows;
 use primer_hint::contents::{Contents, Entry};
 use primer_hint::margin::Margin;
@@ -142,22 +142,17 @@ impl Hints {
     }
 }
 
-/// Lists what the hint of a model consists of, if its plans have the form that hints are for.
+/// Lists what the hint of a model consists of.
 ///
 /// # Errors
-/// [`ProtocolError::NoHints`] if they have another form; [`ProtocolError::Plan`] if the model has
-/// no plan.
+/// [`ProtocolError::Plan`](crate::ProtocolError::Plan) if the model has no plan.
 pub fn contents_of(model: &impl ModelWeights) -> Result<Contents> {
-    Ok(Hints::of(hinted_plan(model)?.graph()).contents)
+    Ok(Hints::of(plan_of(model)?.graph()).contents)
 }
 
-/// Compiles the plan of a model for one token, if it has the form that hints are for.
-fn hinted_plan(model: &impl ModelWeights) -> Result<Plan> {
-    let plan = Plan::new(model.shape(), 1, model.scales().clone())?;
-    if plan.graph().form != FORM {
-        return Err(ProtocolError::NoHints);
-    }
-    Ok(plan)
+/// Compiles the plan of a model for one token.
+fn plan_of(model: &impl ModelWeights) -> Result<Plan> {
+    Ok(Plan::new(model.shape(), 1, model.scales().clone())?)
 }
 
 /// Hashes the integers that hints multiply with: another way of rounding is another hint.
@@ -195,7 +190,7 @@ impl<'a> Build<'a> {
     /// # Errors
     /// As [`contents_of`].
     pub fn new(model: &'a impl ModelWeights, secret: &'a HintSecret) -> Result<Self> {
-        let plan = hinted_plan(model)?;
+        let plan = plan_of(model)?;
         Ok(Self {
             model,
             secret,

@@ -15,9 +15,9 @@
 //! * Local steps (`local`) each party does alone.
 //!
 //! A [`Program`] is a compiled plan: every step becomes one of these (`work`), with the homomorphic
-//! exchanges (`exchange`) that prepare it. [`session`] is how two parties begin, and their keys. [`client`]
-//! and [`server`] drive a program, each the whole stack of its side: `prepare` writes a bundle of
-//! offline material (`stored`, `seeds`), `infer` reads and consumes it.
+//! exchanges (`exchange`) that prepare it. [`session`] is how two parties begin, and their keys.
+//! [`client`] and [`server`] drive a program, each the whole stack of its side: `prepare` writes a
+//! bundle of offline material (`stored`, `seeds`), `infer` reads and consumes it.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -52,5 +52,5 @@ pub use batch::{MOST_BUNDLES, TOKENS_TOGETHER, bundles_together};
 pub use error::{ProtocolError, Result};
 pub use primer_plan::times;
 pub use primer_wire::VERSION;
-pub use program::{FORM, Program, SCHEME_NAME};
+pub use program::{Program, SCHEME_NAME};
 pub use reveal::{Reveal, output_bits};

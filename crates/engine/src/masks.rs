@@ -107,7 +107,6 @@ impl Masks {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::program::FORM;
     use crate::reveal::Reveal;
     use crate::share::tests::looks_uniform;
     use primer_model::calibrate::calibrate;
@@ -122,7 +121,6 @@ pub(crate) mod tests {
         let mut shape = bert_shape(1, 16, 2);
         shape.vocab = 6;
         let weights = FloatWeights::fold(&shape, &checkpoint(&shape, &[3; 16]));
-        let weights = weights.with_form(FORM);
         let words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb";
         let text = TextEncoder::from_vocabulary(words.as_bytes(), None).unwrap();
         let scales = calibrate(&weights, &text, "a b\nb", |_, _| ()).unwrap();

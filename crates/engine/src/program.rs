@@ -16,8 +16,9 @@ use crate::reveal::Reveal;
 use crate::work::{Compiler, Kept, Work};
 use primer_hint::error::HintError;
 use primer_hint::published::Identity;
+use primer_plan::design::LookedUp;
 use primer_plan::function::Function;
-use primer_plan::graph::{Form, Graph, Op, Step, ValueId};
+use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
 use primer_plan::weights::ModelWeights;
 use primer_rlwe::product::{KeyNeeds, Product};
@@ -30,9 +31,6 @@ use std::sync::Arc;
 
 /// The name of this way of computing, in interfaces and where it is measured beside others.
 pub const SCHEME_NAME: &str = "lean";
-
-/// The form of the plans that are compiled.
-pub const FORM: Form = Form::LookedUp;
 
 /// Elements of the largest matrix: room for 512 tokens over a vocabulary of 130,000.
 pub(crate) const MAX_MATRIX: u64 = 1 << 26;
@@ -98,18 +96,14 @@ impl Program {
     ///
     /// # Errors
     /// [`ProtocolError::TooLarge`] if its values would take more memory than any party should
-    /// give to a plan that it was sent; [`ProtocolError::Form`] if it is not of the [`FORM`] that
-    /// is compiled; [`ProtocolError::NoLabel`] if there is no label to reveal;
+    /// give to a plan that it was sent; [`ProtocolError::OtherGraph`] if it was made by another
+    /// design than the product's; [`ProtocolError::NoLabel`] if there is no label to reveal;
     /// [`ProtocolError::Stops`] if it has a stop that cannot be built; [`ProtocolError::He`] if it
     /// does not fit the homomorphic parameters.
     pub fn received(plan: Plan, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
-        let found = plan.graph().form;
-        if found != FORM {
-            return Err(ProtocolError::Form {
-                needed: FORM.name(),
-                found: found.name(),
-            });
+        if !plan.is_by(&LookedUp) {
+            return Err(ProtocolError::OtherGraph);
         }
         let works = Compiler::new(&plan, reveal).steps()?;
         let exchanges = Exchanges::new(&plan, &works, 1)?;
@@ -403,22 +397,22 @@ mod tests {
     #[test]
     fn plans_beyond_all_measure_are_refused() {
         let large = bert_shape(24, 1024, 16);
-        assert!(check_sizes(&Graph::bert(&large, 512)).is_ok());
+        assert!(check_sizes(&Graph::new(&large, 512)).is_ok());
         let mut shape = large.clone();
         shape.vocab = 1 << 20;
-        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        let error = check_sizes(&Graph::new(&shape, 512)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the masked input has 536871936 elements, the limit is 67108864"
+            "the masked input has 537134080 elements, the limit is 67108864"
         );
         let mut shape = large;
         (shape.layers, shape.heads) = (96, 128);
-        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        let error = check_sizes(&Graph::new(&shape, 512)).unwrap_err();
         assert!(
             error.to_string().starts_with("all values together"),
             "{error}"
         );
         (shape.layers, shape.hidden) = (1, 4096);
-        assert!(check_sizes(&Graph::bert(&shape, 512)).is_ok());
+        assert!(check_sizes(&Graph::new(&shape, 512)).is_ok());
     }
 }

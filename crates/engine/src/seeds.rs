@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn uses_are_independent_and_repeatable() {
-        let graph = Graph::bert(&bert_shape(2, 16, 2), 4);
+        let graph = Graph::new(&bert_shape(2, 16, 2), 4);
         let mut uses = vec![Use::Input, Use::Padding, Use::Strings, Use::Counted];
         uses.extend(graph.value_ids().map(Use::Value));
         let draw = |seed, what| Seeds::new([seed; 32]).share(what, 1, 2).data().to_vec();

@@ -6,7 +6,7 @@
 //! `PRIMER_BLESS=1 cargo test -p primer-engine --test budget` writes the new counts into
 //! `budget.txt`, and the difference belongs into the same commit.
 
-use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
+use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_model::synthetic;
 use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Makes a plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize) -> Plan {
-    let graph = Graph::with_form(shape, FORM, tokens);
+    let graph = Graph::new(shape, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
     for step in &graph.steps {
         let id = step.output().index();

@@ -6,12 +6,11 @@ mod common;
 
 use common::{
     Run, check, classify, demo, encode, fixture, infer_revealing, reference, rounded, small,
-    synthetic_of, tiny, tiny_in, words,
+    synthetic_of, tiny, words,
 };
 use primer_engine::{Program, ProtocolError, Reveal};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_plan::graph::Form;
 use primer_plan::shape::{Head, Shape};
 use primer_text::Input;
 
@@ -103,23 +102,6 @@ fn more_tokens_than_a_ciphertext_has_cells() {
 fn a_padded_pair_at_width_128() {
     let model = small(2, (128, 4), classify());
     check(&model, &words(7, 5, 0));
-}
-
-/// Plans of one form are compiled, and others are refused by name.
-#[test]
-fn a_plan_in_another_form_is_refused() {
-    for form in [Form::Separate, Form::Merged] {
-        let model = tiny_in(form);
-        let message = format!(
-            "a plan has to be in the looked-up form, this one has the {} form",
-            form.name()
-        );
-        let error = Program::of(&model, 2, Reveal::Outputs).err();
-        assert_eq!(error.unwrap().to_string(), message);
-        let plan = model.plan(2).unwrap();
-        let error = Program::received(plan, Reveal::Outputs).err();
-        assert_eq!(error.unwrap().to_string(), message);
-    }
 }
 
 /// As many words as XLM-RoBERTa has: the hint of the embedding, and what its one-hot rows err by.

@@ -10,7 +10,7 @@ use common::{bound, classify, hinted, offer, open, served, tiny, words};
 use primer_engine::hints::Build;
 use primer_engine::server::ServerModel;
 use primer_engine::session::direct;
-use primer_engine::{FORM, Program, ProtocolError, Reveal, client};
+use primer_engine::{Program, ProtocolError, Reveal, client};
 use primer_hint::error::HintError;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
@@ -267,7 +267,7 @@ fn outputs_leave_through_a_stop() {
     for head in [classify(), Head::Span, tokens, mean, encoder] {
         let mut shape = model.shape().clone();
         shape.head = head;
-        let graph = Graph::with_form(&shape, FORM, TOKENS);
+        let graph = Graph::new(&shape, TOKENS);
         for output in &graph.outputs {
             let maker = &graph.maker(*output).op;
             assert!(matches!(maker, Op::Stop { .. }), "{maker:?}");

@@ -193,16 +193,6 @@ fn the_measured_figures_are_within_the_budgets() {
     assert!(figures.garble_mand_per_s > 0.0 && figures.evaluate_mand_per_s > 0.0);
 }
 
-/// Measures rates: `cargo test --release -p primer-garble --test budgets -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, in release"]
-fn rates_reach_their_targets() {
-    let figures = measure(Duration::from_secs(5));
-    println!("{figures:?}");
-    assert!(figures.garble_mand_per_s >= 70.0);
-    assert!(figures.evaluate_mand_per_s >= 80.0);
-}
-
 #[test]
 fn bytes_follow_the_formula() {
     let per_batch = |c: &Circuit| c.garbled_len(LANES as u64).unwrap();

@@ -1,4 +1,19 @@
-//! How far the two shares are from the product, in units of Z_p: `docs/rlwe.md`, section 2.
+//! How far the two shares are from the product.
+//!
+//! In units of Z_p, one of which is `ρ = q'/p` modulo `q'`; `‖w‖` is the length of a column of W.
+//! All parts are independent and have mean zero:
+//!
+//! | part | variance |
+//! |---|---|
+//! | rounding of masks: dither and rest, `1/12` each | `‖w‖²/6` |
+//! | errors of the message: `Σ D_fk·e_fk` | `24·N·(2^26/12)·10.5 / ρ²` |
+//! | error of the key's element: `u·e` | `N·835²·10.5 / ρ²` |
+//! | the hint: `(e1 + what is rounded away)·t` | `N·10.5·(835² + 2^28/12) / ρ²` |
+//! | `δ` | `10,331²` |
+//!
+//! For columns of length `2^13` that is a root mean square of 10,870; without `δ` it would be
+//! 3,370, of which rounding is 3,344. `tests/relation.rs` measures all of it within 5 %, for
+//! columns where rounding dominates and for columns where it does not.
 
 use crate::params::{DEGREE, DIGIT_BITS, HINT_BITS, PACKING_BITS, TERMS};
 use crate::ring::Packing;

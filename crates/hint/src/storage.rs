@@ -17,3 +17,9 @@ impl ReadAt for std::fs::File {
         std::os::unix::fs::FileExt::read_exact_at(self, out, at)
     }
 }
+
+impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
+    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
+        (**self).read_exact_at(out, at)
+    }
+}

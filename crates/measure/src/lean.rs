@@ -10,13 +10,14 @@ use primer_engine::cost::{self, Part, StoredBytes};
 use primer_engine::hints::{Build, contents_of};
 use primer_engine::server::ServerModel;
 use primer_engine::session::{ClientSession, ServerSession, direct};
-use primer_engine::{FORM, MOST_BUNDLES, Program, Reveal, SCHEME_NAME, VERSION, client, server};
+use primer_engine::{MOST_BUNDLES, Program, Reveal, SCHEME_NAME, VERSION, client, server};
 use primer_hint::multipliers::file_bytes;
 use primer_hint::params::PACKING_BITS;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_plan::graph::Form;
+use primer_plan::design::{Design, LookedUp};
 use primer_plan::times::Times;
 use primer_ring::prg::Prg;
 use primer_rlwe::params::SECURITY_TABLE;
@@ -42,8 +43,12 @@ impl Scheme for Lean {
         VERSION
     }
 
-    fn form(&self) -> Form {
-        FORM
+    fn weights(&self, folded: &FloatWeights) -> FloatWeights {
+        folded.clone()
+    }
+
+    fn design(&self) -> &'static dyn Design {
+        &LookedUp
     }
 
     fn most_bundles(&self) -> usize {

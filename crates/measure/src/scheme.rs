@@ -9,8 +9,9 @@ use crate::hinted::Hinted;
 use anyhow::Result;
 use primer::PhaseBytes;
 use primer_hint::published::Published;
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_plan::graph::Form;
+use primer_plan::design::Design;
 use primer_plan::times::Times;
 use primer_ring::matrix::Matrix;
 use primer_text::Input;
@@ -26,8 +27,11 @@ pub trait Scheme: Sync {
     /// Returns the version of its protocol, which answers that are kept belong to.
     fn version(&self) -> u16;
 
-    /// Returns the form of the plans that it takes.
-    fn form(&self) -> Form;
+    /// Makes the weights of the graph that it computes from a model's, as they were folded.
+    fn weights(&self, folded: &FloatWeights) -> FloatWeights;
+
+    /// Returns the design of the plans that it takes.
+    fn design(&self) -> &'static dyn Design;
 
     /// Returns how many bundles can be prepared together at most.
     fn most_bundles(&self) -> usize;

@@ -10,7 +10,8 @@
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
 use primer_plan::assign::{self, AssignError, Observation, Seen, WeightRange};
-use primer_plan::graph::{Form, Graph, Op, StopFunction, ValueId};
+use primer_plan::function::Function;
+use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::role::ValueRole;
 use primer_plan::scales::Scales;
 use primer_ring::matrix::Matrix;
@@ -56,8 +57,8 @@ impl Calibrated {
 }
 
 struct Ranges {
-    /// Values that hold scores, whose columns are keys, have an entry for each head; those that are
-    /// looked up by columns, one for each column.
+    /// Values that hold scores, whose columns are keys, have an entry for each head; inputs of
+    /// activations, one for each column.
     seen: Seen,
     /// Tokens of the current input, and how many of them are not padding.
     tokens: usize,
@@ -72,7 +73,7 @@ impl Ranges {
                 *by_head = vec![Observation::EMPTY; graph.shape.heads];
             }
         }
-        let columns = activations(graph).map(|id| (id, vec![0.0; graph.value(id).cols]));
+        let columns = activations(graph).map(|(_, id)| (id, vec![0.0; graph.value(id).cols]));
         seen.columns = columns.collect();
         Self {
             seen,
@@ -82,15 +83,15 @@ impl Ranges {
     }
 }
 
-/// Returns the inputs of the layers' activations that are looked up by columns, in order.
-fn activations(graph: &Graph) -> impl Iterator<Item = ValueId> {
-    let looked_up = graph.form == Form::LookedUp;
-    graph.steps.iter().filter_map(move |step| match step.op {
+/// Returns the inputs of the layers' activations, in order, with their steps.
+fn activations(graph: &Graph) -> impl Iterator<Item = (usize, ValueId)> {
+    let steps = graph.steps.iter().enumerate();
+    steps.filter_map(|(index, step)| match step.op {
         Op::Stop {
             function: StopFunction::Activation,
             input,
             ..
-        } if looked_up => Some(input),
+        } => Some((index, input)),
         _ => None,
     })
 }
@@ -184,12 +185,14 @@ pub fn calibrate(
             extremes[table.index()].norm = largest_singular_value(matrix);
         }
     }
-    let scales = assign::assign(&graph, &ranges.seen, &extremes)?;
-    let order = activations(&graph).map(|id| assign::order(&ranges.seen.columns[&id]));
-    Ok(Calibrated {
-        scales,
-        order: order.collect(),
-    })
+    let scales = assign::assign_by(weights.design(), &graph, &ranges.seen, &extremes)?;
+    // Features are in an order where their activation has classes of columns.
+    let sorted = activations(&graph)
+        .filter(|(step, _)| matches!(scales.functions[*step], Some(Function::Sorted(_))));
+    let order: Vec<_> = sorted
+        .map(|(_, id)| assign::order(&ranges.seen.columns[&id]))
+        .collect();
+    Ok(Calibrated { scales, order })
 }
 
 /// Estimates the largest singular value of a matrix by power iteration.
@@ -253,7 +256,7 @@ mod tests {
     #[test]
     fn padded_keys_widen_the_range_but_are_no_row_maximum() {
         let shape = crate::synthetic::bert_shape(1, 8, 2);
-        let graph = Graph::bert(&shape, 3);
+        let graph = Graph::new(&shape, 3);
         let mut ranges = Ranges::new(&graph);
         (ranges.tokens, ranges.length) = (3, 2);
         let id = graph

@@ -62,7 +62,7 @@ pub fn run(
 ) -> Outcome {
     let graph = plan.graph();
     assert!(
-        graph.shape == *model.shape() && graph.form == model.scales().form,
+        graph.shape == *model.shape() && plan.scales() == model.scales(),
         "the plan belongs to the model"
     );
     assert_eq!(

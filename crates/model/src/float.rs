@@ -132,11 +132,7 @@ pub fn run_with(
     functions: &impl Functions,
     observer: &mut impl Observer,
 ) -> Vec<Matrix<f32>> {
-    assert_eq!(
-        graph.form,
-        weights.form(),
-        "the weights belong to the graph"
-    );
+    assert!(weights.fit(graph), "the weights belong to the graph");
     assert_eq!(
         input.tokens(),
         graph.tokens,

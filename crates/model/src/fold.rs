@@ -15,7 +15,8 @@
 //! Biases are summed in double precision: there are few of them, and errors in them are systematic.
 
 use crate::load::tensors::Checkpoint;
-use primer_plan::graph::{Form, Graph, Weight, WeightKind};
+use primer_plan::design::{Design, LookedUp};
+use primer_plan::graph::{Graph, Weight, WeightKind};
 use primer_plan::role::{LinearMap, WeightKey};
 use primer_plan::shape::{Head, Shape};
 use primer_ring::matrix::Matrix;
@@ -39,11 +40,27 @@ pub enum FloatWeight {
     Bias(Matrix<f32>),
 }
 
-/// All weights of a model, in the graph's order.
+impl FloatWeight {
+    /// Tells whether it has the kind and the size that a graph names.
+    fn is_for(&self, weight: &Weight) -> bool {
+        match (self, weight.kind) {
+            (Self::Dense(m), WeightKind::Dense) | (Self::Bias(m), WeightKind::Bias) => {
+                (m.rows(), m.cols()) == (weight.rows, weight.cols)
+            }
+            (Self::Diagonal { gain, mean }, WeightKind::Diagonal) => {
+                gain.len() == weight.cols && mean.len() == weight.cols
+            }
+            _ => false,
+        }
+    }
+}
+
+/// All weights of a model, in the graph's order. Cheap to clone.
+#[derive(Clone)]
 pub struct FloatWeights {
     /// The model's shape.
     pub shape: Shape,
-    form: Form,
+    design: &'static dyn Design,
     digest: Digest,
     weights: Vec<Arc<FloatWeight>>,
 }
@@ -52,7 +69,7 @@ pub struct FloatWeights {
 pub type Digest = [u8; 32];
 
 impl FloatWeights {
-    /// Returns the digest of the weights as they were folded, before anything was merged.
+    /// Returns the digest of the weights as they were folded, before they were rewritten.
     pub const fn digest(&self) -> Digest {
         self.digest
     }
@@ -62,9 +79,9 @@ impl FloatWeights {
         &self.weights
     }
 
-    /// Returns the form of the graph that they belong to.
-    pub const fn form(&self) -> Form {
-        self.form
+    /// Returns the design of the graph that they belong to.
+    pub fn design(&self) -> &'static dyn Design {
+        self.design
     }
 
     /// Makes the graph that they belong to, over `tokens` tokens.
@@ -72,19 +89,29 @@ impl FloatWeights {
     /// # Panics
     /// If the model does not take that many tokens.
     pub fn graph(&self, tokens: usize) -> Graph {
-        Graph::with_form(&self.shape, self.form, tokens)
+        Graph::by(self.design, &self.shape, tokens)
     }
 
-    /// Makes the same model with the weights `made`, for a graph of another form.
-    pub(crate) fn rewritten(
+    /// Tells whether a graph has weights of these kinds and sizes.
+    pub(crate) fn fit(&self, graph: &Graph) -> bool {
+        let mut pairs = self.weights.iter().zip(&graph.weights);
+        self.weights.len() == graph.weights.len() && pairs.all(|(made, named)| made.is_for(named))
+    }
+
+    /// Makes the same model with the weights `made`, for a graph of another design.
+    ///
+    /// # Panics
+    /// If they are not the weights of that graph.
+    #[must_use]
+    pub fn rewritten(
         &self,
-        form: Form,
+        design: &'static dyn Design,
         mut made: HashMap<WeightKey, Arc<FloatWeight>>,
     ) -> Self {
-        let graph = Graph::with_form(&self.shape, form, 1);
+        let graph = Graph::by(design, &self.shape, 1);
         Self {
             shape: self.shape.clone(),
-            form,
+            design,
             digest: self.digest,
             weights: in_order(&graph, |key| made.remove(&key)),
         }
@@ -111,11 +138,11 @@ impl FloatWeights {
         }
         folder.layer = None;
         folder.head(&norm);
-        let graph = Graph::bert(shape, 1);
+        let graph = Graph::new(shape, 1);
         let weights = in_order(&graph, |key| folder.made.remove(&key).map(Arc::new));
         Self {
             shape: shape.clone(),
-            form: graph.form,
+            design: &LookedUp,
             digest: digest(&weights),
             weights,
         }
@@ -151,15 +178,7 @@ fn in_order(
 ) -> Vec<Arc<FloatWeight>> {
     let one = |w: &Weight| {
         let made = made(w.key()).unwrap_or_else(|| panic!("no {}", w.name));
-        let fits = match (&*made, w.kind) {
-            (FloatWeight::Dense(m), WeightKind::Dense)
-            | (FloatWeight::Bias(m), WeightKind::Bias) => (m.rows(), m.cols()) == (w.rows, w.cols),
-            (FloatWeight::Diagonal { gain, mean }, WeightKind::Diagonal) => {
-                gain.len() == w.cols && mean.len() == w.cols
-            }
-            _ => false,
-        };
-        assert!(fits, "{} has the form that the graph names", w.name);
+        assert!(made.is_for(w), "{} is what the graph names", w.name);
         made
     };
     graph.weights.iter().map(one).collect()
@@ -288,8 +307,11 @@ impl Folder<'_> {
         };
         add(&mut table, vocab, -1.0);
         add(&mut positions, self.shape.positions, 1.0);
-        self.insert(LinearMap::Embedding, FloatWeight::Dense(table));
-        self.insert(LinearMap::Embedding, FloatWeight::Bias(positions));
+        let rows = table.rows() + positions.rows();
+        let mut joined = table.into_data();
+        joined.extend_from_slice(positions.data());
+        let joined = Matrix::from_vec(rows, width, joined);
+        self.insert(LinearMap::Embedding, FloatWeight::Dense(joined));
     }
 
     /// Folds a linear map that reads a LayerNorm's result, scaled by `scale`.

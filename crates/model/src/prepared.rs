@@ -3,8 +3,7 @@
 //! ```text
 //! "PRIMERPM"  8 bytes
 //! version     u32, little-endian
-//! header      u32 length, then shape, scales (which name the form they were made for) and the
-//!             digest of the float weights (postcard)
+//! header      u32 length, then shape, scales and the digest of the float weights (postcard)
 //! weights     in the graph's order: i16 for dense and diagonal ones, i64 for biases, little-endian
 //! checksum    32 bytes, BLAKE3 of everything before it
 //! ```
@@ -14,7 +13,8 @@
 
 use crate::fold::Digest;
 use crate::quantise::IntModel;
-use primer_plan::graph::{Graph, Weight, WeightKind};
+use primer_plan::design::{Design, LookedUp};
+use primer_plan::graph::{Weight, WeightKind};
 use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scales, WEIGHT_BITS};
 use primer_plan::shape::{Shape, ShapeError};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const MAGIC: &[u8; 8] = b"PRIMERPM";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const CHECKSUM: usize = 32;
 
 /// Why a prepared model could not be written or read.
@@ -131,6 +131,14 @@ impl IntModel {
     /// # Errors
     /// [`PreparedError`] for anything but an undamaged prepared model.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PreparedError> {
+        Self::from_bytes_by(&LookedUp, bytes)
+    }
+
+    /// Reads a model of another design from a file's bytes.
+    ///
+    /// # Errors
+    /// As [`Self::from_bytes`].
+    pub fn from_bytes_by(design: &'static dyn Design, bytes: &[u8]) -> Result<Self, PreparedError> {
         let fixed = MAGIC.len() + 8;
         if bytes.len() < MAGIC.len() || &bytes[..MAGIC.len()] != MAGIC {
             return Err(PreparedError::Magic);
@@ -157,7 +165,9 @@ impl IntModel {
             return Err(PreparedError::Header);
         }
         header.shape.validate()?;
-        let graph = Graph::with_form(&header.shape, header.scales.form, 1);
+        // Scales for another graph are told before weights that it does not have.
+        let plan = Plan::by(design, &header.shape, 1, header.scales.clone())?;
+        let graph = plan.graph();
         let expected = header_end + graph.weights.iter().map(encoded_len).sum::<usize>() + CHECKSUM;
         if bytes.len() != expected {
             return Err(cut(expected));
@@ -166,7 +176,6 @@ impl IntModel {
         if blake3::hash(content) != *<&[u8; 32]>::try_from(checksum).expect("32 bytes") {
             return Err(PreparedError::Checksum);
         }
-        Plan::new(&header.shape, 1, header.scales.clone())?;
         let mut at = header_end;
         let weights = graph
             .weights
@@ -178,8 +187,8 @@ impl IntModel {
             })
             .collect::<Result<_, _>>()?;
         Ok(Self::from_parts(
-            header.shape,
-            header.scales,
+            design,
+            (header.shape, header.scales),
             header.source,
             weights,
         ))
@@ -215,11 +224,19 @@ impl IntModel {
     /// # Errors
     /// [`PreparedError`] if it cannot be read or is not an undamaged prepared model.
     pub fn open(path: &Path) -> Result<Self, PreparedError> {
+        Self::open_by(&LookedUp, path)
+    }
+
+    /// Reads a file with a model of another design.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_by(design: &'static dyn Design, path: &Path) -> Result<Self, PreparedError> {
         let bytes = std::fs::read(path).map_err(|source| PreparedError::File {
             path: path.to_owned(),
             source,
         })?;
-        Self::from_bytes(&bytes)
+        Self::from_bytes_by(design, &bytes)
     }
 }
 

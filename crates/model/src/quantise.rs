@@ -2,6 +2,7 @@
 
 use crate::calibrate::Calibrated;
 use crate::fold::{Digest, FloatWeight, FloatWeights};
+use primer_plan::design::Design;
 use primer_plan::graph::{Graph, Op, Weight, WeightId};
 use primer_plan::plan::{Plan, PlanError};
 use primer_plan::role::LinearMap;
@@ -14,6 +15,7 @@ use std::sync::OnceLock;
 
 /// A model ready for fixed point: its public numbers and its integer weights.
 pub struct IntModel {
+    design: &'static dyn Design,
     shape: Shape,
     scales: Scales,
     source: Digest,
@@ -25,12 +27,13 @@ pub struct IntModel {
 impl IntModel {
     /// Joins parts that were checked to belong together.
     pub(crate) fn from_parts(
-        shape: Shape,
-        scales: Scales,
+        design: &'static dyn Design,
+        (shape, scales): (Shape, Scales),
         source: Digest,
         weights: Vec<IntWeight>,
     ) -> Self {
         Self {
+            design,
             shape,
             scales,
             source,
@@ -45,13 +48,7 @@ impl IntModel {
     /// [`PlanError`] if the scales do not belong to the model.
     pub fn quantise(weights: &FloatWeights, calibrated: Calibrated) -> Result<Self, PlanError> {
         let Calibrated { scales, order } = calibrated;
-        if scales.form != weights.form() {
-            return Err(PlanError::Form {
-                found: scales.form.name(),
-                expected: weights.form().name(),
-            });
-        }
-        let plan = Plan::new(&weights.shape, 1, scales)?;
+        let plan = Plan::by(weights.design(), &weights.shape, 1, scales)?;
         let graph = plan.graph();
         let ints = graph.weight_ids().map(|id| {
             let ints = quantise(&plan, id, &weights.all()[id.index()]);
@@ -62,8 +59,8 @@ impl IntModel {
         });
         let ints = ints.collect();
         Ok(Self::from_parts(
-            weights.shape.clone(),
-            plan.scales().clone(),
+            weights.design(),
+            (weights.shape.clone(), plan.scales().clone()),
             weights.digest(),
             ints,
         ))
@@ -94,7 +91,7 @@ impl IntModel {
     /// # Errors
     /// [`PlanError::Tokens`] if the model does not take that many.
     pub fn plan(&self, tokens: usize) -> Result<Plan, PlanError> {
-        Plan::new(&self.shape, tokens, self.scales.clone())
+        Plan::by(self.design, &self.shape, tokens, self.scales.clone())
     }
 }
 

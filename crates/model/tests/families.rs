@@ -6,134 +6,26 @@
 
 mod common;
 
-use common::{fixtures, golden_input, lines, load, load_folded, numbers, root, shared};
-use primer_model::calibrate::calibrate;
-use primer_model::fixed::{self, Workspace};
-use primer_model::float::{self, NoObserver};
+use common::families::{FIXTURES, SHARED, matches_in_float, matches_in_integers};
+use common::{fixtures, load, shared, weights_of};
 use primer_model::fold::FloatWeights;
 use primer_model::load::config::Config;
-use primer_model::quantise::IntModel;
-use primer_plan::graph::Form;
 use primer_plan::shape::{Head, Pooling, Problem};
-use primer_ring::matrix::Matrix;
-use primer_text::{Input, TextEncoder};
+use primer_text::Input;
 use serde_json::{Value, json};
 use std::path::Path;
-
-const FIXTURES: [&str; 5] = [
-    "distilbert",
-    "electra",
-    "roberta-ner",
-    "sentence",
-    "xlm-roberta",
-];
-const SHARED: [&str; 7] = [
-    "bert-ner",
-    "distilbert",
-    "distilbert-qa",
-    "electra",
-    "roberta",
-    "roberta-ner",
-    "sentence",
-];
-
-/// Returns the largest difference between a model's outputs and a golden line's.
-fn difference(head: &Head, line: &Value, output: &Matrix<f64>, length: usize) -> f64 {
-    let most = |golden: &Value, ours: &[f64]| {
-        let golden = numbers(golden);
-        assert_eq!(golden.len(), ours.len());
-        let pairs = golden.iter().zip(ours);
-        pairs.map(|(g, o)| (g - o).abs()).fold(0.0, f64::max)
-    };
-    match head {
-        Head::Classify { .. } => most(&line["logits"], output.row(0)),
-        Head::Tokens { .. } => {
-            let golden = line["logits"].as_array().unwrap();
-            assert_eq!(golden.len(), length);
-            let rows = golden.iter().enumerate();
-            rows.map(|(t, row)| most(row, output.row(t)))
-                .fold(0.0, f64::max)
-        }
-        Head::Span => {
-            let column = |c| (0..length).map(|t| output.get(t, c)).collect::<Vec<f64>>();
-            most(&line["start_logits"], &column(0)).max(most(&line["end_logits"], &column(1)))
-        }
-        // What the client makes of a sum: of any multiple of the mean.
-        Head::Sentence { .. } => {
-            let norm = output.row(0).iter().map(|v| v * v).sum::<f64>().sqrt();
-            let vector: Vec<f64> = output.row(0).iter().map(|v| v / norm).collect();
-            most(&line["embedding"], &vector)
-        }
-        Head::Encoder { .. } => unreachable!("there is no such golden file"),
-    }
-}
-
-fn in_float(weights: &FloatWeights, input: &Input) -> Matrix<f64> {
-    let graph = weights.graph(input.tokens());
-    float::run(&graph, weights, input, &mut NoObserver)[0].map(|v| f64::from(*v))
-}
-
-fn matches_in_float(dir: &Path) {
-    let (separate, text) = load_folded(dir);
-    let head = separate.shape.head.clone();
-    for form in Form::ALL {
-        let weights = separate.with_form(form);
-        for line in lines(&dir.join("golden.jsonl")) {
-            let mut input = golden_input(&text, &line, weights.shape.max_tokens());
-            for padding in [0, 5] {
-                input.pad_to(input.tokens() + padding, text.padding());
-                let found = in_float(&weights, &input);
-                let off = difference(&head, &line, &found, input.length);
-                assert!(off < 1e-3, "{}, {}: {off}", dir.display(), form.name());
-            }
-        }
-    }
-}
-
-fn quantised(weights: &FloatWeights, text: &TextEncoder) -> IntModel {
-    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
-    let some: Vec<&str> = calibration.lines().step_by(10).collect();
-    let scales = calibrate(weights, text, &some.join("\n"), |_, _| ()).unwrap();
-    IntModel::quantise(weights, scales).unwrap()
-}
-
-fn matches_in_integers(dir: &Path) {
-    let (separate, text) = load_folded(dir);
-    let head = separate.shape.head.clone();
-    for form in Form::ALL {
-        let model = quantised(&separate.with_form(form), &text);
-        for line in lines(&dir.join("golden.jsonl")) {
-            let mut input = golden_input(&text, &line, separate.shape.max_tokens());
-            input.pad_to(input.tokens() + 3, text.padding());
-            let plan = model.plan(input.tokens()).unwrap();
-            let mut rounded = fixed::Truncate::Exact;
-            let mut workspace = Workspace::default();
-            let found = fixed::run(
-                &plan,
-                &model,
-                &input,
-                &mut rounded,
-                &mut fixed::Errors::None,
-                &mut workspace,
-            );
-            let off = difference(&head, &line, &found.reals[0], input.length);
-            assert!(off < 0.05, "{}, {}: {off}", dir.display(), form.name());
-            assert_eq!(found.out_of_range, [], "{}", dir.display());
-        }
-    }
-}
 
 #[test]
 fn small_copies_match_hugging_face_in_float() {
     for name in FIXTURES {
-        matches_in_float(&fixtures().join("family").join(name));
+        matches_in_float(&fixtures().join("family").join(name), FloatWeights::clone);
     }
 }
 
 #[test]
 fn small_copies_match_hugging_face_in_integers() {
     for name in FIXTURES {
-        matches_in_integers(&fixtures().join("family").join(name));
+        matches_in_integers(&fixtures().join("family").join(name), FloatWeights::clone);
     }
 }
 
@@ -141,8 +33,8 @@ fn small_copies_match_hugging_face_in_integers() {
 fn whole_checkpoints_match_hugging_face_where_they_are() {
     for name in SHARED {
         if let Some(dir) = shared(&format!("models/family/{name}")) {
-            matches_in_float(&dir);
-            matches_in_integers(&dir);
+            matches_in_float(&dir, FloatWeights::clone);
+            matches_in_integers(&dir, FloatWeights::clone);
         }
     }
 }
@@ -342,7 +234,7 @@ fn problem_types_are_as_hugging_face_decides_them() {
 /// Checks that rules of normalisation change the letters, not where a token stands in the text.
 #[test]
 fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
-    let (_, text) = load_folded(&fixtures().join("family/xlm-roberta"));
+    let (_, text) = weights_of(&fixtures().join("family/xlm-roberta"));
     let sentence = "Ein \u{fb01}lm \u{fdfa} na  \u{ff3a}\u{fc}rich";
     let letters: Vec<char> = sentence.chars().collect();
     let (input, places) = text.encode_with_places(sentence, 46).unwrap();
@@ -370,7 +262,7 @@ fn tokens_of_sentence_pieces_stand_where_their_letters_do() {
 /// and leaves it out of the token's place once, not twice.
 #[test]
 fn tokens_stand_where_their_words_do() {
-    let (_, text) = load_folded(&fixtures().join("family/roberta-ner"));
+    let (_, text) = weights_of(&fixtures().join("family/roberta-ner"));
     let sentence = "a quiet , moving film";
     let (input, places) = text.encode_with_places(sentence, 64).unwrap();
     assert_eq!(places.len(), input.tokens());
@@ -392,7 +284,7 @@ fn tokens_stand_where_their_words_do() {
 
 #[test]
 fn windows_overlap_and_cover_the_whole_text() {
-    let (_, text) = load_folded(&fixtures().join("family/electra"));
+    let (_, text) = weights_of(&fixtures().join("family/electra"));
     let context = "the plot is thin but the cast is a joy and a quiet moving film .";
     let whole = text.windows("ok", context, 512, 4).unwrap();
     assert_eq!(whole.len(), 1);

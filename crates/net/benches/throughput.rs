@@ -2,6 +2,9 @@
 //!
 //! What is measured is processor time of the busier of the two parties: the throughput of two free
 //! cores, also when the machine has other work.
+//!
+//! AMD Zen 3 under heavy other load, medians of ten runs, GiB/s over memory, TCP and TLS: pieces of
+//! 32 B 3.6, 1.8, 0.68; of 16 KiB 6.9, 2.0, 0.50; of 1 MiB 2.1, 4.0, 0.64.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use primer_net::pair::{Medium, connect};

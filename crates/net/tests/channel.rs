@@ -5,6 +5,7 @@ use primer_wire::kind::trial::{FIRST as ASK, SECOND as TELL, THIRD as BULK};
 use primer_wire::pair::{run_pair, run_parties, test_options};
 use primer_wire::{Channel, Direction, NetError, Options};
 use std::io::{Read, Write};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 fn pattern(n: usize, seed: u64) -> Vec<u8> {
@@ -214,10 +215,15 @@ fn streams_keep_account() {
 fn a_silent_peer_is_a_time_out() {
     for transport in Medium::ALL {
         let start = Instant::now();
+        let (over, all_over) = mpsc::channel::<()>();
         let (_, error) = run_parties(
             connect(transport, &impatient()).unwrap(),
-            |_| std::thread::sleep(Duration::from_millis(500)),
-            |channel| channel.recv(ASK, 10).unwrap_err(),
+            move |_| all_over.recv().unwrap(),
+            move |channel| {
+                let error = channel.recv(ASK, 10).unwrap_err();
+                over.send(()).unwrap();
+                error
+            },
         );
         assert!(start.elapsed() < Duration::from_secs(5));
         assert!(
@@ -237,13 +243,16 @@ fn a_silent_peer_is_a_time_out() {
 #[test]
 fn a_peer_that_does_not_read_is_a_time_out() {
     for transport in Medium::ALL {
+        let (over, all_over) = mpsc::channel::<()>();
         let (_, error) = run_parties(
             connect(transport, &impatient()).unwrap(),
-            |_| std::thread::sleep(Duration::from_millis(800)),
-            |channel| {
+            move |_| all_over.recv().unwrap(),
+            move |channel| {
                 let piece = vec![0; 1 << 20];
                 // More than any socket buffer holds.
-                (0..200).find_map(|_| channel.send(BULK, &piece).err())
+                let error = (0..200).find_map(|_| channel.send(BULK, &piece).err());
+                over.send(()).unwrap();
+                error
             },
         );
         let error = error.expect("the transport is bounded");

@@ -25,6 +25,17 @@
 //! price of a hash). One bit of block 0 is known, so block 0 takes a guess of `k - 1` bits. A
 //! failure ends the session.
 //!
+//! *What is left of Δ.* After passes that needed `g` guessed bits, which happen with probability
+//! `2^-g`, Δ is uniform on the other `127 - g` bits; sets of several extensions intersect. A
+//! failure is an answer too: a receiver that guesses one bit knows it afterwards, at the price of
+//! its session if it was wrong, so one that has risked `g - 1` bits and survived may know `g`. A
+//! session that failed is not used again. Bundles that were prepared in it before can still be
+//! spent, but each has a Δ of its own ([`crate::renewal`]), so guesses about one do not help with
+//! another. The bounds that rest on Δ survive: `2^-g` times `p/2^(127-g)` is `p/2^127`.
+//!
+//! *Rows reach the caller before the check has passed.* Nothing that depends on them may be sent
+//! until the extension returns; garbling, products, pads and one-hot shares keep to this.
+//!
 //! *What it costs the receiver's privacy*: nothing. `x` is masked by the 128 choices that are
 //! thrown away, and `T` is what the sender computes itself.
 

@@ -1,6 +1,23 @@
 //! What transfers cost: bytes of frames as the meter counts them, headers included.
 //!
-//! Tests compare these formulas with the meter, so they can be used for sizing.
+//! Tests compare these formulas with the meter, so they can be used for sizing. For `n` transfers
+//! of messages of `w` bits, from the extension's sender to its receiver and back; every 8 is a
+//! frame header:
+//!
+//! | step | rounds | sender → receiver | receiver → sender |
+//! |---|---|---|---|
+//! | set-up, ML-KEM-768 | 1 | 8 + 32 + 128·1184 | 8 + 128·2·1088 |
+//! | set-up, ristretto255 | 1 | 8 + 32 + 128·32 | 8 + 32 |
+//! | … trees of SoftSpokenOT | with the answers | | 8 + 32·(128/k)·(k-1) |
+//! | extension, IKNP (`k = 1`) | ½ | | 16 + 128·⌈n/8⌉ |
+//! | extension, SoftSpokenOT | ½ | | 16 + (128/k)·⌈n/8⌉ |
+//! | … with its check | with the extension | | (128/k)·16 + 48 more |
+//! | … in the set-up | with the trees | | (128/k)·32 + 32 more |
+//! | renewal | 1½ for any number | | as extension by 128, and trees |
+//! | product, or one of late bits, offline | 1 | 8 + ⌈nw/8⌉ | as extension |
+//! | the same online | 1 | 8 + ⌈nw/8⌉ | 8 + ⌈n/8⌉ |
+//!
+//! A set-up is made once for a session and direction, a renewal for each bundle and direction.
 
 use crate::base::{BaseOt, COUNT, mlkem, ristretto};
 use crate::check::{MASKING, PROOF_BYTES};

@@ -24,6 +24,13 @@
 //! is the receiver of the new transfers and may deviate as it may after base transfers with public
 //! keys: its trees are checked in the same way, and the name of the new state covers them.
 //!
+//! **Bundles do not open each other.** A hybrid over the renewals replaces the seeds of each by
+//! random ones; then its state is that of a session with base transfers of its own. So what is said
+//! of transfers holds for each bundle, even if everything is known of the others: with the server's
+//! half of one bundle *and* all that a client has, one knows `Δ'`, so the choices of that renewal
+//! and that stretch of the streams that hid them. The stretches that hide other renewals stay
+//! pseudorandom. The session's Δ, seeds and streams are kept in memory and end with it.
+//!
 //! Precomputed transfers: Beaver, *Precomputing Oblivious Transfer*, CRYPTO 1995.
 
 use crate::base::{COUNT, Chosen, Pairs, Session};

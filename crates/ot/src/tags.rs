@@ -19,6 +19,16 @@
 //! pass, the receiver has guessed that Δ is not among them: with probability `2^-g` for `g` bits it
 //! is right, as any guess would be, and otherwise the session ends.
 //!
+//! In the proof both keys of a base transfer have a secret: `C_i` is programmed to `pk₀ + pk₁`,
+//! which module-LWE and the random oracle allow, as the server's nonce is fresh. So both seeds are
+//! defined no matter what the receiver encapsulates, and passing is a function of Δ that is fixed
+//! before Δ matters. With `A_b` the set of values of block `b` that pass, a pass tells the receiver
+//! that Δ is in the product of these sets and nothing else, and has the probability of that: the
+//! product of `|A_b|` over 2¹²⁷. The message of the trees goes into the name of the session, from
+//! which the challenges of [`crate::check`] are drawn, so leaves cannot be chosen after these are
+//! known. (Otherwise the two children of a node that is unknown for every guessed value would be
+//! free, and a birthday search of `2⁶⁴` would make other choices pass.)
+//!
 //! *What it costs the receiver's privacy*: the sender learns a hash of the leaf that it lacks,
 //! 128 random bits that the hash, a random oracle, does not give back. The streams that mask
 //! choices are made of the leaf by AES, which in the same model tells nothing about the hash.

@@ -81,7 +81,6 @@ impl Graph {
 mod tests {
     use super::*;
     use crate::function::Activation;
-    use crate::graph::Form;
     use crate::shape::{Family, Head, Shape};
 
     fn bert_base() -> Shape {
@@ -103,52 +102,35 @@ mod tests {
 
     #[test]
     fn bert_base_has_the_elements_of_the_design() {
-        let graph = Graph::bert(&bert_base(), 30);
-        let counts = graph.counts();
+        let counts = Graph::new(&bert_base(), 30).counts();
         let elements = |f| counts.stop_elements[&f];
-        assert_eq!(elements(StopFunction::Softmax), 12 * 10_800);
+        let scores = 12 * 10_800;
+        for function in [StopFunction::CoarseMaximum, StopFunction::Power] {
+            assert_eq!(elements(function), scores);
+        }
+        assert_eq!(elements(StopFunction::Reciprocal), 12 * 360);
         assert_eq!(elements(StopFunction::Activation), 12 * 92_160);
-        // Per layer: Q, K, V, attention, and twice two for the LayerNorms; the embedding's
-        // LayerNorm once; the logits.
+        // Per layer: Q, K, V, attention, probabilities, and twice two for the LayerNorms; the
+        // embedding's LayerNorm once; the logits.
         assert_eq!(
             elements(StopFunction::Requantise),
-            12 * (69_120 + 5 * 23_040) + 2 * 23_040 + 2
+            12 * (69_120 + 5 * 23_040) + scores + 2 * 23_040 + 2
         );
         assert_eq!(elements(StopFunction::InverseRoot), 25 * 30);
         assert_eq!(elements(StopFunction::Tanh), 768);
-        let dense = 30 * 768 * (4 * 768 + 2 * 3072) * 12 + 30 * 768 * 30_524 + 768 * 768 + 768 * 2;
+        // Words, types and positions.
+        let embedding = 30 * 768 * (30_524 + 512);
+        let dense = 30 * 768 * (4 * 768 + 2 * 3072) * 12 + embedding + 768 * 768 + 768 * 2;
         let residual = 2 * 2 * 30 * 768 * 12;
         assert_eq!(counts.weight_products, dense + residual);
         let attention = 2 * 12 * 30 * 30 * 64 * 12;
         let norms = 2 * 30 * 768 * 25;
-        assert_eq!(counts.secret_products, attention + norms);
-    }
-
-    #[test]
-    fn merging_trades_requantisations_for_weight_products() {
-        let [separate, merged] = [Form::Separate, Form::Merged]
-            .map(|form| Graph::with_form(&bert_base(), form, 30).counts());
-        // Queries and keys of twelve layers are gone, and with them two stops per layer.
-        let requantised = |c: &Counts| c.stop_elements[&StopFunction::Requantise];
-        assert_eq!(
-            requantised(&separate) - requantised(&merged),
-            12 * 2 * 23_040
-        );
-        assert_eq!(separate.stops - merged.stops, 12 * 2);
-        // Twelve heads' matrices for two.
-        assert_eq!(
-            merged.weight_products - separate.weight_products,
-            12 * (12 - 2) * 30 * 768 * 768
-        );
-        assert_eq!(
-            merged.secret_products - separate.secret_products,
-            12 * 12 * 30 * 30 * (768 - 64)
-        );
+        assert_eq!(counts.secret_products, attention + norms + scores);
     }
 
     #[test]
     fn steps_add_up() {
-        let graph = Graph::bert(&bert_base(), 7);
+        let graph = Graph::new(&bert_base(), 7);
         let total = graph.counts();
         let parts = graph.counts_by_step();
         assert_eq!(parts.len(), PaperStep::ALL.len());
@@ -157,19 +139,5 @@ mod tests {
             parts.values().map(|c| c.weight_products).sum::<u64>(),
             total.weight_products
         );
-    }
-
-    #[test]
-    fn every_value_is_made_once_and_before_it_is_read() {
-        for (tokens, form) in [1, 30, 4].into_iter().zip(Form::ALL) {
-            let graph = Graph::with_form(&bert_base(), form, tokens);
-            let mut made = vec![false; graph.values.len()];
-            for step in &graph.steps {
-                assert!(step.inputs().iter().all(|v| made[v.index()]));
-                assert!(!std::mem::replace(&mut made[step.output().index()], true));
-            }
-            assert!(made.iter().all(|m| *m));
-            assert!(graph.last_uses().iter().all(|&last| last > 0));
-        }
     }
 }

@@ -90,32 +90,6 @@ impl Weight {
     }
 }
 
-/// One of the graphs that compute the same: [`crate::encoder`] says why all of them are exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    /// Queries and keys are projected, requantised and multiplied.
-    Separate,
-    /// Both projections are one matrix for each head, between the input and itself.
-    Merged,
-    /// As the first, with softmax and the activation made of functions of short indices.
-    LookedUp,
-}
-
-impl Form {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Separate, Self::Merged, Self::LookedUp];
-
-    /// Returns the name in the program's output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Separate => "separate",
-            Self::Merged => "merged",
-            Self::LookedUp => "looked-up",
-        }
-    }
-}
-
 /// The first LayerNorm of a graph whose embedded rows have signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
@@ -130,8 +104,6 @@ pub struct Signed {
 pub struct Graph {
     /// The model's shape.
     pub shape: Shape,
-    /// Which of the graphs that compute the same it is.
-    pub form: Form,
     /// Tokens of the padded input.
     pub tokens: usize,
     /// Every intermediate value.
@@ -215,22 +187,31 @@ impl Graph {
         }
     }
 
-    /// Returns the number of columns of the private one-hot rows: words, token types and, in the
-    /// looked-up form, positions.
-    pub const fn one_hot(&self) -> usize {
-        match self.form {
-            Form::Separate | Form::Merged => self.shape.one_hot(),
-            Form::LookedUp => self.shape.one_hot() + self.shape.positions,
+    /// Tells whether positions are rows of the embedding table, so that a one-hot row stands for a
+    /// whole embedding. Otherwise they are a weight of their own.
+    pub fn positions_are_rows(&self) -> bool {
+        let own =
+            |step: &Step| matches!(step.op, Op::Embed { positions, .. } if positions.is_some());
+        !self.steps.iter().any(own)
+    }
+
+    /// Returns the number of columns of the private one-hot rows: those of words, token types and,
+    /// where they are rows of the table, positions.
+    pub fn one_hot(&self) -> usize {
+        match self.positions_are_rows() {
+            true => self.shape.one_hot() + self.shape.positions,
+            false => self.shape.one_hot(),
         }
     }
 
     /// Returns where the signs of embedded rows are removed, or `None` if rows have no signs.
     ///
-    /// In the looked-up form the embedding leaves `σ·x` for every row `x`, with a sign `σ` that the
-    /// client knows. It does not change LayerNorm's squares. Its roots get random signs `π` that
-    /// the client draws, and the product of both is a public sign for each row of `σ·x·π·root`.
+    /// Where one-hot rows stand for whole embeddings, the embedding leaves `σ·x` for every row `x`,
+    /// with a sign `σ` that the client knows. It does not change LayerNorm's squares. Its roots get
+    /// random signs `π` that the client draws, and the product of both is a public sign for each
+    /// row of `σ·x·π·root`.
     pub fn signed(&self) -> Option<Signed> {
-        if self.form != Form::LookedUp {
+        if !self.positions_are_rows() {
             return None;
         }
         // Nothing but the first LayerNorm scales rows before the first layer.

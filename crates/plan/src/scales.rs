@@ -1,7 +1,6 @@
 //! The numbers of a plan: how every value and weight is written as integers.
 
 use crate::function::Function;
-use crate::graph::Form;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use primer_ring::truncate::Truncation;
@@ -110,7 +109,7 @@ impl WeightScale {
 
 /// Bits of an integer weight with its sign, as in the paper.
 pub const WEIGHT_BITS: u32 = 15;
-/// In the looked-up form, how long the columns of a matrix may be: the root of the mean of their
+/// How long the columns of a matrix that hints multiply may be: the root of the mean of their
 /// squared lengths. Products by hints err by a part of it, and it bounds what they may reveal.
 pub const COLUMN_LENGTH: u64 = 1 << 13;
 /// The same for the embedding table, which has as many rows as there are words: about what integers
@@ -125,7 +124,7 @@ pub const OUTPUT_COLUMN_LENGTH: u64 = 1 << 16;
 /// Bits of the error of a product with such a matrix, in units of the product: more than its
 /// standard deviation has. What is revealed is no finer.
 pub const OUTPUT_ERROR_BITS: i32 = 15;
-/// Bits of the scale that a one-hot input carries in the looked-up form, at most.
+/// Bits of the scale that a one-hot input carries where it stands for a whole embedding, at most.
 pub const ONE_HOT_BITS: u32 = 23;
 /// Bits of that scale, at least: with fewer the error of a product would reach the values.
 pub const LEAST_ONE_HOT_BITS: u32 = 18;
@@ -140,11 +139,9 @@ pub const KEPT: Scale = Scale::Fixed {
 
 /// Scales of all values and weights, and the functions of the stops that have one.
 ///
-/// They depend on the model and on the form of its graph, not on the number of tokens.
+/// They depend on the model and on the design of its graph, not on the number of tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scales {
-    /// The form of the graph that they belong to.
-    pub form: Form,
     /// One per value of the graph.
     pub values: Vec<Scale>,
     /// One per weight of the graph.

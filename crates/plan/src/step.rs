@@ -58,8 +58,8 @@ pub struct Term {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// The private one-hot rows (word, then type, then position) times `table`, plus the rows of
-    /// `positions`. In the looked-up form every row comes with a sign that the client knows
-    /// ([`Graph::signed`](crate::graph::Graph::signed)).
+    /// `positions`. Where positions are rows of the table, every row comes with a sign that the
+    /// client knows ([`Graph::signed`](crate::graph::Graph::signed)).
     Embed {
         /// Word embeddings and below them the type embeddings, all centred; and below them the
         /// position embeddings, unless they are a weight of their own.

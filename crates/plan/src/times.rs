@@ -2,7 +2,7 @@
 
 use crate::graph::{PaperStep, Step};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time that a party spent on each step, including waiting for the other.
 #[derive(Debug, Clone, Default)]
@@ -12,9 +12,9 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds the time since `since` to a step.
-    pub fn add(&mut self, step: &Step, since: Instant) {
-        self.record(step.paper, step.layer.is_some(), since.elapsed());
+    /// Adds time to a step of a plan.
+    pub fn add(&mut self, step: &Step, spent: Duration) {
+        self.record(step.paper, step.layer.is_some(), spent);
     }
 
     /// Adds time to a step, in a layer or outside.

@@ -6,10 +6,10 @@ mod common;
 use common::{Seen, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange, assign};
 use primer_plan::function::{Class, Function};
-use primer_plan::graph::{Form, Op, StopFunction};
+use primer_plan::graph::{Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::role::ValueRole;
-use primer_plan::scales::{COLUMN_LENGTH, OUTPUT_COLUMN_LENGTH, Scale, WEIGHT_BITS, WeightScale};
+use primer_plan::scales::{COLUMN_LENGTH, OUTPUT_COLUMN_LENGTH, Scale, WeightScale};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 
@@ -30,15 +30,18 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
             ring_bits,
         } = plan.scale(input)
         else {
-            panic!("a stop reads an accumulator");
+            // All of it is kept.
+            assert_eq!(function, StopFunction::Reciprocal);
+            continue;
         };
         let kept = fraction - (K - ring_bits) as i32;
         let expected = match plan.function(index) {
+            // No head of this model needs a coarse maximum.
+            None if function == StopFunction::CoarseMaximum => kept,
             None => plan.scale(output).fraction(),
-            Some(Function::Softmax(f)) => f.fraction as i32,
-            Some(Function::Gelu(f)) => f.fraction,
+            Some(Function::Sorted(f)) => f.classes[0].lookup.fraction,
             Some(Function::Tanh(f)) => f.fraction,
-            Some(Function::InverseRoot(_)) => kept,
+            Some(Function::InverseRoot(_) | Function::Powers(_)) => kept,
             Some(other) => panic!("the model has no {other:?}"),
         };
         assert_eq!(kept, expected, "{}", plan.graph().value(input).name);
@@ -50,26 +53,12 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
     }
 }
 
-#[test]
-fn an_activation_gets_the_finest_format_that_holds_its_margin() {
-    let mut seen = Seen::plausible(&shape());
-    for reached in [0.01, 0.7, 5.0, 30.0, 220.0] {
-        seen.set("layer1.value.sum", range(-reached, reached / 2.0));
-        let scales = seen.assign().unwrap();
-        let format = Format::fitting(15, MARGIN * reached);
-        let id = seen.id("layer1.value");
-        assert_eq!(scales.values[id.index()].format(), Some(format));
-        assert!(format.max_real() >= MARGIN * reached);
-        assert!(format.max_real() < 2.01 * MARGIN * reached);
-    }
-}
-
 /// Checks the bits of values that are requantised by transfers, where they cost nothing: three more
-/// fractional ones than other forms have, and the integer ones that it takes to reach four times as
-/// far.
+/// fractional ones than activations have in the paper, and the integer ones that it takes to reach
+/// four times as far.
 #[test]
 fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
-    let seen = Seen::with_form(&shape(), Form::LookedUp);
+    let seen = Seen::plausible(&shape());
     let plan = seen.plan();
     let graph = plan.graph();
     let mut roomy = 0;
@@ -102,7 +91,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
 /// Checks that mixed values reach as far as the values, however little was seen of them.
 #[test]
 fn mixed_values_leave_their_range_only_with_their_factor() {
-    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let mut seen = Seen::plausible(&shape());
     seen.set("layer0.attention.sum", range(-0.2, 0.2));
     let plan = seen.plan();
     let reach = |name: &str| plan.scale(seen.id(name)).format().unwrap().max_real();
@@ -133,7 +122,7 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
         (300.0, 1e-6),
         (0.1, 900.0),
     ] {
-        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        let mut seen = Seen::plausible(&shape());
         seen.set("layer0.intermediate.sum", range(-reached, reached));
         seen.set("layer0.intermediate", range(-left, left));
         let plan = seen.plan();
@@ -161,7 +150,7 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
 /// far as there are bits for it.
 #[test]
 fn columns_get_entries_by_their_ranges() {
-    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let mut seen = Seen::plausible(&shape());
     for layer in 0..2 {
         let input = seen.id(&format!("layer{layer}.intermediate.sum"));
         seen.values[input.index()] = range(-40.0, 30.0);
@@ -194,7 +183,7 @@ fn columns_get_entries_by_their_ranges() {
 
 #[test]
 fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
-    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let mut seen = Seen::plausible(&shape());
     seen.set("layer0.intermediate.sum", range(-340.0, 1.0));
     let plan = seen.plan();
     let [class] = classes(&plan, &seen, "layer0.intermediate") else {
@@ -211,7 +200,7 @@ fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
 /// Checks that room is what products leave: weights do not get coarser for it.
 #[test]
 fn room_is_not_taken_from_weights() {
-    let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+    let mut seen = Seen::plausible(&shape());
     let mut bits = Vec::new();
     for max_abs in [0.8, 1e-3, 2e-4, 1e-4] {
         seen.weights.fill(WeightRange {
@@ -242,87 +231,16 @@ fn room_is_not_taken_from_weights() {
 #[test]
 fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer() {
     let limit = (1u64 << (K - 1)) as f64;
-    for form in Form::ALL {
-        for (least, roomy) in [(50.0, true), (0.01, false)] {
-            let mut seen = Seen::with_form(&shape(), form);
-            let name = "layer1.output_norm.squares";
-            seen.set(name, range(least, 300.0));
-            let plan = seen.plan();
-            let fraction = plan.scale(seen.id(name)).fraction();
-            let reach = limit * f64::from(-fraction).exp2();
-            assert!(reach >= MARGIN * MARGIN * 300.0);
-            // The comparator that garbles separate plans would pay for it in gates.
-            let roomy = roomy && form != Form::Separate;
-            assert_eq!(reach >= ROOM * 300.0, roomy, "{form:?}: {reach}");
-        }
-    }
-}
-
-#[test]
-fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
-    let mut seen = Seen::plausible(&shape());
-    seen.weights.fill(WeightRange {
-        max_abs: 0.9,
-        mean_max_abs: 0.01,
-        column: 2.0,
-        norm: 0.0,
-    });
-    let plan = seen.plan();
-    let mut limited_by_bits = 0;
-    for step in &plan.graph().steps {
-        let Op::Linear { terms, output, .. } = &step.op else {
-            continue;
-        };
-        for term in terms {
-            let room = plan.scale(*output).fraction() - plan.scale(term.input).fraction();
-            let finest = |max: f64| Format::fitting(WEIGHT_BITS, max).fraction.min(room);
-            match plan.weight_scale(term.weight) {
-                WeightScale::Dense { fraction } => assert_eq!(fraction, finest(0.9)),
-                WeightScale::Diagonal { gain, mean } => {
-                    assert_eq!((gain, mean), (finest(0.9), finest(0.01)));
-                }
-                WeightScale::Bias => panic!("a term is not a bias"),
-            }
-            limited_by_bits += usize::from(room > Format::fitting(WEIGHT_BITS, 0.9).fraction);
-        }
-    }
-    assert!(limited_by_bits > 0);
-}
-
-#[test]
-fn a_merged_input_gives_up_bits_for_its_matrix() {
-    let finest = Format::fitting(WEIGHT_BITS, 0.8).fraction;
-    // Half a unit of 1/32 with 64 features.
-    let enough = (0.29 * 64.0 * 64.0f64).log2().ceil() as i32;
-    assert!(enough < finest);
-    // Narrow scores have a fine accumulator, wide ones a coarse one. The input has 11 bits after
-    // the point.
-    let mut given_up = Vec::new();
-    for reached in [5.0, 50.0, 100.0, 3_000.0] {
-        let mut seen = Seen::with_form(&shape(), Form::Merged);
-        seen.set("layer1.scores", range(-reached, reached));
+    for (least, roomy) in [(50.0, true), (0.01, false)] {
+        let mut seen = Seen::plausible(&shape());
+        let name = "layer1.output_norm.squares";
+        seen.set(name, range(least, 300.0));
         let plan = seen.plan();
-        let mut steps = plan.graph().steps.iter().filter(|s| s.layer == Some(1));
-        let (input, weight, output) = steps
-            .find_map(|step| match step.op {
-                Op::MergedScores {
-                    input,
-                    weight,
-                    output,
-                    ..
-                } => Some((input, weight, output)),
-                _ => None,
-            })
-            .unwrap();
-        let format = plan.scale(input).format().unwrap();
-        let room = plan.scale(output).fraction() - 2 * format.fraction;
-        let fraction = plan.weight_scale(weight).fraction();
-        assert_eq!(fraction, finest.min(room));
-        assert!(fraction >= enough || format.fraction == 8, "{reached}");
-        given_up.push(Format::fitting(15, 7.5).fraction - format.fraction);
+        let fraction = plan.scale(seen.id(name)).fraction();
+        let reach = limit * f64::from(-fraction).exp2();
+        assert!(reach >= MARGIN * MARGIN * 300.0);
+        assert_eq!(reach >= ROOM * 300.0, roomy, "{reach}");
     }
-    // None where there is room; never below eight.
-    assert_eq!(given_up, [0, 0, 1, 3]);
 }
 
 #[test]
@@ -347,11 +265,9 @@ fn what_is_not_finite_is_refused_by_name() {
 
 #[test]
 fn what_is_too_wide_is_refused_by_name() {
-    // A GELU input with 8 fractional bits has 24 bits at most: ±2^15 with the margin.
     for (name, fits, too_wide, limit) in [
-        ("layer1.intermediate.sum", 21_000.0, 22_000.0, 24),
         ("pooler.sum", 5_400.0, 5_500.0, 24),
-        ("layer0.scores", 3_000.0, 20_000.0, 20),
+        ("layer0.scores", 890.0, 910.0, 10),
     ] {
         let mut seen = Seen::plausible(&shape());
         seen.set(name, range(-fits, fits));
@@ -411,7 +327,7 @@ fn an_activation_is_flagged_before_its_index_ends() {
         .into_iter()
         .flat_map(|r| [(0, r), (1, r)])
     {
-        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        let mut seen = Seen::plausible(&shape());
         let name = format!("layer{layer}.intermediate");
         seen.set(&format!("{name}.sum"), range(-reached, reached / 2.0));
         let plan = seen.plan();
@@ -443,44 +359,9 @@ fn tiny_queries_and_keys_give_a_plan() {
 }
 
 #[test]
-fn masked_keys_end_far_below_the_lowest_row_maximum() {
-    let mut seen = Seen::plausible(&shape());
-    let scores = Observation {
-        min: -40.0,
-        max: 20.0,
-        min_row_max: -30.0,
-    };
-    seen.set("layer1.scores", scores);
-    let plan = seen.plan();
-    let step = plan
-        .graph()
-        .steps
-        .iter()
-        .position(|s| s.output() == seen.id("layer1.probabilities"))
-        .unwrap();
-    let Some(Function::Softmax(softmax)) = plan.function(step) else {
-        panic!("probabilities leave a softmax");
-    };
-    let unit = f64::from(1 << softmax.fraction);
-    let (low, high) = (
-        ((-40.0 * MARGIN) * unit) as i64,
-        ((20.0 * MARGIN) * unit) as i64,
-    );
-    let lowest_max = (scores.min_row_max * unit) as i64;
-    assert_eq!(
-        softmax.power((lowest_max - (high - softmax.mask)) as u64),
-        0
-    );
-    // The ring also holds everything from the lowest masked score to the highest.
-    let half = 1i64 << (softmax.ring_bits - 1);
-    assert!(low - softmax.mask + softmax.offset > -half + 2);
-    assert!(high + softmax.offset < half - 2);
-}
-
-#[test]
 fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
     for column in [0.001, 1.5, 40.0] {
-        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        let mut seen = Seen::plausible(&shape());
         seen.weights
             .iter_mut()
             .for_each(|range| range.column = column);
@@ -515,7 +396,7 @@ fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
 /// are refused.
 #[test]
 fn outputs_are_no_finer_than_what_products_err_by() {
-    let plan = Seen::with_form(&shape(), Form::LookedUp).plan();
+    let plan = Seen::plausible(&shape()).plan();
     let output = plan.graph().outputs[0];
     let sum = plan.graph().accumulator_of(output);
     let Op::Linear { terms, .. } = &plan.graph().maker(sum).op else {
@@ -553,7 +434,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
 #[test]
 fn a_table_of_a_large_norm_is_coarser() {
     let table_fraction = |norm: f64| {
-        let mut seen = Seen::with_form(&shape(), Form::LookedUp);
+        let mut seen = Seen::plausible(&shape());
         let Op::Embed { table, .. } = seen.graph.steps[0].op else {
             unreachable!("the first step embeds");
         };
@@ -570,7 +451,7 @@ fn a_table_of_a_large_norm_is_coarser() {
 /// do not add up to an error; plans in which it would be a small one are refused.
 #[test]
 fn one_hot_inputs_carry_a_scale() {
-    let plan = Seen::with_form(&shape(), Form::LookedUp).plan();
+    let plan = Seen::plausible(&shape()).plan();
     let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
         unreachable!("the first step embeds");
     };
@@ -584,11 +465,6 @@ fn one_hot_inputs_carry_a_scale() {
     *fraction += room as i32 - 17;
     let error = Plan::new(&shape(), 4, scales).unwrap_err().to_string();
     assert!(error.contains("carries 17 bits"), "{error}");
-    let plan = Seen::with_form(&shape(), Form::Separate).plan();
-    let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
-        unreachable!("the first step embeds");
-    };
-    assert_eq!(plan.one_hot_bits(table, output), 0);
 }
 
 /// Checks that heads are looked up as they are if their spans and the widths of their maxima allow
@@ -614,7 +490,7 @@ fn heads_are_placed_by_their_ranges() {
     for changed in [heads[0], apart] {
         let mut heads = heads;
         heads[0] = changed;
-        let mut seen = Seen::with_form(&shape, Form::LookedUp);
+        let mut seen = Seen::plausible(&shape);
         let scores = seen.id("layer1.scores");
         seen.set("layer1.scores", of(-80.0, -9.0, 20.0));
         let mut told = primer_plan::assign::Seen::of(seen.values.clone());

@@ -57,7 +57,7 @@ pub use primer_client::{
     AnswerOptions, Classification, Client, ClientOptions, Cost, Embedding, Event, Extract, HangUp,
     Tagging,
 };
-pub use primer_engine::{FORM, Reveal, SCHEME_NAME};
+pub use primer_engine::{Reveal, SCHEME_NAME};
 pub use primer_net::tls::{Clients, Identity};
 pub use primer_server::{
     AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle, WebOptions,

@@ -8,9 +8,9 @@ use primer::service::message::{
 };
 use primer::source::Model;
 use primer::{Client, ClientOptions, Identity, Reveal, Server, ServerOptions, ServiceError};
+use primer_engine::Program;
 use primer_engine::server::ServerModel;
 use primer_engine::session::ServerSession;
-use primer_engine::{FORM, Program};
 use primer_net::tls::TlsServer;
 use primer_ring::prg::Prg;
 use primer_wire::{Channel, Options};
@@ -34,7 +34,7 @@ struct Fickle {
 impl Fickle {
     fn new(identity: &Identity, dir: &Path) -> Self {
         let model = Model::load(None).unwrap();
-        let integers = Arc::new(model.prepare(None, None, FORM, |_, _| ()).unwrap());
+        let integers = Arc::new(model.prepare(None, None, |_, _| ()).unwrap());
         let program = Program::of(&integers, TOKENS, Reveal::Outputs).unwrap();
         let honest = Server::bind(ServerOptions {
             listen: "127.0.0.1:0".into(),

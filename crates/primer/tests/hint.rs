@@ -3,6 +3,7 @@
 #![allow(missing_docs)]
 
 use primer::hints::kept::Kept;
+use primer::service::hex;
 use primer::service::message::{
     Card, Greeting, Reception, Reply, Request, send_hint_chunk, send_hint_index, send_tokenizer,
 };
@@ -10,13 +11,14 @@ use primer::source::Model;
 use primer::{Client, ClientOptions, Event, Identity, Server, ServerOptions, ServiceError};
 use primer_hint::published::{CHUNK_BYTES, Index};
 use primer_net::tls::TlsServer;
+use primer_testkit::hint::{hints, share_secret};
+use primer_testkit::wait::eventually;
 use primer_wire::{Channel, Options};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
 
 /// What a server of the embedded model offers, and its hint.
 struct Offer {
@@ -28,15 +30,15 @@ struct Offer {
 
 static OFFER: LazyLock<Offer> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
+    assert!(share_secret(dir.path()));
     let honest = Server::bind(ServerOptions {
         listen: "127.0.0.1:0".into(),
         state: Some(dir.path().to_owned()),
+        hints: Some(hints()),
         ..ServerOptions::default()
     });
     let card = honest.unwrap().card().clone();
-    let kept = &Kept::all(&dir.path().join("server/hints")).unwrap()[0];
-    assert!(kept.complete);
-    let file = dir.path().join("server/hints").join(&kept.name);
+    let file = hints().join(hex(&card.hint.name));
     let bytes = std::fs::read(file.with_extension("hint")).unwrap();
     let index = Index::of(&card.hint.name, &bytes);
     assert_eq!(index.identity(), card.hint);
@@ -57,8 +59,8 @@ enum Fault {
     Cut(usize),
     /// This chunk is another one.
     Lie(usize),
-    /// Every chunk takes a while.
-    Slow,
+    /// Nothing is sent before this number of clients are at the hint.
+    Late(usize),
 }
 
 struct Publisher {
@@ -66,6 +68,8 @@ struct Publisher {
     identity: Identity,
     /// Chunks that were sent.
     sent: Arc<Mutex<Vec<usize>>>,
+    /// Clients that fetch the hint, or wait for one that does.
+    there: Arc<AtomicUsize>,
 }
 
 impl Publisher {
@@ -73,20 +77,22 @@ impl Publisher {
         let identity = Identity::self_signed(&["localhost".into()]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let sent = Arc::default();
+        let (sent, there) = (Arc::default(), Arc::default());
         let (tls, log) = (TlsServer::new(&identity).unwrap(), Arc::clone(&sent));
+        let come = Arc::clone(&there);
         std::thread::spawn(move || {
             for socket in listener.incoming() {
                 let options = Options::default();
                 let channel = primer_net::tls_accept(socket.unwrap(), &tls, &options);
-                let log = Arc::clone(&log);
-                std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log));
+                let (log, come) = (Arc::clone(&log), Arc::clone(&come));
+                std::thread::spawn(move || serve(&mut channel.unwrap(), fault, &log, &come));
             }
         });
         Self {
             address,
             identity,
             sent,
+            there,
         }
     }
 
@@ -110,6 +116,7 @@ fn serve(
     channel: &mut Channel,
     fault: Fault,
     sent: &Mutex<Vec<usize>>,
+    there: &AtomicUsize,
 ) -> Result<(), ServiceError> {
     Greeting::receive(channel)?;
     Reception::Card(Box::new(OFFER.card.clone())).send(channel)?;
@@ -123,6 +130,9 @@ fn serve(
             }
             Request::HintChunks { first, count } => {
                 Reply::Hint.send(channel)?;
+                if let Fault::Late(clients) = fault {
+                    eventually("all are there", || there.load(SeqCst) == clients);
+                }
                 for chunk in first as usize..(first + count) as usize {
                     if fault == Fault::Cut(here) {
                         return Ok(());
@@ -137,9 +147,6 @@ fn serve(
                     channel.flush()?;
                     sent.lock().unwrap().push(chunk);
                     here += 1;
-                    if fault == Fault::Slow {
-                        std::thread::sleep(Duration::from_millis(50));
-                    }
                 }
             }
             _ => return Ok(()),
@@ -249,10 +256,19 @@ fn what_rotted_on_the_disk_is_fetched_again() {
 
 #[test]
 fn of_several_that_need_it_one_fetches_it() {
-    let (dir, server) = (tempfile::tempdir().unwrap(), Publisher::start(Fault::Slow));
+    let (dir, server) = (
+        tempfile::tempdir().unwrap(),
+        Publisher::start(Fault::Late(3)),
+    );
     let clients = [(); 3].map(|()| server.client(dir.path(), None, 1));
     std::thread::scope(|scope| {
         for mut client in clients {
+            let (there, mut said) = (Arc::clone(&server.there), false);
+            client.observe(move |event| {
+                if matches!(event, Event::Hint { .. }) && !std::mem::replace(&mut said, true) {
+                    there.fetch_add(1, SeqCst);
+                }
+            });
             scope.spawn(move || client.fetch_hint().unwrap());
         }
     });

@@ -1,5 +1,5 @@
 //! From scores to answers as Hugging Face's own code finds them: its scores of windows of one
-//! context are a fixture (`scripts/make-span-golden`). And a real span model against its scores and
+//! context are a fixture (`fixtures/make-spans`). And a real span model against its scores and
 //! answers, where it lies beside the repository.
 #![allow(missing_docs)]
 

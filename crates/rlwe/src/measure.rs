@@ -1,5 +1,11 @@
 //! The figure behind the cost of products, measured on this machine with one thread, through the
 //! face that the protocol uses.
+//!
+//! Milliseconds of one thread of a shared two-core machine, release build, best of 75 (single runs
+//! were up to half as long again), to encrypt, to read, encode and answer, and to open: 12 heads of
+//! 30×64×30 2.5, 5.7, 2.8 (1.54 MB up, 1.06 MB down); elements of 30×3072 6.4, 11.1, 3.5 (3.69 and
+//! 1.28 MB). All heads of a BERT-base layer with 30 tokens take the server 0.047 s, a seventh of
+//! the paper's packing (`primer bench --kernels`).
 
 use crate::error::HeError;
 use crate::product::{ClientKeys, Operand, Product, Relation, ServerKeys, Weights};

@@ -19,7 +19,7 @@ use primer_service::message::{
     self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work,
 };
 use primer_service::{BundleId, ServiceError, VERSION, hex};
-use primer_store::unix_now;
+use primer_store::{BundleStore, unix_now};
 use primer_wire::{Channel, Meter, NetError, Report, Traffic};
 use refusals::store_refusal;
 use std::time::Instant;

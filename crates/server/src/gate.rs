@@ -24,7 +24,8 @@ mod register;
 mod source;
 
 pub(crate) use place::Place;
-pub(crate) use register::{Cut, Line, Progress, Stage};
+pub use register::Line;
+pub(crate) use register::{Cut, Progress, Stage};
 
 use register::{Connection, Register};
 use source::Source;

@@ -1,16 +1,18 @@
 //! The server: many clients at once, each on a thread of its own, all within limits.
 //!
-//! `listener` accepts connections; `gate` keeps a register of them and cuts those that take too
-//! long; `connection` speaks with one client; `offer` says what is served, `models` has the weights
-//! for each length, and the hint that clients prepare with is found or built at the start
-//! ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps sessions of one
-//! account that ask at once within its limit; `lookout` looks at the store from time to time;
-//! `metrics` counts and `responder` tells; `web` serves browsers. A thread blocks on one connection at a time: the
-//! protocol streams in bulk and has few turns, so there is nothing to interleave.
+//! `listener` accepts connections, and [`Door`] lets others in; `gate` keeps a register of them and
+//! cuts those that take too long; `connection` speaks with one client; `offer` says what is served,
+//! `models` has the weights for each length, and the hint that clients prepare with is found or
+//! built at the start ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps
+//! sessions of one account that ask at once within its limit; `lookout` looks at the store from
+//! time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread blocks on
+//! one connection at a time: the protocol streams in bulk and has few turns, so there is nothing to
+//! interleave.
 
 #![forbid(unsafe_code)]
 
 mod connection;
+mod door;
 mod gate;
 pub mod hints;
 pub mod identity;
@@ -27,6 +29,8 @@ pub mod source;
 mod tokens;
 mod web;
 
+pub use door::Door;
+pub use gate::Line;
 pub use options::{Limits, ServerOptions, SharedStore, Starting, WebOptions};
 pub use tokens::{
     AccessTokens, Reloaded, TokenLimits, TokenLine, find_token, is_hash, limit_token, list_tokens,
@@ -40,14 +44,14 @@ use listener::{accept, listen};
 use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
-use primer_engine::{FORM, Reveal};
+use primer_engine::Reveal;
 use primer_hint::published::Published;
 use primer_net::tls::TlsServer;
 use primer_service::message::{Card, Work};
 use primer_service::state::State;
 use primer_service::{Port, ServiceError, io_error};
 use primer_store::fleet::FleetOptions;
-use primer_store::{Bounds, Store, unix_now};
+use primer_store::{Bounds, BundleStore, Store, unix_now};
 use primer_wire::peer::Fingerprint;
 use primer_wire::{LinkShape, Options};
 use promises::Promises;
@@ -213,7 +217,6 @@ impl Server {
         let integers = model.prepare(
             options.prepared.as_deref(),
             options.calibration.as_deref(),
-            FORM,
             |done, total| progress(Starting::Calibrating, done, total),
         )?;
         let hints = options.hints;
@@ -308,6 +311,12 @@ impl Server {
     /// Returns what it offers.
     pub fn card(&self) -> &Card {
         &self.shared.card
+    }
+
+    /// Returns a way in for connections that do not come over its port. They are served while the
+    /// server runs.
+    pub fn door(&self) -> Door {
+        Door(Arc::clone(&self.shared))
     }
 
     /// Returns a handle that stops it from another thread.

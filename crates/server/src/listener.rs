@@ -1,7 +1,7 @@
-//! Accepting connections: the only part of the server that knows what they are made of.
+//! Accepting connections on a port: the only part of the server that knows what they are made of.
 
 use super::gate::{Line, Place, Progress};
-use super::{Shared, connection};
+use super::{Shared, connection, door};
 use primer_service::{Port, ServiceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -49,10 +49,7 @@ pub(super) fn accept(
                 continue;
             }
         };
-        shared.metrics.connections.add(1);
-        let twin = socket.try_clone().ok();
-        let Some(place) = twin.and_then(|twin| shared.gate.arrive(twin)) else {
-            shared.metrics.rejected.add(1);
+        let Some(place) = door::arrive(shared, socket.try_clone().ok()) else {
             continue;
         };
         let for_thread = Arc::clone(shared);

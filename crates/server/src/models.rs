@@ -208,7 +208,6 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use crate::source::Model;
-    use primer_engine::FORM;
     use primer_engine::hints::contents_of;
     use primer_hint::published::Identity;
     use std::sync::Weak;
@@ -220,7 +219,7 @@ mod tests {
     /// Makes models whose hint has a root.
     fn models_with(keep: usize, root: u8) -> Models {
         let model = Model::load(None).unwrap();
-        let model = model.prepare(None, None, FORM, |_, _| ());
+        let model = model.prepare(None, None, |_, _| ());
         let model = Arc::new(model.unwrap());
         let identity = Identity {
             name: [7; 32],

@@ -5,7 +5,6 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadError, LoadedModel, ModelFiles};
 use primer_model::prepared::PreparedError;
 use primer_model::quantise::IntModel;
-use primer_plan::graph::Form;
 use primer_plan::plan::PlanError;
 use primer_plan::shape::{Head, Shape};
 use primer_service::ServiceError;
@@ -60,18 +59,11 @@ pub enum SourceError {
         /// The model.
         name: String,
     },
-    /// That file was made for plans of another form.
-    #[error(
-        "{} was prepared in the {found} form, this scheme has the {wanted} form",
-        .path.display()
-    )]
-    OtherForm {
+    /// That file was made for a scheme whose plans have other steps.
+    #[error("{} was prepared for another scheme", .path.display())]
+    OtherScheme {
         /// The file.
         path: PathBuf,
-        /// The form of its scales.
-        found: &'static str,
-        /// The form of the scheme.
-        wanted: &'static str,
     },
     /// The calibration text cannot be read.
     #[error("reading the calibration text {}: {cause}", .path.display())]
@@ -193,8 +185,8 @@ impl Model {
             .map_err(|cause| self.uncalibrated(cause))
     }
 
-    /// Makes the model in integers, for graphs of a form: read from a prepared file, or
-    /// calibrated now, which says how many inputs of how many are done.
+    /// Makes the model in integers: read from a prepared file, or calibrated now, which says how
+    /// many inputs of how many are done.
     ///
     /// # Errors
     /// [`SourceError`] if the file or the calibration text is not usable, or does not fit this
@@ -203,35 +195,43 @@ impl Model {
         &self,
         prepared: Option<&Path>,
         calibration: Option<&Path>,
-        form: Form,
+        progress: impl Fn(usize, usize),
+    ) -> Result<IntModel, SourceError> {
+        self.prepare_as(&self.weights, prepared, calibration, progress)
+    }
+
+    /// Makes the model in integers from its weights as another design has them.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub fn prepare_as(
+        &self,
+        weights: &FloatWeights,
+        prepared: Option<&Path>,
+        calibration: Option<&Path>,
         progress: impl Fn(usize, usize),
     ) -> Result<IntModel, SourceError> {
         if let Some(path) = prepared {
-            return self.open_prepared(path, form);
+            return self.open_prepared(weights, path);
         }
         let text = calibration_text(calibration, &self.shape.head)?;
-        let weights = self.weights.with_form(form);
-        let calibrated = calibrate(&weights, &self.text, &text, progress);
+        let calibrated = calibrate(weights, &self.text, &text, progress);
         let calibrated = calibrated.map_err(|cause| self.uncalibrated(cause))?;
-        Ok(IntModel::quantise(&weights, calibrated)?)
+        Ok(IntModel::quantise(weights, calibrated)?)
     }
 
-    fn open_prepared(&self, path: &Path, form: Form) -> Result<IntModel, SourceError> {
+    fn open_prepared(&self, weights: &FloatWeights, path: &Path) -> Result<IntModel, SourceError> {
         let path = path.to_owned();
-        let model = match IntModel::open(&path) {
+        let model = match IntModel::open_by(weights.design(), &path) {
             Ok(model) => model,
+            Err(PreparedError::Plan(PlanError::Count { .. })) => {
+                return Err(SourceError::OtherScheme { path });
+            }
             Err(cause) => return Err(SourceError::Prepared { path, cause }),
         };
-        if *model.shape() != self.shape || *model.source() != self.weights.digest() {
+        if *model.shape() != self.shape || *model.source() != weights.digest() {
             let name = self.name.clone();
             return Err(SourceError::OtherModel { path, name });
-        }
-        if model.scales().form != form {
-            return Err(SourceError::OtherForm {
-                path,
-                found: model.scales().form.name(),
-                wanted: form.name(),
-            });
         }
         Ok(model)
     }

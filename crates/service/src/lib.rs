@@ -53,13 +53,15 @@
 //! client made for this server alone (two servers cannot tell that they serve the same client), and
 //! the access token if one is asked for.
 //!
-//! [`message`] holds the messages with their bounds.
+//! [`message`] holds the messages with their bounds. Feature `files`, on by default, brings what a
+//! system with files is needed for: `state` and most of [`hints`].
 
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod hints;
 pub mod message;
+#[cfg(feature = "files")]
 pub mod state;
 
 pub use error::{Port, ServiceError, io_error};

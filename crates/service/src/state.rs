@@ -113,18 +113,6 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, ServiceError> {
     }
 }
 
-/// Makes the name of a file of an address.
-pub fn file_name(address: &str) -> String {
-    let keep = |c: char| {
-        if c.is_ascii_alphanumeric() || ".-".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    address.chars().map(keep).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +136,5 @@ mod tests {
             assert_eq!(mode(&path), 0o600);
             assert_eq!(mode(path.parent().unwrap()), 0o700);
         }
-        assert_eq!(file_name("[::1]:70/.."), "___1__70_..");
     }
 }

@@ -121,16 +121,4 @@ mod tests {
         assert!(figures.lookup_256_offline_bytes <= 300.0);
         assert!(figures.lookup_256_online_ns > 0.0 && figures.lookup_256_offline_us > 0.0);
     }
-
-    /// Compares measured figures with their targets. To run it:
-    /// `cargo test --release -p primer-stops measure -- --ignored --nocapture`
-    #[test]
-    #[ignore = "a measurement, in release"]
-    fn look_ups_reach_their_targets() {
-        let figures = measure(1 << 15, 20).unwrap();
-        println!("{figures:?}");
-        assert!(figures.lookup_online_bytes <= 20.0);
-        assert!(figures.lookup_256_online_ns <= 100.0);
-        assert!(figures.lookup_256_offline_us <= 1.6);
-    }
 }

@@ -1,11 +1,17 @@
 //! What a store costs: bytes per second while a bundle is written and read, and the fixed price of
 //! each operation.
+//!
+//! Two cores of a Zen 3 with ten to sixteen processes beside (means, so they scale with the share
+//! of a core): seal 1.08 GiB/s and open 0.94 GiB/s in memory, draft and commit 256 MiB with syncs
+//! 0.41 GiB/s, spend and read 256 MiB from the page cache 0.64 GiB/s. Best of 20 samples: open a
+//! store of 100 bundles 0.9 ms, list them 0.4 ms, refuse an unknown name 0.2 ms, draft and commit 1
+//! kB with all syncs 1.9 ms, spend it 2.6 ms.
 #![allow(missing_docs)]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use primer_ring::prg::Prg;
 use primer_store::seal::{BundleKey, Opener, SALT_BYTES, Sealer};
-use primer_store::{BundleId, Meta, Store};
+use primer_store::{BundleId, BundleStore, Meta, Store};
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::time::Duration;

@@ -7,8 +7,8 @@
 //!
 //! A failure in the thread is reported by the next write, or when the bundle is finished.
 
-use crate::draft::Bulk;
 use crate::seal::{CHUNK_BYTES, Chunk, Chunks, empty_chunk};
+use crate::sealed::Bulk;
 use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};

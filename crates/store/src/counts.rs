@@ -12,6 +12,10 @@
 //! | a bundle prepared | before its preparation begins, no matter what becomes of it | |
 //! | an answer | when its bundle is spent | a bundle found damaged |
 //!
+//! An *account* is a hash of an access token's hash, or of a pseudonym where there are no tokens.
+//! Accounts of tokens are kept for ever; of pseudonyms, which a client can draw anew, the 65,536
+//! that were used last: the sweep of expired bundles, every ten minutes, forgets the others.
+//!
 //! A *day* is one of universal time. A clock that is set back does not begin a day anew: counts of
 //! a later day go on counting until that day is over.
 
@@ -290,6 +294,7 @@ pub struct Counting {
 }
 
 /// Returns the accounts that are forgotten so that at most `keep` passing ones stay.
+#[cfg(feature = "files")]
 pub(crate) fn to_forget(mut all: Vec<Counting>, keep: usize) -> Vec<Account> {
     all.retain(|one| !one.account.lasting);
     all.sort_by_key(|one| (one.counts.changed, one.account.id));

@@ -5,7 +5,9 @@ use crate::counts::Exhausted;
 use crate::id::BundleId;
 use crate::record::Fate;
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "files")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -27,6 +29,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The index failed.
+    #[cfg(feature = "files")]
     #[error("the index {path} failed: {source}", path = path.display())]
     Index {
         /// Its file.
@@ -268,6 +271,7 @@ impl StoreError {
     }
 
     /// Makes a function for `map_err` at a file operation.
+    #[cfg(feature = "files")]
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File {

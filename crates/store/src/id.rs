@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// Sixteen random bytes: they name a bundle and reveal nothing about it.
 ///
 /// Chosen by one party before the offline phase and used by both. A name alone must not be enough
-/// to get a bundle from a server: [`crate::Store::spend`] asks for the peer as well.
+/// to get a bundle from a server: [`crate::BundleStore::spend`] asks for the peer as well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId([u8; 16]);
 

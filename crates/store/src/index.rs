@@ -12,7 +12,7 @@ use crate::counts::{Account, Charge, Counting, Counts};
 use crate::error::{Result, StoreError};
 use crate::files;
 use crate::id::BundleId;
-use crate::record::{self, Entry, Past};
+use crate::record::{Entry, Past, encoded};
 use redb::{
     Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, ReadableTable, Table,
     TableDefinition, TableError, WriteTransaction,
@@ -137,12 +137,12 @@ impl Index {
 
     pub(crate) fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
         let value = self.value(BUNDLES, id)?;
-        value.map(|v| record::decode_entry(id, &v)).transpose()
+        value.map(|v| encoded::decode_entry(id, &v)).transpose()
     }
 
     pub(crate) fn past(&self, id: BundleId) -> Result<Option<Past>> {
         let value = self.value(PAST, id)?;
-        value.map(|v| record::decode_past(id, &v)).transpose()
+        value.map(|v| encoded::decode_past(id, &v)).transpose()
     }
 
     pub(crate) fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
@@ -161,7 +161,7 @@ impl Index {
             .reading()?
             .open_table(BUNDLES)
             .map_err(fault(&self.path))?;
-        collect(&table, &self.path, record::decode_entry)
+        collect(&table, &self.path, encoded::decode_entry)
     }
 
     pub(crate) fn pasts(&self) -> Result<Vec<Past>> {
@@ -169,7 +169,7 @@ impl Index {
             .reading()?
             .open_table(PAST)
             .map_err(fault(&self.path))?;
-        collect(&table, &self.path, record::decode_past)
+        collect(&table, &self.path, encoded::decode_past)
     }
 }
 
@@ -180,7 +180,7 @@ impl Index {
             return Ok(Counts::default());
         };
         let value = table.get(account).map_err(fault(&self.path))?;
-        let counting = value.map(|v| record::decode_counts(*account, v.value()));
+        let counting = value.map(|v| encoded::decode_counts(*account, v.value()));
         Ok(counting.transpose()?.map(|c| c.counts).unwrap_or_default())
     }
 
@@ -191,7 +191,7 @@ impl Index {
         let mut all = Vec::new();
         for pair in table.iter().map_err(fault(&self.path))? {
             let (key, value) = pair.map_err(fault(&self.path))?;
-            all.push(record::decode_counts(*key.value(), value.value())?);
+            all.push(encoded::decode_counts(*key.value(), value.value())?);
         }
         Ok(all)
     }
@@ -243,20 +243,20 @@ impl<'t> Tables<'t> {
     pub(crate) fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
         let value = self.bundles.get(id.as_bytes()).map_err(fault(self.path))?;
         value
-            .map(|v| record::decode_entry(id, v.value()))
+            .map(|v| encoded::decode_entry(id, v.value()))
             .transpose()
     }
 
     pub(crate) fn past(&self, id: BundleId) -> Result<Option<Past>> {
         let value = self.past.get(id.as_bytes()).map_err(fault(self.path))?;
         value
-            .map(|v| record::decode_past(id, v.value()))
+            .map(|v| encoded::decode_past(id, v.value()))
             .transpose()
     }
 
     pub(crate) fn insert(&mut self, entry: &Entry, attachment: &[u8]) -> Result<()> {
         let id = entry.id;
-        let record = record::encode_entry(entry);
+        let record = encoded::encode_entry(entry);
         self.bundles
             .insert(id.as_bytes(), record.as_slice())
             .map_err(fault(self.path))?;
@@ -269,7 +269,7 @@ impl<'t> Tables<'t> {
     /// Turns a stored bundle into a tombstone. Returns the attachment.
     pub(crate) fn bury(&mut self, past: &Past) -> Result<Vec<u8>> {
         let id = past.id;
-        let record = record::encode_past(past);
+        let record = encoded::encode_past(past);
         self.bundles
             .remove(id.as_bytes())
             .map_err(fault(self.path))?;
@@ -293,13 +293,13 @@ impl<'t> Tables<'t> {
     pub(crate) fn charged(&self, charge: &Charge, now: u64) -> Result<Counts> {
         let id = charge.account.id;
         let value = self.counts.get(&id).map_err(fault(self.path))?;
-        let before = value.map(|v| record::decode_counts(id, v.value()));
+        let before = value.map(|v| encoded::decode_counts(id, v.value()));
         let before = before.transpose()?.map(|c| c.counts).unwrap_or_default();
         before.with(charge, now)
     }
 
     pub(crate) fn keep_counts(&mut self, account: &Account, counts: &Counts) -> Result<()> {
-        let record = record::encode_counts(account, counts);
+        let record = encoded::encode_counts(account, counts);
         self.counts
             .insert(&account.id, record.as_slice())
             .map_err(fault(self.path))?;

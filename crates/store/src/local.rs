@@ -1,17 +1,50 @@
 //! The embedded engine: a directory with an index and bulk files. Every operation takes one short
-//! turn under the lock.
+//! turn under the lock, from its first read of the index to its last change of a file. Locks are
+//! `flock`s: they end with the process that held them. Drafting and reading, which last long,
+//! happen outside.
+//!
+//! # Why a bundle is spent once
+//!
+//! **Storing** (`draft` … `commit`):
+//!
+//! 1. the bulk goes to a draft under a name of its own; `fsync` of the file;
+//! 2. under the lock: the name must be neither stored nor past; rename to `<id>.bundle`; `fsync` of
+//!    the directory;
+//! 3. one index transaction; durable when `commit` returns.
+//!
+//! Killed before 3 is durable, there is no bundle; the next `open` removes the file (a draft only
+//! if its writer's lock is gone). After 3, the file it names was durable before it.
+//!
+//! **Spending** (`spend`), under the lock:
+//!
+//! 1. the entry must exist, be the peer's and not be expired; the file is opened, its length and
+//!    magic checked, the salt read;
+//! 2. one index transaction: entry and attachment out, tombstone in. *Durable before anything else
+//!    happens.*
+//! 3. the salt is overwritten in place, `fdatasync`; the file is unlinked, its handle kept;
+//! 4. the handle and the key, in memory only, are returned as [`Spent`], which cannot be cloned.
+//!
+//! Killed before 2 is durable: nothing was given out, the bundle is as it was. Killed after: the
+//! index says spent, for ever; the next `open` erases what 3 had left. So a bundle that was given
+//! out is always marked, and a marked one is never given out. Of two processes that reach for it at
+//! once, the second waits at the lock, finds the tombstone and learns *when* it was spent. A
+//! transaction whose commit reports an error gives nothing out either, though the bundle may be
+//! lost. The index is redb with two-phase commit: a torn commit is detected and undone. Names stay
+//! taken seven days beyond expiry, then the tombstone goes; by then the file and the entry are long
+//! gone.
 
 mod counts;
 
 use crate::counts::{Charge, PASSING_ACCOUNTS};
-use crate::draft::{Bulk, Draft};
+use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::files::{self, StoreKey};
 use crate::id::BundleId;
 use crate::index::{Index, Tables};
 use crate::quota::{Bounds, Quota, Reservation};
 use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage, tombstone};
-use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES};
+use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES, file_bytes};
+use crate::sealed::{self, Bulk};
 use crate::space;
 use crate::spent::Spent;
 use std::collections::BTreeSet;
@@ -154,7 +187,7 @@ impl Local {
             path: path.clone(),
             file,
         };
-        Draft::begin(meta, &self.0.key, None, path, Box::new(bulk))
+        sealed::draft(meta, &self.0.key, None, path, Box::new(bulk))
     }
 
     pub(crate) fn spend(
@@ -341,7 +374,7 @@ impl Shared {
     fn publish(&self, meta: &Meta, draft: &Path, bytes: u64) -> Result<()> {
         let Turn { lock: _lock, index } = self.turn()?;
         let path = self.bundle_path(meta.id);
-        let entry = Entry::of(meta, bytes);
+        let entry = Entry::of(meta, bytes, file_bytes(bytes));
         let mut renamed = false;
         let published = index.change(|tables| {
             if tables.entry(meta.id)?.is_some() || tables.past(meta.id)?.is_some() {
@@ -413,7 +446,7 @@ impl Shared {
         let key = BundleKey::derive(&self.key, entry.id, &bulk.salt);
         files::erase(&bulk.path, &bulk.file, HEADER_BYTES)?;
         let sealed = entry.file_bytes - HEADER_BYTES as u64;
-        Spent::new(entry, attachment, key, sealed, Box::new(bulk.file))
+        sealed::spent(entry, attachment, key, sealed, Box::new(bulk.file))
     }
 
     /// Makes a bulk file unreadable and removes it, if it is there.

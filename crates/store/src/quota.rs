@@ -43,7 +43,8 @@ impl Bounds {
 pub struct Reservation(#[expect(dead_code, reason = "kept for what its end does")] Box<dyn Send>);
 
 impl Reservation {
-    pub(crate) fn new(kept: impl Send + 'static) -> Self {
+    /// Makes one whose end drops what is given.
+    pub fn new(kept: impl Send + 'static) -> Self {
         Self(Box::new(kept))
     }
 }

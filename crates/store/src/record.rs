@@ -1,13 +1,10 @@
-//! What the index knows about a bundle, and how that is written down.
-//!
-//! Records are postcard after one byte of version, so that a later program can tell them apart. The
-//! attachment is a value of its own: listing and choosing do not touch it.
+//! What a store knows about a bundle; `encoded` is how an index writes that down.
 
-use crate::counts::{Account, Counting, Counts, Tally};
+#[cfg(feature = "files")]
+pub(crate) mod encoded;
+
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
-use crate::seal::{HEADER_BYTES, sealed_bytes};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,8 +14,6 @@ pub const ATTACHMENT_LIMIT: usize = 1 << 20;
 /// How long a name stays taken after its bundle's expiry: clocks of the two sides may differ,
 /// sessions may last.
 pub const GRACE_SECONDS: u64 = 7 * 24 * 3600;
-
-const VERSION: u8 = 1;
 
 /// What a bundle is for, as told when it is drafted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +35,22 @@ pub struct Meta {
     pub attachment: Vec<u8>,
 }
 
+impl Meta {
+    /// Checks that what is stored beside the bundle is within [`ATTACHMENT_LIMIT`].
+    ///
+    /// # Errors
+    /// [`StoreError::Attachment`].
+    pub fn check(&self) -> Result<()> {
+        match self.attachment.len() {
+            bytes if bytes > ATTACHMENT_LIMIT => Err(StoreError::Attachment {
+                bytes,
+                limit: ATTACHMENT_LIMIT,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A stored bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -57,13 +68,13 @@ pub struct Entry {
     pub expires: u64,
     /// Bytes of material.
     pub bytes: u64,
-    /// Bytes on the disk.
+    /// Bytes that it takes where it is stored.
     pub file_bytes: u64,
 }
 
 impl Entry {
-    /// Makes the entry of a bundle with `bytes` bytes of material.
-    pub(crate) fn of(meta: &Meta, bytes: u64) -> Self {
+    /// Makes the entry of a bundle with `bytes` bytes of material, which take `file_bytes`.
+    pub fn of(meta: &Meta, bytes: u64, file_bytes: u64) -> Self {
         Self {
             id: meta.id,
             peer: meta.peer,
@@ -72,7 +83,7 @@ impl Entry {
             created: meta.created,
             expires: meta.expires,
             bytes,
-            file_bytes: HEADER_BYTES as u64 + sealed_bytes(bytes),
+            file_bytes,
         }
     }
 }
@@ -155,7 +166,7 @@ impl Wanted {
 pub struct Held {
     /// Bundles.
     pub bundles: u64,
-    /// Bytes on the disk.
+    /// Bytes that they take.
     pub bytes: u64,
 }
 
@@ -184,131 +195,15 @@ impl Usage {
     }
 }
 
-/// What [`crate::Store::delete_expired`] removed.
+/// What [`crate::BundleStore::delete_expired`] removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
     /// Bundles whose time was over.
     pub bundles: u64,
-    /// Bytes on the disk that they had.
+    /// Bytes that they took.
     pub bytes: u64,
     /// Tombstones that are no longer needed.
     pub tombstones: u64,
     /// Passing accounts whose counts were forgotten, because there were too many.
     pub accounts: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct EntryRecord {
-    peer: [u8; 32],
-    program: [u8; 32],
-    tokens: u32,
-    created: u64,
-    expires: u64,
-    bytes: u64,
-    file_bytes: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct PastRecord {
-    peer: [u8; 32],
-    fate: Fate,
-    spends: u32,
-    at: u64,
-    until: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CountsRecord {
-    lasting: bool,
-    prepared: Tally,
-    answers: Tally,
-    changed: u64,
-}
-
-fn encode(record: &impl Serialize) -> Vec<u8> {
-    postcard::to_extend(record, vec![VERSION]).expect("records of fixed shape encode")
-}
-
-fn decode<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T> {
-    let fault = || StoreError::Record {
-        what,
-        bytes: bytes.len(),
-    };
-    let (&version, rest) = bytes.split_first().ok_or_else(fault)?;
-    match postcard::take_from_bytes(rest) {
-        Ok((record, [])) if version == VERSION => Ok(record),
-        _ => Err(fault()),
-    }
-}
-
-pub(crate) fn encode_entry(e: &Entry) -> Vec<u8> {
-    encode(&EntryRecord {
-        peer: e.peer,
-        program: e.program,
-        tokens: e.tokens,
-        created: e.created,
-        expires: e.expires,
-        bytes: e.bytes,
-        file_bytes: e.file_bytes,
-    })
-}
-
-pub(crate) fn decode_entry(id: BundleId, bytes: &[u8]) -> Result<Entry> {
-    let r: EntryRecord = decode("bundle record", bytes)?;
-    Ok(Entry {
-        id,
-        peer: r.peer,
-        program: r.program,
-        tokens: r.tokens,
-        created: r.created,
-        expires: r.expires,
-        bytes: r.bytes,
-        file_bytes: r.file_bytes,
-    })
-}
-
-pub(crate) fn encode_past(p: &Past) -> Vec<u8> {
-    encode(&PastRecord {
-        peer: p.peer,
-        fate: p.fate,
-        spends: p.spends,
-        at: p.at,
-        until: p.until,
-    })
-}
-
-pub(crate) fn decode_past(id: BundleId, bytes: &[u8]) -> Result<Past> {
-    let r: PastRecord = decode("tombstone", bytes)?;
-    Ok(Past {
-        id,
-        peer: r.peer,
-        fate: r.fate,
-        spends: r.spends,
-        at: r.at,
-        until: r.until,
-    })
-}
-
-pub(crate) fn encode_counts(account: &Account, counts: &Counts) -> Vec<u8> {
-    encode(&CountsRecord {
-        lasting: account.lasting,
-        prepared: counts.prepared,
-        answers: counts.answers,
-        changed: counts.changed,
-    })
-}
-
-pub(crate) fn decode_counts(id: [u8; 32], bytes: &[u8]) -> Result<Counting> {
-    let r: CountsRecord = decode("record of an account", bytes)?;
-    Ok(Counting {
-        account: Account {
-            id,
-            lasting: r.lasting,
-        },
-        counts: Counts {
-            prepared: r.prepared,
-            answers: r.answers,
-            changed: r.changed,
-        },
-    })
 }

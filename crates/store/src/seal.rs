@@ -14,7 +14,7 @@
 //! either. A chunk is authenticated as a whole before any byte of it is given out.
 //!
 //! AES-GCM of aws-lc is in the program anyway, for TLS, and is the fastest choice at hand;
-//! `docs/store.md` has the measured rate.
+//! `benches/bundle.rs` has the measured rate.
 
 use crate::id::BundleId;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
@@ -107,6 +107,11 @@ fn nonce(chunk: u32, last: bool) -> Nonce {
 pub fn sealed_bytes(plain: u64) -> u64 {
     let chunks = plain.div_ceil(CHUNK_BYTES as u64).max(1);
     plain + chunks * TAG_BYTES as u64
+}
+
+/// Returns the number of bytes of the file of a bundle.
+pub(crate) fn file_bytes(plain: u64) -> u64 {
+    HEADER_BYTES as u64 + sealed_bytes(plain)
 }
 
 /// Plaintext of a chunk on its way, with room for its tag. Wiped when dropped. It never grows

@@ -1,43 +1,36 @@
 //! A bundle that is being used up.
 
-use crate::error::{Result, StoreError};
 use crate::record::Entry;
-use crate::seal::{BundleKey, Opener};
 use std::io::{self, Read};
+
+/// The material of a bundle that is being used up. What was not read is wiped or can be opened by
+/// no one once it is dropped.
+pub trait Material: Read + Send {
+    /// Returns the number of bytes not yet read.
+    fn left(&self) -> u64;
+}
 
 /// A bundle that is being used up: its material, to be read once.
 ///
-/// When this exists, the store has durably noted that the bundle is spent, and has forgotten what
-/// the bundle's key was derived from (the embedded engine has overwritten the salt of the file and
-/// unlinked it; the shared one has deleted half of the salt and deletes the object, with the other
-/// half, when this is dropped). Only this handle can read it. It cannot be cloned; its key is wiped
-/// when it is dropped.
+/// When this exists, the store has noted that the bundle is spent, as durably as it keeps bundles,
+/// and has forgotten what the bundle's key was derived from (the embedded engine has overwritten
+/// the salt of the file and unlinked it; the shared one has deleted half of the salt and deletes
+/// the object, with the other half, when this is dropped). Only this handle can read it. It cannot
+/// be cloned; its key is wiped when it is dropped.
 pub struct Spent {
     entry: Entry,
     attachment: Vec<u8>,
-    material: Opener<Source>,
+    material: Box<dyn Material>,
 }
 
-/// Where sealed bytes come from.
-pub(crate) type Source = Box<dyn Read + Send>;
-
 impl Spent {
-    pub(crate) fn new(
-        entry: Entry,
-        attachment: Vec<u8>,
-        key: BundleKey,
-        sealed: u64,
-        source: Source,
-    ) -> Result<Self> {
-        let material = Opener::new(source, key, sealed).map_err(|e| StoreError::Damaged {
-            id: entry.id,
-            fault: e.to_string(),
-        })?;
-        Ok(Self {
+    /// Gives a bundle out, as a store does once it has marked it as spent.
+    pub fn new(entry: Entry, attachment: Vec<u8>, material: impl Material + 'static) -> Self {
+        Self {
             entry,
             attachment,
-            material,
-        })
+            material: Box::new(material),
+        }
     }
 
     /// Returns what the bundle was for.

@@ -1,26 +1,20 @@
-//! The store: one interface, two engines.
+//! The store of a system with files: two engines behind one type.
 //!
 //! The embedded engine is a directory of one machine (`local`); the shared one a database and a
 //! place for blobs that any number of machines use together ([`crate::fleet`]). The owner of a
 //! [`Store`] need not know which it is: the promise is the same.
 
+use crate::bundle_store::BundleStore;
 use crate::counts::{Charge, Counting, Counts};
 use crate::draft::Draft;
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::fleet::FleetOptions;
 use crate::id::BundleId;
 use crate::local::{Local, Options};
 use crate::quota::{Bounds, Reservation};
-use crate::record::{ATTACHMENT_LIMIT, Entry, Held, Meta, Past, Removed, Usage};
+use crate::record::{Entry, Held, Meta, Past, Removed, Usage};
 use crate::spent::Spent;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Returns the seconds since 1970 by the system's clock.
-pub fn unix_now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| d.as_secs())
-}
 
 /// Bundles, each given out at most once. Cheap to clone; any number of threads and processes may
 /// use one store, and of a shared one any number of machines.
@@ -59,9 +53,10 @@ impl Store {
     /// Joins a shared store as one of its replicas; the first one makes it.
     ///
     /// # Errors
-    /// [`StoreError::NoFleet`] if this program was built without; [`StoreError::Epoch`] if database
-    /// and blobs do not belong together; [`StoreError::Settings`] if the database would forget what
-    /// it was told; others that name what cannot be reached.
+    /// [`NoFleet`](crate::StoreError::NoFleet) if this program was built without;
+    /// [`Epoch`](crate::StoreError::Epoch) if database and blobs do not belong together;
+    /// [`Settings`](crate::StoreError::Settings) if the database would forget what it was told;
+    /// others that name what cannot be reached.
     #[cfg(feature = "fleet")]
     pub fn connect(options: FleetOptions) -> Result<Self> {
         crate::fleet::Fleet::join(options).map(|fleet| Self(Engine::Fleet(fleet)))
@@ -70,10 +65,10 @@ impl Store {
     /// Refuses to join a shared store, which this build cannot.
     ///
     /// # Errors
-    /// [`StoreError::NoFleet`].
+    /// [`NoFleet`](crate::StoreError::NoFleet).
     #[cfg(not(feature = "fleet"))]
     pub fn connect(_: FleetOptions) -> Result<Self> {
-        Err(StoreError::NoFleet)
+        Err(crate::StoreError::NoFleet)
     }
 
     /// Returns where it is, for messages: its directory, or its database and blobs without their
@@ -82,34 +77,12 @@ impl Store {
         either!(self, engine => engine.place())
     }
 
-    /// Begins a bundle. Write its material into the draft, then commit it.
+    /// Takes a bundle as [`BundleStore::spend`] does, and counts it in the same transaction: both
+    /// last when this returns, or neither.
     ///
     /// # Errors
-    /// If the name is taken, the attachment too large, or the disk full.
-    pub fn draft(&self, meta: Meta) -> Result<Draft> {
-        if meta.attachment.len() > ATTACHMENT_LIMIT {
-            return Err(StoreError::Attachment {
-                bytes: meta.attachment.len(),
-                limit: ATTACHMENT_LIMIT,
-            });
-        }
-        either!(self, engine => engine.draft(meta))
-    }
-
-    /// Takes the bundle `id` of `peer`: durably spent when this returns, see [`Spent`].
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`] if there is none of that peer, [`StoreError::Gone`] if it was spent
-    /// (or deleted) before, [`StoreError::Expired`], [`StoreError::Damaged`].
-    pub fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
-        either!(self, engine => engine.spend(id, peer, None, now))
-    }
-
-    /// Takes a bundle as [`Self::spend`] does, and counts it in the same transaction: both last
-    /// when this returns, or neither.
-    ///
-    /// # Errors
-    /// As [`Self::spend`]; [`StoreError::Limit`] if there may be no more: then the bundle stays.
+    /// As [`BundleStore::spend`]; [`Limit`](crate::StoreError::Limit) if there may be no more: then
+    /// the bundle stays.
     pub fn spend_counted(
         &self,
         id: BundleId,
@@ -123,7 +96,7 @@ impl Store {
     /// Counts something; it lasts when this returns, and nothing takes it back.
     ///
     /// # Errors
-    /// [`StoreError::Limit`] if there may be no more: then nothing is counted.
+    /// [`Limit`](crate::StoreError::Limit) if there may be no more: then nothing is counted.
     pub fn count(&self, charge: &Charge, now: u64) -> Result<()> {
         either!(self, engine => engine.count(charge, now))
     }
@@ -138,29 +111,6 @@ impl Store {
         either!(self, engine => engine.all_counts())
     }
 
-    /// Returns the stored bundles in the order in which they expire.
-    pub fn list(&self) -> Result<Vec<Entry>> {
-        either!(self, engine => engine.list())
-    }
-
-    /// Returns the stored bundles of one peer, in the order in which they expire.
-    pub fn list_of(&self, peer: &[u8; 32]) -> Result<Vec<Entry>> {
-        match &self.0 {
-            Engine::Local(local) => {
-                let mut entries = local.list()?;
-                entries.retain(|entry| entry.peer == *peer);
-                Ok(entries)
-            }
-            #[cfg(feature = "fleet")]
-            Engine::Fleet(fleet) => fleet.list_of(peer),
-        }
-    }
-
-    /// Returns a stored bundle, if it is there unspent (it may be expired).
-    pub fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
-        either!(self, engine => engine.entry(id))
-    }
-
     /// Returns what became of a bundle that is gone, if that is still known.
     pub fn past(&self, id: BundleId) -> Result<Option<Past>> {
         either!(self, engine => engine.past(id))
@@ -171,16 +121,6 @@ impl Store {
         either!(self, engine => engine.history())
     }
 
-    /// Tells whether the bundle is there, unspent (it may be expired).
-    pub fn contains(&self, id: BundleId) -> Result<bool> {
-        Ok(self.entry(id)?.is_some())
-    }
-
-    /// Returns what was stored beside a bundle that is there.
-    pub fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
-        either!(self, engine => engine.attachment(id))
-    }
-
     /// Returns how much is stored, and for whom.
     pub fn usage(&self) -> Result<Usage> {
         either!(self, engine => engine.usage())
@@ -189,28 +129,6 @@ impl Store {
     /// Returns how much is stored altogether.
     pub fn held(&self) -> Result<Held> {
         either!(self, engine => engine.held())
-    }
-
-    /// Sets bytes aside for bundles that are about to be written, if they are within bounds
-    /// together with all that is stored and all that others are writing: in this process if the
-    /// store is a directory, in all replicas if it is shared. On a disk of this machine they must
-    /// fit beside [`RESERVE`](crate::RESERVE).
-    ///
-    /// # Errors
-    /// [`StoreError::Quota`], [`StoreError::Full`], [`StoreError::Space`].
-    pub fn reserve(&self, peer: &[u8; 32], needed: u64, bounds: Bounds) -> Result<Reservation> {
-        either!(self, engine => engine.reserve(peer, needed, bounds))
-    }
-
-    /// Deletes a bundle unspent; its name stays taken.
-    pub fn delete(&self, id: BundleId, now: u64) -> Result<()> {
-        either!(self, engine => engine.delete(id, now))
-    }
-
-    /// Deletes what has expired, and forgets tombstones that are no longer needed and counts of
-    /// passing accounts beyond [`PASSING_ACCOUNTS`](crate::PASSING_ACCOUNTS).
-    pub fn delete_expired(&self, now: u64) -> Result<Removed> {
-        either!(self, engine => engine.delete_expired(now))
     }
 
     /// Checks that bundles can be stored and spent. In a directory that is tried: a small file is
@@ -227,7 +145,7 @@ impl Store {
     /// enough to ask each time before a peer spends its half.
     ///
     /// # Errors
-    /// [`StoreError::Space`].
+    /// [`Space`](crate::StoreError::Space).
     pub fn check_mark(&self) -> Result<()> {
         either!(self, engine => engine.check_mark())
     }
@@ -264,5 +182,56 @@ impl Store {
             Engine::Local(_) => None,
             Engine::Fleet(fleet) => Some(fleet),
         }
+    }
+}
+
+/// Bounds count, and names are taken, in this process if the store is a directory, in all replicas
+/// if it is shared. On a disk of this machine bundles must fit beside [`RESERVE`](crate::RESERVE).
+impl BundleStore for Store {
+    fn draft(&self, meta: Meta) -> Result<Draft> {
+        meta.check()?;
+        either!(self, engine => engine.draft(meta))
+    }
+
+    fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
+        either!(self, engine => engine.spend(id, peer, None, now))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        either!(self, engine => engine.list())
+    }
+
+    fn list_of(&self, peer: &[u8; 32]) -> Result<Vec<Entry>> {
+        match &self.0 {
+            Engine::Local(local) => {
+                let mut entries = local.list()?;
+                entries.retain(|entry| entry.peer == *peer);
+                Ok(entries)
+            }
+            #[cfg(feature = "fleet")]
+            Engine::Fleet(fleet) => fleet.list_of(peer),
+        }
+    }
+
+    fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
+        either!(self, engine => engine.entry(id))
+    }
+
+    fn attachment(&self, id: BundleId) -> Result<Option<Vec<u8>>> {
+        either!(self, engine => engine.attachment(id))
+    }
+
+    fn reserve(&self, peer: &[u8; 32], needed: u64, bounds: Bounds) -> Result<Reservation> {
+        either!(self, engine => engine.reserve(peer, needed, bounds))
+    }
+
+    fn delete(&self, id: BundleId, now: u64) -> Result<()> {
+        either!(self, engine => engine.delete(id, now))
+    }
+
+    /// Deletes what has expired, and forgets tombstones that are no longer needed and counts of
+    /// passing accounts beyond [`PASSING_ACCOUNTS`](crate::PASSING_ACCOUNTS).
+    fn delete_expired(&self, now: u64) -> Result<Removed> {
+        either!(self, engine => engine.delete_expired(now))
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{NOW, PEER, add, id, meta};
-use primer_store::{Account, Charge, Counted, Store, StoreError};
+use primer_store::{Account, BundleStore, Charge, Counted, Store, StoreError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::tempdir;
 
@@ -187,8 +187,9 @@ fn fleet_replicas_count_together() {
 #[cfg(feature = "fleet")]
 #[test]
 fn fleet_an_account_that_is_being_charged_is_not_forgotten() {
-    use common::rig::{Rig, eventually};
+    use common::rig::Rig;
     use primer_store::PASSING_ACCOUNTS;
+    use primer_testkit::wait::eventually;
 
     let Some(rig) = Rig::start() else { return };
     let store = rig.join("one");

@@ -9,7 +9,7 @@ mod common;
 use common::{NOW, PEER, id, material, meta, take_by};
 use primer_ring::prg::Prg;
 use primer_store::{
-    Account, Allowance, BundleId, Charge, Counted, Fate, Store, StoreError, Wanted,
+    Account, Allowance, BundleId, BundleStore, Charge, Counted, Fate, Store, StoreError, Wanted,
 };
 use rand_core::Rng;
 use std::collections::BTreeMap;

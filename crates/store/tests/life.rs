@@ -1,19 +1,17 @@
-//! A bundle's life, and every way in which it is refused.
+//! A bundle's life in a directory, and every way in which it is refused.
 #![allow(missing_docs)]
 
 mod common;
 
 use common::{NOW, PEER, PROGRAM, add, id, material, meta, take};
 use primer_store::{
-    ATTACHMENT_LIMIT, Bounds, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store,
-    StoreError, Wanted,
+    Bounds, BundleStore, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store, StoreError,
+    Wanted,
 };
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 use tempfile::tempdir;
 
@@ -73,22 +71,6 @@ fn stored_then_spent_then_gone() {
         store.draft(meta(id(1))).err().unwrap(),
         StoreError::Taken { .. }
     ));
-}
-
-#[test]
-fn only_the_peer_spends_and_only_in_time() {
-    let dir = tempdir().unwrap();
-    let store = Store::open(dir.path()).unwrap();
-    add(&store, meta(id(1)), 10);
-    let unknown = |e: StoreError| matches!(e, StoreError::Unknown { .. });
-    assert!(unknown(store.spend(id(1), &[9; 32], NOW).err().unwrap()));
-    assert!(unknown(store.spend(id(2), &PEER, NOW).err().unwrap()));
-    assert!(matches!(
-        store.spend(id(1), &PEER, NOW + 1000).err().unwrap(),
-        StoreError::Expired { .. }
-    ));
-    assert!(store.spend(id(1), &PEER, NOW + 999).is_ok());
-    assert!(unknown(store.spend(id(1), &[9; 32], NOW).err().unwrap()));
 }
 
 #[test]
@@ -189,26 +171,6 @@ fn drafts_are_invisible_and_leave_nothing() {
     assert_eq!(bulk_files(dir.path()).len(), 1);
     drop(draft);
     assert_eq!(bulk_files(dir.path()), [""; 0]);
-
-    // Two drafts of one name: the first to commit has it.
-    let first = store.draft(meta(id(1))).unwrap();
-    let mut second = store.draft(meta(id(1))).unwrap();
-    second.write_all(b"second").unwrap();
-    second.commit().unwrap();
-    assert!(matches!(
-        first.commit().unwrap_err(),
-        StoreError::Taken { .. }
-    ));
-    assert_eq!(all(&mut store.spend(id(1), &PEER, NOW).unwrap()), b"second");
-
-    let large = Meta {
-        attachment: vec![0; ATTACHMENT_LIMIT + 1],
-        ..meta(id(2))
-    };
-    assert!(matches!(
-        store.draft(large).err().unwrap(),
-        StoreError::Attachment { .. }
-    ));
 }
 
 #[test]
@@ -378,34 +340,6 @@ fn the_plaintext_and_the_salt_are_not_on_the_disk() {
     (&held).read_to_end(&mut after).unwrap();
     assert_eq!(after[..48], [0; 48]);
     assert_eq!(after[48..], before[48..]);
-}
-
-#[test]
-fn threads_share_without_spending_twice() {
-    let dir = tempdir().unwrap();
-    let store = Store::open(dir.path()).unwrap();
-    let wins = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for t in 0..8u64 {
-            let (store, wins) = (store.clone(), &wins);
-            scope.spawn(move || {
-                for n in 0..4 {
-                    add(&store, meta(id(100 * t + n)), 5000);
-                }
-                let wanted = Wanted {
-                    peer: PEER,
-                    program: None,
-                    tokens: 1,
-                };
-                while let Some(mut spent) = take(&store, &wanted, NOW) {
-                    assert_eq!(all(&mut spent), material(spent.entry().id, 5000));
-                    wins.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    let history = store.history().unwrap();
-    assert_eq!((wins.into_inner(), history.len()), (32, 32));
 }
 
 #[test]

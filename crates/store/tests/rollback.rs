@@ -5,10 +5,11 @@
 
 mod common;
 
-use common::rig::{Rig, all, eventually, gone, key};
+use common::rig::{Rig, all, gone, key};
 use common::{NOW, PEER, add, id, material, meta};
 use primer_store::fleet::Fleet;
-use primer_store::{Fate, Store, StoreError};
+use primer_store::{BundleStore, Fate, Store, StoreError};
+use primer_testkit::wait::eventually;
 
 /// Moves the epoch on; a replica gives way to another that holds the lock at that moment.
 fn move_on(store: &Store, times: u64) {

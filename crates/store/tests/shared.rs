@@ -5,14 +5,14 @@
 
 mod common;
 
-use common::rig::{Rig, all, eventually, gone, key};
+use common::rig::{Rig, all, gone, key};
 use common::{NOW, PEER, add, id, material, meta};
 use primer_store::fleet::{Fleet, FleetOptions};
-use primer_store::{Bounds, Fate, Store, StoreError};
+use primer_store::{Bounds, BundleStore, Fate, Store, StoreError};
+use primer_testkit::wait::eventually;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Barrier;
-use std::time::Instant;
 
 #[test]
 fn fleet_bundles_live_as_in_a_directory() {
@@ -325,38 +325,4 @@ fn fleet_survives_a_crash_and_notices_a_backup() {
     );
     let error = Store::connect(rig.options("three", &key(1))).err().unwrap();
     assert!(error.to_string().contains("the database is new"), "{error}");
-}
-
-/// Measures what spending and reading a bundle of the embedded model takes, with either engine, in
-/// turns: `scripts/fleet test`.
-#[test]
-#[ignore = "a measurement"]
-fn fleet_spending_beside_a_directory() {
-    const BUNDLES: u64 = 200;
-    const BYTES: usize = 600_000;
-    let Some(rig) = Rig::start() else { return };
-    let stores = [
-        Store::open(rig.dir.path().join("own")).unwrap(),
-        rig.join("one"),
-    ];
-    let mut seconds = [Vec::new(), Vec::new()];
-    for n in 0..BUNDLES {
-        for (store, seconds) in stores.iter().zip(&mut seconds) {
-            add(store, meta(id(n)), BYTES);
-            let started = Instant::now();
-            let spent = store.spend(id(n), &PEER, NOW).unwrap();
-            let spending = started.elapsed().as_secs_f64();
-            drop(spent);
-            seconds.push(spending);
-        }
-    }
-    for (name, mut seconds) in ["directory", "shared"].into_iter().zip(seconds) {
-        seconds.sort_by(f64::total_cmp);
-        let (least, median) = (seconds[0], seconds[seconds.len() / 2]);
-        println!(
-            "{name}: spending takes {:.1} ms at least, {:.1} ms in the median of {BUNDLES}",
-            least * 1e3,
-            median * 1e3
-        );
-    }
 }

@@ -1,10 +1,10 @@
 //! The one place that asks for the time.
 //!
-//! Everything that a client runs, from here to the protocol, takes the time from [`now`]. On an
-//! operating system that is its monotonic clock. `wasm32-unknown-unknown` has none, and
-//! `std::time::Instant` panics there: the program that embeds the client sets one (`set_source`),
-//! such as `performance.now()`. Until it does, time stands still: nothing is measured, and only the
-//! transport's own waits time out.
+//! Everything that a client runs, from here to the protocol, takes the time from [`now`] and the
+//! date from [`unix_now`]. On an operating system these are its clocks. `wasm32-unknown-unknown`
+//! has none, and those of `std::time` panic there: the program that embeds the client sets a
+//! `Source`, such as `performance.now()`, `Date.now()` and `Atomics.wait`. Until it does, time
+//! stands still: nothing is measured, and only the transport's own waits time out.
 //!
 //! Threads are the other thing that such a target lacks. A client has work done by
 //! `primer_ring::threads`, which does it on the thread at hand where there is no other. [`pair`]
@@ -15,14 +15,20 @@
 
 use std::time::Duration;
 
-pub use system::now;
 #[cfg(target_family = "wasm")]
-pub use system::set_source;
+pub use system::{Source, set_source, sleep};
+pub use system::{now, unix_now};
 
 #[cfg(not(target_family = "wasm"))]
 mod system {
     use rustix::time::{ClockId, clock_gettime};
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    /// Returns the seconds since 1970 by the system's clock.
+    pub fn unix_now() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_secs())
+    }
 
     /// Returns the time on a clock that all processes of this machine share and that never goes
     /// back.
@@ -45,16 +51,39 @@ mod system {
     use std::sync::OnceLock;
     use std::time::Duration;
 
-    static SOURCE: OnceLock<fn() -> Duration> = OnceLock::new();
+    static SOURCE: OnceLock<Source> = OnceLock::new();
 
-    /// Sets what [`now`] asks, once: a clock that never goes back.
-    pub fn set_source(source: fn() -> Duration) {
+    /// The clocks of a program that embeds a client.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Source {
+        /// Returns the time on a clock that never goes back.
+        pub now: fn() -> Duration,
+        /// Returns the seconds since 1970.
+        pub unix_now: fn() -> u64,
+        /// Waits for some time, on the thread at hand.
+        pub sleep: fn(Duration),
+    }
+
+    /// Sets what is asked for the time, once.
+    pub fn set_source(source: Source) {
         let _ = SOURCE.set(source);
     }
 
     /// Returns the time on the clock that was set, or zero.
     pub fn now() -> Duration {
-        SOURCE.get().map_or(Duration::ZERO, |source| source())
+        SOURCE.get().map_or(Duration::ZERO, |source| (source.now)())
+    }
+
+    /// Returns the seconds since 1970 by the clock that was set, or zero.
+    pub fn unix_now() -> u64 {
+        SOURCE.get().map_or(0, |source| (source.unix_now)())
+    }
+
+    /// Waits on this thread, which may have no other to be woken by.
+    pub fn sleep(time: Duration) {
+        if let Some(source) = SOURCE.get() {
+            (source.sleep)(time);
+        }
     }
 
     /// Returns the time: there is one thread.

@@ -26,6 +26,7 @@ use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::Degrees;
 use primer_paper_fhe::setup::Setup;
 use primer_paper_fhe::{client, server, wire};
+use primer_paper_plan::Form;
 use primer_plan::graph::PaperStep;
 use primer_plan::shape::Shape;
 use primer_plan::times::Times;
@@ -102,12 +103,13 @@ fn serve(job: &Job, accept: impl FnOnce() -> Result<Channel>) -> Result<Outcome>
     let setup = setup()?;
     let subject = Subject::synthetic("small", &small_shape())?;
     let inputs = texts(subject.weights.shape.vocab);
-    let polynomials = fit(&subject.weights, &inputs, &DEGREES, |_, _| ());
+    let weights = Form::Separate.weights(&subject.weights);
+    let polynomials = fit(&weights, &inputs, &DEGREES, |_, _| ());
     let mut channel = accept()?;
     let mut outcome = Outcome::default();
     for _ in 0..job.runs {
         let before = channel.meter().report();
-        let done = server::run(&mut channel, &setup, &subject.weights, &polynomials)?;
+        let done = server::run(&mut channel, &setup, &weights, &polynomials)?;
         let traffic = channel.meter().report().since(&before);
         let nothing = Times::default();
         outcome

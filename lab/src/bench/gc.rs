@@ -15,7 +15,8 @@ use primer_measure::bench::{Entrant, Found, Plain, Request, Subject, middle, pai
 use primer_measure::note;
 use primer_model::quantise::IntModel;
 use primer_paper_gc::{Count, SMALL_TOKENS, client, server, small_shape};
-use primer_plan::graph::{Form, PaperStep};
+use primer_paper_plan::Form;
+use primer_plan::graph::PaperStep;
 use primer_ring::prg::Prg;
 use primer_wire::{Channel, PhaseBytes};
 use std::io::{BufReader, Seek};
@@ -55,7 +56,7 @@ impl Entrant for Gc {
 /// Makes the model that is run.
 fn small() -> Result<(Subject, IntModel)> {
     let subject = Subject::synthetic("small", &small_shape())?;
-    let model = subject.quantise(Form::Separate)?;
+    let model = subject.quantise(&Form::Separate.weights(&subject.weights))?;
     Ok((subject, model))
 }
 
@@ -105,7 +106,8 @@ fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 /// Runs the small shape and extrapolates to the model of the request.
 fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
     note!("primer: {}, scheme gc: counting its gates", subject.name);
-    let whole = Count::of(&subject.plan(Form::Separate, request.tokens)?)?;
+    let weights = Form::Separate.weights(&subject.weights);
+    let whole = Count::of(&subject.plan(&weights, request.tokens)?)?;
     let (small, model) = small()?;
     let ran = Count::of(&model.plan(SMALL_TOKENS)?)?;
     let (server, client) = pair(request, &Gc, None)?;

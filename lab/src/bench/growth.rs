@@ -158,6 +158,6 @@ fn points(request: &Request, layers: usize, tokens: usize) -> Result<Vec<Point>>
 /// Returns the bytes of one inference, which a program tells without running.
 fn predicted(subject: &Subject, scheme: Scheme, tokens: usize) -> Result<u64> {
     let scheme = scheme.scheme();
-    let model = subject.quantise(scheme.form())?;
+    let model = subject.quantise(&scheme.weights(&subject.weights))?;
     Ok(scheme.costs(&model, tokens, 1)?.whole.bytes.total())
 }

@@ -306,10 +306,9 @@ pub fn seconds(lane: &Lane, how: How, kind: Option<Kind>) -> f64 {
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
-    use primer_plan::graph::Form;
 
     fn graph() -> Graph {
-        Graph::with_form(&bert_shape(2, 16, 2), Form::LookedUp, 4)
+        Graph::new(&bert_shape(2, 16, 2), 4)
     }
 
     fn span(doing: Doing, from: u64, to: u64) -> Span {

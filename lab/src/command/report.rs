@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `primer-lab report`.
 #[derive(Args)]
 pub(super) struct ReportArgs {
-    /// Results of `bench --json`, `eval --json`, scripts/compare-peers and scripts/two-hosts, or
-    /// directories of them
+    /// Results of `bench --json`, `eval --json`, and of compare-peers and two-hosts in
+    /// lab/scripts, or directories of them
     #[arg(required = true, value_name = "PATH")]
     results: Vec<PathBuf>,
     /// The page to write

@@ -1,6 +1,6 @@
-//! One inference between two hosts, as `scripts/two-hosts --bench --json` prints it: over sockets
-//! of two network namespaces, and beside it the same by `primer bench`, which shapes its link
-//! itself.
+//! One inference between two hosts, as `lab/scripts/two-hosts --bench --json` prints it: over
+//! sockets of two network namespaces, and beside it the same by `primer bench`, which shapes its
+//! link itself.
 
 use primer::PhaseBytes;
 use primer_measure::provenance::Provenance;

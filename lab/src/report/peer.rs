@@ -1,4 +1,4 @@
-//! Other systems that infer privately, as `scripts/compare-peers` measures them on the same
+//! Other systems that infer privately, as `lab/scripts/compare-peers` measures them on the same
 //! machine.
 //!
 //! They are no [`Entrant`](crate::bench::Entrant): this program cannot run them. Their results have

@@ -180,13 +180,13 @@ impl Records {
             self.accuracies.push(accuracy);
         } else if value.get("links").is_some() {
             let hosts: Hosts = serde_json::from_value(value)
-                .context("of `scripts/two-hosts` a result with `--bench` is needed")?;
+                .context("of `lab/scripts/two-hosts` a result with `--bench` is needed")?;
             is_known(&hosts.scheme)?;
             self.hosts.push(hosts);
         } else {
             bail!(
-                "it is not what `primer bench --json`, `primer eval --json`, scripts/compare-peers \
-                 or scripts/two-hosts prints"
+                "it is not what `primer bench --json`, `primer eval --json`, or compare-peers or \
+                 two-hosts in lab/scripts prints"
             );
         }
         Ok(())

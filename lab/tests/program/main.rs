@@ -2,5 +2,12 @@
 #![allow(missing_docs)]
 
 mod measure;
-mod process;
 mod schemes;
+
+use primer_testkit::command::program;
+use std::process::Command;
+
+/// Makes a command of the program under test.
+fn lab() -> Command {
+    program("primer-lab")
+}

@@ -1,6 +1,8 @@
 //! Costs between two processes, and the page that shows them beside the paper's.
 
-use crate::process::{fails, json, lab, random_qa, repository, write};
+use crate::lab;
+use primer_testkit::command::{fails, json};
+use primer_testkit::files::{random_qa, repository, write};
 
 #[test]
 fn a_model_is_measured_and_shown() {

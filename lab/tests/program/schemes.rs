@@ -1,8 +1,10 @@
 //! Every command that takes a scheme, with every scheme there is: one that joins is tried by all of
 //! them without a line here.
 
-use crate::process::{json, lab, random_qa, write};
+use crate::lab;
 use primer_lab::bench::Scheme;
+use primer_testkit::command::json;
+use primer_testkit::files::{random_qa, write};
 use serde_json::Value;
 
 /// A tiny model and a question of its kind.

@@ -12,6 +12,7 @@ use crate::error::FheError;
 use crate::packing::{Packed, capacity};
 use crate::polynomials::{Degrees, HeadSoftmax, Polynomial, Polynomials, Softmax};
 use crate::walk::{Inputs, PackedWalk, input_width};
+use primer_paper_plan::Form;
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::shape::{Head, Shape, Summary};
 use std::collections::BTreeSet;
@@ -123,7 +124,7 @@ impl Counted {
                 max: most,
             });
         }
-        let graph = Graph::bert(shape, tokens);
+        let graph = Form::Separate.graph(shape, tokens);
         let polynomials = Polynomials::counted(&graph, degrees);
         let parts = input_width(shape).div_ceil(most);
         let walk = |top: usize| {
@@ -182,7 +183,7 @@ impl Setup {
                 .filter(|&digits| special_primes(depth, digits) <= MAX_SPECIAL);
             if let Some(digits) = digits {
                 return Ok(Self {
-                    graph: Graph::bert(shape, tokens.next_power_of_two()),
+                    graph: Form::Separate.graph(shape, tokens.next_power_of_two()),
                     params: Params::new(degree, depth, digits)?,
                     counted,
                 });

@@ -10,7 +10,7 @@ use crate::{client, server, wire};
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
-use primer_plan::graph::Graph;
+use primer_paper_plan::Form;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
 use primer_text::Input;
@@ -46,6 +46,7 @@ fn input(tokens: usize, length: usize, salt: usize) -> Input {
 
 fn model(shape: &Shape, degrees: &Degrees, tokens: usize) -> (FloatWeights, Polynomials) {
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
+    let weights = Form::Separate.weights(&weights);
     let inputs: Vec<Input> = (0..12)
         .map(|salt| input(tokens, tokens - salt % 2, salt))
         .collect();
@@ -82,7 +83,7 @@ fn infer(setup: &Setup, weights: &FloatWeights, polynomials: &Polynomials, input
 fn toy(shape: &Shape, degrees: &Degrees, tokens: usize, degree: usize) -> Setup {
     let counted = Counted::of(shape, tokens, degrees, degree / 2).unwrap();
     Setup {
-        graph: Graph::bert(shape, tokens),
+        graph: Form::Separate.graph(shape, tokens),
         params: Params::toy(degree, counted.depth, 5),
         counted,
     }

@@ -13,6 +13,7 @@ use crate::work::Program;
 use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label};
 use primer_ot::{Bits, CotReceiver};
+use primer_paper_plan::Form;
 use primer_plan::plan::{MAX_ENCODED, Plan};
 use primer_plan::times::Times;
 use primer_ring::fixed::exp2;
@@ -64,7 +65,7 @@ impl Session {
     /// [`crate::GcError`] of the channel and the transfers, or if the plan is refused.
     pub fn open(channel: &mut Channel, mut rng: Prg) -> Result<Self> {
         let _phase = channel.phase("setup");
-        let plan = Plan::decode(&channel.recv(PLAN, MAX_ENCODED)?)?;
+        let plan = Plan::decode_by(&Form::Separate, &channel.recv(PLAN, MAX_ENCODED)?)?;
         check_size(&plan)?;
         let program = Program::new(&plan)?;
         let cot = CotReceiver::setup(TRANSFERS, channel, &mut rng)?;
@@ -111,7 +112,7 @@ impl Session {
                 }
                 stream.finish()?;
             }
-            times.add(step, since);
+            times.add(step, since.elapsed());
             since = Instant::now();
         }
         sink.flush()?;
@@ -153,7 +154,7 @@ impl Session {
                 source: &mut source,
             };
             walk.step(index, &mut evaluating)?;
-            times.add(step, since);
+            times.add(step, since.elapsed());
             since = Instant::now();
         }
         let integers = decode(program, &walk, &decoding);
@@ -163,7 +164,7 @@ impl Session {
             m.map(|v| *v as f64 * unit)
         });
         let reals = reals.collect();
-        times.add(&graph.steps[graph.steps.len() - 1], since);
+        times.add(&graph.steps[graph.steps.len() - 1], since.elapsed());
         // Releasing a spent bundle takes the system a while; the answer does not wait for it.
         std::thread::spawn(move || drop(source));
         Ok(Answer {

@@ -69,7 +69,7 @@ impl Compiler<'_> {
             }
             | Op::MergedScores { .. }
             | Op::Rest { .. }
-            | Op::RowSum { .. } => Err(GcError::Form(graph.form.name())),
+            | Op::RowSum { .. } => Err(GcError::OtherGraph),
             Op::Kept { .. } | Op::Pool { .. } => Err(GcError::Family(graph.shape.architecture())),
             Op::Scores { query, key, output } => {
                 let (query, key) = (*query, *key);

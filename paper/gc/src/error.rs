@@ -27,8 +27,8 @@ pub enum GcError {
     Stop(#[from] StopError),
     /// The plan merges queries and keys or takes functions apart, which has no use where every
     /// product costs the same.
-    #[error("a garbled model needs a plan in the separate form, this one has the {0} form")]
-    Form(&'static str),
+    #[error("a garbled model needs a plan with queries and keys, and with whole functions")]
+    OtherGraph,
     /// A model that is not BERT's.
     #[error("models like BERT are garbled whole, and this one is a {0}")]
     Family(String),

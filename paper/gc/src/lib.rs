@@ -28,7 +28,7 @@
 //! * `walk`: the plan walked, for either `role`.
 //! * [`client`], [`server`]: the two parties.
 //!
-//! What it costs, and how it compares with the paper's, is on the page `paper/docs/gc.md`.
+//! What it costs, and how it compares with the paper's, is on the page `paper/docs/comparators.md`.
 #![forbid(unsafe_code)]
 
 mod chain;

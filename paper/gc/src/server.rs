@@ -133,7 +133,7 @@ impl Session {
             if let Some(stream) = stream {
                 stream.finish()?;
             }
-            times.add(step, since);
+            times.add(step, since.elapsed());
             since = Instant::now();
         }
         channel.flush()?;

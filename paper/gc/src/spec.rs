@@ -8,6 +8,25 @@
 //!
 //! Every circuit begins with the *zero wire*, an input that is 0, known to both: where a kept bit
 //! turns out to be constant, it is that wire's label that is kept.
+//!
+//! # AND gates
+//!
+//! With `a`, `b` the bits of the factors (15 for weights, queries, keys and values, 20 for what
+//! LayerNorm centres, 12 for probabilities):
+//!
+//! * product with a weight, or of two secrets, in a sum: `a·b`, by digits ±1; at most one more for
+//!   each column (≤ 42) of the 16 that share a circuit, for a half adder where three bits are left;
+//! * end of a sum: one for each column but the last, where the two numbers that are left are added;
+//! * sum over a row: `a` for each element and a few for each column, carries saved;
+//! * residual connection: `15·a + a` for each result, `15·a` for each element of the row's mean, a
+//!   diagonal product as in the plan;
+//! * embedding: `15·V` for each token and feature, `V` for each token: one-hot by a tree, then one
+//!   gate for each bit of each weight;
+//! * square: `a²`; product of a row by its factor: `a·b + 2a + b`, and the columns;
+//! * softmax, n = 30, 15-bit ring: 209 for each element, and up to 14 for offset and mask;
+//! * GELU, 16-bit ring, 8 → 10: 110 (94 with shares and projections);
+//! * reciprocal root, 22-bit ring: 277; tanh, 16-bit ring: 205; requantisation: none, a choice of
+//!   wires.
 
 use crate::columns::Columns;
 use crate::error::Result;

@@ -3,19 +3,18 @@
 #![allow(missing_docs)]
 
 mod common;
-#[path = "../../../crates/engine/tests/common/relay.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod relay;
 
 use common::{ask, input, model, serve, tiny};
 use primer_model::synthetic::bert_shape;
 use primer_paper_gc::{GcError, client, server};
+use primer_paper_plan::Form;
+use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
 use primer_ring::prg::Prg;
+use primer_testkit::relay::{self, Fault, From};
 use primer_wire::Channel;
 use primer_wire::kind::gc::PLAN;
 use primer_wire::pair::{run_parties, test_options};
-use relay::{Fault, From};
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -131,7 +130,7 @@ fn plans_that_are_none_or_too_large_are_refused() {
         head: tiny().head,
         ..bert_shape(1, 768, 12)
     };
-    let plan = primer_plan::plan::Plan::new(&large, 30, small.scales().clone()).unwrap();
+    let plan = Plan::by(&Form::Separate, &large, 30, small.scales().clone()).unwrap();
     let (error, ()) = run_parties(Channel::memory_pair(&test_options()), open, |channel| {
         channel.send(PLAN, &plan.encode()).unwrap();
     });

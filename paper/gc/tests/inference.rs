@@ -8,7 +8,7 @@ use common::{check, classifier, input, model, tiny};
 use primer_model::synthetic::bert_shape;
 use primer_paper_gc::{Count, GcError, SMALL_TOKENS, small_shape};
 use primer_plan::function::Activation;
-use primer_plan::graph::{Form, PaperStep};
+use primer_plan::graph::PaperStep;
 use primer_plan::shape::{Head, Shape};
 
 #[test]
@@ -74,9 +74,7 @@ fn gates_of_a_classifier_by_step() {
 fn layers_add_up() {
     let of = |layers| {
         let shape = Shape { layers, ..tiny() };
-        let mut scales = model(&shape).scales().clone();
-        scales.form = Form::Separate;
-        let plan = primer_plan::plan::Plan::new(&shape, 2, scales).unwrap();
+        let plan = model(&shape).plan(2).unwrap();
         Count::of(&plan).unwrap()
     };
     let (one, two) = (of(1), of(2));
@@ -96,5 +94,5 @@ fn layers_add_up() {
 fn merged_attention_is_refused() {
     let shape = bert_shape(1, 16, 2);
     let plan = common::merged(&Shape { vocab: 12, ..shape });
-    assert!(matches!(Count::of(&plan), Err(GcError::Form("merged"))));
+    assert!(matches!(Count::of(&plan), Err(GcError::OtherGraph)));
 }

@@ -11,6 +11,23 @@
 //!    it has to hide ([`crate::noise::hidden`], checked before the product starts);
 //! 5. round down to [`ANSWER_LIMBS`] primes, the fewest that still decrypt.
 //!
+//! **Why it is enough.** After step 2 the client's view is `c1 = a·u + e1 + (old c1)` and the noise
+//! `e·u + e0 + e1·s + (old noise) + flood`, where `e` is the public key's error. Let
+//! `h = old noise + B·(2N+1) + 1/2` bound each coefficient of everything but the flood. For a
+//! density `f` with Fisher information `I = ∫ f'²/f`, independent coordinates shifted by `δ` are
+//! within statistical distance `½·‖δ‖₂·√I` of the unshifted ones: the distance is at most half the
+//! mean of `|Σ δ_i·f'(x_i)/f(x_i)|` along the shift, and these terms are independent with mean 0
+//! and variance `δ_i²·I`. For a sum of eight uniforms in `±A`, `√I = 0.614/A` (with one uniform
+//! there is no such bound, and distances of coefficients add up as numbers). The flood is the
+//! integer part of such a sum, up to a carry below 8, which is worth another `2^-73` a coefficient.
+//! So one answer is within `½·√N·h·0.615/2^74` (`noise::distance_bits`) of one whose noise is the
+//! flood alone, and `k` answers within `√k` times that. With the noise replaced, `u` and `e1` occur
+//! only in `a·u + e1`, which is pseudorandom under ring LWE (N = 8192, 120 bits, ternary `u`), so
+//! `c1` is too, no matter what the old `c1` was. Steps 3 and 5 are functions of what is left and of
+//! the result. The mask of step 3 is uniform in all slots but the result's, because the others
+//! (unused tokens and features, copies, partial sums) would hold products of what a client put
+//! there.
+//!
 //! The client's decryption checks that noise stayed within the proven bound, which a wrong key or a
 //! damaged ciphertext fails for certain. Such an error ends the session; it must not be
 //! answered with more information, as reactions to chosen ciphertexts are an attack.

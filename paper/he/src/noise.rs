@@ -1,9 +1,22 @@
 //! Noise: bounds that hold always, and what they leave room for.
 //!
 //! Every bound here is a worst case over weights, messages and random choices: errors are at most
-//! [`ERROR_BOUND`] by construction, secrets at most 1, digits below `2^30`. The derivation is in
-//! `paper/docs/he.md`; the functions are its formulas, in the same order. Noise of a ciphertext is
-//! the largest coefficient of `c0 + c1·s - q·m/p`.
+//! [`ERROR_BOUND`] `B = 21` by construction, secrets at most 1, digits below `2^30`. Noise of a
+//! ciphertext is the largest coefficient of `c0 + c1·s - q·m/p`. The functions are, in this order:
+//!
+//! 1. Fresh: `B + 1/2`. A plaintext is scaled as `round(q·m/p)`, coefficient by coefficient, so
+//!    sums and products may wrap modulo p without adding noise.
+//! 2. Key switching, before rounding: `κ = L·N·2^30·B/P ≈ L·N·B = 2^20` for `L` data primes.
+//! 3. Rounding after a division: `ρ = (N+1)/2`.
+//! 4. Product with a plaintext: the sum of its coefficients' absolute values. Slot-packed
+//!    plaintexts have coefficients up to `p/2` no matter what the slots hold, so a 15-bit weight
+//!    costs what a 41-bit one costs: `γ(k) = k·p/2` for `k` non-zero coefficients. Weights of a
+//!    layout with cells of `F` slots have `k = 2F`; plaintexts that depend on the token have `k =
+//!    N`.
+//! 5. A matrix product sums `t` terms (input chunks, baby steps, giant steps), divides once, and
+//!    rotates `G` sums: `t·γ(2F)·(B + 1/2 + κ) + G·(κ + ρ) + ρ`.
+//!
+//! Tests compare all of them with measured noise; `paper/docs/he.md` has the resulting figures.
 
 use crate::error::HeError;
 use crate::params::{ANSWER_LIMBS, Params, flood_limbs};

@@ -30,7 +30,7 @@
 //! cannot be one mask: the client has `r·W + S`, and a difference to `S` would show it `y`.
 //!
 //! **Deviation from the paper.** There the product is computed online on ciphertexts and the
-//! embedding is merged as well, which a real BERT's LayerNorm forbids: see `paper/docs/chgs.md`.
+//! embedding is merged as well, which a real BERT's LayerNorm forbids: see `paper/docs/schemes.md`.
 
 use crate::client::OnlineClient;
 use crate::error::Result;

@@ -51,14 +51,12 @@ pub enum ProtocolError {
         wanted: String,
     },
     /// A plan whose form is not the scheme's.
-    #[error("scheme {scheme} needs a plan in the {needed} form, this one has the {found} form")]
+    #[error("scheme {scheme} needs a plan in the {needed} form, this one has another")]
     Form {
         /// The scheme.
         scheme: &'static str,
         /// What its plans have.
         needed: &'static str,
-        /// What this plan has.
-        found: &'static str,
     },
     /// A plan that would take more memory than a party gives to one inference.
     #[error("{what} has {elements} elements, the limit is {limit}")]

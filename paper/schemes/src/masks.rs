@@ -154,7 +154,7 @@ pub(crate) mod tests {
         let mut shape = bert_shape(1, 16, 2);
         shape.vocab = 6;
         let weights = FloatWeights::fold(&shape, &checkpoint(&shape, &[3; 16]));
-        let weights = weights.with_form(scheme.recipe().form);
+        let weights = scheme.recipe().form.weights(&weights);
         let words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb";
         let text = TextEncoder::from_vocabulary(words.as_bytes(), None).unwrap();
         let scales = calibrate(&weights, &text, "a b\nb", |_, _| ()).unwrap();

@@ -96,12 +96,11 @@ impl Program {
     /// does not fit the homomorphic parameters.
     pub fn received(plan: Plan, scheme: Scheme, reveal: Reveal) -> Result<Self> {
         check_sizes(plan.graph())?;
-        let (needed, found) = (scheme.recipe().form, plan.graph().form);
-        if needed != found {
+        let form = scheme.recipe().form;
+        if !plan.is_by(&form) {
             return Err(ProtocolError::Form {
                 scheme: scheme.name(),
-                needed: needed.name(),
-                found: found.name(),
+                needed: form.name(),
             });
         }
         let works = Compiler::new(&plan, scheme, reveal).steps()?;
@@ -289,29 +288,29 @@ fn stop_line(index: usize, stop: &dyn TwoPartyStop) -> String {
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
-    use primer_plan::graph::Form;
+    use primer_paper_plan::Form;
 
     #[test]
     fn plans_beyond_all_measure_are_refused() {
         let large = bert_shape(24, 1024, 16);
-        assert!(check_sizes(&Graph::bert(&large, 512)).is_ok());
+        assert!(check_sizes(&Form::Separate.graph(&large, 512)).is_ok());
         let mut shape = large.clone();
         shape.vocab = 1 << 20;
-        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        let error = check_sizes(&Form::Separate.graph(&shape, 512)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the masked input has 536871936 elements, the limit is 67108864"
         );
         let mut shape = large;
         (shape.layers, shape.heads) = (96, 128);
-        let error = check_sizes(&Graph::bert(&shape, 512)).unwrap_err();
+        let error = check_sizes(&Form::Separate.graph(&shape, 512)).unwrap_err();
         assert!(
             error.to_string().starts_with("all values together"),
             "{error}"
         );
         (shape.layers, shape.hidden) = (1, 4096);
-        assert!(check_sizes(&Graph::bert(&shape, 512)).is_ok());
-        let merged = Graph::with_form(&shape, Form::Merged, 512);
+        assert!(check_sizes(&Form::Separate.graph(&shape, 512)).is_ok());
+        let merged = Form::Merged.graph(&shape, 512);
         let error = check_sizes(&merged).unwrap_err();
         assert_eq!(
             error.to_string(),

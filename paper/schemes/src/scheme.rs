@@ -16,7 +16,8 @@
 use primer_ot::Variant;
 use primer_paper_he::params::FINGERPRINT_BYTES;
 use primer_paper_he::product::Method;
-use primer_plan::graph::{Form, StopFunction};
+use primer_paper_plan::Form;
+use primer_plan::graph::StopFunction;
 use primer_stops::{Means, Transfers};
 use serde::{Deserialize, Serialize};
 
@@ -229,10 +230,6 @@ mod tests {
         let fp = Scheme::Fp.recipe();
         let mut all: Vec<Recipe> = Scheme::ALL.map(Scheme::recipe).into();
         all.extend([
-            Recipe {
-                form: Form::LookedUp,
-                ..fp
-            },
             Recipe {
                 when: When::Online,
                 ..fp

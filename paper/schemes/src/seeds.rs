@@ -74,12 +74,12 @@ impl Seeds {
 mod tests {
     use super::*;
     use primer_model::synthetic::bert_shape;
-    use primer_plan::graph::Graph;
+    use primer_paper_plan::Form;
     use std::collections::HashSet;
 
     #[test]
     fn uses_are_independent_and_repeatable() {
-        let graph = Graph::bert(&bert_shape(2, 16, 2), 4);
+        let graph = Form::Separate.graph(&bert_shape(2, 16, 2), 4);
         let mut uses = vec![Use::Input, Use::Padding];
         uses.extend(graph.value_ids().map(Use::Value));
         for step in 0..graph.steps.len() {

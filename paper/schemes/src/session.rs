@@ -177,7 +177,12 @@ impl ClientSession {
                     fingerprint,
                     nonce,
                     ..
-                } => (Plan::decode(&plan)?, reveal, fingerprint, nonce),
+                } => (
+                    Plan::decode_by(&scheme.recipe().form, &plan)?,
+                    reveal,
+                    fingerprint,
+                    nonce,
+                ),
                 Welcome::Version(theirs) => {
                     return Err(ProtocolError::Version {
                         ours: VERSION,

@@ -9,7 +9,7 @@
 use primer_engine::Reveal;
 use primer_model::synthetic;
 use primer_paper::{Program, Scheme, cost};
-use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
+use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign_by};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Makes a plan with scales from ranges such as trained models have.
 fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
-    let graph = Graph::with_form(shape, scheme.recipe().form, tokens);
+    let graph = scheme.recipe().form.graph(shape, tokens);
     let mut seen: Vec<Observation> = graph.values.iter().map(|_| range(-8.0, 8.0)).collect();
     for step in &graph.steps {
         let id = step.output().index();
@@ -54,8 +54,9 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
         columns: columns(&graph),
         ..Seen::of(seen)
     };
-    let scales = assign(&graph, &seen, &weights).unwrap();
-    Plan::new(shape, tokens, scales).unwrap()
+    let design = scheme.recipe().form.design();
+    let scales = assign_by(design, &graph, &seen, &weights).unwrap();
+    Plan::by(design, shape, tokens, scales).unwrap()
 }
 
 /// Returns the inputs of activations: one column in twenty reaches further than the others.

@@ -15,6 +15,7 @@ use primer_ring::prg::Prg;
 use primer_wire::kind::protocol::{HELLO, WELCOME};
 use primer_wire::pair::{run_parties, test_options};
 use primer_wire::{Channel, NetError, Options};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 fn prg(seed: u8) -> Prg {
@@ -236,13 +237,18 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
         timeout,
         ..test_options()
     };
+    let (given_up, over) = mpsc::channel();
     let (client, ()) = run_parties(
         Channel::memory_pair(&options),
-        |channel| open(channel, Scheme::Fp, 4),
-        |channel| {
+        move |channel| {
+            let opened = open(channel, Scheme::Fp, 4);
+            given_up.send(()).unwrap();
+            opened
+        },
+        move |channel| {
             // Hears the greeting and says nothing.
             channel.recv(HELLO, 96).unwrap();
-            std::thread::sleep(Duration::from_secs(1));
+            over.recv().unwrap();
         },
     );
     let error = client.unwrap_err();

@@ -9,10 +9,13 @@ use common::{
     small_for, tiny_for, words,
 };
 use primer_engine::Reveal;
+use primer_model::calibrate::calibrate;
+use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
+use primer_model::synthetic;
 use primer_paper::{Program, ProtocolError, Scheme};
 use primer_plan::shape::Head;
-use primer_text::Input;
+use primer_text::{Input, TextEncoder};
 
 /// Checks outputs: dropping low bits locally costs at most two units in the last place at each
 /// stop. Through the layers of the models here the logits stay this close to those of rounding to
@@ -143,12 +146,12 @@ fn a_plan_in_another_form_is_refused() {
         (
             Scheme::Fpc,
             Scheme::Fp,
-            "scheme fpc needs a plan in the merged form, this one has the separate form",
+            "scheme fpc needs a plan in the merged form, this one has another",
         ),
         (
             Scheme::Base,
             Scheme::Fpc,
-            "scheme base needs a plan in the separate form, this one has the merged form",
+            "scheme base needs a plan in the separate form, this one has another",
         ),
     ] {
         let model = tiny_for(other);
@@ -157,5 +160,37 @@ fn a_plan_in_another_form_is_refused() {
         let plan = model.plan(2).unwrap();
         let error = Program::received(plan, scheme, Reveal::Outputs).err();
         assert_eq!(error.unwrap().to_string(), message);
+    }
+}
+
+/// The product compiles its own plans and none of the paper's, and the other way round.
+#[test]
+fn the_product_has_plans_of_its_own() {
+    let fp = tiny_for(Scheme::Fp);
+    for scheme in [Scheme::Fp, Scheme::Fpc] {
+        let plan = tiny_for(scheme).plan(2).unwrap();
+        let error = primer_engine::Program::received(plan, Reveal::Outputs).err();
+        let error = error.unwrap();
+        assert!(
+            matches!(error, primer_engine::ProtocolError::OtherGraph),
+            "{error}"
+        );
+    }
+    let error = primer_engine::Program::of(&fp, 2, Reveal::Outputs).err();
+    let error = error.unwrap();
+    assert!(
+        matches!(error, primer_engine::ProtocolError::Plan(_)),
+        "{error}"
+    );
+    let weights = FloatWeights::fold(fp.shape(), &synthetic::checkpoint(fp.shape(), &[7; 16]));
+    let vocabulary = b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\ngood\nfilm";
+    let text = TextEncoder::from_vocabulary(vocabulary, None).unwrap();
+    let scales = calibrate(&weights, &text, "a good film", |_, _| ()).unwrap();
+    let product = IntModel::quantise(&weights, scales).unwrap();
+    assert!(primer_engine::Program::of(&product, 2, Reveal::Outputs).is_ok());
+    for scheme in Scheme::ALL {
+        let plan = product.plan(2).unwrap();
+        let error = Program::received(plan, scheme, Reveal::Outputs).err();
+        assert!(matches!(error, Some(ProtocolError::Form { .. })));
     }
 }

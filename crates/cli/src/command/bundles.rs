@@ -8,7 +8,7 @@ use primer::client::{bundle_address, bundle_fits};
 use primer::state::State;
 use primer_measure::console::output;
 use primer_measure::note;
-use primer_store::{Entry, Store, unix_now};
+use primer_store::{BundleStore, Entry, Store, unix_now};
 use serde_json::{Value, json};
 
 /// Arguments of `primer bundles`.

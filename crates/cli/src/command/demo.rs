@@ -244,7 +244,7 @@ fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
     let input = model
         .text
         .encode_padded(text, None, limit, Truncate::LongestFirst)?;
-    let graph = Graph::bert(&model.shape, input.tokens());
+    let graph = Graph::new(&model.shape, input.tokens());
     let outputs = float::run(&graph, &model.weights, &input, &mut NoObserver);
     let logits: Vec<f64> = outputs[0].data().iter().map(|v| f64::from(*v)).collect();
     let index = argmax(&logits);

@@ -4,7 +4,6 @@ use super::remote::{RemoteArgs, StateArgs};
 use super::shared::KeyArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
-use primer::FORM;
 use primer::hints::kept::Kept;
 use primer::hints::{ServerHint, secret};
 use primer::source::Model;
@@ -128,7 +127,6 @@ fn build(args: &BuildArgs) -> Result<()> {
     let integers = model.prepare(
         args.prepared.as_deref(),
         args.calibration.as_deref(),
-        FORM,
         |done, total| stages.tell("calibrating", done, total),
     )?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,9 +1,11 @@
 //! Who may use a server, and how each side is told who the other is.
 
-use crate::process::{
-    Server, TEXTS, client, eventually, fails, json, primer, repository, stderr, write,
-};
 use primer_net::tls::Identity;
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::files::{repository, write};
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::wait::eventually;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -101,12 +103,12 @@ fn without_a_token_in_the_file_every_client_is_refused() {
             server.log().matches("every client is refused").count() == round
         });
         fails(&mut ask(), 1, &["access token is missing or not known"]);
-        let page = server.page("/readyz");
+        let page = server.metrics.page("/readyz");
         assert!(
             page.contains("503") && page.contains("no access token"),
             "{page}"
         );
-        assert_eq!(server.metric("primer_access_tokens"), 0.0);
+        assert_eq!(server.metrics.number("primer_access_tokens"), 0.0);
         std::fs::write(&file, &line).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         server.signal("HUP");
@@ -114,7 +116,7 @@ fn without_a_token_in_the_file_every_client_is_refused() {
             server.log().matches("tokens again").count() == round
         });
         assert!(ask().output().unwrap().status.success());
-        assert_eq!(server.metric("primer_access_tokens"), 1.0);
+        assert_eq!(server.metrics.number("primer_access_tokens"), 1.0);
     }
 }
 

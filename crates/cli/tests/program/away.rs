@@ -1,16 +1,15 @@
-//! A server that is away for a while, behind a balancer that takes connections all the same and
-//! drops them: it is waited for as one that refuses them is, what was finished stays, and what will
-//! not change is not waited for.
+//! A server that is killed behind a balancer, which takes connections all the same and drops them:
+//! it is waited for as long as the command line says, and what was finished stays.
 
-use crate::balancer::{Balancer, Ending};
-use crate::process::{Server, TEXTS, check_stores, eventually, fails, json, primer, stderr, write};
-use primer::service::message::{Greeting, Reception, Refusal};
-use primer_net::tls::{Identity, TlsServer};
-use primer_wire::Options;
+use primer_testkit::TEXTS;
+use primer_testkit::balancer::{Balancer, Ending};
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::files::write;
+use primer_testkit::process::{Server, primer};
+use primer_testkit::stores::{check_stores, unspent};
+use primer_testkit::wait::eventually;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -46,48 +45,14 @@ fn bundles(state: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// There is no server at first; then one whose connection ends at the first request; then one that
-/// answers. The client makes one attempt: nothing is lost by any of it.
-fn answered_in_the_end(ending: Ending) {
-    let dir = tempfile::tempdir().unwrap();
-    let state = dir.path().join("server");
-    let mut server = Server::start(&state, &[]);
-    server.kill();
-    let balancer = Balancer::start(ending);
-    let mut asking = through(&balancer, "classify", &server, &dir.path().join("client"));
-    asking.args(["--wait", "120", "--attempts", "1", "--json", TEXTS[0].0]);
-    let asking = start(&mut asking);
-    eventually("a dropped connection", || balancer.dropped().0 >= 1);
-    let server = Server::start(&state, &[]);
-    balancer.set(Some(&server.address), 1);
-    let (found, message) = end(asking);
-    assert_eq!(found["label"], TEXTS[0].1);
-    assert_eq!(balancer.dropped().1, 1);
-    assert!(
-        message.contains("ended the connection before it answered"),
-        "{message}"
-    );
-    assert!(message.contains("trying again in"), "{message}");
-}
-
-#[test]
-fn a_server_behind_a_balancer_that_closes_is_waited_for() {
-    answered_in_the_end(Ending::Close);
-}
-
-#[test]
-fn a_server_behind_a_balancer_that_resets_is_waited_for() {
-    answered_in_the_end(Ending::Reset);
-}
-
 /// Twelve bundles of 32 tokens are prepared as eight, which are 256 tokens, and four. Kills the
-/// server in the middle of the four, and tells which ones are finished by then.
+/// server as soon as the client has the eight, which takes less time than the four, and tells which
+/// ones are finished by then.
 fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) -> BTreeSet<String> {
     eventually("the first bundles", || server.log().contains("bundles=8"));
-    // Its word about them is on the way by then, and the others take longer.
-    std::thread::sleep(Duration::from_millis(100));
-    server.signal("STOP");
-    eventually("the client's half of them", || bundles(state).len() == 8);
+    eventually("the client's half of them", || {
+        unspent(state, "client") == 8
+    });
     balancer.set(None, 0);
     server.kill();
     bundles(state)
@@ -112,6 +77,9 @@ fn a_preparation_goes_on_after_the_server_was_killed() {
     balancer.set(Some(&server.address), 1);
     let (made, message) = end(preparing);
     assert_eq!(made["prepared"], 12, "{message}");
+    for words in ["ended the connection before it answered", "trying again in"] {
+        assert!(message.contains(words), "no \"{words}\" in: {message}");
+    }
     assert_eq!(
         (&made["interruptions"], &made["kept"]),
         (&1.into(), &8.into())
@@ -191,70 +159,5 @@ fn without_a_wait_a_dropped_connection_fails_at_once() {
             let took = started.elapsed();
             assert!(took < Duration::from_secs(15), "{took:?}");
         }
-    }
-}
-
-/// A server of another version, one line after the greeting.
-fn other_version(identity: &Identity) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let tls = TlsServer::new(identity).unwrap();
-    std::thread::spawn(move || {
-        for socket in listener.incoming().flatten() {
-            let options = Options {
-                timeout: Some(Duration::from_secs(30)),
-                ..Options::default()
-            };
-            let mut channel = primer_net::tls_accept(socket, &tls, &options).unwrap();
-            Greeting::receive(&mut channel).unwrap();
-            let refusal = Reception::Refused(Refusal::Version(99));
-            refusal.send(&mut channel).unwrap();
-        }
-    });
-    address
-}
-
-/// Something that speaks another protocol.
-fn other_protocol() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for mut socket in listener.incoming().flatten() {
-            let _ = socket.read(&mut [0; 4096]);
-            let _ = socket.write_all(b"HTTP/1.0 503 Service Unavailable\r\n\r\n");
-        }
-    });
-    address
-}
-
-#[test]
-fn what_will_not_change_is_not_waited_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let tokens = dir.path().join("tokens");
-    let made = primer().args(["token", "new"]).arg(&tokens).output();
-    assert!(made.unwrap().status.success());
-    let args = ["--token-file", tokens.to_str().unwrap()];
-    let server = Server::start(&dir.path().join("server"), &args);
-    let wrong = write(dir.path(), "wrong", "another token");
-    let state = dir.path().join("client");
-    let identity = Identity::self_signed(&["primer".to_owned()]).unwrap();
-    let version = other_version(&identity);
-    let (pin, zeros) = (identity.fingerprint().to_string(), "00".repeat(32));
-    let protocol = other_protocol();
-    for (address, fingerprint, words) in [
-        (&server.address, &zeros, "as --trust-fingerprint says"),
-        (&server.address, &server.fingerprint, "access token"),
-        (&version, &pin, "it speaks version 99"),
-        (&protocol, &zeros, "TLS: "),
-    ] {
-        let mut asking = primer();
-        asking.args(["classify", "--server", address, "--wait", "600", "x"]);
-        asking.args(["--trust-fingerprint", fingerprint, "--token-file", &wrong]);
-        asking.arg("--state").arg(&state);
-        let started = Instant::now();
-        let message = fails(&mut asking, 1, &[words]);
-        assert!(!message.contains("trying again"), "{message}");
-        let took = started.elapsed();
-        assert!(took < Duration::from_secs(60), "{took:?}: {message}");
     }
 }

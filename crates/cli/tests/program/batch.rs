@@ -1,6 +1,10 @@
 //! Many texts in one call: one line in, one line out, and nothing that was paid for is lost.
 
-use crate::process::{Server, TEXTS, client, fails, json, spends, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::process::{Server, client};
+use primer_testkit::stores::spends;
+use primer_testkit::wait::eventually;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -116,7 +120,7 @@ fn results_come_while_the_input_is_open_and_outlive_the_server() {
         if form == "--jsonl" {
             results.read_line(&mut line).unwrap();
         } else {
-            crate::process::eventually("the first answer", || server.log().contains("inferred"));
+            eventually("the first answer", || server.log().contains("inferred"));
         }
         server.kill();
         writeln!(input, "{}", TEXTS[1].0).unwrap();

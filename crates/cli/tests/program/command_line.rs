@@ -1,6 +1,8 @@
 //! The program as a person runs it: output, exit codes, and one clear sentence for bad input.
 
-use crate::process::{self, copy_of_demo, primer, random_qa, stderr, write};
+use primer_testkit::command::{self, stderr};
+use primer_testkit::files::{copy_of_demo, random_qa, write};
+use primer_testkit::process::primer;
 use serde_json::Value;
 
 const DATA: &str = "sentence\tlabel\n\
@@ -11,12 +13,12 @@ const DATA: &str = "sentence\tlabel\n\
 
 /// What a command that must succeed says as JSON.
 fn json(args: &[&str]) -> Value {
-    process::json(primer().args(args))
+    command::json(primer().args(args))
 }
 
 /// A command that must fail with a code and certain words.
 fn fails(args: &[&str], code: i32, words: &[&str]) {
-    process::fails(primer().args(args), code, words);
+    command::fails(primer().args(args), code, words);
 }
 
 #[test]
@@ -30,7 +32,7 @@ fn eval_measures_the_embedded_model() {
             "eval", "--task", "sst2", "--data", &data, "--engine", engine,
         ]);
         eval.args(["--truncation", truncation, "--predictions"]);
-        let report = process::json(eval.arg(&predictions));
+        let report = command::json(eval.arg(&predictions));
         assert_eq!(report["task"], "sst2");
         assert_eq!(report["engine"], engine);
         assert_eq!(report["n"], 4);
@@ -73,7 +75,7 @@ fn limits_and_long_texts() {
         let mut eval = primer();
         eval.args(["eval", "--task", "sst2", "--data", &data, "--pad", pad]);
         eval.args(["--truncation", "exact", "--predictions"]);
-        process::json(eval.arg(&out));
+        command::json(eval.arg(&out));
         std::fs::read(out).unwrap()
     };
     assert_eq!(predictions("0"), predictions("40"));
@@ -266,7 +268,7 @@ fn question_answering_runs_on_squad() {
     eval.args([
         "eval", "--model", &model, "--task", "squad", "--data", &data,
     ]);
-    let report = process::json(eval.arg("--predictions").arg(&out));
+    let report = command::json(eval.arg("--predictions").arg(&out));
     assert_eq!(
         (&report["task"], &report["n"]),
         (&"squad".into(), &1.into())

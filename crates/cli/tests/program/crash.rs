@@ -1,7 +1,10 @@
 //! Either side is killed at any moment: every client ends with a right answer or a clear error, and
 //! no bundle is ever used twice.
 
-use crate::process::{Server, TEXTS, check_stores, client, json, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{json, stderr};
+use primer_testkit::process::{Server, client};
+use primer_testkit::stores::check_stores;
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -1,6 +1,8 @@
 //! Families and heads as people use them: labels of tokens, embeddings, answers and none.
 
-use crate::process::{Server, client, fails, json, primer, random_qa, repository, stderr};
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::files::{random_qa, repository};
+use primer_testkit::process::{Server, client, primer};
 use serde_json::Value;
 
 fn family(name: &str) -> String {

@@ -1,51 +1,14 @@
-//! Health, readiness and metrics while something is wrong: connections that say nothing, a disk
-//! that is full.
-//!
-//! A full disk is a small file system in memory, mounted where only the process under test sees it;
-//! where that is not permitted, the tests say so and pass.
+//! Health, readiness and metrics while a disk is full: a small file system in memory, mounted where
+//! only the process under test sees it. Where that is not permitted, the tests say so and pass.
 
-use crate::process::{Server, TEXTS, client, eventually, fails, json, primer, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::wait::eventually;
 use std::fs::File;
 use std::io::Write;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
-
-/// A page of the metrics port, which must come within a second.
-pub(crate) fn prompt_page(server: &Server, path: &str) -> String {
-    let started = Instant::now();
-    let page = server.page(path);
-    let took = started.elapsed();
-    assert!(took < Duration::from_secs(1), "{path} took {took:?}");
-    page
-}
-
-#[test]
-fn connections_that_say_nothing_keep_no_scraper_waiting() {
-    let dir = tempfile::tempdir().unwrap();
-    let state = dir.path().join("server");
-    let server = Server::start(&state, &["--metrics", "127.0.0.1:0"]);
-    let connect = |_| TcpStream::connect(&server.metrics).unwrap();
-    // Within the bound of connections, and far beyond it.
-    for silent in [64, 300] {
-        let silent: Vec<_> = (0..silent).map(connect).collect();
-        for (path, words) in [
-            ("/healthz", "ok"),
-            ("/readyz", "ready"),
-            ("/metrics", "primer_store_ready 1"),
-        ] {
-            let page = prompt_page(&server, path);
-            assert!(
-                page.starts_with("HTTP/1.1 200") && page.contains(words),
-                "{page}"
-            );
-        }
-        drop(silent);
-    }
-    assert!(prompt_page(&server, "/nothing").starts_with("HTTP/1.1 404"));
-    assert_eq!(server.terminate().code(), Some(0));
-}
 
 /// A command that runs a program with a file system of some megabytes mounted at a directory.
 fn on_small_disk(dir: &Path, megabytes: u32, program: &Command) -> Option<Command> {
@@ -142,13 +105,13 @@ fn a_full_disk_costs_no_client_its_half() {
     );
     assert_eq!(kept(), 2, "the client keeps its halves");
     eventually("it is not ready", || {
-        prompt_page(&server, "/readyz").contains("503")
+        server.metrics.prompt_page("/readyz").contains("503")
     });
-    let page = prompt_page(&server, "/readyz");
+    let page = server.metrics.prompt_page("/readyz");
     assert!(page.contains("No space left on device"), "{page}");
-    assert!(prompt_page(&server, "/healthz").contains("200"));
-    assert_eq!(server.metric("primer_store_ready"), 0.0);
-    assert_eq!(server.metric("primer_store_free_bytes"), 0.0);
+    assert!(server.metrics.prompt_page("/healthz").contains("200"));
+    assert_eq!(server.metrics.number("primer_store_ready"), 0.0);
+    assert_eq!(server.metrics.number("primer_store_free_bytes"), 0.0);
     fails(
         &mut classify(),
         1,
@@ -164,9 +127,12 @@ fn a_full_disk_costs_no_client_its_half() {
     // Room for marks alone: what is prepared can be used.
     filler.leave(8 << 20);
     eventually("it is ready for some", || {
-        prompt_page(&server, "/readyz").contains("nothing more is prepared")
+        server
+            .metrics
+            .prompt_page("/readyz")
+            .contains("nothing more is prepared")
     });
-    assert!(prompt_page(&server, "/readyz").contains("200"));
+    assert!(server.metrics.prompt_page("/readyz").contains("200"));
     fails(&mut prepare(), 1, &["its store is full"]);
     let found = json(&mut classify());
     assert_eq!(found["prepared_ahead"], true);
@@ -175,7 +141,7 @@ fn a_full_disk_costs_no_client_its_half() {
     // Room again.
     std::fs::remove_file(&filler.0).unwrap();
     eventually("it is ready", || {
-        prompt_page(&server, "/readyz").ends_with("ready\n")
+        server.metrics.prompt_page("/readyz").ends_with("ready\n")
     });
     json(&mut prepare());
     assert_eq!(kept(), 2);
@@ -203,7 +169,7 @@ fn a_client_looks_for_room_before_it_prepares() {
     };
     let place = own.join("client/store").display().to_string();
     fails(&mut command, 1, &[&place, "bytes free", "are needed"]);
-    assert_eq!(server.metric("primer_bundles_prepared_total"), 0.0);
+    assert_eq!(server.metrics.number("primer_bundles_prepared_total"), 0.0);
     // The offline phase alone would have sent 30 MB.
-    assert!(server.metric("primer_sent_bytes_total") < 1e7);
+    assert!(server.metrics.number("primer_sent_bytes_total") < 1e7);
 }

@@ -1,6 +1,8 @@
 //! The life of a hint: built on the first start, found on the second, fetched, listed, deleted.
 
-use crate::process::{Server, client, eventually, fails, json, primer, stderr};
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::wait::eventually;
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -69,7 +71,7 @@ fn a_hint_is_built_found_fetched_listed_and_deleted() {
     );
 
     // A question fetches it; so does the command, and then there is nothing to fetch.
-    let sent = || server.metric("primer_hint_bytes_total") as u64;
+    let sent = || server.metrics.number("primer_hint_bytes_total") as u64;
     let fetched = json(&mut fetch(&server, &own));
     assert_eq!(fetched["root"], built["root"]);
     let once = sent();
@@ -194,46 +196,11 @@ fn a_client_without_room_loses_nothing() {
     let partial = &list(&own)[0];
     assert_eq!(partial["complete"], false);
     assert!(partial["bytes_there"].as_u64().unwrap() >= 2 << 20);
-    let before = server.metric("primer_hint_bytes_total");
+    let before = server.metrics.number("primer_hint_bytes_total");
     let fetched = json(&mut fetch(&server, &own));
-    let rest = server.metric("primer_hint_bytes_total") - before;
+    let rest = server.metrics.number("primer_hint_bytes_total") - before;
     assert_eq!(
         fetched["bytes"].as_f64().unwrap() - rest,
         f64::from(2 << 20)
-    );
-}
-
-/// A server that comes back with another secret has another hint. Its client fetches it by itself,
-/// and bundles of before are neither used nor lost.
-#[test]
-fn another_secret_is_another_hint() {
-    let dir = tempfile::tempdir().unwrap();
-    let [state, own] = ["server", "client"].map(|name| dir.path().join(name));
-    let server = Server::start(&state, &[]);
-    let address = server.address.clone();
-    json(client("prepare", &server, &own).args(["--tokens", "8"]));
-    assert_eq!(server.terminate().code(), Some(0));
-    // Those of earlier builds may be among them.
-    let built = list(&state).len();
-    let key = state.join("server/hint.key");
-    let old = std::fs::read(&key).unwrap();
-    std::fs::write(&key, [7; 32]).unwrap();
-    let other = Server::start_on(&address, &state, &[]);
-    let found = json(client("classify", &other, &own).arg("a warm , funny film"));
-    assert_eq!(
-        (&found["label"], &found["prepared_ahead"]),
-        (&"positive".into(), &false.into())
-    );
-    let bundles = json(primer().args(["bundles", "list", "--state"]).arg(&own));
-    assert_eq!(bundles["bundles"][0]["fits_server"], false);
-    assert_eq!((list(&own).len(), list(&state).len()), (2, built + 1));
-    assert_eq!(other.terminate().code(), Some(0));
-    // With the old one they are of use again, and nothing is fetched or built.
-    std::fs::write(&key, old).unwrap();
-    let same = Server::start_on(&address, &state, &[]);
-    let found = json(client("classify", &same, &own).arg("an utter mess"));
-    assert_eq!(
-        (&found["label"], &found["prepared_ahead"]),
-        (&"negative".into(), &true.into())
     );
 }

@@ -1,6 +1,9 @@
 //! Limits of what a client may have: counted for each token, durably, and named when they end.
 
-use crate::process::{Server, TEXTS, client, eventually, fails, json, primer, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::wait::eventually;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -47,8 +50,12 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert_eq!(found["answers"]["in_all"], 0, "nothing was served yet");
     json(&mut ask("prepare", &server, &own, &prepare));
     json(&mut ask("classify", &server, &own, &text));
-    server.counts("primer_token_prepared_total{token=\"the archive\"}", 2.0);
-    server.counts("primer_token_answers_total{token=\"the archive\"}", 1.0);
+    server
+        .metrics
+        .counts("primer_token_prepared_total{token=\"the archive\"}", 2.0);
+    server
+        .metrics
+        .counts("primer_token_answers_total{token=\"the archive\"}", 1.0);
 
     // A crash gives nothing back, another pseudonym of the same token neither.
     let address = server.address.clone();
@@ -83,7 +90,9 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert_eq!(found["answers"]["in_all"], 2);
     assert_eq!(found["prepared"]["limit"], "9/day");
     assert_eq!(found["answers"]["limit"], "1000/day,2");
-    server.counts("primer_token_limited_total{token=\"the archive\"}", 5.0);
+    server
+        .metrics
+        .counts("primer_token_limited_total{token=\"the archive\"}", 5.0);
 
     // A deleted bundle stays counted; a higher limit lets the client go on, until it is revoked.
     let mut delete = primer();
@@ -133,7 +142,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
         let named = |l: &&str| l.contains(line) && l.contains("the archive");
         assert!(log.lines().any(|l| named(&l)), "{line}: {log}");
     }
-    assert!(!log.contains(&secret[8..]) && !server.page("/metrics").contains(&secret[8..]));
+    assert!(!log.contains(&secret[8..]) && !server.metrics.page("/metrics").contains(&secret[8..]));
 }
 
 /// Clients without tokens are counted by their pseudonyms.

@@ -1,7 +1,9 @@
 //! What a server logs is chosen by `PRIMER_LOG`, as a level or by module, and `--log json` writes
 //! one object a line.
 
-use crate::process::{Server, TEXTS, client, json, primer};
+use primer_testkit::TEXTS;
+use primer_testkit::command::json;
+use primer_testkit::process::{Server, client, primer};
 use serde_json::Value;
 
 #[test]

@@ -6,13 +6,10 @@
 
 mod access;
 mod away;
-mod balancer;
 mod batch;
-mod cheating;
 mod command_line;
 mod crash;
 mod families;
-mod far;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod gateway;
@@ -22,10 +19,8 @@ mod hostile;
 mod limits;
 mod log;
 mod manners;
-mod many;
 mod measure;
 mod pages;
-mod process;
 mod service;
 mod soak;
 mod streams;

@@ -1,6 +1,9 @@
 //! Settings from the environment and a file, completions, manual pages, colours.
 
-use crate::process::{Server, TEXTS, fails, json, primer, stderr, write};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::files::write;
+use primer_testkit::process::{Server, primer};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! Measurements as a person takes them: accuracy through the protocol, costs between two processes.
 
-use crate::process::{fails, json, primer, random_qa, write};
+use primer_testkit::command::{fails, json};
+use primer_testkit::files::{random_qa, write};
+use primer_testkit::process::primer;
 
 #[test]
 fn accuracy_through_the_protocol_goes_on_where_it_stopped() {

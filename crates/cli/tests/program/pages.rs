@@ -1,6 +1,8 @@
 //! Figures of the documentation that a command prints.
 
-use crate::process::{json, primer, repository};
+use primer_testkit::command::json;
+use primer_testkit::files::repository;
+use primer_testkit::process::primer;
 use serde_json::Value;
 
 fn inspected(tokens: &str) -> Value {

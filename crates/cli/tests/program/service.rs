@@ -1,15 +1,16 @@
 //! One server, one client, as people run them: answers, stored bundles, trust, refusals, a stop in
 //! good order.
 
-use crate::process::{
-    Server, TEXTS, check_stores, client, eventually, fails, json, primer, stderr, write,
-};
-use primer::FORM;
 use primer::source::Model;
 use primer_model::calibrate::calibrate;
 use primer_model::quantise::IntModel;
-use primer_net::tls::Identity;
 use primer_plan::function::{Class, Function};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::files::write;
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -66,11 +67,11 @@ fn a_text_gets_its_label_and_nothing_is_spent_twice() {
         .arg(&state);
     assert!(delete.status().unwrap().success());
     fails(&mut delete, 1, &[&id, "deleted"]);
-    server.counts("primer_bundles_prepared_total", 3.0);
-    server.counts("primer_inferences_total", 2.0);
-    server.counts("primer_bundles_stored", 1.0);
-    assert!(server.page("/healthz").starts_with("HTTP/1.1 200"));
-    assert!(server.page("/nothing").starts_with("HTTP/1.1 404"));
+    server.metrics.counts("primer_bundles_prepared_total", 3.0);
+    server.metrics.counts("primer_inferences_total", 2.0);
+    server.metrics.counts("primer_bundles_stored", 1.0);
+    assert!(server.metrics.page("/healthz").starts_with("HTTP/1.1 200"));
+    assert!(server.metrics.page("/nothing").starts_with("HTTP/1.1 404"));
     let log = server.log();
     assert_eq!(server.terminate().code(), Some(0));
     assert!(log.contains("inferred") && !log.contains("funny") && !log.contains("mess"));
@@ -164,24 +165,6 @@ fn servers_are_trusted_by_name_and_fingerprint() {
 }
 
 #[test]
-fn certificates_admit_clients() {
-    let dir = tempfile::tempdir().unwrap();
-    let at = dir.path();
-    let identity = Identity::self_signed(&["client".into()]).unwrap();
-    let cert = write(at, "cert.pem", identity.chain_pem());
-    let key = write(at, "key.pem", identity.key_pem());
-    let pin = identity.fingerprint().to_string();
-    let server = Server::start(&at.join("mutual"), &["--client-fingerprint", &pin]);
-    let mut prepare = client("prepare", &server, &at.join("client"));
-    prepare.args(["--tokens", "8", "--attempts", "1"]);
-    let output = prepare
-        .args(["--cert", &cert, "--key", &key])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
-}
-
-#[test]
 fn a_port_that_is_taken_and_other_wrong_starts() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&dir.path().join("one"), &[]);
@@ -227,46 +210,6 @@ fn a_port_that_is_taken_and_other_wrong_starts() {
 }
 
 #[test]
-fn a_full_server_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(
-        &dir.path().join("server"),
-        &[
-            "--max-sessions",
-            "1",
-            "--max-stored-bytes-per-client",
-            "1000",
-        ],
-    );
-    let state = dir.path().join("client");
-    let mut prepare = client("prepare", &server, &state);
-    fails(
-        prepare.args(["--tokens", "8"]),
-        1,
-        &["a bundle takes", "1000 bytes"],
-    );
-    let mut prepare = client("prepare", &server, &state);
-    fails(prepare.args(["--tokens", "512"]), 1, &["a bundle takes"]);
-    // A client that thinks about its first line holds the only place.
-    let mut slow = client("classify", &server, &dir.path().join("slow"))
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    eventually("a session", || {
-        server.log().matches("session begins").count() == 3
-    });
-    let mut next = client("classify", &server, &state);
-    fails(
-        next.args(["--attempts", "1", "--wait", "0", "x"]),
-        1,
-        &["all 1 places are taken"],
-    );
-    let _ = slow.kill();
-    let _ = slow.wait();
-}
-
-#[test]
 fn a_stop_finishes_inferences_and_keeps_bundles() {
     let dir = tempfile::tempdir().unwrap();
     let (server_state, state) = (dir.path().join("server"), dir.path().join("client"));
@@ -298,9 +241,9 @@ fn a_stop_finishes_inferences_and_keeps_bundles() {
 /// Saves the embedded model, whose activations are flagged all but around zero.
 fn easily_flagged(path: &Path) {
     let model = Model::load(None).unwrap();
-    let weights = model.weights.with_form(FORM);
+    let weights = &model.weights;
     let text = include_str!("../../../../models/calibration.txt");
-    let mut calibrated = calibrate(&weights, &model.text, text, |_, _| ()).unwrap();
+    let mut calibrated = calibrate(weights, &model.text, text, |_, _| ()).unwrap();
     for function in calibrated.scales.functions.iter_mut().flatten() {
         if let Function::Sorted(sorted) = function {
             for Class { lookup, .. } in &mut sorted.classes {
@@ -308,7 +251,7 @@ fn easily_flagged(path: &Path) {
             }
         }
     }
-    let flagged = IntModel::quantise(&weights, calibrated).unwrap();
+    let flagged = IntModel::quantise(weights, calibrated).unwrap();
     flagged.save(path).unwrap();
 }
 

@@ -1,12 +1,22 @@
 //! A server among clients that prepare, ask, vanish, are killed and send garbage, for half an hour:
 //! every answer is right, nothing is spent twice, and its memory stays what it was.
 //!
-//! `scripts/soak [SECONDS]` runs it. Everything stays on this machine, and on loopback.
+//! Everything stays on this machine, and on loopback; it needs two cores and 4 GB.
+//!
+//! `cargo test --release -p primer-cli --test program soak -- --ignored --nocapture`. One run,
+//! without `--release`, on two cores with a load of 15 to 40: 442 answers, all right; 97
+//! preparations, 99 clients killed, 202 vanished, 185 pieces of garbage. No bundle was spent twice
+//! or by one side alone. Resident memory was 254 to 352 MB (largest of the first half 352, of the
+//! second 326); when all clients had gone, 5 threads and 9 open files were left.
 
-use crate::process::{Server, TEXTS, check_stores, client, eventually, json};
 use primer::service::message::{Greeting, Reception, Request};
 use primer::service::{BundleId, VERSION};
 use primer_net::tls::{TlsClient, Trust};
+use primer_testkit::TEXTS;
+use primer_testkit::command::json;
+use primer_testkit::process::{Server, client};
+use primer_testkit::stores::check_stores;
+use primer_testkit::wait::eventually;
 use primer_wire::{Channel, Options};
 use std::io::Write;
 use std::net::TcpStream;
@@ -145,8 +155,8 @@ fn live(server: &Server, state: &Path, end: Instant, dice: &mut Dice, deeds: &De
     }
 }
 
-/// `scripts/soak`, or
-/// `PRIMER_SOAK_SECONDS=300 cargo test -p primer-cli --test program soak -- --ignored --nocapture`
+/// `cargo test --release -p primer-cli --test program soak -- --ignored --nocapture`, which prints
+/// the server's memory once a minute; `PRIMER_SOAK_SECONDS=300` makes it shorter.
 #[test]
 #[ignore = "takes half an hour"]
 fn memory_stays_flat_and_answers_right() {
@@ -184,14 +194,14 @@ fn memory_stays_flat_and_answers_right() {
     });
     println!("at the end: {}", deeds.told());
     eventually("everybody to leave", || {
-        server.metric("primer_sessions") == 0.0
+        server.metrics.number("primer_sessions") == 0.0
     });
     println!(
         "{} threads and {} files when all have gone",
         server.threads_and_files().0,
         server.threads_and_files().1
     );
-    let inferred = server.metric("primer_inferences_total");
+    let inferred = server.metrics.number("primer_inferences_total");
     assert!(inferred > 0.0);
     assert_eq!(server.terminate().code(), Some(0));
     let states: Vec<&Path> = states.iter().map(PathBuf::as_path).collect();

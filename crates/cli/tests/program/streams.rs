@@ -1,6 +1,9 @@
 //! Standard streams that end early: a reader that has gone, a disk that is full, nothing to read.
 
-use crate::process::{Server, TEXTS, client, primer, random_qa, stderr, write};
+use primer_testkit::TEXTS;
+use primer_testkit::command::stderr;
+use primer_testkit::files::{random_qa, write};
+use primer_testkit::process::{Server, client, primer};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

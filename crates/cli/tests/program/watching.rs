@@ -1,6 +1,9 @@
 //! What an operator sees: the log and the metrics.
 
-use crate::process::{Server, TEXTS, client, eventually, fails, json, primer, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, json, stderr};
+use primer_testkit::process::{Server, client, primer};
+use primer_testkit::wait::eventually;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
@@ -23,13 +26,18 @@ fn phases_refusals_and_sessions_are_told() {
     fails(prepare.args(["--tokens", "512"]), 1, &["a bundle takes"]);
     for (phase, count) in [("handshake", 2.0), ("offline", 1.0), ("online", 1.0)] {
         let of = |name: &str| format!("primer_phase_{name}{{phase=\"{phase}\"}}");
-        server.counts(&of("duration_seconds_count"), count);
-        assert!(server.metric(&of("duration_seconds_sum")) > 0.0, "{phase}");
+        server.metrics.counts(&of("duration_seconds_count"), count);
+        assert!(
+            server.metrics.number(&of("duration_seconds_sum")) > 0.0,
+            "{phase}"
+        );
     }
     // What the server received online is what the client sent, but for the request before it.
     let bytes = |phase: &str, direction: &str| {
         let labels = format!("{{phase=\"{phase}\",direction=\"{direction}\"}}");
-        server.metric(&format!("primer_phase_bytes_sum{labels}"))
+        server
+            .metrics
+            .number(&format!("primer_phase_bytes_sum{labels}"))
     };
     for (phase, up, down) in [
         ("online", "online_up", "online_down"),
@@ -41,10 +49,13 @@ fn phases_refusals_and_sessions_are_told() {
             assert!((sent - seen).abs() < 200.0, "{key}: {sent} and {seen}");
         }
     }
-    server.counts("primer_requests_refused_total{reason=\"stored\"}", 1.0);
-    assert!(server.metric("process_resident_memory_bytes") > 1e6);
+    server
+        .metrics
+        .counts("primer_requests_refused_total{reason=\"stored\"}", 1.0);
+    assert!(server.metrics.number("process_resident_memory_bytes") > 1e6);
     assert!(
         server
+            .metrics
             .page("/metrics")
             .contains("primer_build_info{version=")
     );

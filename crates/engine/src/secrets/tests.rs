@@ -3,7 +3,6 @@
 use super::*;
 use crate::share::tests::looks_uniform;
 use primer_model::synthetic::bert_shape;
-use primer_plan::graph::Form;
 use primer_plan::shape::{Head, Pooling};
 use primer_ring::prg::Prg;
 
@@ -16,10 +15,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
         normalised: false,
     };
     let mut seen = Vec::new();
-    for graph in [
-        Graph::bert(&classifier, 4),
-        Graph::with_form(&sentences, Form::LookedUp, 4),
-    ] {
+    for graph in [Graph::new(&classifier, 4), Graph::new(&sentences, 4)] {
         for step in &graph.steps {
             let Some(factors) = Factors::of(&graph, step) else {
                 continue;

@@ -4,12 +4,11 @@
 use super::frames::{honest, meet};
 use super::{offer, open, served, tiny};
 use primer_engine::session::direct;
-use primer_engine::{FORM, Program, ProtocolError, Reveal};
-use primer_model::calibrate::Calibrated;
+use primer_engine::{Program, ProtocolError, Reveal};
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_model::synthetic;
 use primer_ring::prg::Prg;
+use primer_testkit::models;
 use primer_wire::Channel;
 use std::io::Write;
 use std::sync::Arc;
@@ -17,13 +16,8 @@ use std::sync::Arc;
 /// Returns two models with one plan and different weights.
 pub fn twins() -> [Arc<IntModel>; 2] {
     let one = tiny();
-    let shape = one.shape();
-    let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
-    let weights = weights.with_form(FORM);
-    let scales = Calibrated::unsorted(one.scales().clone());
-    let other = IntModel::quantise(&weights, scales).unwrap();
-    assert!(one.scales() == other.scales() && one.weights() != other.weights());
-    [one, Arc::new(other)]
+    let other = models::twin(&one, FloatWeights::clone);
+    [one, other]
 }
 
 /// Prepares some bundles with sinks in memory.

@@ -1,27 +1,26 @@
 //! Models, inputs and a pair of parties for the tests of this crate.
-#![allow(dead_code, unreachable_pub)] // Every test file uses a part.
+#![allow(dead_code, unreachable_pub, unused_imports)] // Every test file uses a part.
 
 pub mod attack;
-pub mod frames;
-pub mod relay;
+
+pub use primer_testkit::files::families;
+pub use primer_testkit::models::{classify, encode, rounded, words};
+pub use primer_testkit::{frames, relay};
 
 use primer_engine::client::{self, Answer};
 use primer_engine::hints::Build;
 use primer_engine::server::{self, ServerModel};
 use primer_engine::session::{ClientSession, direct};
-use primer_engine::{FORM, Program, ProtocolError, Reveal, cost};
+use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_hint::errors::deviation;
 use primer_hint::multipliers::Multipliers;
 use primer_hint::public::Name;
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
-use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Errors, Outcome, Sign, Truncate, Workspace};
 use primer_model::fold::FloatWeights;
-use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
-use primer_model::synthetic;
-use primer_plan::graph::{Form, Graph, Op, Term, ValueId, WeightId};
+use primer_plan::graph::{Graph, Op, Term, ValueId, WeightId};
 use primer_plan::plan::Plan;
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Head, Shape};
@@ -29,6 +28,8 @@ use primer_plan::weights::IntWeight;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
+use primer_testkit::files::shared;
+use primer_testkit::models;
 use primer_text::{Input, TextEncoder};
 use primer_wire::Channel;
 use primer_wire::meter::Report;
@@ -57,77 +58,25 @@ pub struct Run {
     pub server: Report,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Quantises a model in a form, with scales from the calibration text, changed.
-fn quantise(
-    weights: &FloatWeights,
-    text: &TextEncoder,
-    form: Form,
-    change: impl FnOnce(&Graph, &mut Scales),
-) -> Arc<IntModel> {
-    let weights = &weights.with_form(form);
-    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
-    // A tenth of the text is enough for a test and takes a tenth of the time.
-    let lines: Vec<&str> = calibration.lines().step_by(10).collect();
-    let mut calibrated = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
-    change(&weights.graph(1), &mut calibrated.scales);
-    Arc::new(IntModel::quantise(weights, calibrated).unwrap())
-}
-
-fn load(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
-    let LoadedModel {
-        shape,
-        checkpoint,
-        text,
-    } = ModelFiles::open(dir).unwrap().load().unwrap();
-    let weights = FloatWeights::fold(&shape, &checkpoint);
-    (quantise(&weights, &text, FORM, |_, _| ()), text)
-}
-
 /// Loads the embedded model.
 pub fn demo() -> (Arc<IntModel>, TextEncoder) {
-    load(&root().join("models/sst2-demo"))
+    models::demo(FloatWeights::clone)
 }
 
 /// Loads one of the random models that the loading tests use, with the embedded model's vocabulary.
 pub fn fixture(name: &str) -> (Arc<IntModel>, TextEncoder) {
-    let dir = tempfile::tempdir().unwrap();
-    let from = root().join("crates/model/tests/fixtures").join(name);
-    for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
-        std::fs::copy(from.join(file), dir.path().join(file)).unwrap();
-    }
-    let vocab = root().join("models/sst2-demo/vocab.txt");
-    std::fs::copy(vocab, dir.path().join("vocab.txt")).unwrap();
-    load(dir.path())
+    models::fixture(name, FloatWeights::clone)
 }
 
-/// Returns where the small copies of other families' checkpoints are.
-pub fn families() -> PathBuf {
-    root().join("crates/model/tests/fixtures/family")
-}
-
-/// Returns the checkpoints themselves, if they lie beside the repository; says so if they do not.
+/// Returns the checkpoints of other families, if they lie beside the repository.
 pub fn whole_families() -> Option<PathBuf> {
-    let path = root().join("../shared/models/family");
-    if !path.exists() {
-        eprintln!("skipped: the shared models of families are not there");
-        return None;
-    }
-    Some(path)
+    shared("models/family")
 }
 
 /// Loads one of them.
 pub fn family(dir: &Path) -> (Arc<IntModel>, TextEncoder) {
-    load(dir)
+    models::load(dir, FloatWeights::clone)
 }
-
-/// The words of the small random models.
-const WORDS: [&str; 12] = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "the", "of", "and", "film", "story", "good", "bad",
-];
 
 /// Makes a random model with twelve words.
 pub fn small(layers: usize, size: (usize, usize), head: Head) -> Arc<IntModel> {
@@ -141,71 +90,21 @@ pub fn small_with(
     head: Head,
     change: impl FnOnce(&Graph, &mut Scales),
 ) -> Arc<IntModel> {
-    synthetic_in(&shape_of(layers, size, head), FORM, change)
-}
-
-fn shape_of(layers: usize, (hidden, heads): (usize, usize), head: Head) -> Shape {
-    Shape {
-        vocab: WORDS.len(),
-        positions: 320,
-        ffn: 2 * hidden,
-        head,
-        ..synthetic::bert_shape(layers, hidden, heads)
-    }
+    models::random_with(
+        &models::shape(layers, size, head),
+        FloatWeights::clone,
+        change,
+    )
 }
 
 /// Makes a random model of a shape, with the twelve words.
 pub fn synthetic_of(shape: &Shape) -> Arc<IntModel> {
-    synthetic_in(shape, FORM, |_, _| ())
-}
-
-fn synthetic_in(
-    shape: &Shape,
-    form: Form,
-    change: impl FnOnce(&Graph, &mut Scales),
-) -> Arc<IntModel> {
-    let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
-    let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
-    quantise(&weights, &text, form, change)
+    models::random(shape, FloatWeights::clone)
 }
 
 /// Makes the smallest model that has every kind of step.
 pub fn tiny() -> Arc<IntModel> {
-    tiny_in(FORM)
-}
-
-/// Makes the same in another form.
-pub fn tiny_in(form: Form) -> Arc<IntModel> {
-    synthetic_in(&shape_of(1, (16, 2), classify()), form, |_, _| ())
-}
-
-/// Returns a head with two labels.
-pub fn classify() -> Head {
-    Head::classify(vec!["no".into(), "yes".into()])
-}
-
-/// Makes a pair of texts over the twelve words, `length` tokens of `tokens`; different seeds give
-/// different texts.
-pub fn words(tokens: usize, length: usize, seed: usize) -> Input {
-    let mut input = Input {
-        ids: (0..length)
-            .map(|t| [2, 4, 8, 6, 3, 11, 5, 10][(t + seed) % 8])
-            .collect(),
-        types: (0..length).map(|t| u32::from(2 * t >= length)).collect(),
-        length,
-        removed: 0,
-        second: vec![None; length],
-    };
-    input.pad_to(tokens, 0);
-    input
-}
-
-/// Encodes a text, or a pair, padded to a number of tokens.
-pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usize) -> Input {
-    let truncate = primer_text::Truncate::LongestFirst;
-    let mut input = text.encode(first, second, tokens, truncate).unwrap();
-    input.pad_to(tokens, text.padding());
-    input
+    models::tiny(FloatWeights::clone)
 }
 
 /// Compiles a model.
@@ -469,22 +368,6 @@ fn deviations(plan: &Plan, model: &IntModel, output: ValueId) -> Vec<f64> {
         parts.sum::<f64>().sqrt()
     };
     (0..graph.value(output).cols).map(of).collect()
-}
-
-/// Runs the fixed-point reference with everything rounded to nearest.
-pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
-    let plan = model.plan(input.tokens()).unwrap();
-    let mut workspace = Workspace::default();
-    let (mut truncate, mut errors) = (Truncate::Exact, Errors::None);
-    fixed::run(
-        &plan,
-        model,
-        input,
-        &mut truncate,
-        &mut errors,
-        &mut workspace,
-    )
-    .reals
 }
 
 /// Runs an inference and checks every output against the reference, bit for bit, and what the

@@ -3,7 +3,6 @@
 use primer_garble::clear::{CLEAR_LANES, Clear, evaluate};
 use primer_garble::stop::StopCircuit;
 use primer_ring::prg::Prg;
-use rand_core::Rng;
 
 /// Returns one word for each input bit: bit `l` belongs to instance `l`.
 pub(crate) fn words(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<u64> {
@@ -21,14 +20,7 @@ pub(crate) fn words(stop: &StopCircuit, shares: &[Vec<u64>]) -> Vec<u64> {
 
 /// Draws random shares of signed ring values: the server's and the client's.
 pub(crate) fn share(stop: &StopCircuit, values: &[i64], prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
-    let mask = (1u64 << stop.ring_bits()) - 1;
-    values
-        .iter()
-        .map(|&x| {
-            let client = prg.next_u64() & mask;
-            ((x as u64).wrapping_sub(client) & mask, client)
-        })
-        .unzip()
+    primer_testkit::shares::share(values, stop.ring_bits(), prg)
 }
 
 /// Evaluates up to 64 instances, each a row of values.

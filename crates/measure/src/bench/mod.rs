@@ -183,7 +183,7 @@ impl Plain {
     pub fn run(subject: &Subject, tokens: usize) -> Result<Self> {
         let shape = &subject.weights.shape;
         let input = party::input(tokens, shape.vocab);
-        let graph = Graph::bert(shape, tokens);
+        let graph = Graph::new(shape, tokens);
         let mut seconds = Vec::new();
         let mut outputs = Vec::new();
         for _ in 0..3 {

@@ -9,7 +9,6 @@ use primer_model::fold::FloatWeights;
 use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
-use primer_plan::graph::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
 use primer_text::TextEncoder;
@@ -62,23 +61,22 @@ impl Subject {
         (self.layers - run) as f64 / run as f64
     }
 
-    /// Makes its integers, with scales from the calibration text.
+    /// Makes integers of its weights, as some design has them, with scales from the calibration
+    /// text.
     ///
     /// # Errors
     /// If it cannot be calibrated.
-    pub fn quantise(&self, form: Form) -> Result<IntModel> {
-        let weights = &self.weights.with_form(form);
+    pub fn quantise(&self, weights: &FloatWeights) -> Result<IntModel> {
         Ok(IntModel::quantise(weights, self.calibrate(weights)?)?)
     }
 
-    /// Makes its plan, without any weight.
+    /// Makes its plan by the design of some weights, without any weight.
     ///
     /// # Errors
     /// If it cannot be calibrated, or does not take that many tokens.
-    pub fn plan(&self, form: Form, tokens: usize) -> Result<Plan> {
-        let weights = &self.weights.with_form(form);
+    pub fn plan(&self, weights: &FloatWeights, tokens: usize) -> Result<Plan> {
         let scales = self.calibrate(weights)?.scales;
-        Ok(Plan::new(&weights.shape, tokens, scales)?)
+        Ok(Plan::by(weights.design(), &weights.shape, tokens, scales)?)
     }
 
     fn calibrate(&self, weights: &FloatWeights) -> Result<Calibrated> {

@@ -67,7 +67,7 @@ fn measure(
         subject.name,
         request.tokens
     );
-    let model = subject.quantise(scheme.form())?;
+    let model = subject.quantise(&scheme.weights(&subject.weights))?;
     let bundles = entrant.bundles(request.bundles);
     let costs = scheme.costs(&model, request.tokens, bundles)?;
     let graph = model.plan(request.tokens)?.graph().clone();
@@ -108,7 +108,8 @@ fn serve(
 ) -> Result<Outcome> {
     let path = prepared.context("a server needs a model")?;
     let started = Instant::now();
-    let model = IntModel::open(path).with_context(|| format!("loading {}", path.display()))?;
+    let model = IntModel::open_by(scheme.design(), path)
+        .with_context(|| format!("loading {}", path.display()))?;
     let read_s = started.elapsed().as_secs_f64();
     let hinted = scheme.hint(&model)?;
     let place = path.with_extension("hint");

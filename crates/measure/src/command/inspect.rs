@@ -39,10 +39,10 @@ pub struct InspectArgs {
 pub fn run(args: &InspectArgs, scheme: &dyn Scheme) -> Result<()> {
     let model = Model::load(args.model.model.as_deref())?;
     let stages = Stages::default();
-    let prepared = model.prepare(
+    let prepared = model.prepare_as(
+        &scheme.weights(&model.weights),
         args.model.prepared.as_deref(),
         args.model.calibration.as_deref(),
-        scheme.form(),
         |done, total| stages.tell("calibrating", done, total),
     )?;
     let tokens = (args.tokens as usize).min(model.max_tokens());

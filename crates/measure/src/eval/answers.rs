@@ -119,13 +119,13 @@ impl Work<'_> {
         (example, input): (usize, Input),
         workspace: &mut fixed::Workspace,
     ) -> Result<Answer> {
-        let graph = Graph::bert(&self.model.shape, input.tokens());
+        let graph = Graph::new(&self.model.shape, input.tokens());
         let float = float::run(&graph, &self.model.weights, &input, &mut NoObserver);
         let float = reals(&float);
         let Some(prepared) = self.prepared else {
             let (logits, out_of_range) = match self.fitted {
                 None => (float.clone(), Vec::new()),
-                Some(fitted) => fitted.run(self.model, &graph, &input),
+                Some(fitted) => fitted.run(&input),
             };
             return Ok(Answer {
                 example,

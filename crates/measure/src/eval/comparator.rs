@@ -4,7 +4,6 @@ use crate::Progress;
 use anyhow::Result;
 use primer::source::Model;
 use primer_model::fixed::OutOfRange;
-use primer_plan::graph::Graph;
 use primer_text::Input;
 use serde_json::{Map, Value};
 
@@ -34,5 +33,5 @@ pub trait Comparator: Sync {
 /// A comparator that was fitted to a model.
 pub trait Fitted: Sync {
     /// Returns the outputs for an input, and the values that left the ranges it was fitted to.
-    fn run(&self, model: &Model, graph: &Graph, input: &Input) -> (Vec<Vec<f64>>, Vec<OutOfRange>);
+    fn run(&self, input: &Input) -> (Vec<Vec<f64>>, Vec<OutOfRange>);
 }

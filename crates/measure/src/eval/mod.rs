@@ -109,10 +109,10 @@ pub fn evaluate(request: Request, progress: Progress<'_>) -> Result<Evaluation> 
     examples.truncate(request.limit.unwrap_or(usize::MAX));
     let prepared = match request.engine {
         Engine::Float | Engine::Comparator(_) => None,
-        Engine::Fixed | Engine::Secure => Some(Arc::new(model.prepare(
+        Engine::Fixed | Engine::Secure => Some(Arc::new(model.prepare_as(
+            &request.scheme.weights(&model.weights),
             request.prepared.as_deref(),
             request.calibration.as_deref(),
-            request.scheme.form(),
             |done, total| progress("calibrating", done, total),
         )?)),
     };

@@ -132,7 +132,7 @@ pub(super) fn noise(rng: &mut Prg, deviation: f64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Checks that the mean is zero, and the variances are those that `docs/rlwe.md` adds up.
+    /// Checks that the mean is zero, and the variances those that `primer_hint::errors` adds up.
     #[test]
     fn errors_have_their_variances() {
         let rng = &mut Prg::new(&[1; 16]);

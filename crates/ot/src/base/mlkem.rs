@@ -1,11 +1,30 @@
 //! Base transfers from ML-KEM-768 (FIPS 203).
 //!
 //! An encapsulation key is a vector `t = A·s + e` of 768 residues mod 3329 (12 bits each, in NTT
-//! form) and the 32-byte seed `ρ` of the matrix `A`. Under module-LWE `t` looks uniform to anyone
-//! without `s`, so `t` and `C - t` look alike: the choice is hidden. The vector that the receiver
-//! does *not* own is uniform and independent of its secret: an encapsulation to it hides its secret
-//! under the same assumption, which is the argument for ML-KEM itself with the first hybrid already
-//! made. Both keys of a transfer share `ρ`.
+//! form) and the 32-byte seed `ρ` of the matrix `A`. Both keys of a transfer share `ρ`. The crate
+//! `ml-kem` makes, encapsulates to and opens the keys; here vectors are added and subtracted, in
+//! constant time where the choice is involved.
+//!
+//! * *The sender learns nothing.* It sees `ρ, t` or `ρ, C - t`. Under decisional module-LWE `(A,
+//!   t)` is indistinguishable from `(A, uniform)`, and so is `(A, C - t)`. A hybrid over 128
+//!   transfers.
+//! * *A receiver that follows the protocol learns one seed.* `C` is a random-oracle output, so `t'
+//!   = C - t` is uniform and independent of `(A, s, e)`. An encapsulation to `(ρ, t')` is `(Aᵀr +
+//!   e₁, t'ᵀr + e₂ + ⌈q/2⌋·m)`: module-LWE samples in the secret `r`, which hide `m` and with it
+//!   the shared key, a random-oracle output on `m`. (The second half of the IND-CPA proof of
+//!   ML-KEM; the first half, replacing `t` by uniform, is here a fact.)
+//! * Both encapsulations of a transfer use independent randomness. Decapsulation fails with
+//!   probability below 2⁻¹⁶⁰. The sender refuses a vector with a residue ≥ q, by index.
+//! * *A receiver that deviates* could look for a `t` for which both keys are useful: a short
+//!   preimage of `C` under `[A | I]`, halved. Such pairs exist: the shortest preimages have norms
+//!   of about 549, 14 a coefficient, and of a half of that either key decrypts with noise of
+//!   deviation about 335, against `q/4 = 832`. What protects is that one is hard to find: it is an
+//!   inhomogeneous SIS near the Gaussian heuristic, in dimension 1536. The constants depend on the
+//!   other party's nonce, so nothing can be prepared ahead, but the receiver may grind its own
+//!   nonce, and attack recorded encapsulations later. This is not proved. It matters where the
+//!   server receives: a client that owned both keys of one base transfer of a top level would know
+//!   a whole tree, and with it the server's choices. (Masny, Rindal, CCS 2019, whose hash-and-add
+//!   form is also maliciously secure, takes 1184 bytes more per transfer.)
 //!
 //! Bytes: keys `32 + 128·1184`, answers `128·2·1088`.
 

@@ -1,4 +1,20 @@
 //! The hash of rows, `H(x) = AES_k(σ(x)) + σ(x)`, on eight at a time.
+//!
+//! **Bound.** All answers of the hash that a party lacks are `H(y ⊕ Δ)` at known points `y` under
+//! one unknown Δ, and nothing else that is hashed contains Δ. That is less than circular
+//! correlation robustness, so the bound of garbling applies, whose hash it is: with `μ` answers
+//! under one key, `q` in all, and `p` evaluations of the cipher by the adversary, `advantage ≤
+//! 2·μ·p / 2^127 + q·(μ-1) / 2^129`. Batches of 64 elements have two keys, one for pads and one for
+//! blocks, `κ ⊕ position`: `κ` is the blake3 hash of the session in which the offset party
+//! receives, and the position that of the batch's first transfer. So `μ` is 64 times the bits of a
+//! place, or the blocks: at most 640, an advantage of `p/2^116`. One key for a session of 2³⁰
+//! hashes would give `p/2^96`.
+//!
+//! **Conditions**, as in garbling. The points under one key are distinct, since each contains a row
+//! that nothing else contains (they collide with probability `μ²/2^129`; block `i` adds `i`). AES
+//! behaves well under related public keys; keys of other sessions and of the other hashes on the
+//! same offsets are independent but for chance. A row of the extensions for blocks is used in one
+//! seed and, in the sum, in that of block 0, and nowhere else.
 
 use crate::engine::{Backend, Engine, Key, WIDE, Work};
 use zeroize::Zeroizing;

@@ -31,9 +31,30 @@
 //! `H(S_i) + t_i·C` are shares of block `i`.
 //!
 //! The marks have the sum 1. So the seed of block 0 needs no transfer: it is the sum of all others
-//! and the party's own offset. This also means that a party gains nothing by choosing with bits
-//! other than its shares: the number of blocks whose seeds differ stays odd, never zero, and so
-//! what the other sends stays masked by a pad that is not known.
+//! and the party's own offset.
+//!
+//! # What the parties can learn
+//!
+//! *The offset party* sees corrections, each masked by the pad of its pair that it lacks, a point
+//! `y ⊕ Δ` of the hash; an extension; and `Σ_i H(S'_i) ⊕ v'`. In that sum the pad of the marked
+//! block is `H(y ⊕ Δ)` for a `y` that it knows, `Δ` being the other party's offset, and no other
+//! message contains it. Of the index it hears `b - r` plus what it can compute itself, and `r` is
+//! uniform to it: `c` is drawn for one vector, and enters its messages under pads only.
+//!
+//! *The index party* sees two extensions, which hide `s` and `t`, and `Σ_i H(S_i) ⊕ v`. So `r` is
+//! uniform to it, and so is what the server later opens, an index minus `u`.
+//!
+//! *An index party that deviates* may choose by other bits than its shares `t'`. Let `e_i` be the
+//! sums of what was chosen, so that `S_i` is a value that it knows plus `e_i` times the offset
+//! party's offset. If all were zero it could take off all pads, and would only have to guess which
+//! of `2^h` blocks is marked. But the seed of block 0 is the sum of the others and that offset, so
+//! `e_0 = 1 ⊕ Σ_{i>0} e_i`: the number of pads that it lacks is odd, never zero. Two of them may
+//! cancel if their points do, an odd number never does. `choosing_by_other_marks_opens_nothing`
+//! runs the attack, and sees it succeed if both offsets are one. Changed corrections make the
+//! strings wrong: an error that may depend on which block is marked, so on the index (selective
+//! failure). An offset party that deviates can make the other's string wrong, unnoticed.
+//!
+//! # Costs
 //!
 //! **Bytes** ([`Shape`]): of 512 places 64 are in a block. `N/8` bytes for all marks and the whole
 //! vector are never sent: 140 bytes with 23 transfers of four, where shares by trees of `N` leaves
@@ -49,7 +70,7 @@
 //! **Constant time.** No branch and no address depends on a part of a place, a share or an index:
 //! bits are masks.
 //!
-//! `docs/protocol/ot.md` has the bounds and the sources.
+//! `hash` has the bound, `docs/protocol/ot.md` the sources.
 
 mod axes;
 mod blocks;

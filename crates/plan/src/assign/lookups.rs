@@ -1,4 +1,4 @@
-//! Scales of the looked-up form: short indices, and numbers that are bounded by construction.
+//! Scales of looked-up functions: short indices, and numbers that are bounded by construction.
 //!
 //! Only the ranges of the scores depend on what calibration saw: head by head they determine the
 //! places of the scores in their tables (`heads.rs`). Powers, their sums, reciprocals and
@@ -90,7 +90,7 @@ impl Assigner<'_> {
 
     /// Gives the stop of step `index` the coarse maximum of the heads of `scores` that need one, if
     /// any.
-    pub(super) fn references(
+    pub(crate) fn references(
         &mut self,
         index: usize,
         scores: ValueId,
@@ -110,7 +110,7 @@ impl Assigner<'_> {
 
     /// Gives the stop of step `index` the powers of the exponents: of scores as they are, and of
     /// what a coarse maximum leaves.
-    pub(super) fn power(&mut self, index: usize, exponents: ValueId) -> Scale {
+    pub(crate) fn power(&mut self, index: usize, exponents: ValueId) -> Scale {
         let Op::Rest {
             scores, reference, ..
         } = self.graph.maker(exponents).op
@@ -165,7 +165,7 @@ impl Assigner<'_> {
 
     /// Gives the stop of step `index` the reciprocal of the sum of as many powers as a row can
     /// have.
-    pub(super) fn reciprocal(&mut self, index: usize, total: ValueId) -> Scale {
+    pub(crate) fn reciprocal(&mut self, index: usize, total: ValueId) -> Scale {
         let longest = self.graph.shape.max_tokens().next_power_of_two().ilog2();
         // The largest powers raise flags; a sum of others stays within this.
         let ring_bits = (TOP - 1 + longest).min(Truncation::MAX_SMALL_BITS);

@@ -8,6 +8,7 @@
 //! brought to that scale by a shift to the left, and a weight gets no more fractional bits than
 //! keep this shift at zero or more.
 
+mod circuits;
 mod fit;
 mod heads;
 mod lookups;
@@ -19,15 +20,15 @@ mod weights;
 pub use observation::{Columns, Observation, Seen, WeightRange};
 pub use room::ROOM;
 pub use sorted::order;
+pub use weights::Weights;
 
-use crate::function::{Activation, Function, Gelu, InverseRoot, Softmax, Tanh};
-use crate::graph::{Form, Graph, Op, Step, StopFunction, ValueId};
+use crate::design::{Design, LookedUp, StopAt};
+use crate::function::Function;
+use crate::graph::{Graph, Op, Step, StopFunction, ValueId, WeightId};
 use crate::role::ValueRole;
 use crate::scales::{KEPT, OUTPUT_ERROR_BITS, Scale, Scales};
-use crate::shape::Head;
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
-use primer_ring::truncate::Truncation;
 use thiserror::Error;
 
 /// Observed ranges are widened by this factor before scales are chosen.
@@ -37,17 +38,8 @@ pub const MARGIN: f64 = 1.5;
 const CENTRED_BITS: u32 = 20;
 /// Bits of the results that the client learns.
 const OUTPUT_BITS: u32 = 20;
-/// Ring of a sum of squares.
-const SQUARES_RING: u32 = 22;
-/// Fractional bits of a score, in units of log 2.
-const SCORE_FRACTION: u32 = 5;
 /// Distance from the row maximum at which a probability is certainly zero.
-const MASK_DISTANCE: f64 = 13.0;
-/// Fractional bits of an activation's input and of its output.
-const ACTIVATION_FRACTION: i32 = 8;
-const ACTIVATION_OUTPUT_FRACTION: i32 = 10;
-/// Fractional bits of the hyperbolic tangent's input.
-const TANH_FRACTION: i32 = 10;
+pub const MASK_DISTANCE: f64 = 13.0;
 
 /// Why no scales could be chosen.
 #[derive(Debug, Error, PartialEq)]
@@ -80,6 +72,22 @@ pub enum AssignError {
 /// # Panics
 /// If the slices do not belong to the graph.
 pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Scales, AssignError> {
+    assign_by(&LookedUp, graph, seen, weights)
+}
+
+/// Chooses the scales of a graph of another design.
+///
+/// # Errors
+/// As [`assign`].
+///
+/// # Panics
+/// As [`assign`].
+pub fn assign_by(
+    design: &dyn Design,
+    graph: &Graph,
+    seen: &Seen,
+    weights: &[WeightRange],
+) -> Result<Scales, AssignError> {
     let values = graph.values.len();
     assert_eq!(
         (seen.values.len(), seen.by_head.len(), weights.len()),
@@ -93,6 +101,7 @@ pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Sca
         }
     }
     let mut assigner = Assigner {
+        design,
         graph,
         observations: &seen.values,
         by_head: &seen.by_head,
@@ -109,9 +118,12 @@ pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Sca
         .into_iter()
         .map(|s| s.expect("every value feeds or leaves a stop"))
         .collect();
-    let weights = weights::scales(graph, weights, &values);
+    let weights = design.weights(&Weights {
+        graph,
+        ranges: weights,
+        values: &values,
+    });
     Ok(Scales {
-        form: graph.form,
         values,
         weights,
         functions: assigner.functions,
@@ -119,13 +131,19 @@ pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Sca
 }
 
 /// The range of scores, and what is subtracted from those of padded keys.
-struct ScoreSpan {
-    low: f64,
-    high: f64,
-    mask: f64,
+#[derive(Debug, Clone, Copy)]
+pub struct ScoreSpan {
+    /// The lowest score.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// Subtracted from the scores of padded keys.
+    pub mask: f64,
 }
 
-struct Assigner<'a> {
+/// The scales that were chosen so far, and what they are chosen from.
+pub struct Assigner<'a> {
+    design: &'a dyn Design,
     graph: &'a Graph,
     observations: &'a [Observation],
     /// For scores, what was seen of each head.
@@ -138,11 +156,22 @@ struct Assigner<'a> {
 }
 
 impl Assigner<'_> {
+    /// Returns the graph.
+    pub fn graph(&self) -> &Graph {
+        self.graph
+    }
+
+    /// Returns how large a weight is.
+    pub fn weight(&self, id: WeightId) -> WeightRange {
+        self.weights[id.index()]
+    }
+
     fn wide(&self, id: ValueId) -> f64 {
         MARGIN * self.observations[id.index()].max_abs()
     }
 
-    fn too_wide(&self, id: ValueId, range: f64, bits: u32) -> AssignError {
+    /// Makes the error of a range that does not fit.
+    pub fn too_wide(&self, id: ValueId, range: f64, bits: u32) -> AssignError {
         AssignError::TooWide {
             value: self.graph.value(id).name.clone(),
             range,
@@ -150,7 +179,11 @@ impl Assigner<'_> {
         }
     }
 
-    fn fraction(&self, id: ValueId) -> i32 {
+    /// Returns the fractional bits of a value that has its scale.
+    ///
+    /// # Panics
+    /// If it has none yet.
+    pub fn fraction(&self, id: ValueId) -> i32 {
         self.values[id.index()]
             .expect("steps come in order")
             .fraction()
@@ -158,7 +191,7 @@ impl Assigner<'_> {
 
     /// Gives the value `id` the scale of an accumulator that fills its ring: `ring_fraction` of
     /// `ring_bits`.
-    fn accumulator(&mut self, id: ValueId, ring_bits: u32, ring_fraction: i32) {
+    pub fn accumulator(&mut self, id: ValueId, ring_bits: u32, ring_fraction: i32) {
         let fraction = ring_fraction + (K - ring_bits) as i32;
         self.values[id.index()] = Some(Scale::Accumulator {
             fraction,
@@ -181,51 +214,35 @@ impl Assigner<'_> {
         };
         let scale = match function {
             StopFunction::Requantise => self.requantise(input, output),
-            StopFunction::Softmax => {
-                let softmax = self.softmax(input)?;
-                self.accumulator(input, softmax.ring_bits, softmax.fraction as i32);
-                self.fit_factors(input);
-                self.leave(index, Function::Softmax(softmax))
+            StopFunction::Softmax
+            | StopFunction::Activation
+            | StopFunction::CoarseMaximum
+            | StopFunction::Power
+            | StopFunction::Reciprocal => {
+                let stop = StopAt {
+                    index,
+                    function,
+                    input,
+                    output,
+                };
+                self.design.function(self, stop)?
             }
-            StopFunction::Activation => match self.graph.form {
-                Form::LookedUp => self.sorted(index, (input, output))?,
-                Form::Separate | Form::Merged => {
-                    self.activation(index, input, self.graph.shape.activation)?
-                }
-            },
             StopFunction::Summary => self.activation(index, input, self.summary())?,
             StopFunction::InverseRoot => self.inverse_root(index, input)?,
-            StopFunction::CoarseMaximum => self.references(index, input)?,
-            StopFunction::Power => self.power(index, input),
-            StopFunction::Reciprocal => self.reciprocal(index, input),
-            StopFunction::Tanh => {
-                let ring_bits = self.ring_for(input, TANH_FRACTION, 16)?;
-                self.accumulator(input, ring_bits, TANH_FRACTION);
-                self.leave(index, Function::Tanh(Tanh::new(ring_bits, TANH_FRACTION)))
-            }
+            StopFunction::Tanh => self.tanh(index, input)?,
         };
         self.values[output.index()] = Some(scale);
         Ok(())
     }
 
     /// Gives a stop its function, and its result the function's scale.
-    fn leave(&mut self, index: usize, function: Function) -> Scale {
+    pub fn leave(&mut self, index: usize, function: Function) -> Scale {
         let scale = Scale::Fixed {
             bits: function.output_bits(),
             fraction: function.output_fraction(),
         };
         self.functions[index] = Some(function);
         scale
-    }
-
-    /// Returns the bits of the ring that holds a value with `fraction` fractional bits.
-    fn ring_for(&self, id: ValueId, fraction: i32, at_least: u32) -> Result<u32, AssignError> {
-        let range = self.wide(id).max(1.0);
-        let bits = (1 + fraction + range.log2().ceil() as i32) as u32;
-        if bits > Truncation::MAX_RING_BITS {
-            return Err(self.too_wide(id, range, Truncation::MAX_RING_BITS));
-        }
-        Ok(bits.max(at_least))
     }
 
     fn requantise(&mut self, input: ValueId, output: ValueId) -> Scale {
@@ -236,17 +253,20 @@ impl Assigner<'_> {
         };
         let Format { bits, fraction } = if self.graph.value(output).role == ValueRole::Centred {
             // The sum of squares has to fit Z_p with its margin, one bit kept free.
-            let room = (self.squares_fraction(self.squares_of(output)) - 1) >> 1;
+            let squares = self.squares_of(output);
+            let room = (self.design.squares_fraction(self, squares) - 1) >> 1;
             let format = Format::fitting(CENTRED_BITS, range);
             let fraction = format.fraction.min(room);
-            self.roomy(input, Format { fraction, ..format })
+            self.design
+                .requantised(self, output, Format { fraction, ..format })
         } else if self.graph.value(output).role == ValueRole::Probabilities {
             lookups::PROBABILITY
         } else if self.graph.outputs.contains(&output) {
-            let format = self.roomy(input, Format::fitting(OUTPUT_BITS, range));
-            self.no_finer_than_products(input, format)
+            let format = Format::fitting(OUTPUT_BITS, range);
+            self.design.requantised(self, output, format)
         } else {
-            self.roomy(input, Format::fitting(self.activation_bits(), range))
+            let format = Format::fitting(self.design.value_bits(), range);
+            self.design.requantised(self, output, format)
         };
         // One more bit than the value needs: the requantising transfer needs the top bit free.
         self.accumulator(input, bits + 1, fraction);
@@ -255,13 +275,10 @@ impl Assigner<'_> {
 
     /// Removes the bits of an output that are finer than what its products err by. They would tell
     /// about the errors, of which the client knows a part, and so about the weights.
-    fn no_finer_than_products(&self, sum: ValueId, format: Format) -> Format {
+    pub(crate) fn no_finer_than_products(&self, sum: ValueId, format: Format) -> Format {
         let Op::Linear { terms, .. } = &self.graph.maker(sum).op else {
             return format;
         };
-        if self.graph.form != Form::LookedUp {
-            return format;
-        }
         let accumulator = format.fraction + (K - format.bits - 1) as i32;
         let products = terms.iter().map(|term| {
             let input = self.fraction(term.input);
@@ -286,80 +303,11 @@ impl Assigner<'_> {
 
     /// Returns the range of scores with its margin. A masked key must end up at least `below` units
     /// below the lowest row maximum.
-    fn score_span(&self, scores: ValueId, below: f64) -> ScoreSpan {
+    pub fn score_span(&self, scores: ValueId, below: f64) -> ScoreSpan {
         let seen = self.observations[scores.index()];
         let extra = (MARGIN - 1.0) * seen.max_abs().max((seen.max - seen.min) / 2.0);
         let (low, high) = (seen.min - extra, seen.max + extra);
         let mask = high - (seen.min_row_max - extra) + below;
         ScoreSpan { low, high, mask }
-    }
-
-    fn softmax(&self, scores: ValueId) -> Result<Softmax, AssignError> {
-        let ScoreSpan { low, high, mask } = self.score_span(scores, MASK_DISTANCE);
-        let span = high - low + mask;
-        let unit = f64::from(1 << SCORE_FRACTION);
-        let ring_bits = ((span * unit + 16.0).log2().ceil() as u32).max(SCORE_FRACTION + 6);
-        if ring_bits > 20 {
-            return Err(self.too_wide(scores, span, 20));
-        }
-        let offset = -(high + low - mask) / 2.0;
-        let units = |v: f64| (v * unit).round() as i64;
-        Ok(Softmax::new(
-            ring_bits,
-            SCORE_FRACTION,
-            units(mask),
-            units(offset),
-        ))
-    }
-
-    /// Returns the activation of a summary that does not use the hyperbolic tangent.
-    fn summary(&self) -> Activation {
-        let Head::Classify { summary, .. } = self.graph.shape.head else {
-            unreachable!("a classifier has a summary");
-        };
-        let activation = summary.activation();
-        activation.expect("the tangent is a stop of its own")
-    }
-
-    fn activation(
-        &mut self,
-        index: usize,
-        input: ValueId,
-        activation: Activation,
-    ) -> Result<Scale, AssignError> {
-        let ring_bits = self.ring_for(input, ACTIVATION_FRACTION, 12)?;
-        self.accumulator(input, ring_bits, ACTIVATION_FRACTION);
-        let function = match activation {
-            Activation::Relu => Function::Relu {
-                ring_bits,
-                fraction: ACTIVATION_FRACTION,
-            },
-            gelu => Function::Gelu(Gelu::new(
-                gelu,
-                ring_bits,
-                ACTIVATION_FRACTION,
-                ACTIVATION_OUTPUT_FRACTION,
-            )),
-        };
-        Ok(self.leave(index, function))
-    }
-
-    /// Gives the stop of step `index` the root of a sum of squares.
-    fn inverse_root(&mut self, index: usize, squares: ValueId) -> Result<Scale, AssignError> {
-        let Op::SquareSum { input: centred, .. } = self.graph.maker(squares).op else {
-            unreachable!("a root is taken of a sum of squares");
-        };
-        let doubled = 2 * self.fraction(centred);
-        let fraction = self.squares_fraction(squares);
-        if fraction < doubled {
-            return Err(self.too_wide(squares, self.wide(squares), K));
-        }
-        let ring_fraction = fraction - (K - SQUARES_RING) as i32;
-        self.accumulator(squares, SQUARES_RING, ring_fraction);
-        // With v = integer / 2^ring_fraction the sum of d squares, 1/σ = √d / √v.
-        let width = self.graph.value(centred).cols as f64;
-        let scale = (width * f64::from(ring_fraction).exp2()).sqrt();
-        let root = InverseRoot::new(SQUARES_RING, scale);
-        Ok(self.leave(index, Function::InverseRoot(root)))
     }
 }

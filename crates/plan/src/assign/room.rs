@@ -3,7 +3,7 @@
 //! A text that the calibration text does not resemble reaches further than [`MARGIN`] allows. Some
 //! widths are free, and get room for [`ROOM`] times what was seen:
 //!
-//! - **Requantised values of the looked-up form.** A requantising transfer costs the same for any
+//! - **Requantised values.** A requantising transfer costs the same for any
 //!   ring, so a value keeps its fractional bits and gets more integer bits. Its accumulator has to
 //!   fill `Z_p` further up and loses as many fractional bits: those that its products do not use.
 //!   The value gets [`FINER`] fractional bits more than the paper's 15 allow, which its accumulator
@@ -16,12 +16,11 @@
 //!   centred values keep enough bits where they are smallest.
 //!
 //! The input of an activation gets no room: it would take twice the entries of a look-up. A range
-//! flag tells when it leaves its range. The separate form gets no room at all: a comparator garbles
-//! its plans whole, and there widths and shifts cost gates.
+//! flag tells when it leaves its range.
 
 use super::{Assigner, MARGIN};
-use crate::graph::{Form, Op, ValueId, WeightId};
-use crate::scales::{ACTIVATION_BITS, Scale, WEIGHT_BITS};
+use crate::graph::{Op, ValueId, WeightId};
+use crate::scales::{Scale, WEIGHT_BITS};
 use primer_ring::fixed::Format;
 use primer_ring::modulus::K;
 use primer_ring::truncate::MIN_SHIFT;
@@ -33,36 +32,23 @@ pub(super) const WIDEST: u32 = K - MIN_SHIFT - 1;
 /// Bits that a centred value keeps below its row's standard deviation, in the row where that is
 /// smallest, before its sum of squares gets room.
 const CENTRED_PRECISION: f64 = 9.0;
-/// Fractional bits that a requantised value has beyond those of [`ACTIVATION_BITS`].
-const FINER: u32 = 3;
-
 impl Assigner<'_> {
-    /// Returns the bits of a requantised value before it gets room.
-    pub(super) fn activation_bits(&self) -> u32 {
-        match self.graph.form {
-            Form::LookedUp => ACTIVATION_BITS + FINER,
-            Form::Separate | Form::Merged => ACTIVATION_BITS,
-        }
-    }
-
-    /// Returns the format of a requantised value with the room that is free.
-    pub(super) fn roomy(&self, sum: ValueId, format: Format) -> Format {
-        if self.graph.form != Form::LookedUp {
-            return format;
-        }
+    /// Returns the format of a requantised value with the room that is free. It may give up `spare`
+    /// fractional bits.
+    pub(crate) fn roomy(&self, sum: ValueId, format: Format, spare: u32) -> Format {
         let wanted = self.wanted(sum);
         let short = |more: &u32| widened(format, *more).max_real() < wanted;
         let missing = (0..K).take_while(short).count() as u32;
         // A value that is bounded by something far larger gives up its finest bits for that.
         let format = coarser(
             format,
-            (format.bits + missing).saturating_sub(WIDEST).min(FINER),
+            (format.bits + missing).saturating_sub(WIDEST).min(spare),
         );
         let missing = missing.min(WIDEST - format.bits);
         // An accumulator fills its ring, and no product may be finer than its accumulator.
         let accumulator = format.fraction + (K - format.bits - 1) as i32;
-        let spare = accumulator - self.finest_product(sum);
-        widened(format, missing.min(spare.max(0) as u32))
+        let unused = accumulator - self.finest_product(sum);
+        widened(format, missing.min(unused.max(0) as u32))
     }
 
     /// Returns how far `sum` should reach: further than was seen, and as far as what bounds it.
@@ -79,7 +65,10 @@ impl Assigner<'_> {
     /// Returns the fractional bits of the finest product that goes into `sum`, with weights as fine
     /// as they fit. Means of diagonal weights do not count: they are far finer than anything they
     /// are added to.
-    pub(super) fn finest_product(&self, sum: ValueId) -> i32 {
+    ///
+    /// # Panics
+    /// If `sum` is not made by a linear step.
+    pub fn finest_product(&self, sum: ValueId) -> i32 {
         let weight = |id: WeightId| {
             let range = self.weights[id.index()];
             Format::fitting(WEIGHT_BITS, range.max_abs).fraction
@@ -97,25 +86,35 @@ impl Assigner<'_> {
         }
     }
 
-    /// Returns the fractional bits of a sum of squares: as many as its range allows in half of
-    /// `Z_p`.
-    pub(super) fn squares_fraction(&self, squares: ValueId) -> i32 {
-        let shape = &self.graph.shape;
+    /// Returns the fractional bits of a sum of squares: as many as its range, with its margin,
+    /// allows in half of `Z_p`.
+    pub fn squares_with_margin(&self, squares: ValueId) -> i32 {
+        let seen = self.observations[squares.index()];
+        // ε is added to the sum before the root, and squares grow twice as fast as what is squared.
+        reaching((MARGIN * seen.max_abs() + self.epsilon(squares)) * MARGIN)
+    }
+
+    /// Returns the fractional bits of a sum of squares with the room that it can have.
+    pub fn squares_with_room(&self, squares: ValueId) -> i32 {
         let seen = self.observations[squares.index()];
         let width = self.graph.squared_width(squares) as f64;
-        let epsilon = shape.epsilon * width;
-        let reaching = |range: f64| (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32;
-        // ε is added to the sum before the root, and squares grow twice as fast as what is squared.
-        let margin = reaching((MARGIN * seen.max_abs() + epsilon) * MARGIN);
-        if self.graph.form == Form::Separate {
-            return margin;
-        }
+        let epsilon = self.epsilon(squares);
         let room = reaching(ROOM * (seen.max_abs() + epsilon));
         // Centred values have half of these fractional bits, and one is kept free.
         let deviation = ((seen.min.max(0.0) + epsilon) / width).sqrt().max(1e-9);
         let needed = 2 * (CENTRED_PRECISION - deviation.log2()).ceil() as i32 + 1;
-        margin.min(room.max(needed))
+        self.squares_with_margin(squares).min(room.max(needed))
     }
+
+    /// Returns LayerNorm's ε, once for each feature.
+    fn epsilon(&self, squares: ValueId) -> f64 {
+        self.graph.shape.epsilon * self.graph.squared_width(squares) as f64
+    }
+}
+
+/// Returns the fractional bits with which a range reaches half of `Z_p`.
+fn reaching(range: f64) -> i32 {
+    (f64::from(K - 1) - range.max(1e-9).log2()).floor() as i32
 }
 
 /// Returns `format` with `fewer` fractional bits removed.

@@ -4,7 +4,7 @@
 //! margin, rounded up to a power of two. No column gets a range below [`NARROWEST`]. In a
 //! calibration text of a few dozen lines, features that detect something rare are seen at rest, and
 //! they reach many times as far in the one text that has it; the range of a single column is a much
-//! worse prediction than that of a whole layer. `docs/numerics.md`, section 13, has the figures.
+//! worse prediction than that of a whole layer. `docs/numerics.md`, section 3, has the figures.
 //!
 //! **The first layers have finer cells.** The error of an activation passes through all layers
 //! after it, so the same cells cost the logits three times as much in the first layers as in the
@@ -93,7 +93,7 @@ fn cells(reach: i32, cell_fraction: i32) -> (u32, i32) {
 
 impl Assigner<'_> {
     /// Gives the stop of step `index` an activation of columns that are sorted by their ranges.
-    pub(super) fn sorted(
+    pub(crate) fn sorted(
         &mut self,
         index: usize,
         (input, output): (ValueId, ValueId),
@@ -126,7 +126,7 @@ impl Assigner<'_> {
     /// Returns the format of what an activation leaves: as fine as other values, and wide enough
     /// for every possible input.
     fn activated(&self, output: ValueId, reach: i32, cell_fraction: i32) -> Format {
-        let fitting = Format::fitting(self.activation_bits(), self.wide(output));
+        let fitting = Format::fitting(self.design.value_bits(), self.wide(output));
         let most = WIDEST as i32 - 1 - reach;
         let fraction = fitting.fraction.clamp(cell_fraction, most);
         Format {

@@ -14,7 +14,7 @@
 //! chord between the two entries for any slope, off by at most `h²/8·max|f''|` for cells of width
 //! `h`. The slope only changes how much a single result differs from that average: by
 //! `(f' - slope)·h` times a number of standard deviation `1/√6` at most. It is chosen near the mean
-//! of `f'` over the arguments that occur (`docs/numerics.md`, section 13).
+//! of `f'` over the arguments that occur (`docs/numerics.md`, section 3).
 //!
 //! **Classes.** The cost of a look-up grows with its entries, and the ranges of features differ by
 //! a factor of ten and more. So features are sorted by range, the widest first, and divided into

@@ -1,10 +1,13 @@
 //! A small BERT with plausible ranges.
 #![allow(dead_code, unreachable_pub)] // Every test file uses a part.
 
-use primer_plan::assign::{self, AssignError, Columns, Observation, WeightRange, assign};
+pub mod roles;
+
+use primer_plan::assign::{self, AssignError, Columns, Observation, WeightRange, assign_by};
+use primer_plan::design::{Design, LookedUp};
 use primer_plan::function::Activation;
-use primer_plan::graph::{Form, Graph, ValueId};
-use primer_plan::plan::Plan;
+use primer_plan::graph::{Graph, ValueId};
+use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::Scales;
 use primer_plan::shape::{Family, Head, Shape};
 
@@ -27,6 +30,7 @@ pub fn shape() -> Shape {
 
 /// What a calibration would have seen; tests change it.
 pub struct Seen {
+    pub design: &'static dyn Design,
     pub graph: Graph,
     pub values: Vec<Observation>,
     pub columns: Columns,
@@ -35,11 +39,12 @@ pub struct Seen {
 
 impl Seen {
     pub fn plausible(shape: &Shape) -> Self {
-        Self::with_form(shape, Form::Separate)
+        Self::by(&LookedUp, shape)
     }
 
-    pub fn with_form(shape: &Shape, form: Form) -> Self {
-        let graph = Graph::with_form(shape, form, 1);
+    /// The same for the graph of another design.
+    pub fn by(design: &'static dyn Design, shape: &Shape) -> Self {
+        let graph = Graph::by(design, shape, 1);
         let values = graph
             .values
             .iter()
@@ -57,6 +62,7 @@ impl Seen {
             norm: 0.0,
         });
         Self {
+            design,
             values,
             columns: Columns::new(),
             weights: weights.collect(),
@@ -79,11 +85,16 @@ impl Seen {
     pub fn assign(&self) -> Result<Scales, AssignError> {
         let mut seen = assign::Seen::of(self.values.clone());
         seen.columns.clone_from(&self.columns);
-        assign(&self.graph, &seen, &self.weights)
+        assign_by(self.design, &self.graph, &seen, &self.weights)
+    }
+
+    /// Joins scales to a plan over eight tokens.
+    pub fn with(&self, scales: Scales) -> Result<Plan, PlanError> {
+        Plan::by(self.design, &self.graph.shape, 8, scales)
     }
 
     pub fn plan(&self) -> Plan {
-        Plan::new(&self.graph.shape, 8, self.assign().unwrap()).unwrap()
+        self.with(self.assign().unwrap()).unwrap()
     }
 }
 

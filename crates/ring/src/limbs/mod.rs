@@ -115,7 +115,9 @@ impl Kernel {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => avx2::prefetch(soon),
-            Self::Portable => {}
+            Self::Portable => {
+                let _ = soon;
+            }
         }
     }
 

@@ -9,6 +9,28 @@
 //!    share;
 //! 3. round all coefficients of `c1` to some whole bytes: what is sent.
 //!
+//! # What the client sees
+//!
+//! *Claim.* No matter what a client sends as public key and queries, all that it gets of any number
+//! of answers is computationally indistinguishable from uniform numbers, if ring LWE holds.
+//!
+//! *Proof.* It gets `c1' = round((a·u + e1 + Σ w·a_i)·2^b/q)` and nothing else. `Σ w·a_i` is made
+//! of weights and of uniform halves that come from seeds; what was encrypted, and `b`, meet `c0`
+//! alone (a test compares bytes: with the same coins they are the same for all that the client
+//! might encrypt). Each answer has a `u` and an `e1` of its own, so `a·u + e1` is a fresh sample
+//! and replaced by a uniform one, answer by answer; a uniform number plus something is uniform, and
+//! rounding is a function of it.
+//!
+//! `a` has to be as good as uniform. A client sends its seed, of 128 bits, and not `a`: in the
+//! ideal-cipher model it chooses among `2^128` uniform polynomials. Where one vanishes at a point
+//! of the transform, `u` does not reach `c1`, so a key whose `a` vanishes at any of the 40,960
+//! points is refused (`VanishingKey`, one seed in 26,000, which an honest client draws again). Then
+//! `a` has an inverse, and ring LWE with a uniform invertible factor is as hard as with any (the
+//! two differ in the 26,000th part of all cases). It is assumed, not proved, that picking the seed
+//! gives nothing beyond that, as for every `a` that comes out of a hash. ∎
+//!
+//! # Order of work
+//!
 //! Several answers are finished together, one prime after the other: the tables of a prime, keys
 //! and roots, are a third of a megabyte, and stay in the cache while its part of step 1 is done for
 //! all of them. Rounding needs all primes, and goes answer by answer.

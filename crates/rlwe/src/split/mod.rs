@@ -54,8 +54,8 @@
 //! [`lanes`]: where rows lie. [`query`]: what the client sends. [`heads`] and [`slots`]: the two
 //! packings, both parties' sides of each; [`cost`] chooses among ways of packing heads.
 //! [`finish`]: the server parts an answer; [`open`] and [`answers`]: the client reads its half.
-//! [`transform`] and [`workspace`] are what the server computes with. Proofs and figures are in
-//! `docs/rlwe.md`.
+//! [`transform`] and [`workspace`] are what the server computes with. Proofs are in
+//! [`finish`] and [`odds`], figures in `docs/rlwe.md`.
 
 mod answers;
 mod cost;

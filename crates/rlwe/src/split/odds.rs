@@ -1,9 +1,24 @@
 //! How often shares of a product are wrong, and how many bytes `c1` needs for that.
 //!
-//! The derivation is in `docs/rlwe.md`; these are its formulas. A coefficient's shares are wrong
-//! if the client's number lies between the middle of two integers and that middle moved by `η`, and
-//! its fraction is uniform, independent of all of `η` but parts that have hard bounds. So a
-//! coefficient is wrong with probability `E|η| ≤ √(E η²)`, plus twice these bounds, in units of p:
+//! Let `x = c0·p/q` and `y` the client's number before it is rounded; `x + y = m + η`. The shares
+//! add up to `m` unless a number `k + 1/2` lies between `y` and `y - η`.
+//!
+//! *Claim.* For an honest client, with `η = η_r + η_w + ζ` and a bound `|ζ| ≤ z`, a coefficient is
+//! wrong with probability at most `√(E η_r² + E η_w²) + 2z`, up to the advantage against ring LWE.
+//!
+//! *Proof.* `η_r` is the rounding of `c1` times the secret, `η_w` the client's errors times the
+//! weights, and `ζ` the rest. Replace `a·u + e1` by a uniform polynomial: the event can be checked
+//! without `u`, since `ζ` enters by its bound alone. Then `c1` is uniform and independent of `η_w`;
+//! its rounding error is independent of `c1'` (but for a factor `1 + 2^b/q`); and `y`, a
+//! coefficient of `c1'·s`, is uniform modulo `2^b` given both, as long as `s ≠ 0`. So the
+//! probability that a middle between two integers lies between `y` and `y - η_r - η_w`, with `z`
+//! added at both ends, is the mean length of that interval, `E|η_r + η_w| + 2z`; and `E|·| ≤ √(E
+//! (·)²)`, where the two are independent with mean zero. ∎
+//!
+//! The weights are masks that the server draws uniformly; each coefficient of their encoding is a
+//! linear function of them, so uniform or zero. With `e` the sum of squares of those that meet in
+//! one coefficient (`a·F·p²/12` for heads with `a` ciphertexts of a head, `c·N·p²/12` for `c`
+//! products in slots of the ring), in units of p:
 //!
 //! | part of `η` | size | |
 //! |---|---|---|

@@ -11,7 +11,7 @@ use primer_engine::session::{Nonce, ServerSession};
 use primer_ring::prg::Prg;
 use primer_service::message::{self, Refusal, Reply, Work};
 use primer_service::{BundleId, ServiceError};
-use primer_store::{Counted, Fate, Meta, unix_now};
+use primer_store::{BundleStore, Counted, Fate, Meta, unix_now};
 use std::io::Write;
 use std::time::Instant;
 

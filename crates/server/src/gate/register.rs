@@ -42,8 +42,8 @@ pub(crate) enum Cut {
     Stopping,
 }
 
-/// What the gate holds of a connection, to end it while its thread waits for it.
-pub(crate) trait Line: Send {
+/// What a server holds of a connection, to end it while its thread waits for it.
+pub trait Line: Send {
     /// Returns the peer's address, unless it is gone already.
     fn peer(&self) -> Option<IpAddr>;
 

@@ -2,7 +2,6 @@
 
 use super::{ServerHint, secret};
 use crate::source::Model;
-use primer_engine::FORM;
 use primer_hint::published::Identity;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
@@ -19,7 +18,7 @@ use std::sync::LazyLock;
 static MODEL: LazyLock<IntModel> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/fixtures");
     let model = Model::load(Some(&fixtures.join("family/distilbert"))).unwrap();
-    model.prepare(None, None, FORM, |_, _| ()).unwrap()
+    model.prepare(None, None, |_, _| ()).unwrap()
 });
 
 fn made(dir: &Path, with: &HintSecret) -> Result<ServerHint, ServiceError> {

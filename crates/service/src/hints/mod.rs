@@ -22,7 +22,9 @@
 //! the name of a *part*, which one process at a time may hold (`part`), and rename what is whole.
 //! `record` is what is kept beside a hint, `kept` lists and deletes.
 
+#[cfg(feature = "files")]
 pub mod kept;
+#[cfg(feature = "files")]
 pub mod part;
 pub mod record;
 

@@ -1,10 +1,8 @@
 //! What is kept beside a hint: whose it is, and the hashes of its chunks.
 
-use crate::state::{read_if_there, write_private};
-use crate::{ServiceError, hex};
+use crate::hex;
 use primer_hint::published::{Identity, Index};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// A hint, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +27,8 @@ struct Written {
 }
 
 impl Record {
-    /// Writes it, whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), ServiceError> {
+    /// Writes it as a text.
+    pub fn encode(&self) -> Vec<u8> {
         let identity = self.index.identity();
         let written = Written {
             model: self.model.clone(),
@@ -40,16 +38,11 @@ impl Record {
             root: hex(&identity.root),
             hashes: hex(&self.index.encode()),
         };
-        let text = serde_json::to_vec_pretty(&written).expect("texts and a number are JSON");
-        write_private(path, &text)
+        serde_json::to_vec_pretty(&written).expect("texts and a number are JSON")
     }
 
-    /// Reads one; none if it is not there, or is no record of a hint.
-    pub fn read(path: &Path) -> Result<Option<Self>, ServiceError> {
-        Ok(read_if_there(path)?.and_then(|bytes| Self::decode(&bytes)))
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Reads such a text; none if it is no record of a hint.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
         let written: Written = serde_json::from_slice(bytes).ok()?;
         let identity = Identity {
             name: from_hex(&written.name)?.try_into().ok()?,
@@ -61,6 +54,32 @@ impl Record {
             server: written.server,
             index: Index::decode(&identity, &from_hex(&written.hashes)?).ok()?,
         })
+    }
+}
+
+#[cfg(feature = "files")]
+mod files {
+    use super::Record;
+    use crate::ServiceError;
+    use crate::state::{read_if_there, write_private};
+    use std::path::Path;
+
+    impl Record {
+        /// Writes it to a file, whole or not at all.
+        ///
+        /// # Errors
+        /// If the system fails.
+        pub fn write(&self, path: &Path) -> Result<(), ServiceError> {
+            write_private(path, &self.encode())
+        }
+
+        /// Reads one from a file; none if it is not there, or is no record of a hint.
+        ///
+        /// # Errors
+        /// If it is there and cannot be read.
+        pub fn read(path: &Path) -> Result<Option<Self>, ServiceError> {
+            Ok(read_if_there(path)?.and_then(|bytes| Self::decode(&bytes)))
+        }
     }
 }
 

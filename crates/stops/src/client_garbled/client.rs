@@ -5,6 +5,19 @@
 //! the former are added to the rows of the transfers; online both are made again and sent in the
 //! same order, active. Shares that are known offline go into the circuits as the zero labels of
 //! their bits.
+//!
+//! # One Δ for pads and labels
+//!
+//! Δ is also the secret of requantisations and look-ups, whose pads are hashes of rows. The client
+//! is the only garbler on it, as the server is on the offset of the other direction. Three hashes
+//! see points that differ by Δ, each under AES keys of its own: garbling under `nonce ⊕ counter`,
+//! with 128 random bits for each stop; pads of transfers (`ot/src/hash.rs`) under one key, blake3
+//! of the session in a context of its own; strings of look-ups (`ot/src/onehot/keys.rs`) under `κ ⊕
+//! position`, blake3 in another context. One of `g` garbling keys is one of `h` others with
+//! probability at most `g·h/2^128`, and the nonce is drawn by the party that Δ protects, after the
+//! session's name is fixed. For different keys the ideal cipher is an independent permutation, and
+//! bounds add up. Rows are not used raw: `q_j` is hidden in `Z_j` by `D_j`, and a row of an
+//! extension goes into this stop or into a pad, never both.
 
 use super::{ClientGarbled, KNOWN_LABEL};
 use crate::circuits::{Secret, ZeroLabels, flag_shares};

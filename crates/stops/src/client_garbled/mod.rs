@@ -53,10 +53,10 @@
 //! extension hides `c'`. The server receives circuits, active labels, and `A + r` with `r` drawn by
 //! the client and used for nothing else; it ends with `f(x) - r`, uniform as `r` is. A simulator
 //! that has this share `s` (which it may draw itself) can produce all of this: active labels and
-//! tables at random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online. The page
-//! `docs/protocol/stops.md` has the argument, why one Δ may serve garbling and the pads of
-//! transfers, and what a client that deviates can do, which is *more* than it can do with a circuit
-//! that the server garbles.
+//! tables at random, evaluated to `y`, `y - s` instead of `A + r`, and `t_j ⊕ L_j` online.
+//! `server` has the argument against a server that deviates, `client` why one Δ may serve
+//! garbling and the pads of transfers, and `docs/protocol/stops.md` what a client that deviates can
+//! do, which is *more* than it can do with a circuit that the server garbles.
 //!
 //! **Memory.** The client stores a seed and Δ, 48 bytes for any number of instances, and the bits
 //! of flags. The server stores rows and circuits and reads them whole when it needs them: this kind

@@ -4,6 +4,32 @@
 //! the seed, what [`crate::circuits`] keeps for an evaluator, and `A + r` of every output, packed.
 //! Its shares of range flags are among the outputs that it evaluates, so it has them with its
 //! results.
+//!
+//! # Why a server may choose its bits after it has the tables
+//!
+//! If the server's bits are independent of the tables, the security of garbling says that the
+//! simulator of [`super`] cannot be told from the protocol. A server that deviates chooses `d` when
+//! it has the tables, `A + r` and its labels of the known bits. For it the argument of
+//! `docs/garbling.md`, section 2, needs two things, which hold here as where the server garbles.
+//!
+//! * *Bits whose labels come early are fixed before the tables are.* These are the client's known
+//!   bits, with the label 0. The client knows them when it garbles, and the server cannot change
+//!   them afterwards.
+//! * *The evaluator has no label of any other wire until the last bit is chosen.* Every gate
+//!   depends on the server's share: the labels of its wires contain some `Z_j`, or a hash of a
+//!   label that does, and `Z_j` is padded by `D_j`, which serves once and is heard of only in the
+//!   answer to `d`. All choices are in the one `d`, and the answer comes as a whole. Up to then
+//!   every table and row is uniform to the server for all bits that it may choose, unless it
+//!   guesses a point of the cipher. The label `Z_j ⊕ c_j·Δ` that it then gets is uniform given all
+//!   that it has seen, for either value of `c_j`, and what the cipher says at the active labels is
+//!   still open.
+//!
+//! This would fail if labels came one after the other, or the server could choose a bit after
+//! evaluating a part. `A + r` is known early in both cases and binds nothing: `r` is uniform and in
+//! no other message. `tests/stops/client_garbled_views.rs` tests that the client's view is uniform,
+//! that no two labels that the server sees differ by Δ and none is Δ (asked twice with different
+//! choices, the client shows it), that tables are uniform, and the server's shares and flags; each
+//! test is also seen to fail where a pad or a mask is used twice or missing.
 
 use super::{ClientGarbled, KNOWN_LABEL};
 use crate::circuits::{flag_shares, from_wire};

@@ -4,8 +4,9 @@
 //! offline   for each chunk of instances
 //!           client -> server   choices: transfers for the client's bits, which it knows
 //!           server -> client   a nonce (once), the garbled circuits
-//! online    server -> client   labels of the server's bits
-//!           client -> server   f(x) + A - r, which takes off nothing but A at the server
+//! online    server -> client   labels of the server's bits                        16 bytes each
+//!           client -> server   f(x) + A - r, which takes off nothing but A at the server,
+//!                              41 bits for each output, none if the result is shown
 //! ```
 //!
 //! Each party's half is in a file of its own; what these stops have in common with circuits that

@@ -66,6 +66,24 @@
 //! server sees the message of its choice, masked by `r`, and the other one, masked by the pad that
 //! *it* lacks. All of them are uniform. `docs/protocol/lookup.md` has the sources and the bound.
 //!
+//! **Bytes** of `n` look-ups in `T` tables, with `X(c)` an extension by `c` transfers, `h` the
+//! header of a frame, 8 bytes, and a place of `m` bits cut into `l` lower and `h'` upper ones
+//! ([`primer_ot::onehot`]); a chunk of `c` elements is what has 2^19 transfers:
+//!
+//! ```text
+//! offline   each chunk         down   extension for the strings         h + X(m·c)
+//!                              up     corrections of places             h + c·(l·2^(l-4) + tail)
+//!           with 2^h' blocks   both   extensions by marks               h + X(c·(2^h' - 1)) each
+//!                              both   blocks                            h + c·2^(l-3) each
+//!           all                up     extension, choices t_c            h + X(n)
+//!                              down   extension, choices t_s            h + X(n)
+//! online                       down   δ                                 h + ⌈m·n/8⌉
+//!                              down   τ                                 h + ⌈41·n·T/8⌉
+//!                              up     two messages each                 h + ⌈82·n·T/8⌉
+//! kept                         both   strings, choices, residues        n·N/8, ⌈n/8⌉, 3 a result
+//!                              server offsets                           ⌈m·n/8⌉
+//! ```
+//!
 //! No branch and no address depends on a share: every entry is read, and δ, which both parties
 //! know, only determines where reading starts.
 

@@ -9,7 +9,6 @@ mod faults;
 mod flags;
 mod garbled;
 mod late;
-mod layer;
 mod lift;
 mod lookup;
 mod lookup_faults;

@@ -5,9 +5,9 @@ use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
+pub(crate) use primer_testkit::shares::share;
 use primer_wire::pair::test_options;
 use primer_wire::{Channel, PhaseBytes, Traffic};
-use rand_core::Rng;
 
 /// A party's channel and its ends of the transfers: as sender and as receiver.
 pub(crate) struct Party<'a> {
@@ -100,18 +100,6 @@ pub(crate) fn run_over<A: Send, B: Send>(
         },
     )
     .map_err(|error: StopsError| error)
-}
-
-/// Draws random shares in a ring: the server's and the client's.
-pub(crate) fn share(values: &[i64], ring_bits: u32, prg: &mut Prg) -> (Vec<u64>, Vec<u64>) {
-    let mask = (1u64 << ring_bits) - 1;
-    values
-        .iter()
-        .map(|&x| {
-            let client = prg.next_u64() & mask;
-            ((x as u64).wrapping_sub(client) & mask, client)
-        })
-        .unzip()
 }
 
 /// What one run of a stop left behind.

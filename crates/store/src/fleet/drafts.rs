@@ -5,10 +5,11 @@ use super::core::{Core, object_name};
 use super::database::Fault;
 use super::keeper::Chore;
 use super::rows::{self, STORED};
-use crate::draft::{Bulk, Draft};
+use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::record::{Entry, Meta};
-use crate::seal::SALT_BYTES;
+use crate::seal::{SALT_BYTES, file_bytes};
+use crate::sealed::{self, Bulk};
 use std::io::{self, Write};
 use std::sync::Arc;
 use tokio_postgres::types::Type;
@@ -31,7 +32,7 @@ pub(super) fn begin(core: &Arc<Core>, meta: Meta) -> Result<Draft> {
         blob: blob.clone(),
         published: false,
     };
-    Draft::begin(meta, key, Some(&salt), blob.into(), Box::new(bulk))
+    sealed::draft(meta, key, Some(&salt), blob.into(), Box::new(bulk))
 }
 
 /// The object of a draft.
@@ -65,7 +66,7 @@ impl Bulk for BulkObject {
         if let Some(upload) = self.upload.take() {
             upload.finish()?;
         }
-        let entry = Entry::of(meta, bytes);
+        let entry = Entry::of(meta, bytes, file_bytes(bytes));
         let core = Arc::clone(&self.core);
         core.check_agreement()?;
         core.database

@@ -9,6 +9,7 @@ use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::record::{Fate, GRACE_SECONDS};
 use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES};
+use crate::sealed;
 use crate::spent::Spent;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -126,7 +127,7 @@ pub(super) fn spend(
     let half = found.map_err(|fault| StoreError::Damaged { id, fault })?;
     let key = BundleKey::derive_from(key, id, &half, Some(&salt));
     let sealed = entry.file_bytes - HEADER_BYTES as u64;
-    Spent::new(entry, attachment, key, sealed, Box::new(material)).map(Some)
+    sealed::spent(entry, attachment, key, sealed, Box::new(material)).map(Some)
 }
 
 /// The sealed bytes of a bundle that is being used up; the object goes when this does.

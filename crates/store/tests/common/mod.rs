@@ -4,7 +4,7 @@
 #[cfg(feature = "fleet")]
 pub(crate) mod rig;
 
-use primer_store::{BundleId, Meta, Spent, Store, StoreError, Wanted};
+use primer_store::{BundleId, BundleStore, Meta, Spent, StoreError, Wanted};
 use std::io::Write;
 
 pub(crate) const PEER: [u8; 32] = [5; 32];
@@ -39,7 +39,7 @@ pub(crate) fn material(id: BundleId, bytes: usize) -> Vec<u8> {
     out
 }
 
-pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
+pub(crate) fn add(store: &dyn BundleStore, meta: Meta, bytes: usize) {
     let mut draft = store.draft(meta.clone()).unwrap();
     draft.write_all(&material(meta.id, bytes)).unwrap();
     draft.commit().unwrap();
@@ -47,13 +47,13 @@ pub(crate) fn add(store: &Store, meta: Meta, bytes: usize) {
 
 /// Takes a bundle that will do, as a client does: the one for the fewest tokens, and of those the
 /// one that expires first. A bundle that is damaged or that another caller took is passed over.
-pub(crate) fn take(store: &Store, wanted: &Wanted, now: u64) -> Option<Spent> {
+pub(crate) fn take(store: &dyn BundleStore, wanted: &Wanted, now: u64) -> Option<Spent> {
     take_by(store, wanted, now, |id| store.spend(id, &wanted.peer, now))
 }
 
 /// Takes a bundle likewise, by a given way of spending.
 pub(crate) fn take_by(
-    store: &Store,
+    store: &dyn BundleStore,
     wanted: &Wanted,
     now: u64,
     spend: impl Fn(BundleId) -> Result<Spent, StoreError>,

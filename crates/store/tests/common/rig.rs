@@ -3,11 +3,10 @@
 
 use super::{NOW, PEER, id};
 use primer_store::fleet::{FleetOptions, Keys};
-use primer_store::{Fate, Store, StoreError};
+use primer_store::{BundleStore, Fate, Store, StoreError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
 /// A database and a directory for blobs.
@@ -107,7 +106,7 @@ fn copy_files(from: &Path, to: &Path) {
 }
 
 fn script() -> Command {
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/fleet"))
+    Command::new(primer_testkit::files::repository("scripts/fleet"))
 }
 
 fn fleet(dir: &Path, action: &str, sql: &str) -> std::process::Output {
@@ -118,14 +117,6 @@ fn fleet(dir: &Path, action: &str, sql: &str) -> std::process::Output {
 
 pub(crate) fn key(n: u8) -> String {
     format!("{n:02x}").repeat(32)
-}
-
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < end, "{what} did not happen in a minute");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 pub(crate) fn all(store: &Store, n: u64) -> Vec<u8> {

@@ -91,7 +91,7 @@ mod tests {
                     "bytes": of(30_500_000, 1_950_000),
                 },
             }],
-            "commit": "abc", "machine": "a machine", "command": "scripts/two-hosts --bench",
+            "commit": "abc", "machine": "a machine", "command": "lab/scripts/two-hosts --bench",
         });
         let grid = hosts(&records(&[result.to_string()]));
         let cells = |at: usize| grid.rows[at][2..].join(" | ");

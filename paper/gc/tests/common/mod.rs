@@ -7,18 +7,18 @@ use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_model::synthetic;
 use primer_paper_gc::{Count, GcError, client, server};
-use primer_plan::graph::Form;
+use primer_paper_plan::Form;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Head, Shape};
 use primer_ring::prg::Prg;
-use primer_text::{Input, TextEncoder};
+use primer_testkit::models::twelve_words;
+use primer_text::Input;
 use primer_wire::Channel;
 use primer_wire::meter::Report;
 use primer_wire::run_pair;
 use std::io::{BufReader, BufWriter, Seek};
 use std::sync::Arc;
 
-const WORDS: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nthe\nof\nand\nfilm\nstory\ngood\nbad";
 const TEXT: &str = "a good film and a bad story\nthe story of the film\ngood\nbad and bad";
 
 /// Returns the smallest shape that has every kind of step but the pooler, whose table takes longest
@@ -43,9 +43,8 @@ pub fn classifier() -> Shape {
 fn quantised(shape: &Shape, form: Form) -> IntModel {
     // Wide enough for the calibration text, whose positions the model has to have.
     let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[7; 16]));
-    let weights = weights.with_form(form);
-    let text = TextEncoder::from_vocabulary(WORDS.as_bytes(), None).unwrap();
-    let scales = calibrate(&weights, &text, TEXT, |_, _| ()).unwrap();
+    let weights = form.weights(&weights);
+    let scales = calibrate(&weights, &twelve_words(), TEXT, |_, _| ()).unwrap();
     IntModel::quantise(&weights, scales).unwrap()
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::masks::tests::looks_uniform;
 use crate::scheme::Scheme;
 use primer_model::synthetic::bert_shape;
+use primer_paper_plan::Form;
 use primer_plan::shape::{Head, Pooling};
 use primer_ring::prg::Prg;
 
@@ -16,7 +17,7 @@ fn each(run: impl Fn(&Graph, &Step, Factors)) {
         normalised: false,
     };
     let mut seen = Vec::new();
-    for graph in [Graph::bert(&classifier, 4), Graph::bert(&sentences, 4)] {
+    for graph in [&classifier, &sentences].map(|shape| Form::Separate.graph(shape, 4)) {
         for step in &graph.steps {
             let Some(factors) = Factors::of(&Scheme::Fp.recipe(), step) else {
                 continue;

@@ -3,13 +3,11 @@
 
 use super::{offer, served, tiny_for};
 use primer_engine::Reveal;
-use primer_model::calibrate::Calibrated;
-use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
-use primer_model::synthetic;
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{ProtocolError, Scheme};
 use primer_ring::prg::Prg;
+use primer_testkit::models;
 use primer_wire::Channel;
 use std::io;
 use std::sync::Arc;
@@ -17,13 +15,8 @@ use std::sync::Arc;
 /// Returns two models with one plan and different weights.
 pub fn twins(scheme: Scheme) -> [Arc<IntModel>; 2] {
     let one = tiny_for(scheme);
-    let shape = one.shape();
-    let weights = FloatWeights::fold(shape, &synthetic::checkpoint(shape, &[8; 16]));
-    let weights = weights.with_form(scheme.recipe().form);
-    let scales = Calibrated::unsorted(one.scales().clone());
-    let other = IntModel::quantise(&weights, scales).unwrap();
-    assert!(one.scales() == other.scales() && one.weights() != other.weights());
-    [one, Arc::new(other)]
+    let other = models::twin(&one, |weights| scheme.recipe().form.weights(weights));
+    [one, other]
 }
 
 /// Runs a client with this seed, until it has a bundle.

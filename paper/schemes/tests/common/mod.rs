@@ -1,27 +1,25 @@
 //! Models, inputs and a pair of parties for the tests of this crate.
-#![allow(dead_code, unreachable_pub)] // Every test file uses a part.
+#![allow(dead_code, unreachable_pub, unused_imports)] // Every test file uses a part.
 
 pub mod attack;
-#[path = "../../../../crates/engine/tests/common/frames.rs"]
-pub mod frames;
-#[path = "../../../../crates/engine/tests/common/relay.rs"]
-pub mod relay;
+
+pub use primer_testkit::files::families;
+pub use primer_testkit::models::{classify, encode, rounded, words};
+pub use primer_testkit::{frames, relay};
 
 use primer_engine::Reveal;
-use primer_model::calibrate::calibrate;
 use primer_model::fixed::{self, Errors, Outcome, Truncate, Workspace};
-use primer_model::fold::FloatWeights;
-use primer_model::load::{LoadedModel, ModelFiles};
 use primer_model::quantise::IntModel;
-use primer_model::synthetic;
 use primer_paper::client::{self, Answer};
 use primer_paper::server::{self, ServerModel};
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{Program, ProtocolError, Scheme, cost};
 use primer_plan::graph::ValueId;
-use primer_plan::shape::{Head, Shape};
+use primer_plan::shape::Head;
 use primer_ring::matrix::Matrix;
 use primer_ring::prg::Prg;
+use primer_testkit::files::shared;
+use primer_testkit::models;
 use primer_text::{Input, TextEncoder};
 use primer_wire::Channel;
 use primer_wire::meter::Report;
@@ -43,71 +41,25 @@ pub struct Run {
     pub server: Report,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Quantises a model as a scheme wants it, with scales from the calibration text.
-fn quantise(weights: &FloatWeights, text: &TextEncoder, scheme: Scheme) -> Arc<IntModel> {
-    let weights = &weights.with_form(scheme.recipe().form);
-    let calibration = std::fs::read_to_string(root().join("models/calibration.txt")).unwrap();
-    // A tenth of the text is enough for a test and takes a tenth of the time.
-    let lines: Vec<&str> = calibration.lines().step_by(10).collect();
-    let calibrated = calibrate(weights, text, &lines.join("\n"), |_, _| ()).unwrap();
-    Arc::new(IntModel::quantise(weights, calibrated).unwrap())
-}
-
-fn load(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    let LoadedModel {
-        shape,
-        checkpoint,
-        text,
-    } = ModelFiles::open(dir).unwrap().load().unwrap();
-    let weights = FloatWeights::fold(&shape, &checkpoint);
-    (quantise(&weights, &text, scheme), text)
-}
-
 /// Loads the embedded model.
 pub fn demo(scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    load(&root().join("models/sst2-demo"), scheme)
+    models::demo(|weights| scheme.recipe().form.weights(weights))
 }
 
 /// Loads one of the random models that the loading tests use, with the embedded model's vocabulary.
 pub fn fixture(name: &str, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    let dir = tempfile::tempdir().unwrap();
-    let from = root().join("crates/model/tests/fixtures").join(name);
-    for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
-        std::fs::copy(from.join(file), dir.path().join(file)).unwrap();
-    }
-    let vocab = root().join("models/sst2-demo/vocab.txt");
-    std::fs::copy(vocab, dir.path().join("vocab.txt")).unwrap();
-    load(dir.path(), scheme)
+    models::fixture(name, |weights| scheme.recipe().form.weights(weights))
 }
 
-/// Returns where the small copies of other families' checkpoints are.
-pub fn families() -> PathBuf {
-    root().join("crates/model/tests/fixtures/family")
-}
-
-/// Returns the checkpoints themselves, if they lie beside the repository; says so if they do not.
+/// Returns the checkpoints of other families, if they lie beside the repository.
 pub fn whole_families() -> Option<PathBuf> {
-    let path = root().join("../shared/models/family");
-    if !path.exists() {
-        eprintln!("skipped: the shared models of families are not there");
-        return None;
-    }
-    Some(path)
+    shared("models/family")
 }
 
 /// Loads one of them.
 pub fn family(dir: &Path, scheme: Scheme) -> (Arc<IntModel>, TextEncoder) {
-    load(dir, scheme)
+    models::load(dir, |weights| scheme.recipe().form.weights(weights))
 }
-
-/// The words of the small random models.
-const WORDS: [&str; 12] = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "the", "of", "and", "film", "story", "good", "bad",
-];
 
 /// Makes a random model with twelve words: quick even where features come first.
 pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntModel> {
@@ -115,22 +67,10 @@ pub fn small(layers: usize, hidden: usize, heads: usize, head: Head) -> Arc<IntM
 }
 
 /// Makes the same for another scheme, of which only the attention matters.
-pub fn small_for(
-    scheme: Scheme,
-    layers: usize,
-    (hidden, heads): (usize, usize),
-    head: Head,
-) -> Arc<IntModel> {
-    let shape = Shape {
-        vocab: WORDS.len(),
-        positions: 320,
-        ffn: 2 * hidden,
-        head,
-        ..synthetic::bert_shape(layers, hidden, heads)
-    };
-    let weights = FloatWeights::fold(&shape, &synthetic::checkpoint(&shape, &[7; 16]));
-    let text = TextEncoder::from_vocabulary(WORDS.join("\n").as_bytes(), None).unwrap();
-    quantise(&weights, &text, scheme)
+pub fn small_for(scheme: Scheme, layers: usize, size: (usize, usize), head: Head) -> Arc<IntModel> {
+    models::random(&models::shape(layers, size, head), |weights| {
+        scheme.recipe().form.weights(weights)
+    })
 }
 
 /// Makes the smallest model that has every kind of step.
@@ -140,36 +80,7 @@ pub fn tiny() -> Arc<IntModel> {
 
 /// Makes the same for another scheme.
 pub fn tiny_for(scheme: Scheme) -> Arc<IntModel> {
-    small_for(scheme, 1, (16, 2), classify())
-}
-
-/// Returns a head with two labels.
-pub fn classify() -> Head {
-    Head::classify(vec!["no".into(), "yes".into()])
-}
-
-/// Makes a pair of texts over the twelve words, `length` tokens of `tokens`; different seeds give
-/// different texts.
-pub fn words(tokens: usize, length: usize, seed: usize) -> Input {
-    let mut input = Input {
-        ids: (0..length)
-            .map(|t| [2, 4, 8, 6, 3, 11, 5, 10][(t + seed) % 8])
-            .collect(),
-        types: (0..length).map(|t| u32::from(2 * t >= length)).collect(),
-        length,
-        removed: 0,
-        second: vec![None; length],
-    };
-    input.pad_to(tokens, 0);
-    input
-}
-
-/// Encodes a text, or a pair, padded to a number of tokens.
-pub fn encode(text: &TextEncoder, first: &str, second: Option<&str>, tokens: usize) -> Input {
-    let truncate = primer_text::Truncate::LongestFirst;
-    let mut input = text.encode(first, second, tokens, truncate).unwrap();
-    input.pad_to(tokens, text.padding());
-    input
+    models::tiny(|weights| scheme.recipe().form.weights(weights))
 }
 
 /// Compiles a model.
@@ -299,22 +210,6 @@ pub fn reference(model: &IntModel, input: &Input, shares: &Shares) -> Outcome {
         &mut errors,
         &mut workspace,
     )
-}
-
-/// Runs the fixed-point reference with everything rounded to nearest.
-pub fn rounded(model: &IntModel, input: &Input) -> Vec<Matrix<f64>> {
-    let plan = model.plan(input.tokens()).unwrap();
-    let mut workspace = Workspace::default();
-    let (mut truncate, mut errors) = (Truncate::Exact, Errors::None);
-    fixed::run(
-        &plan,
-        model,
-        input,
-        &mut truncate,
-        &mut errors,
-        &mut workspace,
-    )
-    .reals
 }
 
 /// Runs a scheme and checks every output against the reference, bit for bit.

@@ -1,7 +1,10 @@
 //! Three replicas, eight clients; replicas, the database and the object store are killed at random.
 
 use super::rig::{Rig, client};
-use crate::process::{Server, TEXTS, spends, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::stderr;
+use primer_testkit::process::Server;
+use primer_testkit::stores::spends;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -128,7 +131,7 @@ fn replicas_database_and_blobs_are_killed_at_random() {
                     let at = dice.below(3) as usize;
                     let before = (replicas[at].address.clone(), replicas[at].metrics.clone());
                     replicas[at].kill();
-                    let before = Some((before.0.as_str(), before.1.as_str()));
+                    let before = Some((before.0.as_str(), before.1.address.as_str()));
                     replicas[at] = rig.replica(NAMES[at], before, &[]);
                     kills[0] += 1;
                 }

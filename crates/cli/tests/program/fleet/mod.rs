@@ -1,16 +1,17 @@
 //! Replicas that share a store: one service to clients, whatever dies.
 //!
 //! `scripts/fleet` starts PostgreSQL, an S3 server and HAProxy; where they are missing, these tests
-//! say so and pass. `scripts/fleet test` runs all of them, `chaos` and `figures` included, which
-//! take minutes.
+//! say so and pass. `scripts/fleet test` runs all of them, `chaos` included, which takes minutes;
+//! `scripts/fleet figures` measures.
 
 mod chaos;
-mod figures;
 mod rig;
 mod rollback;
 
-use crate::health::prompt_page;
-use crate::process::{TEXTS, eventually, fails, primer, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, stderr};
+use primer_testkit::process::primer;
+use primer_testkit::wait::eventually;
 use rig::{Rig, client};
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,9 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
     );
     assert_eq!(one.fingerprint, two.fingerprint);
     assert!(
-        one.page("/readyz").starts_with("HTTP/1.1 200"),
+        one.metrics.page("/readyz").starts_with("HTTP/1.1 200"),
         "{}",
-        one.page("/readyz")
+        one.metrics.page("/readyz")
     );
     let (address, trust) = (&two.address, &two.fingerprint);
     let state = rig.path("client");
@@ -59,29 +60,33 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
     let mut asking = client("prepare", address, trust, &state);
     asking.args(["--count", "1", "--tokens", "8", "--wait", "0"]);
     fails(&mut asking, 1, &["this replica does not prepare"]);
-    let page = two.page("/metrics");
+    let page = two.metrics.page("/metrics");
     assert!(
         page.contains("primer_replica_info{replica=\"two\",roles=\"infer\"} 1"),
         "{page}"
     );
     eventually("they are counted", || {
-        two.metric("primer_bundles_stored") == 1.0
+        two.metrics.number("primer_bundles_stored") == 1.0
     });
 
     // The database goes: no session begins, with a reason; it comes back: they do by themselves.
     rig.act("postgres", "crash");
-    eventually("it is not ready", || two.page("/readyz").contains("503"));
+    eventually("it is not ready", || {
+        two.metrics.page("/readyz").contains("503")
+    });
     assert!(
-        two.page("/readyz").contains("database failed"),
+        two.metrics.page("/readyz").contains("database failed"),
         "{}",
-        two.page("/readyz")
+        two.metrics.page("/readyz")
     );
-    assert!(two.page("/healthz").contains("200"));
+    assert!(two.metrics.page("/healthz").contains("200"));
     let mut asking = client("classify", address, trust, &state);
     let words = ["its store of bundles cannot be reached"];
     fails(asking.args([text, "--wait", "0"]), 1, &words);
     rig.act("postgres", "start");
-    eventually("it is ready again", || two.page("/readyz").contains("200"));
+    eventually("it is ready again", || {
+        two.metrics.page("/readyz").contains("200")
+    });
     let found = client("classify", address, trust, &state)
         .arg(text)
         .output()
@@ -104,26 +109,26 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
 fn a_database_that_hangs_holds_up_no_probe() {
     let Some(rig) = Rig::start(false) else { return };
     let one = rig.replica("one", None, &[]);
-    assert!(prompt_page(&one, "/readyz").contains("200"));
+    assert!(one.metrics.prompt_page("/readyz").contains("200"));
     rig.act("postgres", "hang");
     let started = Instant::now();
     eventually("it is not ready", || {
         for (path, words) in [("/healthz", "200"), ("/metrics", "primer_store_ready")] {
-            assert!(prompt_page(&one, path).contains(words));
+            assert!(one.metrics.prompt_page(path).contains(words));
         }
-        prompt_page(&one, "/readyz").contains("503")
+        one.metrics.prompt_page("/readyz").contains("503")
     });
     let noticed = started.elapsed();
     assert!(noticed < Duration::from_secs(15), "{noticed:?}");
     // What is told of the store is old, and that is told, too.
     eventually("it is old", || {
-        prompt_page(&one, "/healthz");
-        one.metric("primer_store_seen_seconds") > 9.0
+        one.metrics.prompt_page("/healthz");
+        one.metrics.number("primer_store_seen_seconds") > 9.0
     });
-    assert_eq!(one.metric("primer_store_ready"), 0.0);
+    assert_eq!(one.metrics.number("primer_store_ready"), 0.0);
     rig.act("postgres", "resume");
     eventually("it is ready again", || {
-        prompt_page(&one, "/readyz").contains("200")
+        one.metrics.prompt_page("/readyz").contains("200")
     });
     assert_eq!(one.terminate().code(), Some(0));
 }

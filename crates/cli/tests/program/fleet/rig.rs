@@ -1,6 +1,8 @@
 //! What replicas share, started by `scripts/fleet`, and the replicas.
 
-use crate::process::{Server, fails, primer, repository, stderr, write};
+use primer_testkit::command::{fails, stderr};
+use primer_testkit::files::{repository, write};
+use primer_testkit::process::{Server, primer};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -99,7 +101,8 @@ impl Rig {
         }
     }
 
-    fn serving(&self, name: &str, listen: &str, metrics: &str) -> Command {
+    /// Makes the command of a server with a store of its own, on these addresses.
+    pub(super) fn serving(&self, name: &str, listen: &str, metrics: &str) -> Command {
         let mut command = primer();
         let [cert, key, _, prepared] = &self.files;
         command.args(["serve", "--json", "--replica", name, "--listen", listen]);
@@ -149,12 +152,6 @@ impl Rig {
         self.act("postgres", "start");
     }
 
-    /// A server with a store of its own, the same otherwise.
-    pub(super) fn alone(&self, name: &str) -> Server {
-        let command = self.serving(name, "127.0.0.1:0", "127.0.0.1:0");
-        Server::spawn(command, &self.path(name))
-    }
-
     /// Starts HAProxy before some replicas; gives its address.
     pub(super) fn balancer(&self, replicas: &[&Server]) -> Option<String> {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -164,7 +161,7 @@ impl Rig {
         let port = address.port().to_string();
         let mut args = vec!["haproxy".to_owned(), "start".into(), path, port];
         for replica in replicas {
-            let check = replica.metrics.rsplit(':').next().unwrap();
+            let check = replica.metrics.address.rsplit(':').next().unwrap();
             args.push(format!("{check}={}", replica.address));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();

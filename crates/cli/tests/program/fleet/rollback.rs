@@ -1,7 +1,9 @@
 //! A store that is restored from a copy, with its clients: no replica serves until it is renewed.
 
 use super::rig::{Rig, client};
-use crate::process::{TEXTS, eventually, fails, stderr};
+use primer_testkit::TEXTS;
+use primer_testkit::command::{fails, stderr};
+use primer_testkit::wait::eventually;
 
 #[test]
 fn a_restored_store_is_refused_by_every_replica_until_it_is_renewed() {
@@ -14,7 +16,9 @@ fn a_restored_store_is_refused_by_every_replica_until_it_is_renewed() {
     let output = preparing.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     rig.copy("save", &["blobs", "client"]);
-    eventually("it is ready again", || one.page("/readyz").contains("200"));
+    eventually("it is ready again", || {
+        one.metrics.page("/readyz").contains("200")
+    });
     let (text, label) = TEXTS[1];
     let ask = || {
         let output = client("classify", address, trust, &state)
@@ -39,11 +43,11 @@ fn a_restored_store_is_refused_by_every_replica_until_it_is_renewed() {
     rig.copy("restore", &["blobs", "client"]);
     for replica in [&one, &two, &three] {
         eventually("it is noticed", || {
-            replica.page("/readyz").contains("was rolled back")
+            replica.metrics.page("/readyz").contains("was rolled back")
         });
-        assert!(replica.page("/readyz").contains("503"));
-        assert_eq!(replica.metric("primer_store_ready"), 0.0);
-        assert_eq!(replica.metric("primer_store_rolled_back"), 1.0);
+        assert!(replica.metrics.page("/readyz").contains("503"));
+        assert_eq!(replica.metrics.number("primer_store_ready"), 0.0);
+        assert_eq!(replica.metrics.number("primer_store_rolled_back"), 1.0);
     }
     let words = ["was rolled back", "had seen epoch", "primer store renew"];
     rig.refused("four", &words);
@@ -57,8 +61,10 @@ fn a_restored_store_is_refused_by_every_replica_until_it_is_renewed() {
 
     assert_eq!(rig.store("renew")["bundles_deleted"], 1);
     for replica in [&one, &three] {
-        eventually("it goes on", || replica.page("/readyz").contains("200"));
-        assert_eq!(replica.metric("primer_store_rolled_back"), 0.0);
+        eventually("it goes on", || {
+            replica.metrics.page("/readyz").contains("200")
+        });
+        assert_eq!(replica.metrics.number("primer_store_rolled_back"), 0.0);
     }
     drop(rig.replica("four", None, &[]));
     drop(rig.replica("two", None, &[]));

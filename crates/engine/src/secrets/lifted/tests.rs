@@ -3,14 +3,13 @@
 use super::super::{ClientProduct, client_terms, exchanges, kept, server_offline};
 use super::*;
 use crate::exchange::Source;
-use crate::program::FORM;
 use primer_model::synthetic::bert_shape;
 use primer_ring::prg::Prg;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 fn graph() -> Graph {
-    Graph::with_form(&bert_shape(2, 12, 3), FORM, 4)
+    Graph::new(&bert_shape(2, 12, 3), 4)
 }
 
 /// Names of what is lifted.
