@@ -12,7 +12,8 @@ use crate::error::{Failure, GatewayError};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use primer::Zeroizing;
-use std::net::{IpAddr, SocketAddr};
+use primer_http::is_this_machine;
+use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 
 /// Who may ask.
@@ -78,18 +79,6 @@ impl Access {
 
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap_or(""))
-}
-
-/// Tells whether a name or address is one that no other machine can have.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse()
-            .is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 #[cfg(test)]

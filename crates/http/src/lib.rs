@@ -47,3 +47,14 @@ pub fn page(body: String, kind: &'static str) -> Page {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     page
 }
+
+/// Tells whether a `Host` header has a name or address that no other machine can have. A page
+/// elsewhere whose name was made to lead here has another one.
+pub fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let address = name.parse::<std::net::IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}

@@ -7,14 +7,14 @@ use crate::tls_stream::Tls;
 use primer_wire::{Channel, Direction, NetError, Options, Result, Transport};
 use std::io;
 use std::net::TcpStream;
+use std::time::Duration;
 
 /// Makes a channel over a connected TCP stream, unencrypted: for measurements and tests.
 ///
 /// # Errors
 /// [`NetError::Io`] if the socket refuses its options.
 pub fn tcp(socket: TcpStream, options: &Options) -> Result<Channel> {
-    let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
-    Ok(shaped(Tcp::new(socket).map_err(setup_error)?, options))
+    Ok(shaped(plain(socket, options.timeout)?, options))
 }
 
 /// Makes the server's end of a TLS channel.
@@ -22,12 +22,7 @@ pub fn tcp(socket: TcpStream, options: &Options) -> Result<Channel> {
 /// # Errors
 /// [`NetError::Tls`] if the handshake fails, and the errors of a peer that is gone or silent.
 pub fn tls_accept(socket: TcpStream, server: &TlsServer, options: &Options) -> Result<Channel> {
-    let socket = Socket::new(socket, options.timeout).map_err(setup_error)?;
-    let connection = server.handshake(&socket)?;
-    Ok(shaped(
-        Tls::new(connection, socket).map_err(setup_error)?,
-        options,
-    ))
+    Ok(shaped(secured(socket, server, options.timeout)?, options))
 }
 
 /// Makes the client's end of a TLS channel.
@@ -41,6 +36,29 @@ pub fn tls_connect(socket: TcpStream, client: &TlsClient, options: &Options) -> 
         Tls::new(connection, socket).map_err(setup_error)?,
         options,
     ))
+}
+
+/// Makes a transport of a connected TCP stream, unencrypted: for what speaks HTTP first.
+///
+/// # Errors
+/// As [`tcp`].
+pub fn plain(socket: TcpStream, timeout: Option<Duration>) -> Result<impl Transport> {
+    let socket = Socket::new(socket, timeout).map_err(setup_error)?;
+    Tcp::new(socket).map_err(setup_error)
+}
+
+/// Makes a transport of the server's end of a TLS connection: for what speaks HTTP first.
+///
+/// # Errors
+/// As [`tls_accept`].
+pub fn secured(
+    socket: TcpStream,
+    server: &TlsServer,
+    timeout: Option<Duration>,
+) -> Result<impl Transport> {
+    let socket = Socket::new(socket, timeout).map_err(setup_error)?;
+    let connection = server.handshake(&socket)?;
+    Tls::new(connection, socket).map_err(setup_error)
 }
 
 /// Makes a channel of a connection, behind a slower link if the options ask for one.

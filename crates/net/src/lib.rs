@@ -3,6 +3,7 @@
 //! * [`tcp`], [`tls_accept`] and [`tls_connect`] make a channel of a connected socket; each of them
 //!   is a transport inside.
 //! * [`tls`]: who is trusted, identities and their fingerprints.
+//! * [`websocket`]: a WebSocket as a transport, for clients in a browser.
 //! * [`shape`]: a slower link, simulated inside the program.
 //! * [`pair`]: both parties in one process over every transport, for tests and measurements.
 
@@ -15,7 +16,8 @@ mod socket;
 pub mod tls;
 mod tls_clients;
 mod tls_stream;
+pub mod websocket;
 
-pub use channel::{tcp, tls_accept, tls_connect};
+pub use channel::{plain, secured, tcp, tls_accept, tls_connect};
 pub use pair::{Medium, run_pair_over};
 pub use shape::Link;

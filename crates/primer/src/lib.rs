@@ -59,7 +59,9 @@ pub use primer_client::{
 };
 pub use primer_engine::{Reveal, SCHEME_NAME};
 pub use primer_net::tls::{Clients, Identity};
-pub use primer_server::{AccessTokens, Limits, Server, ServerOptions, SharedStore, ShutdownHandle};
+pub use primer_server::{
+    AccessTokens, Limits, Server, ServerOptions, SharedStore, ShutdownHandle, WebOptions,
+};
 pub use primer_service::{BundleId, ServiceError};
 pub use primer_wire::peer::Fingerprint;
 pub use primer_wire::{Meter, PhaseBytes};

@@ -5,8 +5,9 @@
 //! `models` has the weights for each length, and the hint that clients prepare with is found or
 //! built at the start ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps
 //! sessions of one account that ask at once within its limit; `store_monitor` looks at the store
-//! from time to time; `metrics` counts and `responder` tells. A thread blocks on one connection at
-//! a time: the protocol streams in bulk and has few turns, so there is nothing to interleave.
+//! from time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread blocks
+//! on one connection at a time: the protocol streams in bulk and has few turns, so there is nothing
+//! to interleave.
 
 #![forbid(unsafe_code)]
 
@@ -26,10 +27,11 @@ mod responder;
 pub mod source;
 mod store_monitor;
 mod tokens;
+mod web;
 
 pub use door::Door;
 pub use gate::ConnectionControl;
-pub use options::{Limits, ServerOptions, SharedStore, Starting};
+pub use options::{Limits, ServerOptions, SharedStore, Starting, WebOptions};
 pub use tokens::{
     AccessTokens, Reloaded, TokenLimits, TokenLine, find_token, is_hash, limit_token, list_tokens,
     new_token, revoke_token,
@@ -57,6 +59,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store_monitor::StoreMonitor;
 use tokio::sync::watch;
+use web::{Site, Web};
 
 /// What all connections share.
 struct Shared {
@@ -79,6 +82,8 @@ struct Shared {
     gate: Arc<Gate>,
     metrics: Metrics,
     address: SocketAddr,
+    /// What browsers are served.
+    web: Option<Web>,
 }
 
 impl Shared {
@@ -138,6 +143,7 @@ impl Shared {
 pub struct Server {
     listener: TcpListener,
     metrics: Option<TcpListener>,
+    web: Option<TcpListener>,
     fingerprint: Fingerprint,
     shared: Arc<Shared>,
 }
@@ -152,6 +158,9 @@ impl ShutdownHandle {
     pub fn shut_down(&self) {
         self.0.gate.shut_down();
         listener::wake(self.0.address);
+        if let Some(web) = &self.0.web {
+            listener::wake(web.address);
+        }
     }
 }
 
@@ -176,10 +185,14 @@ impl Server {
         let listener = listen(&options.listen, Port::Clients)?;
         let metrics = options.metrics.as_deref();
         let metrics = metrics.map(|at| listen(at, Port::Metrics)).transpose()?;
-        let address = listener.local_addr().map_err(io_error(format!(
-            "asking for the port of {}",
-            options.listen
-        )))?;
+        let address = address_of(&listener, &options.listen)?;
+        let page = options
+            .web
+            .as_ref()
+            .map(|web| Site::read(&web.dir))
+            .transpose()?;
+        let web = (options.web.as_ref()).map(|web| listen(&web.listen, Port::Browsers));
+        let web = web.transpose()?;
         let state = State::open(options.state.as_deref())?;
         let dir = state.dir("server")?;
         let identity = match options.identity {
@@ -187,6 +200,15 @@ impl Server {
             None => identity::kept(&dir)?,
         };
         let tls = TlsServer::for_clients(&identity, &options.clients)?;
+        let browsers = match (options.web, page, &web) {
+            (Some(options), Some(site), Some(listener)) => Some(Web {
+                site,
+                tls: (options.secure.then(|| TlsServer::new(&identity))).transpose()?,
+                origins: options.origins,
+                address: address_of(listener, &options.listen)?,
+            }),
+            _ => None,
+        };
         let replica = options.replica.unwrap_or_else(|| address.to_string());
         let keys = options.store.as_ref().map(|store| &store.keys);
         let secret = secret(&dir, keys)?;
@@ -239,6 +261,7 @@ impl Server {
         Ok(Self {
             listener,
             metrics,
+            web,
             fingerprint: identity.fingerprint(),
             shared: Arc::new(Shared {
                 bounds: Bounds {
@@ -260,6 +283,7 @@ impl Server {
                 threads: primer_ring::threads::or_cores(options.threads),
                 metrics: counted,
                 address,
+                web: browsers,
             }),
         })
     }
@@ -272,6 +296,11 @@ impl Server {
     /// Returns the address of health and metrics, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.local_addr().ok()
+    }
+
+    /// Returns what browsers are told to open, if there is a page for them.
+    pub fn web_url(&self) -> Option<String> {
+        self.shared.web.as_ref().map(Web::url)
     }
 
     /// Returns what clients have to trust.
@@ -303,13 +332,14 @@ impl Server {
         let Self {
             listener,
             metrics,
+            web,
             shared,
             ..
         } = &self;
         let done = watch::Sender::new(false);
         std::thread::scope(|scope| {
-            let result = start(scope, shared, metrics.as_ref(), &done).map(|()| {
-                accept(listener, shared);
+            let result = start(scope, shared, (metrics.as_ref(), web.as_ref()), &done).map(|()| {
+                accept(listener, shared, listener::serve);
                 tracing::info!("shutting down after the inferences under way");
             });
             shared.gate.shut_down();
@@ -326,7 +356,7 @@ impl Server {
 fn start<'s>(
     scope: &'s std::thread::Scope<'s, '_>,
     shared: &'s Arc<Shared>,
-    metrics: Option<&TcpListener>,
+    (metrics, web): (Option<&TcpListener>, Option<&TcpListener>),
     done: &watch::Sender<bool>,
 ) -> Result<(), ServiceError> {
     let start = |name: &str, work: Box<dyn FnOnce() + Send + 's>| {
@@ -340,6 +370,12 @@ fn start<'s>(
         "store-monitor",
         Box::new(|| shared.store_monitor.keep(&shared.store, &shared.gate)),
     )?;
+    if let Some(listener) = web {
+        let listener = listener.try_clone();
+        let listener = listener.map_err(io_error("opening the port for browsers"))?;
+        let work = move || accept(&listener, shared, web::serve);
+        start("browsers", Box::new(work))?;
+    }
     if let Some(listener) = metrics {
         let listener = listener
             .try_clone()
@@ -353,6 +389,11 @@ fn start<'s>(
         start("metrics", Box::new(work))?;
     }
     Ok(())
+}
+
+fn address_of(listener: &TcpListener, asked: &str) -> Result<SocketAddr, ServiceError> {
+    let address = listener.local_addr();
+    address.map_err(io_error(format!("asking for the port of {asked}")))
 }
 
 /// Opens the store that is shared, or the one of this server alone.

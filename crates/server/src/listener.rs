@@ -33,8 +33,12 @@ pub(super) fn listen(address: &str, port: Port) -> Result<TcpListener, ServiceEr
     })
 }
 
-/// Accepts connections until the server stops, and serves each in a thread of its own.
-pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+/// Accepts connections until the server stops, and has each served in a thread of its own.
+pub(super) fn accept(
+    listener: &TcpListener,
+    shared: &Arc<Shared>,
+    serve: fn(&Shared, TcpStream, &ConnectionSlot),
+) {
     while !shared.gate.is_stopping() {
         let socket = match listener.accept() {
             Ok((socket, _)) => socket,
@@ -72,7 +76,7 @@ pub(super) fn wake(mut address: SocketAddr) {
 }
 
 /// Serves a connection over TLS.
-fn serve(shared: &Shared, socket: TcpStream, slot: &ConnectionSlot) {
+pub(super) fn serve(shared: &Shared, socket: TcpStream, slot: &ConnectionSlot) {
     let peer = socket.peer_addr().map(|a| a.to_string());
     connection::serve(shared, slot, &peer.unwrap_or_default(), || {
         wait_for_input(&socket, slot);

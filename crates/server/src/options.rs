@@ -23,6 +23,8 @@ pub struct ServerOptions {
     pub listen: String,
     /// Where health and metrics are told, if anywhere.
     pub metrics: Option<String>,
+    /// What browsers are served, if anything.
+    pub web: Option<WebOptions>,
     /// Where identity and bundles are kept; by XDG if not given.
     pub state: Option<PathBuf>,
     /// Where the model's hint is kept or built; in the state if not given.
@@ -56,6 +58,7 @@ impl Default for ServerOptions {
             calibration: None,
             listen: "127.0.0.1:7447".into(),
             metrics: None,
+            web: None,
             state: None,
             hints: None,
             store: None,
@@ -88,6 +91,18 @@ impl Starting {
             Self::Hint => "building the hint",
         }
     }
+}
+
+/// A page with a client in it, and the port that it is served on.
+pub struct WebOptions {
+    /// The directory of the page.
+    pub dir: PathBuf,
+    /// Where to listen; port 0 lets the system choose.
+    pub listen: String,
+    /// Origins of pages elsewhere that may connect, `https://…`.
+    pub origins: Vec<String>,
+    /// Whether browsers know who signed the server's certificate; plain HTTP if not.
+    pub secure: bool,
 }
 
 /// Where a store is that replicas of a server share.
@@ -156,6 +171,12 @@ impl ServerOptions {
         }
         if self.roles.is_empty() {
             return wrong("a server prepares, infers, or does both");
+        }
+        if self.web.is_some() && !matches!(self.clients, Clients::Anyone) {
+            return wrong(
+                "browsers show no certificate of theirs, so a server that asks for one serves no \
+                 page",
+            );
         }
         // A replica with a certificate of its own making would be another server to clients.
         if self.store.is_some() && self.identity.is_none() {

@@ -237,6 +237,8 @@ pub enum ServiceError {
 pub enum Port {
     /// Clients.
     Clients,
+    /// Clients in browsers, and their page.
+    Browsers,
     /// Health and metrics.
     Metrics,
 }

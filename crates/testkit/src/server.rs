@@ -14,6 +14,8 @@ pub struct Server {
     pub fingerprint: Fingerprint,
     /// Its health and metrics.
     pub metrics: Metrics,
+    /// Where it serves browsers, if it does.
+    pub web: Option<String>,
     /// Its state directory.
     pub state: PathBuf,
     stop: ShutdownHandle,
@@ -44,6 +46,7 @@ impl Server {
             metrics: Metrics {
                 address: metrics.to_string(),
             },
+            web: server.web_url(),
             state: state.to_owned(),
             stop: server.shutdown_handle(),
             running: Some(std::thread::spawn(move || server.run().unwrap())),

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use primer::server::{Reloaded, Starting, identity};
 use primer::service::message::ServerRole;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal};
-use primer::{Server, ServerOptions};
+use primer::{Server, ServerOptions, WebOptions};
 use primer_measure::command::lean;
 use primer_measure::console::output;
 use primer_measure::console::progress::Stages;
@@ -142,6 +142,8 @@ pub(super) struct ServeArgs {
     /// address, by plain HTTP
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
+    #[command(flatten)]
+    web: WebArgs,
     /// Form of the log
     #[arg(long, default_value = "text")]
     log: LogForm,
@@ -151,6 +153,43 @@ pub(super) struct ServeArgs {
     /// Stop when standard input ends: for programs that start a server of their own
     #[arg(long, hide = true)]
     stop_with_stdin: bool,
+}
+
+/// Clients in browsers.
+#[derive(Args)]
+#[command(next_help_heading = "Browsers")]
+struct WebArgs {
+    /// Serve this page, which scripts/build-web makes, and its WebSocket: plain HTTP, for this
+    /// machine or a proxy that encrypts, unless --cert and --key are given
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["client_ca", "client_fingerprint"]
+    )]
+    web: Option<PathBuf>,
+    /// Address that it is served on
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:7480",
+        requires = "web"
+    )]
+    web_listen: String,
+    /// Origin of a page elsewhere that may connect, such as https://example.org (may be repeated)
+    #[arg(long, value_name = "ORIGIN", requires = "web", value_parser = origin)]
+    web_origin: Vec<String>,
+}
+
+/// Reads an origin as browsers write it.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let host = text.split_once("://").map(|(scheme, host)| {
+        let known = matches!(scheme, "http" | "https");
+        host.to_owned() + if known { "" } else { "/" }
+    });
+    match host {
+        Some(host) if !host.is_empty() && !host.contains('/') => Ok(text.to_ascii_lowercase()),
+        _ => Err("an origin is https:// and a host, perhaps with a port, and nothing behind it"),
+    }
 }
 
 /// What clients can make the server do.
@@ -259,6 +298,12 @@ impl ServeArgs {
             calibration: self.calibration.clone(),
             listen: self.listen.clone(),
             metrics: self.metrics.clone(),
+            web: (self.web.web.clone()).map(|dir| WebOptions {
+                dir,
+                listen: self.web.web_listen.clone(),
+                origins: self.web.web_origin.clone(),
+                secure: self.cert.is_some(),
+            }),
             state: self.state.state.clone(),
             hints: self.hint_dir.clone(),
             store,
@@ -384,7 +429,7 @@ fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
     if args.json || args.log == LogForm::Json {
         return output::line(json!({
             "address": address.to_string(), "fingerprint": fingerprint.to_string(),
-            "metrics": server.metrics_address().map(|a| a.to_string()),
+            "metrics": server.metrics_address().map(|a| a.to_string()), "web": server.web_url(),
             "model": card.model, "max_tokens": card.max_tokens(), "scheme": args.scheme.name(),
             "bits_per_answer": card.answer_bits.last(),
         }));
@@ -394,5 +439,9 @@ fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
         card.model,
         card.max_tokens(),
         args.scheme.name()
-    ))
+    ))?;
+    match server.web_url() {
+        Some(url) => output::line(format_args!("browsers open {url}")),
+        None => Ok(()),
+    }
 }

@@ -35,6 +35,7 @@ fn advice(error: &ServiceError) -> Option<String> {
         E::Listen { port, cause, .. } if cause.kind() == std::io::ErrorKind::AddrInUse => {
             let option = match port {
                 Port::Clients => "--listen",
+                Port::Browsers => "--web-listen",
                 Port::Metrics => "--metrics",
             };
             format!(" with {option}")

@@ -14,3 +14,4 @@ mod peer;
 mod places;
 mod probes;
 mod slow;
+mod web;

@@ -4,7 +4,7 @@ use super::Gate;
 use super::register::{Cut, Progress, Register, Stage};
 use primer_service::message::Refusal;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A connection's slot in the register, given back when it is dropped.
 pub(crate) struct ConnectionSlot {
@@ -42,6 +42,14 @@ impl ConnectionSlot {
         if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
             connection.progress = progress;
         }
+    }
+
+    /// Gives an arrival longer than a handshake takes: it is sent something large.
+    pub(crate) fn allow(&self, time: Duration) {
+        if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
+            connection.deadline = Instant::now() + time;
+        }
+        self.gate.changed.notify_all();
     }
 
     /// Notes that a session has done work, and may be idle again.
