@@ -5,9 +5,9 @@
 //! `models` has the weights for each length, and the hint that clients prepare with is found or
 //! built at the start ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps
 //! sessions of one account that ask at once within its limit; `store_monitor` looks at the store
-//! from time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread blocks
-//! on one connection at a time: the protocol streams in bulk and has few turns, so there is nothing
-//! to interleave.
+//! from time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread
+//! blocks on one connection at a time: the protocol streams in bulk and has few turns, so there is
+//! nothing to interleave.
 
 #![forbid(unsafe_code)]
 
