@@ -74,3 +74,10 @@ export async function open(context, url) {
   await page.getByText(/^Model /).waitFor();
   return { page, faults };
 }
+
+/** Opens a page of the server's origin that has no client of its own yet. */
+export async function bare(context, url) {
+  const page = await context.newPage();
+  await page.goto(`${url}primer.js`);
+  return page;
+}

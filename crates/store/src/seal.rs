@@ -129,6 +129,7 @@ pub fn sealed_bytes(plain: u64) -> u64 {
 }
 
 /// Returns the number of bytes of the file of a bundle.
+#[cfg(feature = "files")]
 pub(crate) fn file_bytes(plain: u64) -> u64 {
     HEADER_BYTES as u64 + sealed_bytes(plain)
 }
@@ -175,6 +176,7 @@ impl<W: Write> Chunks<W> {
     }
 
     /// Returns a reference to the writer below.
+    #[cfg(feature = "files")]
     pub(crate) fn get_ref(&self) -> &W {
         &self.out
     }

@@ -120,6 +120,12 @@ impl Shared {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes down the tombstones, if there is room: a bundle whose slot was overwritten is gone
+    /// without one, and the next that is written has all of them.
+    fn note(&self, shelf: &Shelf<Kept>, index: &mut Index) {
+        let _ = index.write(&*self.slots, shelf.past.values());
+    }
+
     fn take_place(&self) -> Result<Place> {
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let number = free().pop();
@@ -153,7 +159,7 @@ impl BundleStore for SlotStore {
         let mut stored = shelf.spend(id, peer, now)?;
         // The salt is in memory alone from here on.
         stored.material.blank()?;
-        index.write(&*self.0.slots, shelf.past.values())?;
+        self.0.note(shelf, index);
         let Stored {
             entry,
             attachment,
@@ -200,7 +206,8 @@ impl BundleStore for SlotStore {
         let mut guard = self.0.shelf();
         let (shelf, index) = &mut *guard;
         shelf.delete(id, now)?.material.blank()?;
-        index.write(&*self.0.slots, shelf.past.values())
+        self.0.note(shelf, index);
+        Ok(())
     }
 
     fn delete_expired(&self, now: u64) -> Result<Removed> {
@@ -211,7 +218,7 @@ impl BundleStore for SlotStore {
             stored.material.blank()?;
         }
         if removed != Removed::default() {
-            index.write(&*self.0.slots, shelf.past.values())?;
+            self.0.note(shelf, index);
         }
         Ok(removed)
     }
