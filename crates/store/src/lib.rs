@@ -20,7 +20,7 @@
 //!
 //! [`BundleStore`] is what a client and a server need of a store. Feature `files`, on by default,
 //! brings the stores of systems that have files, `Store`; without it there are [`MemoryStore`] and,
-//! with feature `slots`, `SlotStore` for a page's files, and nothing here needs an operating system.
+//! with feature `slots`, `SlotStore` for a page's files; neither needs an operating system.
 //!
 //! # On the disk
 //!

@@ -91,8 +91,10 @@ impl SlotStore {
     pub fn open(slots: Arc<dyn Slots>, limit: u64) -> Result<Self> {
         let (index, past) = Index::open(&*slots)?;
         let key = index.key.clone();
-        let mut shelf = Shelf::default();
-        shelf.past = past.into_iter().map(|past| (past.id, past)).collect();
+        let mut shelf = Shelf {
+            past: past.into_iter().map(|past| (past.id, past)).collect(),
+            ..Shelf::default()
+        };
         let free = Arc::<Mutex<Vec<usize>>>::default();
         for number in INDEX_SLOTS..slots.count() {
             let place = Place::new(&slots, &free, number);
