@@ -1,5 +1,6 @@
 // What a visit costs, beside the native client at the same server in the same minutes: seconds and
-// megabytes by phase. Started by scripts/test-web, which shows what it prints.
+// megabytes by phase. Started by scripts/test-web, which shows what it prints; MODEL is another model
+// than the embedded one.
 
 import assert from "node:assert/strict";
 import { bare, browse, native, open, serve } from "./rig.mjs";
@@ -7,7 +8,8 @@ import { bare, browse, native, open, serve } from "./rig.mjs";
 const TEXT = "a warm and funny film";
 const ASKED = 5;
 
-const server = await serve("measured");
+const { MODEL: model } = process.env;
+const server = await serve("measured", { more: model ? ["--model", model] : [] });
 const context = await browse();
 
 // A first visit: the page, the program, the hint, one answer prepared on the spot, the answer.
@@ -15,7 +17,7 @@ const began = performance.now();
 const { page } = await open(context, server.web);
 const shown = performance.now();
 await page.getByRole("button", { name: "Ask privately" }).click();
-await page.locator(".labels li").first().waitFor();
+await page.locator(".labels li").first().waitFor({ timeout: 300_000 });
 const answered = performance.now();
 const phases = await page.locator("#costs").innerText();
 console.log(`first visit: ${((answered - began) / 1e3).toFixed(2)} s, of which ` +
