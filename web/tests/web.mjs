@@ -63,6 +63,13 @@ assert.deepEqual(answers.found.map(({ cost }) => cost.prepared_ahead), [true, tr
 for (const phase of ["moved", "preparing", "prepared"]) assert.ok(answers.phases.includes(phase));
 for (const [i, text] of TEXTS.entries()) same(answers.found[i], native(server, text), text);
 
+// The example does the same in thirty lines.
+const example = await context.newPage();
+await example.goto(`${server.web}example.html`);
+await example.getByRole("button").click();
+await example.getByText("positive").waitFor({ timeout: 60_000 });
+await example.close();
+
 // A tab that is closed in the middle leaves a server that others can ask.
 const other = await open(context, server.web);
 other.page.locator("#prepare-form").evaluate((form) => form.requestSubmit()).catch(() => {});
