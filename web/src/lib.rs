@@ -10,6 +10,7 @@
 //! client's parts must be able to.
 
 mod files;
+mod hints;
 mod host;
 mod line;
 mod session;

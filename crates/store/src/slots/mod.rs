@@ -12,23 +12,25 @@
 //! what was written is emptied.
 
 mod index;
+mod material;
 mod slot;
 mod turns;
 
 pub use turns::Turns;
 
 use crate::bundle_store::BundleStore;
-use crate::draft::{Draft, Pending};
+use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::quota::{Bounds, Quota, Reservation};
 use crate::record::{Entry, Meta, Removed};
 use crate::seal::{BundleKey, Opener, SALT_BYTES, SealError, Sealer};
 use crate::shelf::{Shelf, Stored};
-use crate::spent::{Material, Spent};
+use crate::spent::Spent;
 use index::{INDEX_SLOTS, Index};
-use slot::{HEADER_BYTES, Kept, Place, Reading, Writing};
-use std::io::{self, Read, Write};
+use material::{Drafted, Opened};
+use slot::{Kept, Place, Reading, Writing};
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
@@ -223,64 +225,5 @@ impl BundleStore for SlotStore {
             self.0.note(shelf, index);
         }
         Ok(removed)
-    }
-}
-
-/// A draft.
-struct Drafted {
-    store: Arc<Shared>,
-    salt: Zeroizing<[u8; SALT_BYTES]>,
-    sealer: Sealer<Writing>,
-}
-
-impl Write for Drafted {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.sealer.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Pending for Drafted {
-    fn commit(self: Box<Self>, meta: &Meta) -> Result<()> {
-        let id = meta.id;
-        let failed = |error: io::Error| StoreError::Draft {
-            id,
-            fault: error.to_string(),
-        };
-        let (writing, plain) = self.sealer.finish().map_err(failed)?;
-        let Writing { place, at } = writing;
-        let sealed = at - HEADER_BYTES as u64;
-        let entry = Entry::of(meta, plain, at);
-        let mut guard = self.store.shelf();
-        guard.0.check_free(id)?;
-        let mut stored = Stored {
-            entry,
-            attachment: meta.attachment.clone(),
-            material: Kept {
-                place,
-                salt: self.salt,
-                sealed,
-            },
-        };
-        slot::make(&mut stored, &self.store.key)?;
-        guard.0.put(stored);
-        Ok(())
-    }
-}
-
-struct Opened(Opener<Reading>);
-
-impl Read for Opened {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        self.0.read(out)
-    }
-}
-
-impl Material for Opened {
-    fn left(&self) -> u64 {
-        self.0.left()
     }
 }
