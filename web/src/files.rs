@@ -2,8 +2,8 @@
 //! worker alone before the client starts (`package/files.js`). Without them everything is kept in
 //! memory.
 //!
-//! Bundles are in slots of the store ([`SlotStore`]); what is small, and the model's hint (`hints`),
-//! are in the files behind them.
+//! Bundles are in slots of the store ([`SlotStore`]); what is small, and the model's hint
+//! (`hints`), are in the files behind them.
 
 use crate::hints::{self, Hints};
 use crate::host;

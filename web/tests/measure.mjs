@@ -1,6 +1,6 @@
 // What a visit costs, beside the native client at the same server in the same minutes: seconds and
-// megabytes by phase. Started by scripts/test-web, which shows what it prints; MODEL is another model
-// than the embedded one.
+// megabytes by phase. Started by scripts/test-web, which shows what it prints; MODEL is another
+// model than the embedded one.
 
 import assert from "node:assert/strict";
 import { bare, browse, native, open, serve } from "./rig.mjs";
@@ -50,8 +50,8 @@ const { online_up: up, online_down: down } = browser.answers[0].cost.bytes;
 const alone = Array.from({ length: ASKED }, () => native(server, TEXT));
 const [offline, online] = ["offline_s", "online_s"].map((name) =>
   median(alone.map((answer) => answer[name])));
-const row = (name, seconds, bytes, beside) => console.log(`${name}: ${seconds.toFixed(3)} s, ` +
-  `${(bytes / 1e6).toFixed(2)} MB; native ${beside.toFixed(3)} s: ${(seconds / beside).toFixed(1)} x`);
+const row = (name, time, bytes, beside) => console.log(`${name}: ${time.toFixed(3)} s, ` +
+  `${(bytes / 1e6).toFixed(2)} MB; native ${beside.toFixed(3)} s: ${(time / beside).toFixed(1)} x`);
 row("preparing, each", ...browser.prepared, offline);
 row("asking from stock", asking, up + down, online);
 await context.close();
