@@ -2,6 +2,8 @@
 // page. The client waits; so everything here returns at once or sleeps on shared memory, and what
 // needs an event loop (the WebSocket) lives in another worker, socket.js.
 
+export { file_bytes, file_flush, file_read, file_truncate, file_write, files, room }
+  from "./files.js";
 import { BELL, BYTES, FULL, OPEN, READ, SENT, STATE, WRITTEN, line } from "./ring.js";
 
 const WAITED = -1;

@@ -62,6 +62,8 @@ export interface Client {
   readonly card: Card;
   /** Bytes of its own program, as they were fetched. */
   readonly fetched: number;
+  /** Whether what is prepared stays in this browser; only one tab has that at a time. */
+  readonly keeps: "files" | "nothing, since another tab does" | "nothing";
   onprogress?: (progress: Progress) => void;
   /** Prepares some answers ahead, for texts of up to so many tokens; a sentence if not given. */
   prepare(count: number, options?: { tokens?: number }): Promise<void>;

@@ -52,6 +52,7 @@ class Client {
     this.onprogress = onprogress;
     this.card = null;
     this.fetched = 0;
+    this.keeps = "nothing";
     const worker = (file) => new Worker(new URL(file, import.meta.url), { type: "module" });
     this.#workers = [worker("./worker.js"), worker("./socket.js")];
     this.#workers[0].onmessage = ({ data }) => this.#hear(data);
@@ -64,7 +65,7 @@ class Client {
     const { port1, port2 } = new MessageChannel();
     this.#workers[1].postMessage({ port: port2 }, [port2]);
     const told = await this.#ask("connect", { port: port1, url, token }, [port1]);
-    [this.card, this.fetched] = [told.card, told.fetched];
+    [this.card, this.fetched, this.keeps] = [told.card, told.fetched, told.keeps];
   }
 
   /** Prepares some answers ahead, for texts of up to `tokens` tokens. */

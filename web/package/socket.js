@@ -74,8 +74,9 @@ function open(id, url, shared) {
     if (data instanceof ArrayBuffer && data.byteLength) it.waiting.push(new Uint8Array(data));
     fill(it);
   };
-  it.socket.onclose = () => {
-    it.ended = true;
+  // What the page's own policy forbids only has an error.
+  it.socket.onclose = it.socket.onerror = () => {
+    it.ended ||= it.socket.readyState === WebSocket.CLOSED;
     fill(it);
   };
 }

@@ -1,6 +1,7 @@
 // The worker that the client runs in. It does one thing after another, and waits while it does.
 
 import start, { Session } from "./primer_web.js";
+import { openFiles } from "./files.js";
 import { attach, lastPanic } from "./host.js";
 
 let session = null;
@@ -15,9 +16,9 @@ function fetched() {
 const calls = {
   async connect({ port, url, token }) {
     attach(port);
-    await start();
+    const [keeps] = await Promise.all([openFiles(), start()]);
     session = Session.connect(url, token);
-    return { card: JSON.parse(session.card()), fetched: fetched() };
+    return { card: JSON.parse(session.card()), fetched: fetched(), keeps };
   },
   prepared: () => JSON.parse(session.prepared()),
   prepare: ({ tokens, count }) => session.prepare(tokens, count),

@@ -153,6 +153,9 @@ async function begin() {
     client = null;
     return;
   }
+  byId("kept").textContent = client.keeps === "files"
+    ? "They stay in this browser, for this page alone, and so does the model’s hint."
+    : "They are gone when this tab is closed: this browser keeps " + client.keeps + ".";
   byId("length").replaceChildren(...lengths.map((tokens) =>
     element("option", { value: tokens }, `${tokens} tokens`)));
   byId("length").value = lengths.find((tokens) => tokens >= USUAL) ?? lengths.at(-1);

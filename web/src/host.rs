@@ -26,7 +26,25 @@ extern "C" {
     pub(crate) fn send(line: u32, bytes: &[u8], patience: f64) -> i32;
     /// Ends a connection, behind what was sent.
     pub(crate) fn hang_up(line: u32);
+
+    /// Returns how many files there are.
+    pub(crate) fn files() -> usize;
+    /// Returns how many bytes the browser gave this page room for when it started.
+    pub(crate) fn room() -> f64;
+    /// Returns the bytes of a file; below zero, as with those that follow, that it cannot be done.
+    pub(crate) fn file_bytes(file: usize) -> f64;
+    /// Reads bytes from a place on, and returns how many there were.
+    pub(crate) fn file_read(file: usize, out: &mut [u8], at: f64) -> f64;
+    /// Writes bytes at a place.
+    pub(crate) fn file_write(file: usize, bytes: &[u8], at: f64) -> f64;
+    /// Cuts off what is behind some bytes.
+    pub(crate) fn file_truncate(file: usize, bytes: f64) -> f64;
+    /// Makes what was written durable.
+    pub(crate) fn file_flush(file: usize) -> f64;
 }
+
+/// There is no room for a file.
+pub(crate) const FULL: f64 = -2.0;
 
 /// Nothing moved for as long as was granted.
 pub(crate) const WAITED: i32 = -1;

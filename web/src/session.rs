@@ -1,15 +1,13 @@
 //! What JavaScript calls. Answers are JSON, errors are sentences.
 
 use crate::line::Sockets;
-use crate::{host, told};
-use primer_client::{Classification, Client, ClientOptions, Parts};
+use crate::{files, host, told};
+use primer_client::{Classification, Client, ClientOptions};
 use primer_plan::shape::Head;
+use primer_wire::clock::unix_now;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 use zeroize::Zeroizing;
-
-/// The most bytes of bundles that are kept in memory.
-const MEMORY: u64 = 1 << 30;
 
 /// A client of one server.
 #[wasm_bindgen]
@@ -31,7 +29,8 @@ impl Session {
             threads: Some(1),
             ..ClientOptions::default()
         };
-        let parts = Parts::in_memory(Sockets, MEMORY);
+        let parts = files::parts(Sockets)?;
+        parts.bundles.delete_expired(unix_now())?;
         let client = Client::connect_with(url, options, parts, |event| told::tell(&event))?;
         Ok(Self { client })
     }

@@ -1,6 +1,8 @@
 // Servers, the native client and browsers for web.mjs. Where they are is said by scripts/test-web.
 
 import { execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -9,9 +11,9 @@ const { PRIMER: primer, PAGE: dir, WORK: work, CHROMIUM: executablePath, MODULES
 const { chromium } = createRequire(`${modules}/`)("playwright-core");
 
 /** Starts a server that serves the page; it says where it is. */
-export async function serve(state, listen = "127.0.0.1:0") {
+export async function serve(state, { listen = "127.0.0.1:0", more = [] } = {}) {
   const args = ["serve", "--json", "--listen", "127.0.0.1:0", "--state", `${work}/${state}`,
-    "--web", dir, "--web-listen", listen];
+    "--web", dir, "--web-listen", listen, ...more];
   const child = spawn(primer, args, { stdio: ["ignore", "pipe", "ignore"] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const said = JSON.parse((await lines.next()).value);
@@ -22,6 +24,26 @@ export async function serve(state, listen = "127.0.0.1:0") {
     return ended;
   };
   return { ...said, kill };
+}
+
+/** Serves the page's files from another origin, isolated, without a policy on connections. */
+export async function elsewhere() {
+  const kinds = { html: "text/html", css: "text/css", js: "text/javascript",
+    wasm: "application/wasm", svg: "image/svg+xml" };
+  const server = createServer((request, answer) => {
+    const path = request.url === "/" ? "/index.html" : request.url;
+    if (!existsSync(`${dir}${path}`)) {
+      answer.writeHead(404).end();
+      return;
+    }
+    answer.setHeader("Content-Type", kinds[path.split(".").at(-1)]);
+    answer.setHeader("Cross-Origin-Opener-Policy", "same-origin");
+    answer.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
+    answer.end(readFileSync(`${dir}${path}`));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  server.unref();
+  return `http://127.0.0.1:${server.address().port}/`;
 }
 
 /** Asks with the native client; seconds are those of the whole command. */
@@ -51,4 +73,11 @@ export async function open(context, url) {
   await page.goto(url);
   await page.getByText(/^Model /).waitFor();
   return { page, faults };
+}
+
+/** Opens a page of the server's origin that has no client of its own yet. */
+export async function bare(context, url) {
+  const page = await context.newPage();
+  await page.goto(`${url}primer.js`);
+  return page;
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { request } from "node:http";
-import { browse, native, open, serve } from "./rig.mjs";
+import { browse, elsewhere, native, open, serve } from "./rig.mjs";
 
 const { PICTURES: pictures } = process.env;
 const TEXTS = ["a warm and funny film", "an utter mess", "the plot is thin and the jokes are old"];
@@ -36,9 +36,9 @@ const button = page.getByRole("button", { name: "Ask privately" });
 const [first, seen] = await ask(page, TEXTS[0], () => button.click());
 assert.equal(first, "positive");
 const [, again] = await ask(page, TEXTS[0], () => page.keyboard.press("Control+Enter"));
-const words = (text) => new Set(text.match(/[0-9a-f]{8}/g));
-assert.equal(words(seen).size, 48, "what the server sees is shown");
-assert.equal(words(seen).intersection(words(again)).size, 0, "masks are fresh");
+const words = (text) => text.match(/[0-9a-f]{8}/g);
+assert.equal(words(seen).length, 48, "what the server sees is shown");
+assert.ok(words(seen).every((word) => !words(again).includes(word)), "masks are fresh");
 await page.getByText("Page and program").waitFor();
 for (const field of await page.locator("input:visible, textarea:visible, select:visible").all()) {
   const id = await field.getAttribute("id");
@@ -63,6 +63,13 @@ assert.deepEqual(answers.found.map(({ cost }) => cost.prepared_ahead), [true, tr
 for (const phase of ["moved", "preparing", "prepared"]) assert.ok(answers.phases.includes(phase));
 for (const [i, text] of TEXTS.entries()) same(answers.found[i], native(server, text), text);
 
+// The example does the same in thirty lines.
+const example = await context.newPage();
+await example.goto(`${server.web}example.html`);
+await example.getByRole("button").click();
+await example.getByText("positive").waitFor({ timeout: 60_000 });
+await example.close();
+
 // A tab that is closed in the middle leaves a server that others can ask.
 const other = await open(context, server.web);
 other.page.locator("#prepare-form").evaluate((form) => form.requestSubmit()).catch(() => {});
@@ -70,24 +77,25 @@ await other.page.getByText(/^Preparing /).waitFor();
 await other.page.close();
 await ask(page, TEXTS[1], () => button.click());
 
-// A page of another origin is refused by the server; its own policy is set aside for that.
-const foreign = await serve("foreign");
-const lax = await browse({ bypassCSP: true });
-const stranger = await open(lax, foreign.web);
-const connecting = (url) => stranger.page.evaluate(async (url) => {
+// A page of another origin is refused by the server, unless it was named.
+const origin = await elsewhere();
+const hospitable = await serve("hospitable", { more: ["--web-origin", origin.slice(0, -1)] });
+const stranger = await context.newPage();
+await stranger.goto(origin);
+const connecting = (url) => stranger.evaluate(async (url) => {
   const { connect } = await import("/primer.js");
   (await connect(url)).close();
 }, url);
-await connecting(foreign.web);
+await connecting(hospitable.web);
 await assert.rejects(connecting(server.web), /does not let this page connect/);
 const status = await new Promise((resolve) => {
-  const headers = { Connection: "Upgrade", Upgrade: "websocket", Origin: foreign.web.slice(0, -1),
+  const headers = { Connection: "Upgrade", Upgrade: "websocket", Origin: origin.slice(0, -1),
     "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==" };
   request(`${server.web}ws`, { headers }, (answer) => resolve(answer.statusCode)).end();
 });
 assert.equal(status, 403);
-await lax.close();
-await foreign.kill();
+await stranger.close();
+await hospitable.kill();
 
 // Pictures, while preparing and after, light and dark, wide and narrow.
 for (const [name, width, colorScheme] of [["wide", 1200, "light"], ["narrow", 400, "dark"]]) {
@@ -105,11 +113,11 @@ for (const [name, width, colorScheme] of [["wide", 1200, "light"], ["narrow", 40
 // The server goes away in the middle, and is said to be gone; once it is back, it is asked again.
 await page.locator("#length").selectOption("128");
 await page.locator("#prepare-form").evaluate((form) => form.requestSubmit());
-await page.getByText(/^Preparing 4 /).waitFor();
+await page.getByText(/^Preparing /).waitFor();
 await server.kill();
 await page.getByText(/^That did not work: /).waitFor({ timeout: 60_000 });
 assert.match(await page.locator("#trouble").textContent(), /cannot be reached/);
-const back = await serve("server", new URL(server.web).host);
+const back = await serve("server", { listen: new URL(server.web).host });
 const [late] = await ask(page, TEXTS[1], () => button.click());
 assert.equal(late, "negative");
 await context.close();

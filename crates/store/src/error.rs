@@ -134,6 +134,12 @@ pub enum StoreError {
         /// Bytes that there may be.
         limit: u64,
     },
+    /// There is no place for another bundle.
+    #[error("all {places} places for prepared bundles are taken")]
+    Places {
+        /// How many there are.
+        places: usize,
+    },
     /// An account has had as many as it may.
     #[error("{0}")]
     Limit(Exhausted),

@@ -19,8 +19,8 @@
 //! may lose its half in a crash; the other half is then useless and expires.
 //!
 //! [`BundleStore`] is what a client and a server need of a store. Feature `files`, on by default,
-//! brings the stores of systems that have files, `Store`; without it there is [`MemoryStore`],
-//! and nothing here needs an operating system.
+//! brings the stores of systems that have files, `Store`; without it there are [`MemoryStore`] and,
+//! with feature `slots`, `SlotStore` for a page's files; neither needs an operating system.
 //!
 //! # On the disk
 //!
@@ -75,6 +75,8 @@
 #[cfg(feature = "files")]
 mod background;
 mod bundle_store;
+#[cfg(any(feature = "files", feature = "slots"))]
+mod cipher;
 mod counts;
 mod draft;
 mod error;
@@ -90,10 +92,13 @@ mod local;
 mod memory;
 mod quota;
 mod record;
-#[cfg(feature = "files")]
+#[cfg(any(feature = "files", feature = "slots"))]
 pub mod seal;
 #[cfg(feature = "files")]
 mod sealed;
+mod shelf;
+#[cfg(feature = "slots")]
+mod slots;
 #[cfg(feature = "files")]
 mod space;
 mod spent;
@@ -119,6 +124,8 @@ pub use record::{
     ATTACHMENT_LIMIT, BundleQuery, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, StoredAmount,
     Usage,
 };
+#[cfg(feature = "slots")]
+pub use slots::{SlotStore, Slots, Turns};
 #[cfg(feature = "files")]
 pub use space::{RESERVE, check_room};
 pub use spent::{Material, Spent};

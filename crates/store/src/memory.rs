@@ -6,13 +6,14 @@
 
 use crate::bundle_store::BundleStore;
 use crate::draft::{Draft, Pending};
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::id::BundleId;
 use crate::quota::{Bounds, Quota, Reservation};
-use crate::record::{Entry, Fate, Meta, Past, Removed, Usage, tombstone};
+use crate::record::{Entry, Meta, Removed};
+use crate::shelf::{Shelf, Stored};
 use crate::spent::{Material, Spent};
 use primer_ring::wipe::SecretBytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,21 +27,9 @@ const PLACE: &str = "a bundle in memory";
 pub struct MemoryStore(Arc<Shared>);
 
 struct Shared {
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<Shelf<Chunks>>,
     quota: Arc<Quota>,
     limit: u64,
-}
-
-#[derive(Default)]
-struct Shelf {
-    bundles: BTreeMap<BundleId, Stored>,
-    past: BTreeMap<BundleId, Past>,
-}
-
-struct Stored {
-    entry: Entry,
-    attachment: Vec<u8>,
-    material: Chunks,
 }
 
 impl MemoryStore {
@@ -55,31 +44,8 @@ impl MemoryStore {
 }
 
 impl Shared {
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, Shelf<Chunks>> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn usage(&self) -> Usage {
-        let (mut usage, shelf) = (Usage::default(), self.shelf());
-        shelf.bundles.values().for_each(|b| usage.add(&b.entry));
-        usage.tombstones = shelf.past.len() as u64;
-        usage
-    }
-}
-
-impl Shelf {
-    fn check_free(&self, id: BundleId) -> Result<()> {
-        match self.bundles.contains_key(&id) || self.past.contains_key(&id) {
-            true => Err(StoreError::Taken { id }),
-            false => Ok(()),
-        }
-    }
-
-    /// Takes a bundle out, and leaves its tombstone.
-    fn bury(&mut self, id: BundleId, fate: Fate, now: u64) -> Option<Stored> {
-        let stored = self.bundles.remove(&id)?;
-        self.past.insert(id, tombstone(&stored.entry, fate, now));
-        Some(stored)
     }
 }
 
@@ -95,31 +61,16 @@ impl BundleStore for MemoryStore {
     }
 
     fn spend(&self, id: BundleId, peer: &[u8; 32], now: u64) -> Result<Spent> {
-        let mut shelf = self.0.shelf();
-        if let Some(past) = shelf.past.get(&id).filter(|past| past.peer == *peer) {
-            let (fate, at) = (past.fate, past.at);
-            return Err(StoreError::Gone { id, fate, at });
-        }
-        let stored = shelf.bundles.get(&id);
-        let stored = stored.filter(|stored| stored.entry.peer == *peer);
-        let expires = stored.ok_or(StoreError::Unknown { id })?.entry.expires;
-        if expires <= now {
-            return Err(StoreError::Expired { id, expires, now });
-        }
-        let taken = shelf.bury(id, Fate::Spent, now);
         let Stored {
             entry,
             attachment,
             material,
-        } = taken.expect("found a moment ago, under the same lock");
+        } = self.0.shelf().spend(id, peer, now)?;
         Ok(Spent::new(entry, attachment, material))
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let shelf = self.0.shelf();
-        let mut entries: Vec<_> = shelf.bundles.values().map(|b| b.entry.clone()).collect();
-        entries.sort_by_key(|entry| (entry.expires, entry.id));
-        Ok(entries)
+        Ok(self.0.shelf().list())
     }
 
     fn entry(&self, id: BundleId) -> Result<Option<Entry>> {
@@ -137,34 +88,16 @@ impl BundleStore for MemoryStore {
             total: bounds.total.min(self.0.limit),
             ..bounds
         };
-        let usage = || Ok(self.0.usage());
+        let usage = || Ok(self.0.shelf().usage());
         Quota::reserve(&self.0.quota, peer, needed, bounds, usage, |_| Ok(()))
     }
 
     fn delete(&self, id: BundleId, now: u64) -> Result<()> {
-        let mut shelf = self.0.shelf();
-        match (shelf.bury(id, Fate::Deleted, now), shelf.past.get(&id)) {
-            (Some(_), _) => Ok(()),
-            (None, Some(&Past { fate, at, .. })) => Err(StoreError::Gone { id, fate, at }),
-            (None, None) => Err(StoreError::Unknown { id }),
-        }
+        self.0.shelf().delete(id, now).map(drop)
     }
 
     fn delete_expired(&self, now: u64) -> Result<Removed> {
-        let mut shelf = self.0.shelf();
-        let mut removed = Removed::default();
-        let before = shelf.past.len();
-        shelf.past.retain(|_, past| past.until > now);
-        removed.tombstones = (before - shelf.past.len()) as u64;
-        let all = shelf.bundles.values();
-        let expired = all.filter(|stored| stored.entry.expires <= now);
-        let expired: Vec<_> = expired.map(|stored| stored.entry.id).collect();
-        for id in expired {
-            let gone = shelf.bury(id, Fate::Expired, now);
-            removed.bundles += 1;
-            removed.bytes += gone.map_or(0, |stored| stored.entry.file_bytes);
-        }
-        Ok(removed)
+        Ok(self.0.shelf().delete_expired(now).0)
     }
 }
 
@@ -244,7 +177,7 @@ impl Pending for Writing {
         };
         let mut shelf = self.store.shelf();
         shelf.check_free(meta.id)?;
-        shelf.bundles.insert(meta.id, stored);
+        shelf.put(stored);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What a store knows about a bundle; `encoded` is how an index writes that down.
 
-#[cfg(feature = "files")]
+#[cfg(any(feature = "files", feature = "slots"))]
 pub(crate) mod encoded;
 
 use crate::error::{Result, StoreError};

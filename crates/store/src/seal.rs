@@ -1,4 +1,4 @@
-//! Encryption of the bulk: chunks of AES-256-GCM in the STREAM construction.
+//! Encryption of the bulk: sealed chunks in the STREAM construction.
 //!
 //! ```text
 //! file   = magic (16) ‖ salt (32) ‖ chunk 0 ‖ … ‖ chunk n
@@ -13,11 +13,13 @@
 //! twice. The name is part of the derivation, so that the files of two bundles cannot be exchanged
 //! either. A chunk is authenticated as a whole before any byte of it is given out.
 //!
-//! AES-GCM of aws-lc is in the program anyway, for TLS, and is the fastest choice at hand;
-//! `benches/bundle.rs` has the measured rate.
+//! In a page's slots the cipher is ChaCha20-Poly1305 (`cipher` says why), under a context of its
+//! own. `benches/bundle.rs` has the measured rate of AES-GCM.
 
+pub use crate::cipher::TAG_BYTES;
+
+use crate::cipher::Cipher;
 use crate::id::BundleId;
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use primer_ring::wipe::SecretBytes;
 use std::io::{self, Read, Write};
 use thiserror::Error;
@@ -25,8 +27,6 @@ use zeroize::Zeroizing;
 
 /// Plaintext bytes of every chunk except the last.
 pub const CHUNK_BYTES: usize = 256 << 10;
-/// What authentication adds to a chunk.
-pub const TAG_BYTES: usize = 16;
 /// Bytes of a salt.
 pub const SALT_BYTES: usize = 32;
 /// How a bulk file begins.
@@ -34,7 +34,11 @@ pub const MAGIC: [u8; 16] = *b"primer bundle 01";
 /// Bytes before the first chunk.
 pub const HEADER_BYTES: usize = MAGIC.len() + SALT_BYTES;
 
-const CONTEXT: &[u8] = b"primer store v1: key of one bundle";
+/// Tells derivations apart.
+#[cfg(feature = "files")]
+const FILES: &[u8; 34] = b"primer store v1: key of one bundle";
+#[cfg(feature = "slots")]
+const SLOTS: &[u8; 34] = b"primer slots v1: key of one bundle";
 
 /// Why a sealed stream cannot be read. Comes inside an [`io::Error`].
 #[derive(Debug, Error)]
@@ -63,22 +67,37 @@ pub enum SealError {
     TooLong,
 }
 
-/// The key of one bundle. Wiped when dropped (by aws-lc).
-pub struct BundleKey(LessSafeKey);
+/// The key of one bundle. Wiped when dropped.
+pub struct BundleKey(Cipher);
 
 impl BundleKey {
     /// Derives the key of the bundle `id` whose file has this salt.
+    #[cfg(feature = "files")]
     pub fn derive(store_key: &[u8; 32], id: BundleId, salt: &[u8; SALT_BYTES]) -> Self {
-        let mut input = Zeroizing::new([0; CONTEXT.len() + 16 + SALT_BYTES]);
-        input[..CONTEXT.len()].copy_from_slice(CONTEXT);
-        input[CONTEXT.len()..][..16].copy_from_slice(id.as_bytes());
-        input[CONTEXT.len() + 16..].copy_from_slice(salt);
-        let key = Zeroizing::new(*blake3::keyed_hash(store_key, &*input).as_bytes());
-        let key = UnboundKey::new(&AES_256_GCM, &*key).expect("the key has 32 bytes");
-        Self(LessSafeKey::new(key))
+        Self(Cipher::aes(&derive(FILES, store_key, id, salt)))
+    }
+
+    /// Derives the key of the bundle `id` whose slot has this salt.
+    #[cfg(feature = "slots")]
+    pub(crate) fn of_slot(store_key: &[u8; 32], id: BundleId, salt: &[u8; SALT_BYTES]) -> Self {
+        Self(Cipher::chacha(&derive(SLOTS, store_key, id, salt)))
     }
 }
 
+fn derive(
+    context: &[u8; 34],
+    store_key: &[u8; 32],
+    id: BundleId,
+    salt: &[u8; SALT_BYTES],
+) -> Zeroizing<[u8; 32]> {
+    let mut input = Zeroizing::new([0; 34 + 16 + SALT_BYTES]);
+    input[..34].copy_from_slice(context);
+    input[34..50].copy_from_slice(id.as_bytes());
+    input[50..].copy_from_slice(salt);
+    Zeroizing::new(*blake3::keyed_hash(store_key, &*input).as_bytes())
+}
+
+#[cfg(feature = "files")]
 impl BundleKey {
     /// Derives the key of a bundle whose salt may be kept in two halves, one in its file and one
     /// elsewhere: their sum is the salt.
@@ -96,11 +115,11 @@ impl BundleKey {
     }
 }
 
-fn nonce(chunk: u32, last: bool) -> Nonce {
+fn nonce(chunk: u32, last: bool) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[7..11].copy_from_slice(&chunk.to_be_bytes());
     bytes[11] = u8::from(last);
-    Nonce::assume_unique_for_key(bytes)
+    bytes
 }
 
 /// Returns the number of bytes of the chunks of a plaintext.
@@ -110,6 +129,7 @@ pub fn sealed_bytes(plain: u64) -> u64 {
 }
 
 /// Returns the number of bytes of the file of a bundle.
+#[cfg(feature = "files")]
 pub(crate) fn file_bytes(plain: u64) -> u64 {
     HEADER_BYTES as u64 + sealed_bytes(plain)
 }
@@ -141,10 +161,9 @@ impl<W: Write> Chunks<W> {
         if !last && self.next == u32::MAX {
             return Err(io::Error::other(SealError::TooLong));
         }
-        self.key
-            .0
-            .seal_in_place_append_tag(nonce(self.next, last), Aad::empty(), &mut **chunk)
-            .map_err(|_| io::Error::other("encryption failed"))?;
+        if !self.key.0.seal(nonce(self.next, last), chunk) {
+            return Err(io::Error::other("encryption failed"));
+        }
         self.out.write_all(chunk)?;
         chunk.clear();
         self.next = self.next.saturating_add(1);
@@ -157,6 +176,7 @@ impl<W: Write> Chunks<W> {
     }
 
     /// Returns a reference to the writer below.
+    #[cfg(feature = "files")]
     pub(crate) fn get_ref(&self) -> &W {
         &self.out
     }
@@ -262,13 +282,10 @@ impl<R: Read> Opener<R> {
                 }
                 _ => e,
             })?;
-        let opened = self
-            .key
-            .0
-            .open_in_place(nonce(chunk, last), Aad::empty(), &mut self.buffer)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, SealError::Forged { chunk }))?
-            .len();
-        self.buffer.truncate(opened);
+        if !self.key.0.open(nonce(chunk, last), &mut self.buffer) {
+            let forged = SealError::Forged { chunk };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, forged));
+        }
         self.given = 0;
         self.left -= bytes as u64;
         self.chunk = chunk.saturating_add(1);

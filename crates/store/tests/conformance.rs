@@ -3,12 +3,14 @@
 
 mod common;
 
+use common::slots::MemorySlots;
 use common::{NOW, PEER, add, id, material, meta, take};
 use primer_store::{
     ATTACHMENT_LIMIT, Bounds, BundleQuery, BundleStore, Fate, GRACE_SECONDS, MemoryStore, Meta,
-    Removed, Spent, Store, StoreError,
+    Removed, SlotStore, Spent, Store, StoreError,
 };
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Calls a test with an empty store of each kind.
@@ -16,6 +18,7 @@ fn each(test: impl Fn(&dyn BundleStore)) {
     let dir = tempfile::tempdir().unwrap();
     test(&Store::open(dir.path()).unwrap());
     test(&MemoryStore::new(1 << 30));
+    test(&SlotStore::open(Arc::new(MemorySlots::new(66)), 1 << 30).unwrap());
 }
 
 fn all(spent: &mut Spent) -> Vec<u8> {

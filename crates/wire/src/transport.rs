@@ -16,10 +16,10 @@
 //!
 //! The halves are used by one thread each, at the same time or in turn.
 //!
-//! A browser has no sockets that block, but a worker may block on memory that it shares: two rings,
-//! of which another worker fills one from a WebSocket and empties the other. Then `receive` waits
-//! for a byte of the first with `patience` as the time-out of its wait, `write` for room in the
-//! second, and both report a closed flag in the ring as `UnexpectedEof` and `BrokenPipe`.
+//! A browser has no sockets that block, but a worker may block on memory that it shares: a ring
+//! that another worker fills from a WebSocket, and counts of what that one has sent of the bytes
+//! that it was posted. Then `receive` waits for a byte of the ring with `patience` as the time-out
+//! of its wait, `write` for the count, and both report that the line is closed (`web/src/line.rs`).
 
 use crate::peer::Agreed;
 use crate::record::Recorder;

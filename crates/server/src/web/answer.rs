@@ -5,8 +5,8 @@ use super::site::File;
 use std::io::{self, Write};
 
 /// Isolates the page, so that its workers may share memory, and keeps it from loading anything from
-/// elsewhere. Scripts are files of the site; `wasm-unsafe-eval` lets one of them compile the
-/// client. A page may connect elsewhere, since its visitor can name another server.
+/// elsewhere. Scripts are files of the site; `wasm-unsafe-eval` lets them compile the client. A
+/// page may connect elsewhere, since its visitor can name another server.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; \
                       img-src 'self'; worker-src 'self'; connect-src 'self' wss:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -4,6 +4,7 @@
 //! attachment is a value of its own: listing and choosing do not touch it.
 
 use super::{Entry, Fate, Past};
+#[cfg(feature = "files")]
 use crate::counts::{Account, Counting, Counts, Tally};
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
@@ -32,6 +33,7 @@ struct PastRecord {
     until: u64,
 }
 
+#[cfg(feature = "files")]
 #[derive(Serialize, Deserialize)]
 struct CountsRecord {
     lasting: bool,
@@ -104,6 +106,7 @@ pub(crate) fn decode_past(id: BundleId, bytes: &[u8]) -> Result<Past> {
     })
 }
 
+#[cfg(feature = "files")]
 pub(crate) fn encode_counts(account: &Account, counts: &Counts) -> Vec<u8> {
     encode(&CountsRecord {
         lasting: account.lasting,
@@ -113,6 +116,7 @@ pub(crate) fn encode_counts(account: &Account, counts: &Counts) -> Vec<u8> {
     })
 }
 
+#[cfg(feature = "files")]
 pub(crate) fn decode_counts(id: [u8; 32], bytes: &[u8]) -> Result<Counting> {
     let r: CountsRecord = decode("record of an account", bytes)?;
     Ok(Counting {

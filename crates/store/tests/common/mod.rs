@@ -3,6 +3,8 @@
 
 #[cfg(feature = "fleet")]
 pub(crate) mod rig;
+#[cfg(feature = "slots")]
+pub(crate) mod slots;
 
 use primer_store::{BundleId, BundleQuery, BundleStore, Meta, Spent, StoreError};
 use std::io::Write;
