@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use primer_fuzz::Script;
 use primer_fuzz::sessions::peer_says;
-use primer_wire::kind::trial::FIRST as KIND;
 use primer_ring::modulus::{K, P};
+use primer_wire::kind::trial::FIRST as KIND;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);

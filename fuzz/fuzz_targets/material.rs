@@ -40,9 +40,9 @@ fuzz_target!(|bytes: &[u8]| {
             let masks = vec![0; stop.outputs()];
             let late = vec![1; if stop.is_late() { stop.elements() } else { 0 }];
             let heard = ClientStop::listen(stop, &mut channel, &mut &*stored, &late, &masks);
-            if let Ok(mut owing) = heard {
-                assert_eq!(owing.flags().len(), stop.flags());
-                let _ = owing.answer(&mut channel);
+            if let Ok(mut pending) = heard {
+                assert_eq!(pending.flags().len(), stop.flags());
+                let _ = pending.answer(&mut channel);
             }
             None
         }

@@ -11,7 +11,10 @@ use primer_ring::modulus::K;
 fuzz_target!(|bytes: &[u8]| {
     for design in DESIGNS {
         if let Ok(plan) = Plan::decode_by(design, bytes) {
-            assert!(plan.is_by(design), "what was decoded is a plan of its design");
+            assert!(
+                plan.is_by(design),
+                "what was decoded is a plan of its design"
+            );
             ask(&plan, bytes);
         }
     }
@@ -46,10 +49,10 @@ fn ask(plan: &Plan, bytes: &[u8]) {
                 let first = plan.merged_fraction(*input, *weight);
                 assert!(plan.shift(first + fraction, *output) <= K);
             }
-            Op::Rest { scores, output, .. } => {
+            Op::Exponents { scores, output, .. } => {
                 let _ = plan.measured_heads(*scores);
                 for head in 0..plan.graph().shape.heads {
-                    let _ = plan.rest(head, *scores, *output);
+                    let _ = plan.exponent_map(head, *scores, *output);
                 }
             }
             Op::SquareSum { output, .. } => {

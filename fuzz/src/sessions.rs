@@ -5,11 +5,11 @@ mod paper;
 
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
-use primer_text::Input;
-use primer_wire::Channel;
 use primer_paper::Scheme;
 use primer_paper_plan::Form;
 use primer_plan::design::{Design, LookedUp};
+use primer_text::Input;
+use primer_wire::Channel;
 use std::error::Error;
 use std::io::{self, Cursor, PipeWriter, Write, pipe, sink};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,10 @@ pub trait Case: Send + Sync {
 fn cases() -> [Box<dyn Case>; 3] {
     let separate = include_bytes!("../corpus/prepared/classify");
     let separate = seed(Form::Separate.design(), separate);
-    let merged = seed(Form::Merged.design(), include_bytes!("../corpus/prepared/span"));
+    let merged = seed(
+        Form::Merged.design(),
+        include_bytes!("../corpus/prepared/span"),
+    );
     let looked_up = seed(&LookedUp, include_bytes!("../corpus/prepared/tokens"));
     [
         Box::new(paper::Case::new(separate, Scheme::Fp, Reveal::Label)),

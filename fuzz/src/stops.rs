@@ -2,8 +2,8 @@
 
 use primer_ot::Variant;
 use primer_plan::function::{Function, Lookup, LookupTable};
-use primer_stops::means::Wanted;
-use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
+use primer_stops::kind::StopResult;
+use primer_stops::{StopBuilder, StopKind, StopSpec, TwoPartyStop};
 use std::sync::Arc;
 
 /// Bits of the ring of all of them.
@@ -24,23 +24,23 @@ pub fn all() -> Vec<Arc<dyn TwoPartyStop>> {
     };
     let lookup = lookup();
     let tasks = [
-        (Means::Garbling, Wanted::Function(&relu)),
-        (Means::Garbling, Wanted::Position),
-        (Means::ClientGarbling, Wanted::Function(&relu)),
-        (Means::LateClientGarbling, Wanted::Function(&relu)),
-        (Means::Transfers, Wanted::Same),
-        (Means::LateTransfers, Wanted::Same),
-        (Means::Lift, Wanted::Same),
-        (Means::Lookups, Wanted::Function(&lookup)),
+        (StopKind::Garbling, StopResult::Function(&relu)),
+        (StopKind::Garbling, StopResult::Position),
+        (StopKind::ClientGarbling, StopResult::Function(&relu)),
+        (StopKind::LateClientGarbling, StopResult::Function(&relu)),
+        (StopKind::Transfers, StopResult::Same),
+        (StopKind::LateTransfers, StopResult::Same),
+        (StopKind::Lift, StopResult::Same),
+        (StopKind::Lookups, StopResult::Function(&lookup)),
     ];
     let stop = |(means, result)| {
-        let task = Task {
+        let spec = StopSpec {
             result,
             ring_bits: RING_BITS,
             rows: 2,
             cols: 3,
         };
-        let stop = StopBuilder::over(Variant::SOFT_4).stop(means, &task);
+        let stop = StopBuilder::over(Variant::SOFT_4).stop(means, &spec);
         stop.expect("small tasks")
     };
     tasks.map(stop).into()

@@ -97,8 +97,8 @@ fn inverse_root() -> Panel {
     panel("1/√v: relative error", label, (0.0, 21.0), 0.004, samples)
 }
 
-/// Arguments in steps of a 1024th, each with the two indices in cells of `1/cells` that truncation
-/// may make of it, and the error of what comes out.
+/// Lists arguments in steps of a 1024th, each with the two indices in cells of `1/cells` that
+/// truncation may make of it, and the error of what comes out.
 fn looked_up(
     (low, high): (i32, i32),
     cells: i32,

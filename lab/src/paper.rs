@@ -7,7 +7,8 @@ use primer_hint::published::Published;
 use primer_measure::Hinted;
 use primer_measure::inspect::bfv;
 use primer_measure::scheme::{
-    Answer, ClientEnd, Cost, Costs, Scheme, Server, ServerEnd, Sink, Source, Terms,
+    BundleReader, BundleWriter, ClientEnd, Cost, Costs, Scheme, SchemeAnswer, Server, ServerEnd,
+    Terms,
 };
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
@@ -146,12 +147,12 @@ impl ServerEnd for Serving<'_> {
     /// Does nothing: products under masks are worked on by one thread.
     fn set_threads(&mut self, _: usize) {}
 
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<()> {
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<()> {
         self.session.prepare(channel, self.model, only(sinks)?)?;
         Ok(())
     }
 
-    fn infer(&mut self, channel: &mut Channel, bundle: Source) -> Result<()> {
+    fn infer(&mut self, channel: &mut Channel, bundle: BundleReader) -> Result<()> {
         let bundle = server::Bundle::new(bundle);
         self.session.infer(channel, self.model, bundle)?;
         Ok(())
@@ -159,7 +160,7 @@ impl ServerEnd for Serving<'_> {
 }
 
 /// Returns the sink of the one bundle.
-fn only<'s>(sinks: &'s mut [Sink<'_>]) -> Result<&'s mut (dyn Write + Send)> {
+fn only<'s>(sinks: &'s mut [BundleWriter<'_>]) -> Result<&'s mut (dyn Write + Send)> {
     match sinks {
         [sink] => Ok(&mut **sink),
         _ => bail!("schemes of the paper prepare one bundle at a time"),
@@ -176,13 +177,18 @@ impl ClientEnd for Asking {
         self.0.program().plan().graph().shape.vocab
     }
 
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<Times> {
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<Times> {
         Ok(self.0.prepare(channel, only(sinks)?)?)
     }
 
-    fn infer(&mut self, channel: &mut Channel, bundle: Source, input: &Input) -> Result<Answer> {
+    fn infer(
+        &mut self,
+        channel: &mut Channel,
+        bundle: BundleReader,
+        input: &Input,
+    ) -> Result<SchemeAnswer> {
         let answer = self.0.infer(channel, client::Bundle::new(bundle), input)?;
-        Ok(Answer {
+        Ok(SchemeAnswer {
             reals: answer.reals,
             in_range: answer.in_range,
             times: answer.times,

@@ -246,7 +246,7 @@ impl Client {
             Failure::Closed => errors::closed(py, "client"),
             Failure::Panicked => errors::other(
                 py,
-                "the client failed, which is a mistake of ours; it is closed",
+                "the client panicked and is closed; this is a bug in primer",
             ),
         })
     }

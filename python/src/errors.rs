@@ -56,7 +56,7 @@ fn class(error: &ServiceError) -> &'static str {
         E::Listen { cause, .. } if cause.kind() == ErrorKind::AddrInUse => "OptionError",
         E::Listen { .. } => "ListenError",
         E::Options(_) | E::NoIdentity | E::NoState => "OptionError",
-        E::Stopped(_) => "ClosedError",
+        E::HungUp(_) => "ClosedError",
         _ => "Error",
     }
 }

@@ -3,7 +3,7 @@
 use crate::{errors, facts, work};
 use primer::server::{AccessTokens, Limits};
 use primer::service::message::Card;
-use primer::{Reveal, ServerOptions, ServiceError, StopHandle};
+use primer::{Reveal, ServerOptions, ServiceError, ShutdownHandle};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     #[pyo3(get)]
     fingerprint: String,
     card: Card,
-    handle: StopHandle,
+    handle: ShutdownHandle,
     running: Mutex<Option<JoinHandle<Result<(), ServiceError>>>>,
 }
 
@@ -45,7 +45,10 @@ impl Server {
     ) -> PyResult<Self> {
         let limits = Limits::default();
         if scheme != primer::SCHEME_NAME {
-            let why = format!("there is no scheme `{scheme}`, only {}", primer::SCHEME_NAME);
+            let why = format!(
+                "there is no scheme `{scheme}`, only {}",
+                primer::SCHEME_NAME
+            );
             return Err(errors::option(py, &why));
         }
         let mut options = ServerOptions {
@@ -78,7 +81,7 @@ impl Server {
         let server = bound.map_err(|error| errors::raise(py, &error))?;
         let address = server.address().to_string();
         let (fingerprint, card) = (server.fingerprint().to_string(), server.card().clone());
-        let handle = server.stop_handle();
+        let handle = server.shutdown_handle();
         let thread = std::thread::Builder::new().name("primer-server".into());
         let running = thread
             .spawn(move || server.run())
@@ -105,14 +108,14 @@ impl Server {
             return Ok(());
         };
         let stop = move || {
-            handle.stop();
+            handle.shut_down();
             running.join()
         };
         match work::run(py, "stop", stop, || Ok(()), || ())? {
             Ok(ended) => ended.map_err(|error| errors::raise(py, &error)),
             Err(_) => Err(errors::other(
                 py,
-                "the server ended in a panic: a mistake of ours",
+                "the server panicked; this is a bug in primer",
             )),
         }
     }
@@ -121,6 +124,6 @@ impl Server {
 /// Stops a server that can no longer be reached through its object.
 impl Drop for Server {
     fn drop(&mut self) {
-        self.handle.stop();
+        self.handle.shut_down();
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn run<T: Send + 'static>(
             (Some(Ok(value)), Ok(())) => return Ok(value),
             (Some(Ok(_)), Err(error)) => return Err(error),
             (Some(Err(())), _) => {
-                let why = "the work ended in a panic, which is a mistake of ours";
+                let why = "the operation panicked; this is a bug in primer";
                 return Err(errors::other(py, why));
             }
             (None, Ok(())) => {}

@@ -121,7 +121,7 @@ def test_state_of_a_server_goes_with_it(tmp_path):
 
 
 def test_an_interpreter_ends_with_a_server_running(tmp_path):
-    """Neither a hang nor a crash, whoever forgets to close."""
+    """Neither a hang nor a crash if close is forgotten."""
     program = (
         "import primer, tempfile\n"
         "server = primer.serve(max_tokens=8)\n"

@@ -38,7 +38,7 @@ const NOT_HERE: [&str; 4] = ["config", "help", "quiet", "version"];
 /// Has the command line take from the configuration file what is not typed.
 pub(crate) fn apply(command: Command, typed: Vec<OsString>) -> Result<Command> {
     let given = command.clone().ignore_errors(true);
-    // Whoever asks for help gets it without a file.
+    // Help needs no file.
     let Ok(given) = given.try_get_matches_from(typed) else {
         return Ok(command);
     };
@@ -58,7 +58,7 @@ pub(crate) fn apply(command: Command, typed: Vec<OsString>) -> Result<Command> {
     Ok(command.mut_subcommand(&name, |one| config.inject(&name, one, given_to_it)))
 }
 
-/// The file that is in force, if there is one.
+/// Finds the file that is in force, if there is one.
 pub(crate) fn find(given: Option<PathBuf>) -> Option<PathBuf> {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
     if let Some(path) = given.or_else(|| from("PRIMER_CONFIG")) {
@@ -116,7 +116,7 @@ impl Config {
         Ok(settings)
     }
 
-    /// A command whose flags take their defaults from here.
+    /// Returns a command whose flags take their defaults from here.
     fn inject(&self, name: &str, mut command: Command, given: &ArgMatches) -> Command {
         let table = |name: &str| self.tables.get(name).and_then(Value::as_table);
         let asks = asks_a_server(&command) || name == "bundles";
@@ -130,7 +130,7 @@ impl Config {
     }
 }
 
-/// The command whose flags a table holds.
+/// Returns the command whose flags a table holds.
 pub(crate) fn section(command: &Command, name: &str) -> Result<Command> {
     if name == CLIENT {
         return Ok(RemoteArgs::augment_args(Command::new(CLIENT)));
@@ -142,7 +142,7 @@ pub(crate) fn section(command: &Command, name: &str) -> Result<Command> {
         .with_context(|| format!("there is no command for the table [{name}]"))
 }
 
-/// The flags that may stand in a table.
+/// Lists the flags that may stand in a table.
 pub(crate) fn flags(command: &Command) -> impl Iterator<Item = (&str, &Arg)> {
     let visible = command.get_arguments().filter(|arg| !arg.is_hide_set());
     let named = visible.filter_map(|arg| Some((arg.get_long()?, arg)));
@@ -191,7 +191,8 @@ fn check_table(name: &str, table: &Table, command: Command) -> Result<usize> {
     Ok(settings)
 }
 
-/// Whether all that is wrong is that arguments without a flag are missing, which are never set.
+/// Tells whether all that is wrong is that arguments without a flag are missing, which are never
+/// set.
 fn lacks_texts_only(error: &clap::Error) -> bool {
     let missing = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(names)) => names.iter().all(|name| name.starts_with('<')),
@@ -200,7 +201,7 @@ fn lacks_texts_only(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::MissingRequiredArgument && missing
 }
 
-/// What is set, as it would be typed.
+/// Returns what is set, as it would be typed.
 fn values(arg: &Arg, value: &Value) -> Result<Vec<String>> {
     let one = |value: &Value| -> Result<String> {
         Ok(match value {
@@ -227,7 +228,7 @@ fn values(arg: &Arg, value: &Value) -> Result<Vec<String>> {
     }
 }
 
-/// A command that takes what is not typed from a table that was checked.
+/// Returns a command that takes what is not typed from a table that was checked.
 fn with_defaults(mut command: Command, table: &Table, given: &ArgMatches) -> Command {
     for (key, value) in table {
         if let Value::Table(inner) = value {
@@ -263,7 +264,7 @@ fn with_defaults(mut command: Command, table: &Table, given: &ArgMatches) -> Com
     command
 }
 
-/// Whether a setting conflicts with something that was typed.
+/// Tells whether a setting conflicts with something that was typed.
 fn gives_way(command: &Command, arg: &Arg, given: &ArgMatches) -> bool {
     let conflict = |one: &Arg, other: &Arg| {
         let others = command.get_arg_conflicts_with(one);

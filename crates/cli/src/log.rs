@@ -1,7 +1,7 @@
 //! The log of a server, on standard error: lines for people, or JSON and nothing else.
 
 use clap::ValueEnum;
-use primer_measure::console::failure::{Told, code, sentence};
+use primer_measure::console::failure::{AlreadyReported, code, sentence};
 use primer_measure::notes;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -49,5 +49,5 @@ pub(crate) fn last(form: LogForm, error: anyhow::Error) -> anyhow::Error {
     }
     tracing::error!("{}", sentence(&error));
     let code = code(&error);
-    Told { code }.into()
+    AlreadyReported { code }.into()
 }

@@ -6,17 +6,17 @@
 use std::io;
 use std::os::unix::net::UnixDatagram;
 
-/// Says that the service answers from now on. Whoever does not listen does not hear it.
+/// Tells the service manager, if it listens, that the service answers from now on.
 pub(crate) fn ready() {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
     };
     if let Err(error) = tell(&name, b"READY=1") {
-        tracing::warn!(%error, "telling that the service is ready");
+        tracing::warn!(%error, "notifying the service manager");
     }
 }
 
-/// A name that begins with `@` is one without a file.
+/// Sends a state to the manager's socket. A name that begins with `@` is one without a file.
 fn tell(name: &std::ffi::OsStr, state: &[u8]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     #[cfg(target_os = "linux")]

@@ -25,7 +25,7 @@ pub trait Dial: Send {
     ///
     /// # Errors
     /// [`ServiceError::Connect`] if there is no connection, [`ServiceError::Away`] if it ends
-    /// before the server has answered, [`ServiceError::Stopped`] after a hang-up: a client tries
+    /// before the server has answered, [`ServiceError::HungUp`] after a hang-up: a client tries
     /// again after some of them. Whatever else keeps the server from being trusted is final.
     fn dial(&mut self, address: &str, hang_up: &HangUp) -> Result<Dialled, ServiceError>;
 

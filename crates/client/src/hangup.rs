@@ -51,7 +51,7 @@ impl HangUp {
     }
 
     /// Breaks the connection and refuses every other one until [`Self::pick_up`]; the client's call
-    /// ends with [`ServiceError::Stopped`].
+    /// ends with [`ServiceError::HungUp`].
     pub fn hang_up(&self) {
         let mut line = self.line();
         line.down = true;
@@ -69,10 +69,10 @@ impl HangUp {
     /// Returns an error if the client has been told to stop.
     ///
     /// # Errors
-    /// [`ServiceError::Stopped`].
+    /// [`ServiceError::HungUp`].
     pub fn check(&self) -> Result<(), ServiceError> {
         match self.line().down {
-            true => Err(ServiceError::Stopped("asking the server")),
+            true => Err(ServiceError::HungUp("asking the server")),
             false => Ok(()),
         }
     }
@@ -94,14 +94,14 @@ impl HangUp {
     /// Takes a connection that came up; it can be broken while what is returned lives.
     ///
     /// # Errors
-    /// [`ServiceError::Stopped`] if the client has been told to stop.
+    /// [`ServiceError::HungUp`] if the client has been told to stop.
     pub fn connected(
         &self,
         connection: impl ShutDown + 'static,
     ) -> Result<Arc<dyn ShutDown>, ServiceError> {
         let mut line = self.line();
         if line.down {
-            return Err(ServiceError::Stopped("connecting to the server"));
+            return Err(ServiceError::HungUp("connecting to the server"));
         }
         let connection: Arc<dyn ShutDown> = Arc::new(connection);
         line.connection = Some(Arc::downgrade(&connection));
@@ -127,7 +127,7 @@ mod tests {
         let pausing = std::thread::spawn(move || far.pause(Duration::from_secs(60)));
         hang_up.hang_up();
         let ended = pausing.join().unwrap();
-        assert!(matches!(ended, Err(ServiceError::Stopped(_))), "{ended:?}");
+        assert!(matches!(ended, Err(ServiceError::HungUp(_))), "{ended:?}");
         assert!(started.elapsed() < Duration::from_secs(30));
     }
 

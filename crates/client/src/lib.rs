@@ -211,7 +211,7 @@ impl Client {
 
     /// Gives up the connection until it is needed again; a server closes an idle one anyway, and
     /// has its place back sooner.
-    pub fn rest(&mut self) {
+    pub fn disconnect(&mut self) {
         for link in [self.link.take(), self.preparing.take()]
             .into_iter()
             .flatten()
@@ -230,7 +230,7 @@ impl Client {
 
     /// Leaves in good order. Dropping does too, without waiting.
     pub fn close(mut self) {
-        self.rest();
+        self.disconnect();
     }
 
     fn wrong_head(&self, needs: &'static str) -> ServiceError {

@@ -3,7 +3,7 @@
 
 use super::{Client, ClientOptions};
 use primer_server::{
-    AccessTokens, Server, ServerOptions, StopHandle, TokenLimits, new_token, revoke_token,
+    AccessTokens, Server, ServerOptions, ShutdownHandle, TokenLimits, new_token, revoke_token,
 };
 use primer_service::ServiceError;
 use primer_service::message::Refusal;
@@ -24,7 +24,7 @@ struct Rig {
     access: Arc<AccessTokens>,
     address: String,
     fingerprint: Fingerprint,
-    stop: StopHandle,
+    stop: ShutdownHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -51,7 +51,7 @@ impl Rig {
             access,
             address: server.address().to_string(),
             fingerprint: server.fingerprint(),
-            stop: server.stop_handle(),
+            stop: server.shutdown_handle(),
             thread: Some(std::thread::spawn(move || server.run().unwrap())),
             dir,
         };
@@ -75,7 +75,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.shut_down();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -86,7 +86,7 @@ fn bundles(client: &Client) -> usize {
     client.prepared().unwrap().values().sum()
 }
 
-/// The refusal of what a client asked for.
+/// Returns the refusal of what a client asked for.
 fn refusal<T>(result: Result<T, ServiceError>) -> Refusal {
     match result.err().expect("a refusal") {
         ServiceError::Refused(refusal) => refusal,

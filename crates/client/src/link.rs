@@ -11,7 +11,7 @@ use primer_engine::session::{ClientSession, Nonce};
 use primer_engine::{Program, cost};
 use primer_hint::published::Published;
 use primer_ring::prg::Prg;
-use primer_service::message::{self, Card, Greeting, Held, Reception, Reply, Request};
+use primer_service::message::{self, Card, Greeting, HeldBundle, Reception, Reply, Request};
 use primer_service::{BundleId, ServiceError, VERSION, random};
 use primer_store::{Bounds, BundleStore, Meta, Spent, unix_now};
 use primer_text::Input;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The most that a client stores on a server's word for the bundles of one preparation. (BERT-base
-/// with 30 tokens takes 0.3 GB a bundle by `lean` and 4.3 GB by `fp`.)
+/// with 30 tokens takes 0.16 GB a bundle.)
 const MAX_STORED: u64 = 256 << 30;
 
 /// A connection that was welcomed.
@@ -247,7 +247,7 @@ impl Link {
     }
 
     /// Lists what the server holds for this client.
-    pub(crate) fn list(&mut self) -> Result<Vec<Held>, ServiceError> {
+    pub(crate) fn list(&mut self) -> Result<Vec<HeldBundle>, ServiceError> {
         match self.request(&Request::List)? {
             Reply::Listing(list) => Ok(list),
             other => other.out_of_place(),

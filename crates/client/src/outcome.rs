@@ -44,8 +44,8 @@ pub struct Classification {
     pub cost: Cost,
 }
 
-/// Probabilities of a model's outputs, as Hugging Face's pipelines compute them: softmax, or the
-/// logistic function if there is only one.
+/// Computes the probabilities of a model's outputs, as Hugging Face's pipelines compute them:
+/// softmax, or the logistic function if there is only one.
 pub fn probabilities(logits: &[f64]) -> Vec<f64> {
     if let [single] = logits {
         return vec![1.0 / (1.0 + (-single).exp())];

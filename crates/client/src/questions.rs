@@ -5,7 +5,7 @@
 //! its padded length.
 
 use super::outcome::{Cost, argmax, probabilities};
-use super::span::{self, Found};
+use super::span::{self, ContextAnswer};
 use super::tags::{self, Aggregate, Entity};
 use super::{Client, odd_answer};
 use primer_engine::client::Answer;
@@ -112,7 +112,7 @@ impl Client {
         let scores = scores.ok_or_else(odd_answer)?;
         let all = scores.iter().zip(&windows);
         let all = all.map(|(scores, window)| (&scores[..], &window.second[..]));
-        let found = Found::over(all).ok_or(TextError::Empty)?;
+        let found = ContextAnswer::over(all).ok_or(TextError::Empty)?;
         let told: Option<Vec<bool>> = answers.iter().map(|a| a.in_range).collect();
         let (answer, score, start, end) = match found.answer(options.null_threshold) {
             Some(best) => {

@@ -243,8 +243,8 @@ mod tests {
             ended.unwrap_err().to_string()
         };
         let (waited, hasty) = (last(60), last(0));
-        assert!(waited.contains("again for 60 s"), "{waited}");
-        assert!(hasty.ends_with("the server behind it is away"), "{hasty}");
+        assert!(waited.contains("retried for 60 s"), "{waited}");
+        assert!(hasty.ends_with("the server behind it is down"), "{hasty}");
         assert!(waited.contains("somewhere ended the connection") && heard == 0);
     }
 

@@ -1,6 +1,6 @@
 //! From start and end scores to a piece of the context.
 
-use primer_text::Place;
+use primer_text::CharSpan;
 
 /// The longest answer, in tokens: Hugging Face's default.
 const MAX_ANSWER: usize = 30;
@@ -24,7 +24,7 @@ pub struct Span {
 ///
 /// `logits` has a start and an end score for every token; `context` says which tokens belong to
 /// the context, and where. Returns nothing if no token does.
-pub fn best_span(logits: &[(f64, f64)], context: &[Place]) -> Option<Span> {
+pub fn best_span(logits: &[(f64, f64)], context: &[CharSpan]) -> Option<Span> {
     let inside: Vec<usize> = (0..logits.len().min(context.len()))
         .filter(|i| context[*i].is_some())
         .collect();
@@ -68,7 +68,7 @@ pub fn best_span(logits: &[(f64, f64)], context: &[Place]) -> Option<Span> {
 
 /// What the windows of one context say together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct ContextAnswer {
     /// The best piece of all windows.
     pub best: Span,
     /// The score of there being no answer: that of the first token as start and end, in the window
@@ -78,11 +78,11 @@ pub struct Found {
     pub null_probability: f64,
 }
 
-impl Found {
+impl ContextAnswer {
     /// Looks through all windows: for each, scores of all tokens, and where they stand in the
     /// context. Returns nothing if no token belongs to the context.
     pub fn over<'a>(
-        windows: impl IntoIterator<Item = (&'a [(f64, f64)], &'a [Place])>,
+        windows: impl IntoIterator<Item = (&'a [(f64, f64)], &'a [CharSpan])>,
     ) -> Option<Self> {
         let mut found: Option<Self> = None;
         for (logits, context) in windows {
@@ -163,7 +163,8 @@ mod tests {
         let later = [None, Some((4, 7)), Some((8, 11))];
         let first = [(5.0, 5.0), (1.0, 0.0), (0.0, 1.0)];
         let second = [(2.0, 2.0), (0.0, 0.5), (1.0, 2.5)];
-        let found = Found::over([(&first[..], &context[..]), (&second[..], &later[..])]).unwrap();
+        let found =
+            ContextAnswer::over([(&first[..], &context[..]), (&second[..], &later[..])]).unwrap();
         assert_eq!(
             (found.best.start, found.best.end, found.best.score),
             (8, 11, 3.5)
@@ -171,9 +172,9 @@ mod tests {
         assert_eq!(found.null_score, 4.0);
         assert_eq!(found.answer(0.0), None);
         assert_eq!(found.answer(0.5), Some(found.best));
-        let alone = Found::over([(&second[..], &later[..])]).unwrap();
+        let alone = ContextAnswer::over([(&second[..], &later[..])]).unwrap();
         assert_eq!(alone.null_probability, found.null_probability);
-        assert!(Found::over([(&first[..], &[None; 3][..])]).is_none());
+        assert!(ContextAnswer::over([(&first[..], &[None; 3][..])]).is_none());
     }
 
     #[test]

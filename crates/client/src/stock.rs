@@ -4,7 +4,7 @@ use super::Client;
 use super::link::{Prepared, read_attachment, store_error};
 use primer_service::message::Refusal;
 use primer_service::{BundleId, ServiceError};
-use primer_store::{Entry, StoreError, Wanted, unix_now};
+use primer_store::{BundleQuery, Entry, StoreError, unix_now};
 use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ impl Client {
 
     /// Finds the stored bundles that fit.
     pub(super) fn fitting(&self, tokens: usize) -> Result<Vec<Entry>, ServiceError> {
-        let wanted = Wanted {
+        let wanted = BundleQuery {
             peer: self.peer(),
             program: None,
             tokens: tokens as u32,

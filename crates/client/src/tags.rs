@@ -4,7 +4,7 @@
 //! [`Aggregate::Simple`] neighbours of one kind are put together until another begins; tokens with
 //! the label `O` belong to none and are left out.
 
-use primer_text::{Input, Place, TextEncoder};
+use primer_text::{CharSpan, Input, TextEncoder};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Whether tokens are put together.
@@ -66,7 +66,7 @@ struct Token {
 /// `places` tells where the tokens stand.
 pub(super) fn entities(
     text: &str,
-    (input, places): (&Input, &[Place]),
+    (input, places): (&Input, &[CharSpan]),
     labels: &[String],
     found: &[(usize, Option<f64>)],
     (aggregate, encoder): (Aggregate, &TextEncoder),
@@ -127,7 +127,7 @@ fn kind(label: &str) -> (bool, &str) {
     }
 }
 
-/// Neighbours of one kind, up to where another begins.
+/// Groups neighbours of one kind, up to where another begins.
 fn grouped(tokens: Vec<Token>, labels: &[String]) -> Vec<Vec<Token>> {
     let mut groups: Vec<Vec<Token>> = Vec::new();
     for token in tokens {

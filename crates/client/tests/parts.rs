@@ -9,7 +9,7 @@ use primer_client::{
 };
 use primer_hint::published::Identity;
 use primer_hint::storage::ReadAt;
-use primer_server::{Door, Line, Server, ServerOptions, StopHandle};
+use primer_server::{ConnectionControl, Door, Server, ServerOptions, ShutdownHandle};
 use primer_service::ServiceError;
 use primer_service::hints::record::Record;
 use primer_store::{Bounds, BundleStore, MemoryStore, StoreError};
@@ -29,7 +29,7 @@ struct Rig {
     address: String,
     trust: primer_wire::peer::Fingerprint,
     door: Door,
-    stop: StopHandle,
+    stop: ShutdownHandle,
     running: Option<JoinHandle<()>>,
 }
 
@@ -47,7 +47,7 @@ impl Rig {
             address: server.address().to_string(),
             trust: server.fingerprint(),
             door: server.door(),
-            stop: server.stop_handle(),
+            stop: server.shutdown_handle(),
             running: Some(std::thread::spawn(move || server.run().unwrap())),
         }
     }
@@ -63,7 +63,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.shut_down();
         self.running.take().unwrap().join().unwrap();
     }
 }
@@ -83,7 +83,7 @@ impl ShutDown for Memory {
     fn shut_down(&self) {}
 }
 
-impl Line for Memory {
+impl ConnectionControl for Memory {
     fn peer(&self) -> Option<IpAddr> {
         None
     }
@@ -113,13 +113,13 @@ impl Dial for MemoryDial {
 
 /// What is kept between two visits.
 #[derive(Clone)]
-struct Kept {
+struct StoredHint {
     keep: MemoryKeep,
     bundles: MemoryStore,
     hints: MemoryHints,
 }
 
-impl Kept {
+impl StoredHint {
     fn new() -> Self {
         Self {
             keep: MemoryKeep::default(),
@@ -162,7 +162,7 @@ fn connect(parts: Parts, hint_events: &Arc<Mutex<Vec<u64>>>) -> Client {
 #[test]
 fn a_client_of_other_parts_gets_the_same_answer() {
     let rig = Rig::start();
-    let (dial, kept, hint_events) = (rig.dial(), Kept::new(), Arc::default());
+    let (dial, kept, hint_events) = (rig.dial(), StoredHint::new(), Arc::default());
     let mut client = connect(kept.parts(&dial), &hint_events);
     let first = client.classify(TEXT).unwrap();
     assert!(!first.cost.prepared_ahead && first.cost.bytes.offline_down > 0);
@@ -200,11 +200,11 @@ fn a_client_of_other_parts_gets_the_same_answer() {
     }
 }
 
-/// Two clients with one store, as two tabs of a page: no bundle serves both.
+/// Opens two clients with one store, as two tabs of a page: no bundle serves both.
 #[test]
 fn clients_that_share_a_store_share_no_bundle() {
     let rig = Rig::start();
-    let (dial, kept, none) = (rig.dial(), Kept::new(), Arc::default());
+    let (dial, kept, none) = (rig.dial(), StoredHint::new(), Arc::default());
     let mut client = connect(kept.parts(&dial), &none);
     client.prepare(TOKENS, 2).unwrap();
     let asked = std::thread::scope(|scope| {
@@ -218,7 +218,7 @@ fn clients_that_share_a_store_share_no_bundle() {
     assert_eq!(asked[0].label, asked[1].label);
 }
 
-/// What does not fit into memory is refused before anything is made.
+/// Checks that what does not fit into memory is refused before anything is made.
 #[test]
 fn a_full_store_is_said_plainly_and_costs_nothing() {
     let rig = Rig::start();

@@ -9,12 +9,12 @@
 //! prepared alone; each is written, kept and spent on its own, and one that is lost does not
 //! concern its neighbours.
 
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::flow::Planned;
 use crate::program::MAX_MATRIX;
 use crate::secrets;
-use crate::work::Work;
 use primer_plan::plan::Plan;
 use primer_plan::shape::MAX_POSITIONS;
 use primer_rlwe::product::{Product, check_odds};
@@ -43,15 +43,17 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     /// Lists those that prepare some bundles together.
-    pub(crate) fn new(plan: &Plan, works: &[Work], bundles: usize) -> Result<Self> {
+    pub(crate) fn new(plan: &Plan, compiled: &[CompiledStep], bundles: usize) -> Result<Self> {
         let graph = plan.graph();
-        let of = |work: &Work| match work {
-            Work::Product(work) => secrets::exchanges(graph, work.factors, bundles),
-            Work::Linear(_) | Work::Local(_) | Work::Stop(_) | Work::Joined | Work::Nothing => {
-                Ok(Vec::new())
-            }
+        let of = |compiled: &CompiledStep| match compiled {
+            CompiledStep::Product(compiled) => secrets::exchanges(graph, compiled.factors, bundles),
+            CompiledStep::Linear(_)
+            | CompiledStep::Local(_)
+            | CompiledStep::Stop(_)
+            | CompiledStep::Joined
+            | CompiledStep::Nothing => Ok(Vec::new()),
         };
-        let by_step = works.iter().map(of).collect::<Result<_>>()?;
+        let by_step = compiled.iter().map(of).collect::<Result<_>>()?;
         let this = Self { by_step };
         check_odds(this.products())?;
         Ok(this)

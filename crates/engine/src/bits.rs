@@ -323,8 +323,8 @@ mod tests {
         (program, sizes)
     }
 
-    /// The relation in the module's text: shares of `m·T` and what the server computes add up to
-    /// embeddings with their signs, and `f` and `π` tell these.
+    /// Checks the relation in the module's text: shares of `m·T` and what the server computes add
+    /// up to embeddings with their signs, and `f` and `π` tell these.
     #[test]
     fn rows_are_selected_with_a_sign() {
         let (program, sizes) = tiny();
@@ -404,7 +404,7 @@ mod tests {
         assert!(looks_uniform(&residues));
     }
 
-    /// The power of the test above.
+    /// Shows the power of the test above.
     #[test]
     fn an_input_under_one_pad_is_not_uniform() {
         let (bits, residues) = views(|_| Seeds::new([9; 32]));
@@ -412,7 +412,8 @@ mod tests {
         assert!(!looks_uniform(&residues));
     }
 
-    /// Two inputs under one pad differ where their words do: what using a bundle twice would tell.
+    /// Checks that two inputs under one pad differ where their words do: what using a bundle twice
+    /// would tell.
     #[test]
     fn a_pad_hides_one_text() {
         let (program, sizes) = tiny();
@@ -425,7 +426,7 @@ mod tests {
         assert_eq!(one[sizes.row()..], other[sizes.row()..]);
     }
 
-    /// Lengths are exact, and no bit behind the last one is let through.
+    /// Checks that lengths are exact, and no bit behind the last one is let through.
     #[test]
     fn what_is_no_input_is_refused() {
         let (program, sizes) = tiny();
@@ -458,7 +459,7 @@ mod tests {
         }
     }
 
-    /// Words that end with a byte leave the sign a byte of its own.
+    /// Checks that words that end with a byte leave the sign a byte of its own.
     #[test]
     fn rows_of_all_lengths() {
         for (vocab, row, beyond, sign) in [

@@ -10,13 +10,13 @@ mod makeup;
 pub use makeup::makeup;
 
 use crate::batch::Exchanges;
+use crate::compiled::{CompiledProduct, CompiledStep, CompiledStop};
 use crate::error::Result;
-use crate::exchange::{Exchange, Source};
+use crate::exchange::{Exchange, MaskSource};
 use crate::program::Program;
 use crate::renewed;
 use crate::reveal::Reveal;
 use crate::stored;
-use crate::work::{ProductWork, StopWork, Work};
 use primer_hint::params::MESSAGE_BYTES;
 use primer_plan::graph::{Step, ValueId};
 use primer_ring::modulus::K;
@@ -168,14 +168,14 @@ fn stored_of(program: &Program, counts: impl Fn(&Step) -> bool) -> StoredBytes {
     };
     let steps = graph.steps.iter().enumerate();
     for (index, _) in steps.filter(|(_, step)| counts(step)) {
-        let work = program.work(index);
+        let compiled = program.compiled(index);
         let kept = program.kept(index);
         total += StoredBytes {
             client: bytes(&kept.client),
             server: bytes(&kept.server),
         };
-        if let Some(work) = work.stop() {
-            total += work.stop.stored();
+        if let Some(compiled) = compiled.stop() {
+            total += compiled.stop.stored();
         }
     }
     total
@@ -196,13 +196,13 @@ struct Count<'a> {
     exchanges: &'a Exchanges,
     bundles: u64,
     /// Encrypted masks that the server has.
-    offered: HashSet<(Source, Query)>,
+    offered: HashSet<(MaskSource, Query)>,
     /// Values that were opened.
     opened: HashSet<ValueId>,
     /// Range flags that the client has no share of yet; none if it has been told about all.
     flags_left: Option<usize>,
     /// Whether the client has requests that it has not answered yet.
-    owes: bool,
+    pending: bool,
     /// Whether the client has said something since it last heard something, online.
     spoken: bool,
 }
@@ -216,7 +216,7 @@ impl<'a> Count<'a> {
             offered: HashSet::new(),
             opened: HashSet::new(),
             flags_left: Some(program.flags()).filter(|flags| *flags > 0),
-            owes: false,
+            pending: false,
             // The masked input goes first.
             spoken: true,
         }
@@ -257,7 +257,7 @@ impl<'a> Count<'a> {
     /// Counts what corrects the masks of inputs.
     fn corrections(&self, index: usize, part: &mut Part) {
         let embeds = self.program.step(index).inputs().is_empty();
-        if let (Work::Linear(_), true) = (self.program.work(index), embeds) {
+        if let (CompiledStep::Linear(_), true) = (self.program.compiled(index), embeds) {
             let sizes = self.program.bits();
             part.bytes.offline_up += self.bundles * matrix(sizes.correction());
         }
@@ -265,26 +265,29 @@ impl<'a> Count<'a> {
 
     fn after_exchanges(&mut self, index: usize, part: &mut Part) {
         let program = self.program;
-        match program.work(index) {
-            Work::Linear(_) | Work::Local(_) | Work::Joined | Work::Nothing => {}
-            Work::Product(ProductWork { factors, stop }) => {
+        match program.compiled(index) {
+            CompiledStep::Linear(_)
+            | CompiledStep::Local(_)
+            | CompiledStep::Joined
+            | CompiledStep::Nothing => {}
+            CompiledStep::Product(CompiledProduct { factors, stop }) => {
                 for id in factors.opens() {
                     if self.opened.insert(id) {
                         self.down(self.size(id), part);
                     }
                 }
                 match stop {
-                    Some(StopWork { stop, .. }) => self.stop(&**stop, part),
+                    Some(CompiledStop { stop, .. }) => self.stop(&**stop, part),
                     None => {
                         let output = program.step(index).output();
                         part.bytes.online_up += residues(self.size(output));
-                        self.owes = true;
+                        self.pending = true;
                     }
                 }
             }
-            Work::Stop(StopWork { stop, .. }) => self.stop(&**stop, part),
+            CompiledStep::Stop(CompiledStop { stop, .. }) => self.stop(&**stop, part),
         }
-        if program.settled_after(index) && std::mem::take(&mut self.owes) {
+        if program.settled_after(index) && std::mem::take(&mut self.pending) {
             self.turn(Turn::Up, part);
             if self.flags_left.take_if(|left| *left == 0).is_some() {
                 self.turn(Turn::Down, part);
@@ -299,7 +302,7 @@ impl<'a> Count<'a> {
         part.bytes += bytes;
         part.and_gates += stop.and_gates();
         self.turn(Turn::Down, part);
-        self.owes |= stop.outputs() > 0 && !stop.is_lift();
+        self.pending |= stop.outputs() > 0 && !stop.is_lift();
         self.flags_left = self.flags_left.map(|left| left - stop.flags());
     }
 

@@ -1,11 +1,11 @@
 //! What can go wrong between the two parties. No variant carries a secret.
 
-use primer_garble::stop::StopError;
+use primer_garble::stop::CircuitError;
 use primer_hint::error::HintError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
 use primer_rlwe::error::HeError;
-use primer_stops::StopsError;
+use primer_stops::StopError;
 use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
@@ -39,10 +39,10 @@ pub enum ProtocolError {
     Ot(#[from] OtError),
     /// A stop failed.
     #[error(transparent)]
-    Stops(#[from] StopsError),
+    Stops(#[from] StopError),
     /// The plan has a stop that cannot be built.
     #[error(transparent)]
-    Stop(#[from] StopError),
+    Stop(#[from] CircuitError),
     /// The plan is not usable.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -82,10 +82,10 @@ pub enum ProtocolError {
         most: usize,
     },
     /// A session in which something failed is not used again.
-    #[error("this session has failed before; open a new one")]
+    #[error("this session failed before; open a new one")]
     Spoiled,
     /// Only a classification has a label to reveal.
-    #[error("only a label was to be revealed, but the model's head has none")]
+    #[error("only a label can be revealed, but the model's head has no labels")]
     NoLabel,
     /// An input does not fit the plan.
     #[error("the input has {found} {what}, the plan has {expected}")]
@@ -98,7 +98,7 @@ pub enum ProtocolError {
         found: usize,
     },
     /// Bits of an input that are no word's.
-    #[error("the masked input has bits behind its last one")]
+    #[error("the masked input has bits set after its last one")]
     InputBits,
     /// Stored offline material cannot be written or read.
     #[error("offline material cannot be written or read: {0}")]
@@ -111,7 +111,7 @@ impl ProtocolError {
     pub const fn is_cheating(&self) -> bool {
         matches!(
             self,
-            Self::Ot(OtError::Inconsistent) | Self::Stops(StopsError::Ot(OtError::Inconsistent))
+            Self::Ot(OtError::Inconsistent) | Self::Stops(StopError::Ot(OtError::Inconsistent))
         )
     }
 
@@ -124,11 +124,11 @@ impl ProtocolError {
             }
         }
         match self {
-            Self::Net(net) | Self::Stops(StopsError::Net(net)) => Some(net),
-            Self::Ot(error) | Self::Stops(StopsError::Ot(error)) => transfer(error),
+            Self::Net(net) | Self::Stops(StopError::Net(net)) => Some(net),
+            Self::Ot(error) | Self::Stops(StopError::Ot(error)) => transfer(error),
             // Garbled tables are read through `std::io`, so the channel's error is wrapped once
             // more.
-            Self::Stops(StopsError::Material { source, .. }) => wrapped(&**source),
+            Self::Stops(StopError::Material { source, .. }) => wrapped(&**source),
             Self::Store(source) => source.get_ref()?.downcast_ref(),
             _ => None,
         }

@@ -33,14 +33,14 @@ pub(crate) struct Exchange {
 
 /// What of the client's is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Source {
+pub(crate) enum MaskSource {
     /// Its mask of a value.
     Mask(ValueId),
     /// The second part of its share of a value that is lifted ([`crate::secrets`]).
     Second(ValueId),
 }
 
-impl Source {
+impl MaskSource {
     /// Returns whose mask it is, or is a part of.
     pub(crate) fn owner(self) -> ValueId {
         match self {
@@ -52,7 +52,7 @@ impl Source {
 /// What is encrypted, and how much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mask {
-    pub(crate) source: Source,
+    pub(crate) source: MaskSource,
     /// The first rows of each bundle's.
     pub(crate) rows: usize,
     pub(crate) joined: Joined,
@@ -123,14 +123,14 @@ impl Exchange {
 }
 
 /// The client's side: encrypts and decrypts.
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     keys: &'a ClientKeys,
-    sent: HashSet<(Source, Query)>,
+    sent: HashSet<(MaskSource, Query)>,
     /// Where answers are received.
     room: Vec<u8>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requester<'a> {
     pub(crate) fn new(keys: &'a ClientKeys) -> Self {
         Self {
             keys,
@@ -221,7 +221,7 @@ impl Spare {
 /// The server's side, where masks come in.
 #[derive(Default)]
 pub(crate) struct Intake {
-    seen: HashSet<(Source, Query)>,
+    seen: HashSet<(MaskSource, Query)>,
     pub(crate) spare: Spare,
 }
 
@@ -250,7 +250,7 @@ impl Intake {
 /// The server's side, where products are computed with what the client encrypted.
 pub(crate) struct Answerer<'a> {
     keys: &'a mut ServerKeys,
-    received: HashMap<(Source, Query), Received>,
+    received: HashMap<(MaskSource, Query), Received>,
     spare: Spare,
 }
 
@@ -298,7 +298,7 @@ impl<'a> Answerer<'a> {
 
 /// Finds what an exchange's masks were read into.
 fn asked<'a>(
-    received: &'a HashMap<(Source, Query), Received>,
+    received: &'a HashMap<(MaskSource, Query), Received>,
     exchange: &Exchange,
 ) -> Vec<&'a Received> {
     let found = exchange.offers().map(|(mask, query)| {

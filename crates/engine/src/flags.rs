@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::stored;
 use primer_ring::prg::Prg;
 use primer_ring::wipe::SecretBytes;
-use primer_stops::flags::Asked;
+use primer_stops::flags::PendingComparison;
 use primer_stops::{Comparison, FlagShares, StoredBytes};
 use primer_wire::Channel;
 use std::io::Read;
@@ -53,7 +53,7 @@ impl Flags {
     }
 
     /// Asks whether any is set: the client.
-    pub(crate) fn ask(self, channel: &mut Channel, rng: &mut Prg) -> Result<Asked> {
+    pub(crate) fn ask(self, channel: &mut Channel, rng: &mut Prg) -> Result<PendingComparison> {
         let mut stored = &self.material[..];
         Ok((self.comparison).ask(channel, &mut stored, &self.shares, rng)?)
     }

@@ -212,7 +212,7 @@ impl<'a> Build<'a> {
     /// Makes the hint of one value, and what the server multiplies with.
     ///
     /// # Errors
-    /// [`ProtocolError::Hint`] if shares of these weights would tell too much.
+    /// [`crate::ProtocolError::Hint`] if shares of these weights would tell too much.
     pub fn entry(&self, index: usize) -> Result<(Multiplier, Hint, Margin)> {
         let entry = self.hints.contents.entries()[index];
         let mut weights = Matrix::zeros(entry.features, entry.outputs);

@@ -11,19 +11,21 @@
 //!   online the server opens `x̂ - U` and `ŷ - V`, masks that it drew offline, and the client
 //!   returns its share minus a new mask, or both hand their shares to a stop. No homomorphic
 //!   operation is left online.
-//! * Stops (`primer_stops`) make a value of an accumulator, by the means that [`means`] names.
+//! * Stops (`primer_stops`) make a value of an accumulator, of the kind that [`stop_kinds`] names.
 //! * Local steps (`local`) each party does alone.
 //!
-//! A [`Program`] is a compiled plan: every step becomes one of these (`work`), with the homomorphic
-//! exchanges (`exchange`) that prepare it. [`session`] is how two parties begin, and their keys.
-//! [`client`] and [`server`] drive a program, each the whole stack of its side: `prepare` writes a
-//! bundle of offline material (`stored`, `seeds`), `infer` reads and consumes it.
+//! A [`Program`] is a compiled plan: every step becomes one of these (`compiled`), with the
+//! homomorphic exchanges (`exchange`) that prepare it. [`session`] is how two parties begin, and
+//! their keys. [`client`] and [`server`] drive a program, each the whole stack of its side:
+//! `prepare` writes a bundle of offline material (`stored`, `seeds`), `infer` reads and consumes
+//! it.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod bits;
 pub mod client;
 pub mod clock;
+mod compiled;
 pub mod cost;
 mod error;
 mod exchange;
@@ -33,7 +35,6 @@ pub mod hints;
 mod linear;
 mod local;
 mod masks;
-pub mod means;
 mod padding;
 mod program;
 mod renewed;
@@ -45,8 +46,8 @@ pub mod session;
 pub mod share;
 mod silent;
 mod stop;
+pub mod stop_kinds;
 mod stored;
-mod work;
 
 pub use batch::{MOST_BUNDLES, TOKENS_TOGETHER, bundles_together};
 pub use error::{ProtocolError, Result};

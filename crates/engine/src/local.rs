@@ -6,7 +6,7 @@
 
 use crate::share::{Share, power};
 use primer_plan::graph::{Op, Step, ValueId};
-use primer_plan::plan::{Plan, Rest};
+use primer_plan::plan::{ExponentMap, Plan};
 use primer_ring::modulus;
 use std::ops::Deref;
 
@@ -14,12 +14,12 @@ use std::ops::Deref;
 pub(crate) enum Local {
     /// The exponents of softmax: scores where their heads are placed, or minus what they are
     /// measured against, padded keys far below.
-    Rest {
+    Exponents {
         scores: ValueId,
         reference: ValueId,
         tokens: usize,
         /// Of each head.
-        heads: Vec<Rest>,
+        heads: Vec<ExponentMap>,
     },
     /// The sum of every row, shifted.
     RowSum { input: ValueId, shift: u32 },
@@ -39,16 +39,16 @@ impl Local {
     pub(crate) fn of(plan: &Plan, step: &Step) -> Option<Self> {
         let shift = |input: ValueId, output| plan.shift(plan.scale(input).fraction(), output);
         match step.op {
-            Op::Rest {
+            Op::Exponents {
                 scores,
                 reference,
                 output,
-            } => Some(Self::Rest {
+            } => Some(Self::Exponents {
                 scores,
                 reference,
                 tokens: plan.graph().tokens,
                 heads: (0..plan.graph().shape.heads)
-                    .map(|head| plan.rest(head, scores, output))
+                    .map(|head| plan.exponent_map(head, scores, output))
                     .collect(),
             }),
             Op::RowSum { input, output } => Some(Self::RowSum {
@@ -68,13 +68,13 @@ impl Local {
         padding: &Share,
     ) -> Share {
         match self {
-            Self::Rest {
+            Self::Exponents {
                 scores,
                 reference,
                 tokens,
                 heads,
             } => {
-                let measures = |rest: &Rest| matches!(rest, Rest::Measured { .. });
+                let measures = |map: &ExponentMap| matches!(map, ExponentMap::Measured { .. });
                 let reference = heads.iter().any(measures).then(|| get(*reference));
                 let scores = get(*scores);
                 let constant = |constant: i64| match party {
@@ -85,19 +85,19 @@ impl Local {
                 // Rows of references are those of measured heads.
                 let mut measured = 0;
                 for r in 0..scores.rows() {
-                    let rest = heads[r / tokens];
+                    let map = heads[r / tokens];
                     for (c, out) in share.row_mut(r).iter_mut().enumerate() {
                         let score = scores.get(r, c);
-                        *out = match (rest, &reference) {
+                        *out = match (map, &reference) {
                             (
-                                Rest::Placed {
+                                ExponentMap::Placed {
                                     shift,
                                     constant: of,
                                 },
                                 _,
                             ) => modulus::add(modulus::mul(score, power(shift)), constant(of)),
                             (
-                                Rest::Measured {
+                                ExponentMap::Measured {
                                     unit_bits,
                                     mask,
                                     constant: of,
@@ -113,12 +113,12 @@ impl Local {
                                 let score = modulus::add(score, constant(of));
                                 modulus::mul(modulus::sub(score, below), power(shift))
                             }
-                            (Rest::Measured { .. }, None) => {
+                            (ExponentMap::Measured { .. }, None) => {
                                 unreachable!("there is a reference for measured heads")
                             }
                         };
                     }
-                    measured += usize::from(measures(&rest));
+                    measured += usize::from(measures(&map));
                 }
                 share
             }

@@ -6,7 +6,7 @@
 //! linear image of masks. All of it is known before there is a text.
 
 use crate::bits::Pad;
-use crate::exchange::Source;
+use crate::exchange::MaskSource;
 use crate::local::{self, Party};
 use crate::padding::Padding;
 use crate::program::Program;
@@ -68,10 +68,10 @@ impl Masks {
     }
 
     /// Returns what of the client's an exchange encrypts.
-    pub(crate) fn of(&mut self, source: Source) -> Arc<Share> {
+    pub(crate) fn of(&mut self, source: MaskSource) -> Arc<Share> {
         match source {
-            Source::Mask(id) => self.get(id),
-            Source::Second(id) => {
+            MaskSource::Mask(id) => self.get(id),
+            MaskSource::Second(id) => {
                 let program = self.program.clone();
                 Arc::new(secrets::second_part(&program, self, id))
             }

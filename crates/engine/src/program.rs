@@ -1,19 +1,19 @@
 //! A compiled plan: the same on both sides.
 //!
-//! Compiling decides for every step what it is to the protocols ([`Work`]) and which homomorphic
-//! exchanges prepare it, and cuts the steps into *segments*. A segment is the unit of the offline
-//! phase and of memory: the embedding, each layer, the head. Every message that follows, its kind
-//! and its length, is determined here; the [fingerprint](Program::fingerprint) stands for all of
-//! it.
+//! Compiling decides for every step what it is to the protocols ([`CompiledStep`]) and which
+//! homomorphic exchanges prepare it, and cuts the steps into *segments*. A segment is the unit of
+//! the offline phase and of memory: the embedding, each layer, the head. Every message that
+//! follows, its kind and its length, is determined here; the [fingerprint](Program::fingerprint)
+//! stands for all of it.
 
 use crate::batch::{Exchanges, MOST_BUNDLES};
 use crate::bits::Sizes;
+use crate::compiled::{CompiledStep, Compiler, StoredMatrices};
 use crate::error::{ProtocolError, Result};
 use crate::exchange::Owner;
 use crate::hints::Hints;
-use crate::means::{self, TRANSFERS};
 use crate::reveal::Reveal;
-use crate::work::{Compiler, Kept, Work};
+use crate::stop_kinds::{self, TRANSFERS};
 use primer_hint::error::HintError;
 use primer_hint::published::Identity;
 use primer_plan::design::LookedUp;
@@ -71,7 +71,7 @@ pub struct Program {
 struct Inner {
     plan: Plan,
     reveal: Reveal,
-    works: Vec<Work>,
+    compiled: Vec<CompiledStep>,
     /// Of one bundle.
     exchanges: Arc<Exchanges>,
     hints: Hints,
@@ -105,18 +105,18 @@ impl Program {
         if !plan.is_by(&LookedUp) {
             return Err(ProtocolError::OtherGraph);
         }
-        let works = Compiler::new(&plan, reveal).steps()?;
-        let exchanges = Exchanges::new(&plan, &works, 1)?;
+        let compiled = Compiler::new(&plan, reveal).steps()?;
+        let exchanges = Exchanges::new(&plan, &compiled, 1)?;
         let needs: KeyNeeds = exchanges.products().collect();
         let segments = segments(&plan.graph().steps);
-        let fingerprint = fingerprint(&plan, reveal, &needs, &works);
+        let fingerprint = fingerprint(&plan, reveal, &needs, &compiled);
         let inner = Inner {
-            settled: settled(&plan.graph().steps, &works, &segments),
+            settled: settled(&plan.graph().steps, &compiled, &segments),
             last_uses: plan.graph().last_uses(),
             hints: Hints::of(plan.graph()),
             plan,
             reveal,
-            works,
+            compiled,
             exchanges: Arc::new(exchanges),
             segments,
             needs,
@@ -183,9 +183,10 @@ impl Program {
     }
 
     /// Returns what the bundles keep of a step, besides what its stop needs.
-    pub(crate) fn kept(&self, index: usize) -> Kept {
+    pub(crate) fn kept(&self, index: usize) -> StoredMatrices {
         let masked = |id| self.hinted(Some(id)).is_some();
-        self.work(index).kept(self.plan(), self.step(index), masked)
+        self.compiled(index)
+            .kept(self.plan(), self.step(index), masked)
     }
 
     /// Returns the plan.
@@ -214,8 +215,8 @@ impl Program {
     /// Counts the range flags of an inference: one for each element of the stops that have them. If
     /// there are none, the client is not told whether values stayed in their ranges.
     pub fn flags(&self) -> usize {
-        let stops = self.inner.works.iter().filter_map(Work::stop);
-        stops.map(|work| work.stop.flags()).sum()
+        let stops = self.inner.compiled.iter().filter_map(CompiledStep::stop);
+        stops.map(|compiled| compiled.stop.flags()).sum()
     }
 
     /// Returns how flags are compared at the end, if there are any.
@@ -223,16 +224,16 @@ impl Program {
         (self.flags() > 0).then(|| Comparison::over(TRANSFERS))
     }
 
-    /// Stands for the version, the parameters, the means, what is revealed, the plan, every stop
-    /// with its counts, and the hint that it is bound to: two parties with the same one will
+    /// Stands for the version, the parameters, the kinds of stop, what is revealed, the plan, every
+    /// stop with its counts, and the hint that it is bound to: two parties with the same one will
     /// understand each other.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.fingerprint
     }
 
     /// Returns what a step is to the protocols.
-    pub(crate) fn work(&self, index: usize) -> &Work {
-        &self.inner.works[index]
+    pub(crate) fn compiled(&self, index: usize) -> &CompiledStep {
+        &self.inner.compiled[index]
     }
 
     /// Returns the exchanges that prepare one bundle.
@@ -270,7 +271,7 @@ impl Program {
             return Ok(Arc::clone(&self.inner.exchanges));
         }
         self.check_bundles(bundles)?;
-        let made = Exchanges::new(self.plan(), &self.inner.works, bundles)?;
+        let made = Exchanges::new(self.plan(), &self.inner.compiled, bundles)?;
         Ok(Arc::new(made))
     }
 
@@ -313,12 +314,12 @@ impl Program {
 
 /// Returns after which steps nothing may be under way: the next one reads what is, or is another
 /// segment's. A product may read what is [provisional](primer_stops::Stop::is_provisional).
-fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
+fn settled(steps: &[Step], compiled: &[CompiledStep], segments: &[Range<usize>]) -> Vec<bool> {
     // Of each value whether it is provisional.
     let mut under_way: HashMap<ValueId, bool> = HashMap::new();
     let mut settled = Vec::with_capacity(steps.len());
-    for (index, (step, work)) in steps.iter().zip(works).enumerate() {
-        let early = work.takes_provisional();
+    for (index, (step, compiled)) in steps.iter().zip(compiled).enumerate() {
+        let early = compiled.takes_provisional();
         let inputs = step.inputs();
         let mut read = inputs.iter().filter_map(|id| under_way.get(id));
         let first = segments.iter().any(|segment| segment.start == index);
@@ -326,8 +327,8 @@ fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<boo
         if settle {
             under_way.clear();
         }
-        let asked = work.asks_for(step);
-        under_way.extend(asked.map(|id| (id, work.is_provisional())));
+        let asked = compiled.asks_for(step);
+        under_way.extend(asked.map(|id| (id, compiled.is_provisional())));
         if index > 0 {
             settled.push(settle);
         }
@@ -348,7 +349,12 @@ fn segments(steps: &[Step]) -> Vec<Range<usize>> {
     segments
 }
 
-fn fingerprint(plan: &Plan, reveal: Reveal, needs: &KeyNeeds, works: &[Work]) -> [u8; 32] {
+fn fingerprint(
+    plan: &Plan,
+    reveal: Reveal,
+    needs: &KeyNeeds,
+    compiled: &[CompiledStep],
+) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("primer program v3");
     let mut absorb = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -359,15 +365,15 @@ fn fingerprint(plan: &Plan, reveal: Reveal, needs: &KeyNeeds, works: &[Work]) ->
     for parameters in needs.fingerprints() {
         absorb(parameters);
     }
-    absorb(means::describe().as_bytes());
+    absorb(stop_kinds::describe().as_bytes());
     absorb(&[match reveal {
         Reveal::Outputs => 0,
         Reveal::Label => 1,
     }]);
     absorb(&plan.encode());
-    for (index, work) in works.iter().enumerate() {
-        if let Some(work) = work.stop() {
-            absorb(stop_line(index, &*work.stop).as_bytes());
+    for (index, compiled) in compiled.iter().enumerate() {
+        if let Some(compiled) = compiled.stop() {
+            absorb(stop_line(index, &*compiled.stop).as_bytes());
         }
     }
     *hasher.finalize().as_bytes()

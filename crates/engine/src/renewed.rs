@@ -13,7 +13,7 @@
 //! ```
 
 use crate::error::Result;
-use crate::means::TRANSFERS;
+use crate::stop_kinds::TRANSFERS;
 use primer_ot::{CotReceiver, CotSender, Drawn, Met, cost};
 use primer_ring::prg::Prg;
 use primer_stops::{ClientTools, ServerTools, Transfers};

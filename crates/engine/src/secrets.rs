@@ -49,12 +49,12 @@ mod lifted;
 pub(crate) use lifted::{is_lifted, second_part};
 
 use crate::client::OnlineClient;
+use crate::compiled::StoredMatrices;
 use crate::error::Result;
-use crate::exchange::{Exchange, Joined, Mask, Source};
+use crate::exchange::{Exchange, Joined, Mask, MaskSource};
 use crate::masks::Masks;
 use crate::server::OnlineServer;
 use crate::share::{Share, dot};
-use crate::work::Kept;
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
 use primer_plan::plan::Plan;
 use primer_ring::matrix::{Matrix, product_residues};
@@ -104,7 +104,7 @@ impl Factors {
             Op::Embed { .. }
             | Op::Linear { .. }
             | Op::MergedScores { .. }
-            | Op::Rest { .. }
+            | Op::Exponents { .. }
             | Op::RowSum { .. }
             | Op::Kept { .. }
             | Op::Stop { .. } => return None,
@@ -184,7 +184,7 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
         width,
     } = Heads::of(graph);
     let Value { rows, cols, .. } = *graph.value(factors.left);
-    let mask = |source: Source, joined| Mask {
+    let mask = |source: MaskSource, joined| Mask {
         source,
         rows: graph.value(source.owner()).rows,
         joined,
@@ -204,11 +204,11 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
         let product = Product::new(relation)?;
         Ok(Exchange::new(
             product,
-            vec![mask(Source::Mask(id), joined)],
+            vec![mask(MaskSource::Mask(id), joined)],
             Joined::Columns,
         ))
     };
-    let exchange = |relation: Relation, sources: &[Source]| -> Result<Exchange> {
+    let exchange = |relation: Relation, sources: &[MaskSource]| -> Result<Exchange> {
         let masks = sources.iter().map(|source| mask(*source, Joined::Rows));
         let product = Product::new(relation)?;
         Ok(Exchange::new(product, masks.collect(), Joined::Rows))
@@ -216,11 +216,11 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
     let Factors { left, right, .. } = factors;
     let rows = bundles * rows;
     let by_row = |relation: Relation, ids: &[ValueId]| -> Result<Vec<Exchange>> {
-        let sources: Vec<Source> = ids.iter().map(|id| Source::Mask(*id)).collect();
+        let sources: Vec<MaskSource> = ids.iter().map(|id| MaskSource::Mask(*id)).collect();
         let mut all = vec![exchange(relation, &sources)?];
         if factors.lifted {
             let relation = Relation::Hadamard { rows, cols };
-            all.push(exchange(relation, &[Source::Second(left)])?);
+            all.push(exchange(relation, &[MaskSource::Second(left)])?);
         }
         Ok(all)
     };
@@ -243,11 +243,11 @@ pub(crate) fn exchanges(graph: &Graph, factors: Factors, bundles: usize) -> Resu
 
 /// Returns what the bundles keep: the client the terms that it knows offline, the server its share
 /// of the mixed terms.
-pub(crate) fn kept(graph: &Graph, factors: Factors, output: ValueId) -> Kept {
+pub(crate) fn kept(graph: &Graph, factors: Factors, output: ValueId) -> StoredMatrices {
     let size = |id: ValueId| (graph.value(id).rows, graph.value(id).cols);
     let second = factors.lifted.then(|| size(factors.left));
     let client: Vec<_> = [size(output)].into_iter().chain(second).collect();
-    Kept {
+    StoredMatrices {
         server: client.clone(),
         client,
     }
@@ -350,7 +350,7 @@ pub(crate) fn client_offline(
     answers: Vec<Share>,
 ) -> Vec<Share> {
     let (r, s) = (masks.get(factors.left), masks.get(factors.right));
-    let second = factors.lifted().map(|id| masks.of(Source::Second(id)));
+    let second = factors.lifted().map(|id| masks.of(MaskSource::Second(id)));
     client_terms(graph, factors, (&r, &s), second.as_deref(), answers)
 }
 

@@ -23,10 +23,10 @@
 pub mod direct;
 
 use crate::error::{ProtocolError, Result};
-use crate::means::TRANSFERS;
 use crate::program::Program;
 use crate::renewed::{ClientTransfers, ServerTransfers};
 use crate::reveal::Reveal;
+use crate::stop_kinds::TRANSFERS;
 use primer_hint::published::{Hash, Published};
 pub use primer_ot::Nonce;
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup};
@@ -283,7 +283,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Byte for byte: a change here needs another [`primer_wire::VERSION`].
+    /// Compares byte for byte: a change here needs another [`primer_wire::VERSION`].
     #[test]
     fn a_welcome_has_these_bytes() {
         let welcome = Welcome {

@@ -24,6 +24,7 @@
 //! neighbours. Only values that linear steps read are masked this way. What products of secrets
 //! read has masks from the bundle's seed: these multiply without an error.
 
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::hints::{Hints, Reader, number};
 use crate::linear::{Scaling, size};
@@ -31,7 +32,6 @@ use crate::masks::Masks;
 use crate::program::Program;
 use crate::session::See;
 use crate::share::Share;
-use crate::work::Work;
 use primer_hint::client::Batch;
 use primer_hint::multipliers::Multipliers;
 use primer_hint::params::{LANES, MESSAGE_BYTES};
@@ -93,7 +93,7 @@ impl Sums {
         rows: Rows,
         groups: &[Share],
     ) -> Option<Vec<Share>> {
-        let Work::Linear(linear) = program.work(reader.step) else {
+        let CompiledStep::Linear(linear) = program.compiled(reader.step) else {
             unreachable!("only linear steps read by hints");
         };
         let (out_rows, _) = size(program.plan(), program.step(reader.step).output());

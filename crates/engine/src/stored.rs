@@ -51,7 +51,7 @@ pub(crate) fn read_header(source: &mut dyn Read, program: &Program) -> Result<Se
     Ok(seeds)
 }
 
-/// Bytes of a stored matrix.
+/// Returns the bytes of a stored matrix.
 pub(crate) fn share_len(rows: usize, cols: usize) -> u64 {
     packed_len(rows * cols, K).expect("checked programs have matrices that can be counted") as u64
 }

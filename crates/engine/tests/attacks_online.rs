@@ -192,7 +192,8 @@ fn an_error_in_any_message_shows_nothing_before_the_output() {
     assert!(2 * moved > changed.len(), "{changed:?}");
 }
 
-/// Where only a label is revealed, the server garbles circuits that find it and sends their labels.
+/// Checks answers that reveal only a label: the server garbles circuits that find it and sends
+/// their labels.
 #[test]
 fn an_error_in_any_message_shows_nothing_but_a_label() {
     let [model, _] = twins();
@@ -224,8 +225,8 @@ fn errors_show_nothing(model: &Arc<IntModel>, all: &[Prepared], name: &str) -> V
     errors.collect()
 }
 
-/// Bundles whose masks are not what they should be: the server's shares of linear steps are then no
-/// shares of anything, and what is made of them is masked as ever.
+/// Uses bundles whose masks are not what they should be: the server's shares of linear steps are
+/// then no shares of anything, and what is made of them is masked as ever.
 #[test]
 fn messages_about_masks_show_nothing_online() {
     for model in &twins() {
@@ -264,8 +265,8 @@ fn spend_batches(model: &Arc<IntModel>, reveal: Reveal) -> Vec<Spent> {
         .collect()
 }
 
-/// What the server says over one bundle is as far from what it says over another, of the same batch
-/// or of another one of the session, as from what another server says.
+/// Checks that what the server says over one bundle is as far from what it says over another, of
+/// the same batch or of another one of the session, as from what another server says.
 #[test]
 fn bundles_of_a_session_have_nothing_in_common() {
     for model in &twins() {
@@ -276,11 +277,11 @@ fn bundles_of_a_session_have_nothing_in_common() {
     }
 }
 
-/// No residue of what the server opens with occurs twice, in any place of any value of any of four
-/// bundles: neither are masks of two values, rows or bundles the same, nor parts of them. Of a
-/// thousand residues below 2^41 two are the same by chance once in four million sessions.
-/// (The client's own masks differ in a batch, whatever coins it has, so this is more than messages
-/// can tell.)
+/// Checks that no residue of what the server opens with occurs twice, in any place of any value of
+/// any of four bundles: neither are masks of two values, rows or bundles the same, nor parts of
+/// them. Of a thousand residues below 2^41 two are the same by chance once in four million
+/// sessions. (The client's own masks differ in a batch, whatever coins it has, so this is more than
+/// messages can tell.)
 #[test]
 fn no_mask_opens_twice() {
     let [model, _] = twins();
@@ -295,8 +296,8 @@ fn no_mask_opens_twice() {
     assert_eq!(distinct.len(), masks.len());
 }
 
-/// The power of this test: a server whose coins are the same in two runs, which is to say whose
-/// masks are used twice, is found by every kind of message.
+/// Shows the power of this test: a server whose coins are the same in two runs, which is to say
+/// whose masks are used twice, is found by every kind of message.
 #[test]
 fn masks_that_are_used_twice_are_noticed() {
     let [model, _] = twins();

@@ -115,7 +115,7 @@ fn an_honest_client_sees_no_weights() {
     }
 }
 
-/// Messages about masks: of the secret zero without errors, one for all values, and noise.
+/// Sends messages about masks: of the secret zero without errors, one for all values, and noise.
 #[test]
 fn messages_about_masks_are_not_answered() {
     let zero = views(all(MASK_SECRET, |_, b| b.fill(0)));
@@ -141,10 +141,10 @@ fn messages_about_masks_are_not_answered() {
     assert_same(&beyond, "b beyond the modulus");
 }
 
-/// Fractional plaintexts: what is encrypted is a mask and parts of a unit. In the paper's schemes
-/// (`paper/schemes`) these come back times the weights, beside what masks the product. Ciphertexts
-/// travel as residues of transforms: one that is changed, by one prime alone, adds a polynomial
-/// that has fractions of a unit in every coefficient.
+/// Sends fractional plaintexts: what is encrypted is a mask and parts of a unit. In the paper's
+/// schemes (`paper/schemes`) these come back times the weights, beside what masks the product.
+/// Ciphertexts travel as residues of transforms: one that is changed, by one prime alone, adds a
+/// polynomial that has fractions of a unit in every coefficient.
 #[test]
 fn fractional_plaintexts_come_back_as_nothing() {
     for places in [1, 3, 40] {
@@ -161,9 +161,9 @@ fn fractional_plaintexts_come_back_as_nothing() {
     }
 }
 
-/// An error in the first message of every kind that a client sends until it has its bundles, or in
-/// the last, where the server then garbles a circuit that finds a label. Some end the session, most
-/// are not noticed; none makes the server say anything about weights.
+/// Puts an error into the first message of every kind that a client sends until it has its bundles,
+/// or in the last, where the server then garbles a circuit that finds a label. Some end the
+/// session, most are not noticed; none makes the server say anything about weights.
 #[test]
 fn errors_while_preparing_show_nothing() {
     for reveal in REVEALS {
@@ -193,7 +193,8 @@ fn errors_while_preparing_show_nothing() {
     }
 }
 
-/// Choices that are not one string, and trees that are not whole, end the session there.
+/// Checks that choices that are not one string, and trees that are not whole, end the session
+/// there.
 #[test]
 fn choices_that_differ_end_the_session() {
     for kind in [EXTENSION, TREES] {

@@ -8,7 +8,7 @@
 
 use primer_engine::{Program, ProtocolError, Reveal, cost};
 use primer_model::synthetic;
-use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign};
+use primer_plan::assign::{Columns, Observation, Observations, WeightRange, assign};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::scales::WEIGHT_BITS;
@@ -51,9 +51,9 @@ fn plan(shape: &Shape, tokens: usize) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let seen = Seen {
+    let seen = Observations {
         columns: columns(&graph),
-        ..Seen::of(seen)
+        ..Observations::of(seen)
     };
     let scales = assign(&graph, &seen, &weights).unwrap();
     Plan::new(shape, tokens, scales).unwrap()
@@ -109,7 +109,7 @@ fn line(out: &mut String, (layers, hidden, heads): (usize, usize, usize), tokens
     .unwrap();
 }
 
-/// What an operator reads about bits is what programs say of themselves.
+/// Checks that what an operator reads about bits is what programs say of themselves.
 #[test]
 fn the_operators_table_of_bits_follows_from_plans() {
     let labels = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
@@ -209,7 +209,7 @@ fn bytes_rounds_and_gates_are_what_they_were() {
     assert_eq!(found.lines().count(), kept.lines().count());
 }
 
-/// The same number of layers more costs the same more: what extrapolation rests on.
+/// Checks that the same number of layers more costs the same more: what extrapolation rests on.
 #[test]
 fn bytes_rounds_and_gates_are_linear_in_layers() {
     let total = |layers: usize| {
@@ -232,7 +232,7 @@ fn bytes_rounds_and_gates_are_linear_in_layers() {
     }
 }
 
-/// Products of secrets have five primes, for any model, and need no other keys.
+/// Checks that products of secrets have five primes, for any model, and need no other keys.
 #[test]
 fn one_set_of_parameters_serves_all_models() {
     for ((layers, hidden, heads), tokens) in [((2, 128, 2), 32), ((24, 1024, 16), 512)] {
@@ -244,7 +244,8 @@ fn one_set_of_parameters_serves_all_models() {
     }
 }
 
-/// How often an inference has a wrong share: the table of docs/rlwe.md, section 7, rounded up.
+/// Checks how often an inference has a wrong share: the table of docs/rlwe.md, section 7, rounded
+/// up.
 #[test]
 fn wrong_shares_are_as_rare_as_documented() {
     for ((layers, hidden, heads), tokens, bits) in [

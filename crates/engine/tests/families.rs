@@ -70,7 +70,7 @@ fn through(name: &str) {
     through_dir(&common::families().join(name));
 }
 
-/// Every one of them, whichever there are.
+/// Checks every one of them, whichever there are.
 #[test]
 fn whole_checkpoints_where_they_are() {
     let Some(all) = common::whole_families() else {
@@ -128,7 +128,7 @@ fn sentence(pooling: Pooling) -> Head {
     }
 }
 
-/// One vector comes out, for any length.
+/// Checks that one vector comes out, for any length.
 #[test]
 fn pooling() {
     for pooling in [Pooling::Mean, Pooling::First] {
@@ -140,7 +140,8 @@ fn pooling() {
     }
 }
 
-/// A label for each token, padding included, and nothing else; equal to what the scores say.
+/// Checks that a label for each token comes out, padding included, and nothing else; equal to what
+/// the scores say.
 #[test]
 fn labels_of_tokens_are_revealed_alone() {
     let labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"].map(str::to_owned);

@@ -121,7 +121,8 @@ fn an_input_that_does_not_fit_is_refused_before_anything_is_sent() {
     assert!(error.contains("disappeared"), "{error}");
 }
 
-/// Every kind of damage in both directions: among the keys, in the middle and at the last message.
+/// Does every kind of damage in both directions: among the keys, in the middle and at the last
+/// message.
 #[test]
 fn damage_anywhere_is_an_error() {
     let model = tiny();
@@ -185,7 +186,7 @@ fn a_silent_peer_is_given_up_after_the_time_out() {
     );
 }
 
-/// A peer that falls silent in the middle of either phase, its connection open.
+/// Plays a peer that falls silent in the middle of either phase, its connection open.
 #[test]
 fn a_peer_that_stalls_is_given_up_in_either_phase() {
     let model = tiny();
@@ -215,7 +216,7 @@ fn a_peer_that_stalls_is_given_up_in_either_phase() {
     }
 }
 
-/// After a failure the server's half is not used again either.
+/// Checks that after a failure the server's half is not used again either.
 #[test]
 fn a_failed_session_is_not_used_again_by_the_server() {
     let model = tiny();
@@ -235,7 +236,7 @@ fn a_failed_session_is_not_used_again_by_the_server() {
     assert!(matches!(second, ProtocolError::Spoiled), "{second}");
 }
 
-/// After a failure the client's keys are not used again.
+/// Checks that after a failure the client's keys are not used again.
 #[test]
 fn a_failed_session_is_not_used_again() {
     let model = tiny();

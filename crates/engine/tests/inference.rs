@@ -104,7 +104,8 @@ fn a_padded_pair_at_width_128() {
     check(&model, &words(7, 5, 0));
 }
 
-/// As many words as XLM-RoBERTa has: the hint of the embedding, and what its one-hot rows err by.
+/// Takes as many words as XLM-RoBERTa has: the hint of the embedding, and what its one-hot rows err
+/// by.
 #[test]
 #[ignore = "a minute: cargo test --release -p primer-engine --test inference words -- --ignored"]
 fn a_quarter_of_a_million_words() {

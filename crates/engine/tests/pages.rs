@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-/// The totals of the guide's table of trips, which `docs/guide/draw.py` writes.
+/// Checks the totals of the guide's table of trips, which `docs/guide/draw.py` writes.
 #[test]
 fn the_guide_has_the_trips_and_bytes_of_the_budget() {
     let budget = read("crates/engine/tests/budget.txt");

@@ -59,7 +59,7 @@ fn values_in_their_ranges_are_told() {
     assert_eq!(run.answer.in_range, Some(true));
 }
 
-/// In any layer, and for all that is revealed.
+/// Checks it in any layer, and for all that is revealed.
 #[test]
 fn a_value_beyond_its_range_is_told() {
     let input = words(4, 4, 1);
@@ -72,7 +72,7 @@ fn a_value_beyond_its_range_is_told() {
     assert!(fine.in_range == Some(true) && fine.labels.len() == 1);
 }
 
-/// The answer is what it would be, but something reached the outermost cells.
+/// Checks that the answer is what it would be, but something reached the outermost cells.
 #[test]
 fn a_value_near_the_end_is_told_before_it_wraps() {
     let input = words(4, 4, 1);

@@ -64,9 +64,9 @@ fn prepared(
     Prepared { end, seen, said }
 }
 
-/// Offline the server says nothing that depends on what a client says about its masks: an honest
-/// message, zeros, or anything else. There is nothing for an attack on the noise of answers to work
-/// on. The power of this test: the same test of `primer_paper`.
+/// Checks that offline the server says nothing that depends on what a client says about its masks:
+/// an honest message, zeros, or anything else. There is nothing for an attack on the noise of
+/// answers to work on. The power of this test: the same test of `primer_paper`.
 #[test]
 fn what_a_client_says_about_masks_is_not_answered() {
     let model = tiny();
@@ -87,8 +87,8 @@ fn what_a_client_says_about_masks_is_not_answered() {
     }
 }
 
-/// What corrects the masks of inputs is padded by them: it does not look the same twice, neither
-/// for two bundles of a batch nor for two batches.
+/// Checks that what corrects the masks of inputs is padded by them: it does not look the same
+/// twice, neither for two bundles of a batch nor for two batches.
 #[test]
 fn corrections_of_inputs_are_padded() {
     let model = tiny();
@@ -112,8 +112,8 @@ fn corrections_of_inputs_are_padded() {
     assert!(matches!(error, ProtocolError::Net(_)), "{error}");
 }
 
-/// Every value, every 256 rows and every preparation has a secret of its own, and so a message of
-/// its own, also after one that failed.
+/// Checks that every value, every 256 rows and every preparation has a secret of its own, and so a
+/// message of its own, also after one that failed.
 #[test]
 fn no_secret_is_used_twice() {
     let model = tiny();
@@ -136,7 +136,7 @@ fn no_secret_is_used_twice() {
     assert_eq!(distinct.len(), seen.len());
 }
 
-/// A preparation in one session after the other: fresh secrets each time.
+/// Prepares in one session after the other: fresh secrets each time.
 #[test]
 fn a_session_draws_fresh_secrets_for_each_preparation() {
     let model = tiny();
@@ -184,8 +184,8 @@ fn pair<A: Send, B: Send>(
     run_parties(Channel::memory_pair(&test_options()), left, right)
 }
 
-/// Client, server, program and bundle all name one hint; another one is refused wherever it meets
-/// them, before anything is said that depends on it.
+/// Checks that client, server, program and bundle all name one hint; another one is refused
+/// wherever it meets them, before anything is said that depends on it.
 #[test]
 fn hints_of_other_models_and_secrets_are_refused() {
     let model = tiny();
@@ -230,7 +230,7 @@ fn hints_of_other_models_and_secrets_are_refused() {
     assert!(expected, "{client:?}");
 }
 
-/// A server without multipliers spends bundles, but does not prepare any.
+/// Checks that a server without multipliers spends bundles, but does not prepare any.
 #[test]
 fn preparing_takes_multipliers() {
     let model = tiny();
@@ -252,7 +252,8 @@ fn preparing_takes_multipliers() {
     assert!(expected, "{error}");
 }
 
-/// A raw sum would show what its product errs by, and with it something of the weights.
+/// Checks that no raw sum leaves: it would show what its product errs by, and with it something of
+/// the weights.
 #[test]
 fn outputs_leave_through_a_stop() {
     let model = tiny();

@@ -16,13 +16,13 @@ mod common;
 use common::attack::two_batches;
 use common::frames::{Frame, meet};
 use common::{blind, client, offer, served, tiny, words};
-use primer_engine::means::TRANSFERS;
 use primer_engine::session::direct;
+use primer_engine::stop_kinds::TRANSFERS;
 use primer_engine::{ProtocolError, Reveal, server};
 use primer_model::quantise::IntModel;
 use primer_ot::OtError;
 use primer_ring::prg::Prg;
-use primer_stops::StopsError;
+use primer_stops::StopError;
 use primer_wire::Channel;
 use primer_wire::kind::transfer::EXTENSION;
 use std::collections::{HashMap, HashSet};
@@ -119,9 +119,10 @@ fn extensions(model: &Arc<IntModel>) -> usize {
     kinds.count()
 }
 
-/// No party has an offset in a bundle that opens anything of another one, of the same batch or of
-/// another batch of the session: neither the client nor the server. Where only labels are revealed
-/// the server garbles two circuits of each bundle, so that its offset lies in two places.
+/// Checks that no party has an offset in a bundle that opens anything of another one, of the same
+/// batch or of another batch of the session: neither the client nor the server. Where only labels
+/// are revealed the server garbles two circuits of each bundle, so that its offset lies in two
+/// places.
 #[test]
 fn offsets_are_a_bundles_own() {
     let batches = two_batches(&tiny(), 2, Reveal::Label, false);
@@ -136,7 +137,7 @@ fn offsets_are_a_bundles_own() {
     }
 }
 
-/// Most of what a party draws of a bundle follows from the seed in its header.
+/// Checks that most of what a party draws of a bundle follows from the seed in its header.
 #[test]
 fn seeds_are_a_bundles_own() {
     let batches = two_batches(&tiny(), 2, Reveal::Outputs, false);
@@ -145,8 +146,8 @@ fn seeds_are_a_bundles_own() {
     assert_eq!(seeds.len(), halves.len());
 }
 
-/// What a party keeps of a bundle it keeps in no other one, whatever it is: seeds, offsets, masks,
-/// choices, strings of look-ups, rows of transfers.
+/// Checks that what a party keeps of a bundle it keeps in no other one, whatever it is: seeds,
+/// offsets, masks, choices, strings of look-ups, rows of transfers.
 #[test]
 fn nothing_is_kept_in_two_bundles() {
     let batches = two_batches(&tiny(), 2, Reveal::Label, false);
@@ -162,9 +163,9 @@ fn nothing_is_kept_in_two_bundles() {
     }
 }
 
-/// The session ends while the bundle is prepared, for any Δ, and no answer tells anything: the
-/// choices of a new offset, labels of a circuit and pads of a look-up alike. The power of this
-/// test: the same attack in `primer_paper`, whose transfers are not checked.
+/// Checks that the session ends while the bundle is prepared, for any Δ, and no answer tells
+/// anything: the choices of a new offset, labels of a circuit and pads of a look-up alike. The
+/// power of this test: the same attack in `primer_paper`, whose transfers are not checked.
 #[test]
 fn a_checked_client_learns_nothing() {
     let model = tiny();
@@ -184,7 +185,7 @@ fn a_checked_client_learns_nothing() {
             0 => matches!(error, ProtocolError::Ot(OtError::Inconsistent)),
             _ => matches!(
                 error,
-                ProtocolError::Stops(StopsError::Ot(OtError::Inconsistent))
+                ProtocolError::Stops(StopError::Ot(OtError::Inconsistent))
             ),
         };
         assert!(caught, "seed {seed}: {error}");

@@ -18,8 +18,8 @@ fn observe(input: &Input) -> ([Log; 2], [Report; 2], Vec<i64>) {
     (logs, reports, integers)
 }
 
-/// Kind and length of every message in its order on the wire, and the traffic of every phase on
-/// both ends; and bytes and round trips are those that the program predicts.
+/// Compares kind and length of every message in its order on the wire, and the traffic of every
+/// phase on both ends; and bytes and round trips are those that the program predicts.
 #[test]
 fn two_texts_of_one_bucket_send_the_same_messages() {
     // A short text and a full one, padded to the same length.
@@ -49,9 +49,9 @@ fn predicted(report: &Report) {
     assert_eq!(online.rounds, parts.rounds_online);
 }
 
-/// The online round trips of a layer, as the difference that one more layer makes: one for each
-/// product of secrets and each stop, none for linear and local steps, and one for all that need
-/// nothing of each other. Stated in docs/protocol/session.md.
+/// Counts the online round trips of a layer, as the difference that one more layer makes: one for
+/// each product of secrets and each stop, none for linear and local steps, and one for all that
+/// need nothing of each other. Stated in docs/protocol/session.md.
 #[test]
 fn the_round_trips_of_a_layer() {
     let run = |layers| {
@@ -63,7 +63,7 @@ fn the_round_trips_of_a_layer() {
     let plan = model.plan(2).unwrap();
     let silent = |op: &Op| {
         matches!(op, Op::Embed { .. } | Op::Linear { .. })
-            || matches!(op, Op::Rest { .. } | Op::RowSum { .. })
+            || matches!(op, Op::Exponents { .. } | Op::RowSum { .. })
     };
     let interactive = |step: &&Step| step.layer == Some(0) && !silent(&step.op);
     let steps = plan.graph().steps.iter().filter(interactive).count();

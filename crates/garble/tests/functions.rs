@@ -4,7 +4,7 @@ mod common;
 
 use common::{clear, words};
 use primer_garble::clear::CLEAR_LANES;
-use primer_garble::stop::{StopCircuit, StopError};
+use primer_garble::stop::{CircuitError, StopCircuit};
 use primer_plan::function::{
     Activation, CoarseMaximum, Function, Gelu, InverseRoot, Lookup, LookupTable, Reciprocal,
     Softmax, SoftmaxScratch, Tanh,
@@ -168,7 +168,7 @@ fn functions_without_a_circuit_are_refused_by_name() {
     let table = LookupTable::tabulate((8, 3), (18, 10), f64::tanh);
     let lookup = Function::Lookup(Lookup::new((8, 3), [0; 2], vec![table]).unwrap());
     let error = StopCircuit::new(&lookup, 1).unwrap_err();
-    assert_eq!(error, StopError::NoCircuit("look-up"));
+    assert_eq!(error, CircuitError::NoCircuit("look-up"));
 }
 
 #[test]
@@ -369,24 +369,24 @@ fn tables_from_elsewhere_keep_their_meaning() {
 #[test]
 fn unusable_stops_are_refused() {
     let softmax = Function::Softmax(Softmax::new(15, 5, 0, 0));
-    assert_eq!(StopCircuit::new(&softmax, 0), Err(StopError::Row(0)));
-    assert_eq!(StopCircuit::new(&softmax, 513), Err(StopError::Row(513)));
+    assert_eq!(StopCircuit::new(&softmax, 0), Err(CircuitError::Row(0)));
+    assert_eq!(StopCircuit::new(&softmax, 513), Err(CircuitError::Row(513)));
     let relu = Function::Relu {
         ring_bits: 16,
         fraction: 0,
     };
     assert!(matches!(
         StopCircuit::new(&relu, 4),
-        Err(StopError::Elementwise { row: 4, .. })
+        Err(CircuitError::Elementwise { row: 4, .. })
     ));
     let mut gelu = Gelu::new(Activation::GeluErf, 15, 8, 9);
     gelu.ring_bits = 60;
     assert!(matches!(
         StopCircuit::new(&Function::Gelu(gelu), 1),
-        Err(StopError::Function(_))
+        Err(CircuitError::Function(_))
     ));
-    assert_eq!(StopCircuit::argmax(1, 2), Err(StopError::Ring(1)));
-    assert_eq!(StopCircuit::argmax(16, 0), Err(StopError::Row(0)));
+    assert_eq!(StopCircuit::argmax(1, 2), Err(CircuitError::Ring(1)));
+    assert_eq!(StopCircuit::argmax(16, 0), Err(CircuitError::Row(0)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use primer_garble::circuit::{Bit, Builder, Circuit, LANES, Modulus, Party};
 use primer_garble::clear::{self, CLEAR_LANES};
 use primer_garble::evaluator::Evaluator;
 use primer_garble::garbler::Garbler;
-use primer_garble::stop::{StopError, in_bits};
+use primer_garble::stop::{CircuitError, in_bits};
 use primer_garble::{Backend, Label, Offset};
 use primer_plan::function::{
     Activation, Function, Gelu, InverseRoot, Softmax, SoftmaxScratch, Tanh,
@@ -138,7 +138,7 @@ fn rows_of_single_functions_are_refused() {
     let refused = in_bits(&mut b, &tanh, row);
     assert!(matches!(
         refused,
-        Err(StopError::Elementwise { row: 2, .. })
+        Err(CircuitError::Elementwise { row: 2, .. })
     ));
 }
 

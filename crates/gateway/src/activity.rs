@@ -64,7 +64,7 @@ impl Activity {
     }
 
     /// Notes that the gateway is about to end.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn shut_down(&self) {
         self.change(|now| now.stopping = true);
     }
 
@@ -169,7 +169,7 @@ mod tests {
         });
         assert!(started.elapsed() < LONG);
         assert!(activity.trouble().is_none());
-        activity.stop();
+        activity.shut_down();
         activity.pause(false, LONG);
         assert!(started.elapsed() < LONG && activity.stopping());
     }

@@ -14,8 +14,8 @@
 //! "meta": […]}`: what every answer cost, whether its values stayed in range, and what the server
 //! saw. An answer that is an object has its `meta` inside in any case.
 
-use crate::desk::{Answered, Found, Question};
 use crate::error::Failure;
+use crate::worker_pool::{Answered, Question, QuestionResult};
 use primer::client::tags::Aggregate;
 use primer::service::message::Card;
 use primer_plan::shape::Head;
@@ -38,7 +38,7 @@ struct Body {
     #[serde(default)]
     parameters: Parameters,
     #[serde(default)]
-    options: Asked,
+    options: RequestOptions,
 }
 
 #[derive(Default, Deserialize)]
@@ -58,7 +58,7 @@ enum Strategy {
 /// Unknown ones are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Asked {
+struct RequestOptions {
     meta: bool,
 }
 
@@ -130,7 +130,9 @@ impl Request {
 
     fn one(&self, card: &Card, answered: &Answered) -> Value {
         match (&answered.found, &card.head) {
-            (Found::Labels(found), Head::Classify { labels, .. }) if found.score.is_some() => {
+            (QuestionResult::Labels(found), Head::Classify { labels, .. })
+                if found.score.is_some() =>
+            {
                 let scores = &found.scores;
                 let mut order: Vec<usize> = (0..scores.len().min(labels.len())).collect();
                 order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
@@ -139,13 +141,13 @@ impl Request {
                 order.iter().map(entry).collect()
             }
             // The server reveals the best label and nothing about its score.
-            (Found::Labels(found), _) => json!([{"label": found.label, "score": null}]),
-            (Found::Span(found), _) => json!({
+            (QuestionResult::Labels(found), _) => json!([{"label": found.label, "score": null}]),
+            (QuestionResult::Span(found), _) => json!({
                 "answer": found.answer, "score": found.score,
                 "start": found.start, "end": found.end, "meta": meta(answered),
             }),
-            (Found::Tags(found), _) => json!(found.entities),
-            (Found::Vector(found), _) => json!(found.vector),
+            (QuestionResult::Tags(found), _) => json!(found.entities),
+            (QuestionResult::Vector(found), _) => json!(found.vector),
         }
     }
 }
@@ -185,7 +187,7 @@ fn question(input: Value, head: &Head, aggregate: Aggregate) -> Result<Question,
         (Head::Tokens { .. }, Value::String(text)) => Ok(Question::Tag { text, aggregate }),
         (Head::Sentence { .. }, Value::String(text)) => Ok(Question::Embed { text }),
         (Head::Encoder { .. }, _) => Err(Failure::bad(
-            "the model has no head and no pooling: there is no task that the gateway could do",
+            "the model has no head and no pooling, so there is no task to serve",
         )),
         (head, _) => Err(wrong_input(head)),
     }

@@ -2,7 +2,7 @@
 //!
 //! It prepares in batches, which take fewer bytes and less time than one bundle at a time, when
 //! half of a length's bundles are used, or earlier while no question is asked. It holds a
-//! connection only while it works: a server's places are few.
+//! connection only while it works: a server's slots are few.
 
 use crate::Connect;
 use crate::activity::Activity;
@@ -25,12 +25,12 @@ const LONGEST: Duration = Duration::from_secs(15);
 const AT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// The thread, from outside.
-pub(crate) struct Keeper {
+pub(crate) struct StockKeeper {
     hang_up: HangUp,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Keeper {
+impl StockKeeper {
     /// Starts the thread, with a client that is connected.
     pub(crate) fn start(
         connect: Connect,
@@ -38,19 +38,19 @@ impl Keeper {
         stock: Arc<Stock>,
         activity: Arc<Activity>,
     ) -> Self {
-        let work = Work {
+        let worker = KeeperThread {
             connect,
             hang_up: hang_up.clone(),
             stock,
             activity,
         };
-        let thread = std::thread::spawn(move || work.run(client));
+        let thread = std::thread::spawn(move || worker.run(client));
         let thread = Mutex::new(Some(thread));
         Self { hang_up, thread }
     }
 
     /// Breaks off what the thread does, and waits for its end. To be called after
-    /// [`Activity::stop`].
+    /// [`Activity::shut_down`].
     pub(crate) fn close(&self) {
         self.hang_up.hang_up();
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,31 +72,31 @@ impl Barred {
         let limit = error.limit()?;
         let ends = limit.ends_in.map_or(AT_LIMIT, Duration::from_secs);
         // No answer of a server makes us ask again and again.
-        let rest = ends.clamp(LONGEST, AT_LIMIT);
+        let remaining = ends.clamp(LONGEST, AT_LIMIT);
         Some(Self {
-            until: Instant::now() + rest,
+            until: Instant::now() + remaining,
             why: error.to_string(),
         })
     }
 
-    fn rest(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
     fn is_over(&self) -> bool {
-        self.rest().is_zero()
+        self.remaining().is_zero()
     }
 }
 
 /// What the thread has.
-struct Work {
+struct KeeperThread {
     connect: Connect,
     hang_up: HangUp,
     stock: Arc<Stock>,
     activity: Arc<Activity>,
 }
 
-impl Work {
+impl KeeperThread {
     fn run(&self, client: Client) {
         let mut client = Some(self.watched(client));
         let mut pause = FIRST;
@@ -106,23 +106,23 @@ impl Work {
             match self.turn(&mut client, &mut barred) {
                 Ok(true) => pause = FIRST,
                 Ok(false) => {
-                    client.iter_mut().for_each(Client::rest);
+                    client.iter_mut().for_each(Client::disconnect);
                     pause = FIRST;
                     let idle = barred.is_some() || self.stock.is_full();
                     let patience = if idle { LOOK } else { QUIET };
                     self.activity.wait(seen, patience);
                 }
                 Err(error) if let Some(found) = Barred::by(&error) => {
-                    tracing::info!("nothing is prepared for {:?}: {error}", found.rest());
+                    tracing::info!("preparing is paused for {:?}: {error}", found.remaining());
                     self.activity.reached(None);
-                    self.stock.rest(Some(found.why.clone()));
+                    self.stock.idle(Some(found.why.clone()));
                     barred = Some(found);
                 }
                 // The gateway ends.
-                Err(ServiceError::Stopped(_)) => break,
+                Err(ServiceError::HungUp(_)) => break,
                 Err(error) => {
                     tracing::warn!("preparing bundles failed: {error}");
-                    self.stock.rest(Some(error.to_string()));
+                    self.stock.idle(Some(error.to_string()));
                     let lost = self.activity.reached(Some(&error));
                     client = None;
                     self.activity.pause(lost, pause);
@@ -157,19 +157,19 @@ impl Work {
         }
         if let Some(barred) = barred {
             // So the status says it, whatever failed meanwhile.
-            self.stock.rest(Some(barred.why.clone()));
+            self.stock.idle(Some(barred.why.clone()));
             return Ok(false);
         }
         let quiet = self.activity.quiet() >= QUIET;
         let Some((tokens, lacking)) = self.stock.most_wanted(quiet) else {
-            self.stock.rest(None);
+            self.stock.idle(None);
             return Ok(false);
         };
         let batch = client.card().batch(tokens, lacking);
         self.stock.begin(tokens, batch);
         client.prepare(tokens, batch)?;
         self.count(client)?;
-        self.stock.rest(None);
+        self.stock.idle(None);
         self.activity.reached(None);
         Ok(true)
     }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_limit_bars_until_it_ends_and_an_hour_at_most() {
-        let rest = |ends_in| {
+        let remaining = |ends_in| {
             let limit = Exhausted {
                 what: Counted::Prepared,
                 limit: 5,
@@ -223,12 +223,12 @@ mod tests {
             let barred = Barred::by(&ServiceError::Refused(Refusal::Limit(limit))).unwrap();
             assert!(barred.why.contains("5 prepared bundles"), "{}", barred.why);
             assert!(!barred.is_over());
-            barred.rest().as_secs_f64().round()
+            barred.remaining().as_secs_f64().round()
         };
-        assert_eq!(rest(Some(600)), 600.0);
-        assert_eq!(rest(Some(7 * 3600)), 3600.0);
-        assert_eq!(rest(None), 3600.0);
-        assert_eq!(rest(Some(0)), 15.0);
+        assert_eq!(remaining(Some(600)), 600.0);
+        assert_eq!(remaining(Some(7 * 3600)), 3600.0);
+        assert_eq!(remaining(None), 3600.0);
+        assert_eq!(remaining(Some(0)), 15.0);
         assert!(Barred::by(&ServiceError::Refused(Refusal::Full)).is_none());
     }
 }

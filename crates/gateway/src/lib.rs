@@ -14,7 +14,7 @@
 //!
 //! * one runs the HTTP stack ([`primer_http`], hyper on tokio) and never computes;
 //! * some *answer*: each has a [`Client`] of its own and takes questions from a
-//!   bounded queue (`desk`);
+//!   bounded queue (`worker_pool`);
 //! * one keeps the *stock*: it prepares bundles in batches whenever there are fewer than wanted
 //!   (`stock`, `keeper`), so that a question costs the online phase only.
 //!
@@ -27,7 +27,6 @@
 
 mod activity;
 mod body;
-mod desk;
 mod error;
 mod guard;
 mod hint;
@@ -38,12 +37,12 @@ mod page;
 mod queue;
 mod routes;
 mod stock;
+mod worker_pool;
 
 pub use error::GatewayError;
 pub use guard::Access;
 
-use desk::Desk;
-use keeper::Keeper;
+use keeper::StockKeeper;
 use primer::service::message::Card;
 use primer::{Client, HangUp, ServiceError};
 use primer_http::{Limits, Port};
@@ -53,6 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stock::Stock;
 use tokio::sync::watch;
+use worker_pool::WorkerPool;
 
 /// Reads any bytes as the body of a request to a model with such a card, for fuzzing. Returns how
 /// many questions it asks.
@@ -89,9 +89,9 @@ pub struct Gateway {
     listener: TcpListener,
     address: SocketAddr,
     routes: Arc<Routes>,
-    keeper: Keeper,
+    keeper: StockKeeper,
     drain: Duration,
-    stop: StopHandle,
+    stop: ShutdownHandle,
 }
 
 impl Gateway {
@@ -114,16 +114,16 @@ impl Gateway {
         let lengths = lengths(&card, &options.lengths)?;
         let stock = Arc::new(Stock::new(options.stock, &lengths));
         let places = (options.workers.max(1), options.queue.max(1));
-        let desk = Desk::open(&connect, places, &card, &stock);
-        let activity = Arc::clone(desk.activity());
-        let keeper = Keeper::start(connect, (first, hang_up), Arc::clone(&stock), activity);
+        let workers = WorkerPool::open(&connect, places, &card, &stock);
+        let activity = Arc::clone(workers.activity());
+        let keeper = StockKeeper::start(connect, (first, hang_up), Arc::clone(&stock), activity);
         Ok(Self {
             listener,
             address,
-            routes: Arc::new(Routes::new(card, options.access, desk, stock, address)),
+            routes: Arc::new(Routes::new(card, options.access, workers, stock, address)),
             keeper,
             drain: options.drain,
-            stop: StopHandle::new(),
+            stop: ShutdownHandle::new(),
         })
     }
 
@@ -138,7 +138,7 @@ impl Gateway {
     }
 
     /// Returns a handle that stops it from another thread.
-    pub fn stop_handle(&self) -> StopHandle {
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.stop.clone()
     }
 
@@ -177,7 +177,7 @@ async fn serve(
         async move { routes.answer(request).await }
     };
     port.answer(stopped, answer).await;
-    routes.stop();
+    routes.shut_down();
     let drained = port.drain(drain).await;
     if !drained {
         tracing::warn!("stopped before all answers were given");
@@ -202,15 +202,15 @@ fn lengths(card: &Card, asked: &[usize]) -> Result<Vec<usize>, GatewayError> {
 
 /// Stops a gateway.
 #[derive(Clone)]
-pub struct StopHandle(Arc<watch::Sender<bool>>);
+pub struct ShutdownHandle(Arc<watch::Sender<bool>>);
 
-impl StopHandle {
+impl ShutdownHandle {
     fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
     /// Accepts nothing new from now on, and ends when what is under way is done.
-    pub fn stop(&self) {
+    pub fn shut_down(&self) {
         self.0.send_replace(true);
     }
 }

@@ -1,6 +1,6 @@
 //! What the gateway counts, in the text format of OpenMetrics.
 
-use crate::desk::Answered;
+use crate::worker_pool::Answered;
 use hyper::StatusCode;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;

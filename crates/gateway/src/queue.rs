@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What a thread gets.
-pub(crate) enum Taken<T> {
+pub(crate) enum Next<T> {
     /// Something to do.
     Item(T),
     /// Nothing came within the time to wait.
@@ -66,16 +66,16 @@ impl<T> Queue<T> {
     }
 
     /// Takes the oldest item, waiting at most `patience` for it.
-    pub(crate) fn take(&self, patience: Duration) -> Taken<T> {
+    pub(crate) fn take(&self, patience: Duration) -> Next<T> {
         let idle = |state: &mut State<T>| state.items.is_empty() && !state.closed;
         let waited = self
             .changed
             .wait_timeout_while(self.state(), patience, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         match state.items.pop_front() {
-            Some(item) => Taken::Item(item),
-            None if state.closed => Taken::Closed,
-            None => Taken::Nothing,
+            Some(item) => Next::Item(item),
+            None if state.closed => Next::Closed,
+            None => Next::Nothing,
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     fn next(queue: &Queue<u8>) -> Option<u8> {
         match queue.take(SOON) {
-            Taken::Item(item) => Some(item),
+            Next::Item(item) => Some(item),
             _ => None,
         }
     }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(queue.len(), 3);
         let taken: Vec<u8> = std::iter::from_fn(|| next(&queue)).collect();
         assert_eq!(taken, [1, 2, 5]);
-        assert!(matches!(queue.take(SOON), Taken::Nothing));
+        assert!(matches!(queue.take(SOON), Next::Nothing));
     }
 
     #[test]
@@ -118,14 +118,14 @@ mod tests {
         queue.close();
         assert!(!queue.put(vec![8]));
         assert_eq!(next(&queue), Some(7));
-        assert!(matches!(queue.take(Duration::MAX), Taken::Closed));
+        assert!(matches!(queue.take(Duration::MAX), Next::Closed));
     }
 
     #[test]
     fn who_waits_is_woken() {
         let queue = Queue::new(1);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| matches!(queue.take(Duration::MAX), Taken::Item(9)));
+            let waiting = scope.spawn(|| matches!(queue.take(Duration::MAX), Next::Item(9)));
             std::thread::sleep(SOON);
             assert!(queue.put(vec![9]));
             assert!(waiting.join().unwrap());

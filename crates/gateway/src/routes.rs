@@ -9,13 +9,13 @@
 //! | `GET /metrics` | numbers for Prometheus |
 
 use crate::body;
-use crate::desk::{Answered, Desk};
 use crate::error::Failure;
 use crate::guard::Access;
 use crate::huggingface::{Request as Question, meta, task};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::page;
 use crate::stock::Stock;
+use crate::worker_pool::{Answered, WorkerPool};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ALLOW, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
@@ -35,7 +35,7 @@ const META: &str = "x-primer-meta";
 pub(crate) struct Routes {
     card: Card,
     access: Access,
-    desk: Desk,
+    workers: WorkerPool,
     stock: Arc<Stock>,
     metrics: Metrics,
     address: SocketAddr,
@@ -46,14 +46,14 @@ impl Routes {
     pub(crate) fn new(
         card: Card,
         access: Access,
-        desk: Desk,
+        workers: WorkerPool,
         stock: Arc<Stock>,
         address: SocketAddr,
     ) -> Self {
         Self {
             card,
             access,
-            desk,
+            workers,
             stock,
             metrics: Metrics::new(),
             address,
@@ -66,16 +66,16 @@ impl Routes {
     }
 
     /// Makes `/healthz` report from now on that the gateway is stopping; what is under way goes on.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn shut_down(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Ends the threads that answer; at once, if they had their time.
     pub(crate) fn close(&self, drained: bool) {
         if !drained {
-            self.desk.hang_up();
+            self.workers.hang_up();
         }
-        self.desk.close();
+        self.workers.close();
     }
 
     /// Answers one request.
@@ -108,7 +108,7 @@ impl Routes {
             }
             (&Method::GET, "/metrics") => {
                 token()?;
-                let questions = (self.desk.waiting(), self.desk.activity().asking());
+                let questions = (self.workers.waiting(), self.workers.activity().asking());
                 let text = self.metrics.text(questions, &self.stock.ready());
                 Ok(typed(text, CONTENT_TYPE))
             }
@@ -126,7 +126,7 @@ impl Routes {
                 self.infer(request).await
             }
             (&Method::GET | &Method::POST, _) => {
-                Err(Failure::new(StatusCode::NOT_FOUND, "there is nothing here"))
+                Err(Failure::new(StatusCode::NOT_FOUND, "there is no such path"))
             }
             _ => {
                 let why = "only GET and POST are answered";
@@ -138,7 +138,7 @@ impl Routes {
     async fn infer(&self, request: Request<Incoming>) -> Result<Page, Failure> {
         let body = body::take(request).await?;
         let (question, inputs) = Question::read(&body, &self.card)?;
-        let answers = self.desk.ask(inputs).await?;
+        let answers = self.workers.ask(inputs).await?;
         answers
             .iter()
             .for_each(|answered| self.metrics.answered(answered));
@@ -153,7 +153,7 @@ impl Routes {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(Failure::unavailable("stopping"));
         }
-        match self.desk.activity().trouble() {
+        match self.workers.activity().trouble() {
             None => Ok(typed("ok\n".into(), "text/plain")),
             Some(trouble) => Err(Failure::unavailable(trouble)),
         }
@@ -168,10 +168,10 @@ impl Routes {
             "model": self.card.model, "task": task(&self.card.head), "labels": labels,
             "pairs": self.card.types > 1, "scheme": primer::SCHEME_NAME,
             "lengths": self.card.buckets, "stock": self.stock.to_json(),
-            "stock_trouble": self.stock.trouble(), "waiting": self.desk.waiting(),
-            "asking": self.desk.activity().asking(),
+            "stock_trouble": self.stock.trouble(), "waiting": self.workers.waiting(),
+            "asking": self.workers.activity().asking(),
             "answered": self.metrics.answers(), "token": self.access.asks_for_token(),
-            "trouble": self.desk.activity().trouble(), "listen": self.address.to_string(),
+            "trouble": self.workers.activity().trouble(), "listen": self.address.to_string(),
         })
     }
 }

@@ -131,7 +131,7 @@ impl Stock {
     }
 
     /// Notes that nothing is being prepared any more, and why, if it failed.
-    pub(crate) fn rest(&self, trouble: Option<String>) {
+    pub(crate) fn idle(&self, trouble: Option<String>) {
         let mut state = self.state();
         state.levels.values_mut().for_each(|level| level.coming = 0);
         (state.progress, state.trouble) = (None, trouble);

@@ -13,7 +13,7 @@ const browser = await chromium.launch({
     "--disable-component-update", "--disable-sync", "--no-first-run"],
 });
 
-/** A page of some size and colour scheme that must ask nobody but the gateway. */
+/** A page of some size and colour scheme that must ask nothing but the gateway. */
 async function open(width, height, colorScheme) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme });
   const page = await context.newPage();

@@ -19,8 +19,8 @@ pub enum HintError {
     },
     /// Shares of these weights would tell too much about a client's secrets.
     #[error(
-        "these weights cannot have a hint: with what shares tell, secrets are as hard to find as \
-         with a modulus of {bits:.1} bits, beyond the limit of {limit}"
+        "these weights cannot have a hint: given what shares leak, its secrets are as hard to find \
+         as with a modulus of {bits:.1} bits, above the limit of {limit}"
     )]
     Margin {
         /// What plain samples of that hardness would have.

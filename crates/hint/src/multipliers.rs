@@ -13,7 +13,7 @@ use primer_ring::matrix::Matrix;
 use std::io::{self, Read};
 
 /// A multiplier, or where it is.
-enum Held {
+enum MultiplierSource {
     Memory(Multiplier),
     /// In the file, from this byte on.
     File {
@@ -26,7 +26,7 @@ enum Held {
 /// What a server multiplies clients' messages with.
 pub struct Multipliers {
     identity: Identity,
-    held: Vec<Held>,
+    held: Vec<MultiplierSource>,
     file: Option<Box<dyn ReadAt>>,
 }
 
@@ -47,7 +47,10 @@ impl Multipliers {
     pub fn in_memory(identity: Identity, multipliers: Vec<Multiplier>) -> Self {
         Self {
             identity,
-            held: multipliers.into_iter().map(Held::Memory).collect(),
+            held: multipliers
+                .into_iter()
+                .map(MultiplierSource::Memory)
+                .collect(),
             file: None,
         }
     }
@@ -60,8 +63,8 @@ impl Multipliers {
     /// Returns the bytes that they take in memory.
     pub fn memory(&self) -> usize {
         let each = self.held.iter().map(|held| match held {
-            Held::Memory(multiplier) => multiplier.bytes().len(),
-            Held::File { .. } => 0,
+            MultiplierSource::Memory(multiplier) => multiplier.bytes().len(),
+            MultiplierSource::File { .. } => 0,
         });
         each.sum()
     }
@@ -109,9 +112,9 @@ impl Multipliers {
             held.push(match kept + length <= memory {
                 true => {
                     kept += length;
-                    Held::Memory(multiplier)
+                    MultiplierSource::Memory(multiplier)
                 }
-                false => Held::File {
+                false => MultiplierSource::File {
                     at,
                     outputs: entry.outputs,
                     hash,
@@ -151,8 +154,8 @@ impl Multipliers {
         use_it: impl FnOnce(&Multiplier) -> Result<T, HintError>,
     ) -> Result<T, HintError> {
         match &self.held[index] {
-            Held::Memory(multiplier) => use_it(multiplier),
-            Held::File { at, outputs, hash } => {
+            MultiplierSource::Memory(multiplier) => use_it(multiplier),
+            MultiplierSource::File { at, outputs, hash } => {
                 let mut multiplier = Multiplier::zeros(*outputs);
                 let file = self.file.as_ref().expect("opened with its file");
                 file.read_exact_at(multiplier.bytes_mut(), *at)?;

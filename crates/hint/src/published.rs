@@ -132,7 +132,7 @@ impl Index {
 }
 
 /// Where the bytes of a hint are.
-enum Place {
+enum HintStorage {
     Memory(Vec<u8>),
     File(Box<dyn ReadAt>),
 }
@@ -141,26 +141,26 @@ enum Place {
 pub struct Published {
     index: Index,
     identity: Identity,
-    place: Place,
+    storage: HintStorage,
 }
 
 impl Published {
     /// Takes a hint in memory.
     pub fn in_memory(name: &Name, bytes: Vec<u8>) -> Self {
         let index = Index::of(name, &bytes);
-        Self::at(index, Place::Memory(bytes))
+        Self::at(index, HintStorage::Memory(bytes))
     }
 
     /// Takes a file. Its chunks are compared with their hashes when they are read.
     pub fn in_file(index: Index, file: impl ReadAt + 'static) -> Self {
-        Self::at(index, Place::File(Box::new(file)))
+        Self::at(index, HintStorage::File(Box::new(file)))
     }
 
-    fn at(index: Index, place: Place) -> Self {
+    fn at(index: Index, storage: HintStorage) -> Self {
         Self {
             identity: index.identity(),
             index,
-            place,
+            storage,
         }
     }
 
@@ -185,11 +185,11 @@ impl Published {
         assert!(chunk < self.index.chunks(), "there is no chunk {chunk}");
         let place = self.index.place(chunk);
         let mut bytes = vec![0; (place.end - place.start) as usize];
-        match &self.place {
-            Place::Memory(all) => {
+        match &self.storage {
+            HintStorage::Memory(all) => {
                 bytes.copy_from_slice(&all[place.start as usize..place.end as usize]);
             }
-            Place::File(file) => {
+            HintStorage::File(file) => {
                 let read = file.read_exact_at(&mut bytes, place.start);
                 read.map_err(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => HintError::Damaged { chunk },

@@ -47,12 +47,12 @@ impl HintSecret {
     /// they hide. So equal secrets imply equal elements, no matter what differed: weights, scales,
     /// a build that rounds otherwise, a fault in memory. A secret that hid two things would reveal
     /// their difference.
-    fn hiding(&self, place: &Place<'_>, group: usize, key: &[u64], hidden: &[u64]) -> Prg {
+    fn hiding(&self, target: &HintTarget<'_>, group: usize, key: &[u64], hidden: &[u64]) -> Prg {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(b"primer hint secret v1");
-        hasher.update(place.name);
+        hasher.update(target.name);
         hasher.update(&fingerprint());
-        for number in [place.value.into(), group as u64] {
+        for number in [target.value.into(), group as u64] {
             hasher.update(&number.to_le_bytes());
         }
         for number in key.iter().chain(hidden) {
@@ -65,7 +65,7 @@ impl HintSecret {
 }
 
 /// Which value's weights a hint is for.
-struct Place<'a> {
+struct HintTarget<'a> {
     name: &'a Name,
     value: u32,
 }
@@ -179,7 +179,7 @@ impl Multiplier {
         value: u32,
         weights: &Matrix<i16>,
     ) -> Result<(Self, Hint, Margin), HintError> {
-        let (place, outputs) = (Place { name, value }, weights.cols());
+        let (target, outputs) = (HintTarget { name, value }, weights.cols());
         let mut forms = Forms::new();
         let left_out = LeftOut::new(Packing::get().modulus());
         let images = images(name, value, weights);
@@ -201,18 +201,18 @@ impl Multiplier {
             }
         }
         let mut multiplier = Self { outputs, polys };
-        let hint = multiplier.hide(secret, &place, &mut forms);
+        let hint = multiplier.hide(secret, &target, &mut forms);
         let margin = forms.margin(weights);
         margin.check()?;
         Ok((multiplier, hint, margin))
     }
 
     /// Draws the secrets of all elements and makes what is published.
-    fn hide(&mut self, secret: &HintSecret, place: &Place<'_>, forms: &mut Forms) -> Hint {
+    fn hide(&mut self, secret: &HintSecret, target: &HintTarget<'_>, forms: &mut Forms) -> Hint {
         let ring = Packing::get();
-        let value = place.value;
+        let value = target.value;
         let public = |element| {
-            let mut limbs = packing(ring, place.name, element);
+            let mut limbs = packing(ring, target.name, element);
             ring.to_montgomery(&mut limbs);
             limbs
         };
@@ -230,7 +230,7 @@ impl Multiplier {
             let (terms, own) = polys.split_at_mut(TERMS * DEGREE);
             let hidden = room.sum(ring, terms.chunks_exact(DEGREE), &parts);
             let hidden = Zeroizing::new(hidden.to_vec());
-            let mut rng = secret.hiding(place, group, &named, &hidden);
+            let mut rng = secret.hiding(target, group, &named, &hidden);
             let drawn = wide(&mut rng, Wide::HINT_SECRET, DEGREE);
             let pairs = own.iter_mut().zip(drawn.iter());
             pairs.for_each(|(own, &drawn)| *own = drawn as i16);

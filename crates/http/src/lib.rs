@@ -4,7 +4,7 @@
 //! hyper on one thread; they define what each path means. What is here is what any port needs:
 //!
 //! * a bounded number of connections. When all places are taken, the connection whose caller has
-//!   been silent longest makes room (`places`), so that callers who hold connections and ask
+//!   been silent longest makes room (`limit`), so that callers who hold connections and ask
 //!   nothing do not keep others out;
 //! * a bounded time and size for the head of a request, which also ends a connection that stays
 //!   open and asks no more, and, if desired, a bounded life of a connection, which ends one whose
@@ -26,7 +26,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod places;
+mod limit;
 mod port;
 
 pub use port::{Limits, Port};

@@ -1,7 +1,7 @@
 //! The port: connections in, connections out.
 
 use crate::Page;
-use crate::places::Places;
+use crate::limit::ConnectionLimit;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -46,7 +46,7 @@ impl Default for Limits {
 pub struct Port {
     listener: TcpListener,
     limits: Limits,
-    places: Arc<Places>,
+    connections: Arc<ConnectionLimit>,
     graceful: GracefulShutdown,
 }
 
@@ -60,7 +60,7 @@ impl Port {
         Ok(Self {
             listener: TcpListener::from_std(listener)?,
             limits,
-            places: Places::new(limits.connections),
+            connections: ConnectionLimit::new(limits.connections),
             graceful: GracefulShutdown::new(),
         })
     }
@@ -94,11 +94,11 @@ impl Port {
                 }
             };
             // Later ones wait in the system's queue.
-            let place = Arc::new(self.places.enter().await);
+            let permit = Arc::new(self.connections.enter().await);
             let _ = socket.set_nodelay(true);
-            let (answer, working) = (answer.clone(), Arc::clone(&place));
+            let (answer, working) = (answer.clone(), Arc::clone(&permit));
             let service = service_fn(move |request| {
-                let work = working.work();
+                let work = working.busy();
                 let page = answer(request);
                 async move {
                     let page = page.await;
@@ -117,7 +117,7 @@ impl Port {
                 tokio::select! {
                     // Callers that hang up are not worth a line.
                     _ = connection => {}
-                    () = place.asked_to_leave() => {}
+                    () = permit.asked_to_leave() => {}
                     () = end_of(life) => {}
                 }
             });

@@ -52,12 +52,7 @@ fn points(c: &mut Criterion) {
         let half = vec![1; degree];
         group.throughput(Throughput::Elements(16 * degree as u64));
         group.bench_function("put of eight terms", |b| {
-            b.iter(|| {
-                data.places()
-                    .next()
-                    .unwrap()
-                    .put(simd, &[[&half[..]; 2]; 8])
-            });
+            b.iter(|| data.slots().next().unwrap().put(simd, &[[&half[..]; 2]; 8]));
         });
         let block = vec![1; weights.block(0).len() * terms * count];
         group.throughput(Throughput::Elements(block.len() as u64));

@@ -57,7 +57,7 @@ impl PointShape {
             .map(|c| [&c[..n], &c[n..]])
             .collect();
         let mut data = PointTerms::zeros(prime, points, terms);
-        for (mut place, halves) in data.places().zip(halves.chunks(8)) {
+        for (mut place, halves) in data.slots().zip(halves.chunks(8)) {
             place.put(simd, halves);
         }
         (weights, data, PointSums::zeros(points, rows))

@@ -3,7 +3,8 @@
 use crate::hinted::Hinted;
 use crate::inspect::bfv;
 use crate::scheme::{
-    Answer, ClientEnd, Cost, Costs, Scheme, Server, ServerEnd, Sink, Source, Terms,
+    BundleReader, BundleWriter, ClientEnd, Cost, Costs, Scheme, SchemeAnswer, Server, ServerEnd,
+    Terms,
 };
 use anyhow::{Context, Result};
 use primer_engine::cost::{self, Part, StoredBytes};
@@ -163,12 +164,12 @@ impl ServerEnd for Serving<'_> {
         self.session.set_threads(threads);
     }
 
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<()> {
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<()> {
         self.session.prepare_together(channel, self.model, sinks)?;
         Ok(())
     }
 
-    fn infer(&mut self, channel: &mut Channel, bundle: Source) -> Result<()> {
+    fn infer(&mut self, channel: &mut Channel, bundle: BundleReader) -> Result<()> {
         let bundle = server::Bundle::new(bundle);
         server::infer(channel, self.model, bundle)?;
         Ok(())
@@ -186,13 +187,18 @@ impl ClientEnd for Asking {
         self.0.program().plan().graph().shape.vocab
     }
 
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<Times> {
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<Times> {
         Ok(self.0.prepare_together(channel, sinks)?)
     }
 
-    fn infer(&mut self, channel: &mut Channel, bundle: Source, input: &Input) -> Result<Answer> {
+    fn infer(
+        &mut self,
+        channel: &mut Channel,
+        bundle: BundleReader,
+        input: &Input,
+    ) -> Result<SchemeAnswer> {
         let answer = self.0.infer(channel, client::Bundle::new(bundle), input)?;
-        Ok(Answer {
+        Ok(SchemeAnswer {
             reals: answer.reals,
             in_range: answer.in_range,
             times: answer.times,

@@ -95,10 +95,10 @@ pub trait Server: Sync {
 }
 
 /// Where a bundle is written.
-pub type Sink<'a> = &'a mut (dyn Write + Send);
+pub type BundleWriter<'a> = &'a mut (dyn Write + Send);
 
 /// Where a bundle is read.
-pub type Source = Box<dyn Read + Send>;
+pub type BundleReader = Box<dyn Read + Send>;
 
 /// The server's end of a session.
 pub trait ServerEnd {
@@ -109,13 +109,13 @@ pub trait ServerEnd {
     ///
     /// # Errors
     /// If either party fails.
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<()>;
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<()>;
 
     /// Answers one inference with a bundle.
     ///
     /// # Errors
     /// If either party fails.
-    fn infer(&mut self, channel: &mut Channel, bundle: Source) -> Result<()>;
+    fn infer(&mut self, channel: &mut Channel, bundle: BundleReader) -> Result<()>;
 }
 
 /// The client's end of a session.
@@ -130,17 +130,22 @@ pub trait ClientEnd {
     ///
     /// # Errors
     /// If either party fails.
-    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [Sink<'_>]) -> Result<Times>;
+    fn prepare(&mut self, channel: &mut Channel, sinks: &mut [BundleWriter<'_>]) -> Result<Times>;
 
     /// Runs one inference with a bundle.
     ///
     /// # Errors
     /// If either party fails.
-    fn infer(&mut self, channel: &mut Channel, bundle: Source, input: &Input) -> Result<Answer>;
+    fn infer(
+        &mut self,
+        channel: &mut Channel,
+        bundle: BundleReader,
+        input: &Input,
+    ) -> Result<SchemeAnswer>;
 }
 
 /// What a client gets of an inference.
-pub struct Answer {
+pub struct SchemeAnswer {
     /// The model's outputs.
     pub reals: Vec<Matrix<f64>>,
     /// Whether values stayed in their ranges; `None` where clients are not told.

@@ -5,7 +5,7 @@
 //! they share a process is for convenience.
 
 use crate::hinted::Hinted;
-use crate::scheme::{Answer, ClientEnd, Scheme, ServerEnd, Source};
+use crate::scheme::{BundleReader, ClientEnd, Scheme, SchemeAnswer, ServerEnd};
 use anyhow::Result;
 use primer_model::quantise::IntModel;
 use primer_net::pair::{Medium, run_pair_over};
@@ -28,7 +28,7 @@ pub(crate) fn run(
     scheme: &dyn Scheme,
     hinted: Option<&Hinted>,
     inputs: &[&Input],
-    mut each: impl FnMut(usize, &Answer) -> Result<()> + Send,
+    mut each: impl FnMut(usize, &SchemeAnswer) -> Result<()> + Send,
 ) -> Result<()> {
     let Some(tokens) = inputs.first().map(|input| input.tokens()) else {
         return Ok(());
@@ -69,12 +69,16 @@ pub(crate) fn run(
 }
 
 /// Turns a bundle that was written into a file without a name into one to be read.
-fn rewound(mut file: std::fs::File) -> std::io::Result<Source> {
+fn rewound(mut file: std::fs::File) -> std::io::Result<BundleReader> {
     file.rewind()?;
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 
-fn client(session: &mut dyn ClientEnd, channel: &mut Channel, input: &Input) -> Result<Answer> {
+fn client(
+    session: &mut dyn ClientEnd,
+    channel: &mut Channel,
+    input: &Input,
+) -> Result<SchemeAnswer> {
     let mut file = tempfile::tempfile()?;
     session.prepare(channel, &mut [&mut file])?;
     session.infer(channel, rewound(file)?, input)

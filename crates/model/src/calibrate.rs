@@ -9,7 +9,7 @@
 
 use crate::float::{self, Observer};
 use crate::fold::{FloatWeight, FloatWeights};
-use primer_plan::assign::{self, AssignError, Observation, Seen, WeightRange};
+use primer_plan::assign::{self, AssignError, Observation, Observations, WeightRange};
 use primer_plan::function::Function;
 use primer_plan::graph::{Graph, Op, StopFunction, ValueId};
 use primer_plan::role::ValueRole;
@@ -59,7 +59,7 @@ impl Calibrated {
 struct Ranges {
     /// Values that hold scores, whose columns are keys, have an entry for each head; inputs of
     /// activations, one for each column.
-    seen: Seen,
+    seen: Observations,
     /// Tokens of the current input, and how many of them are not padding.
     tokens: usize,
     length: usize,
@@ -67,7 +67,7 @@ struct Ranges {
 
 impl Ranges {
     fn new(graph: &Graph) -> Self {
-        let mut seen = Seen::of(vec![Observation::EMPTY; graph.values.len()]);
+        let mut seen = Observations::of(vec![Observation::EMPTY; graph.values.len()]);
         for (value, by_head) in graph.values.iter().zip(&mut seen.by_head) {
             if value.role == ValueRole::Scores {
                 *by_head = vec![Observation::EMPTY; graph.shape.heads];

@@ -22,7 +22,7 @@ pub use truncate::Truncate;
 use crate::quantise::IntModel;
 use primer_plan::function::{Function, Powers, SoftmaxScratch, Sorted};
 use primer_plan::graph::{Graph, Op, StopFunction, Term, ValueId, WeightId};
-use primer_plan::plan::{Plan, Rest};
+use primer_plan::plan::{ExponentMap, Plan};
 use primer_plan::weights::IntWeight;
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::{Matrix, Scratch, product};
@@ -267,11 +267,11 @@ impl FixedWalk<'_> {
                 }
                 scaled
             }
-            Op::Rest {
+            Op::Exponents {
                 scores,
                 reference,
                 output,
-            } => self.rest(*scores, *reference, *output),
+            } => self.exponents(*scores, *reference, *output),
             Op::RowSum { input, output } => {
                 let shift = self.plan.shift(self.fraction(*input), *output);
                 let x = self.get(*input);
@@ -389,17 +389,17 @@ impl FixedWalk<'_> {
     }
 
     /// Computes the exponents of softmax, head by head.
-    fn rest(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Matrix<i64> {
+    fn exponents(&self, scores: ValueId, reference: ValueId, output: ValueId) -> Matrix<i64> {
         let (s, reference) = (self.get(scores), self.get(reference));
         let n = self.graph().tokens;
         let mut exponents = Matrix::zeros(s.rows(), s.cols());
         for r in 0..s.rows() {
-            let rest = self.plan.rest(r / n, scores, output);
+            let map = self.plan.exponent_map(r / n, scores, output);
             for (c, out) in exponents.row_mut(r).iter_mut().enumerate() {
                 let score = s.get(r, c);
-                *out = match rest {
-                    Rest::Placed { shift, constant } => (score << shift) + constant,
-                    Rest::Measured {
+                *out = match map {
+                    ExponentMap::Placed { shift, constant } => (score << shift) + constant,
+                    ExponentMap::Measured {
                         unit_bits,
                         mask,
                         constant,

@@ -288,7 +288,7 @@ impl FloatWalk<'_> {
                 }
                 out
             }
-            Op::Rest {
+            Op::Exponents {
                 scores, reference, ..
             } => {
                 let (scores, reference) = (self.get(*scores), self.get(*reference));

@@ -18,7 +18,7 @@
 //! message to the columns where Δ has a bit.
 
 use crate::base::Session;
-use crate::engine::{Backend, Engine, Expand, Key, LANES, WIDE, Work};
+use crate::engine::{Backend, Engine, EngineJob, Expand, Key, LANES, WIDE};
 use crate::leaves::Leaves;
 use crate::variant::Variant;
 
@@ -111,7 +111,7 @@ struct Butterfly<'a> {
     correction: Correction<'a>,
 }
 
-impl Work for Butterfly<'_> {
+impl EngineJob for Butterfly<'_> {
     type Output = ();
 
     #[inline(always)]

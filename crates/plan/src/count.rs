@@ -48,7 +48,7 @@ impl Counts {
                 self.secret_products += (input.rows * input.cols) as u64;
             }
             Op::ScaleRows { .. } => self.secret_products += size,
-            Op::Rest { .. } | Op::RowSum { .. } | Op::Kept { .. } => {}
+            Op::Exponents { .. } | Op::RowSum { .. } | Op::Kept { .. } => {}
             Op::Stop { function, .. } => {
                 *self.stop_elements.entry(*function).or_default() += size;
                 self.stops += 1;

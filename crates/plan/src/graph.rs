@@ -1,9 +1,9 @@
 //! The steps of an encoder and the values between them: structure without numbers.
 //!
-//! A [`Graph`] is the only place that knows the order of operations in an encoder. It is built from
-//! a [`Shape`] and a number of tokens ([`crate::encoder`]), and all of these walk it: the float
-//! reference, the fixed-point reference, both parties of the protocol, the cost estimate and the
-//! printer.
+//! A [`Graph`] holds the order of operations in an encoder, which [`crate::encoder`] alone knows.
+//! It is built from a [`Shape`] and a number of tokens ([`crate::encoder`]), and all of these walk
+//! it: the float reference, the fixed-point reference, both parties of the protocol, the cost
+//! estimate and the printer.
 //!
 //! Values alternate between two kinds. An *accumulator* is the exact result of a linear step at
 //! a fine scale; a *fixed* value is an accumulator after a stop (a requantisation or a non-linear

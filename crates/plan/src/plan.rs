@@ -64,9 +64,9 @@ pub enum PlanError {
     },
 }
 
-/// How the exponents of a head follow from its scores: see [`Op::Rest`].
+/// How the exponents of a head follow from its scores: see [`Op::Exponents`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum ExponentMap {
     /// `2^shift · scores + constant`.
     Placed {
         /// Bits to the left, to the head's own cells.
@@ -213,8 +213,8 @@ impl Plan {
     /// Returns how exponents follow from the scores of `head`.
     ///
     /// # Panics
-    /// If the values are not those of an [`Op::Rest`].
-    pub fn rest(&self, head: usize, scores: ValueId, output: ValueId) -> Rest {
+    /// If the values are not those of an [`Op::Exponents`].
+    pub fn exponent_map(&self, head: usize, scores: ValueId, output: ValueId) -> ExponentMap {
         let powers = self.powers(output);
         let powers = powers.expect("a checked plan has powers behind what is left");
         let (class, placed) = powers.class(head);
@@ -223,7 +223,7 @@ impl Plan {
             let coarse = self.coarse(scores);
             let coarse = coarse.expect("a checked plan has a coarse maximum for measured heads");
             let unit_bits = self.truncation(scores).shift();
-            return Rest::Measured {
+            return ExponentMap::Measured {
                 unit_bits,
                 mask: coarse.mask << unit_bits,
                 constant: (coarse.offset << unit_bits) + (coarse.middle() << (unit_bits - 1)),
@@ -233,7 +233,7 @@ impl Plan {
         let by = self.truncation(output);
         let finest = self.scale(output).ring_fraction();
         let finest = finest.expect("a checked plan has an accumulator here");
-        Rest::Placed {
+        ExponentMap::Placed {
             shift: shift - (finest - class.lookup.fraction) as u32,
             constant: placed.offset << by.shift(),
         }
@@ -252,7 +252,7 @@ impl Plan {
     /// Returns the heads whose scores are measured against a coarse maximum, in rising order.
     pub fn measured_heads(&self, scores: ValueId) -> Vec<usize> {
         let left = |step: &Step| match step.op {
-            Op::Rest {
+            Op::Exponents {
                 scores: of, output, ..
             } if of == scores => Some(output),
             _ => None,

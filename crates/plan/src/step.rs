@@ -112,8 +112,8 @@ pub enum Op {
     },
     /// Scores minus what they are measured against, padded keys far below: the exponents of
     /// softmax. They are an accumulator of their own, with a constant added so that their range is
-    /// centred ([`crate::plan::Plan::rest`]).
-    Rest {
+    /// centred ([`crate::plan::Plan::exponent_map`]).
+    Exponents {
         /// The accumulator of the scores.
         scores: ValueId,
         /// For every score, the coarse number that is subtracted from it.
@@ -246,7 +246,7 @@ impl Step {
             | Op::Mix { output, .. }
             | Op::SquareSum { output, .. }
             | Op::ScaleRows { output, .. }
-            | Op::Rest { output, .. }
+            | Op::Exponents { output, .. }
             | Op::RowSum { output, .. }
             | Op::Kept { output }
             | Op::Pool { output, .. }
@@ -266,7 +266,7 @@ impl Step {
                 ..
             } => vec![*probabilities, *value],
             Op::ScaleRows { input, factor, .. } => vec![*input, *factor],
-            Op::Rest {
+            Op::Exponents {
                 scores, reference, ..
             } => vec![*scores, *reference],
             Op::Pool { input, kept, .. } => vec![*input, *kept],

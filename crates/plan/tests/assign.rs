@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Seen, range, shape};
+use common::{Calibration, range, shape};
 use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange, assign};
 use primer_plan::function::{Class, Function};
 use primer_plan::graph::{Op, StopFunction};
@@ -15,7 +15,7 @@ use primer_ring::modulus::K;
 
 #[test]
 fn accumulators_fill_the_share_modulus_for_their_ring() {
-    let plan = Seen::plausible(&shape()).plan();
+    let plan = Calibration::plausible(&shape()).plan();
     for (index, step) in plan.graph().steps.iter().enumerate() {
         let Op::Stop {
             input,
@@ -58,7 +58,7 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
 /// four times as far.
 #[test]
 fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
-    let seen = Seen::plausible(&shape());
+    let seen = Calibration::plausible(&shape());
     let plan = seen.plan();
     let graph = plan.graph();
     let mut roomy = 0;
@@ -91,7 +91,7 @@ fn looked_up_plans_are_finer_and_reach_four_times_what_was_seen() {
 /// Checks that mixed values reach as far as the values, however little was seen of them.
 #[test]
 fn mixed_values_leave_their_range_only_with_their_factor() {
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     seen.set("layer0.attention.sum", range(-0.2, 0.2));
     let plan = seen.plan();
     let reach = |name: &str| plan.scale(seen.id(name)).format().unwrap().max_real();
@@ -102,7 +102,7 @@ fn mixed_values_leave_their_range_only_with_their_factor() {
     assert_eq!(fraction, format.fraction - 1);
 }
 
-fn classes<'a>(plan: &'a Plan, seen: &Seen, name: &str) -> &'a [Class] {
+fn classes<'a>(plan: &'a Plan, seen: &Calibration, name: &str) -> &'a [Class] {
     let id = seen.id(name);
     let index = plan.graph().steps.iter().position(|s| s.output() == id);
     match plan.function(index.unwrap()) {
@@ -122,7 +122,7 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
         (300.0, 1e-6),
         (0.1, 900.0),
     ] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         seen.set("layer0.intermediate.sum", range(-reached, reached));
         seen.set("layer0.intermediate", range(-left, left));
         let plan = seen.plan();
@@ -150,7 +150,7 @@ fn activations_are_as_fine_as_other_values_and_hold_their_tables() {
 /// far as there are bits for it.
 #[test]
 fn columns_get_entries_by_their_ranges() {
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     for layer in 0..2 {
         let input = seen.id(&format!("layer{layer}.intermediate.sum"));
         seen.values[input.index()] = range(-40.0, 30.0);
@@ -183,7 +183,7 @@ fn columns_get_entries_by_their_ranges() {
 
 #[test]
 fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     seen.set("layer0.intermediate.sum", range(-340.0, 1.0));
     let plan = seen.plan();
     let [class] = classes(&plan, &seen, "layer0.intermediate") else {
@@ -200,7 +200,7 @@ fn activations_with_extreme_ranges_have_coarse_cells_and_are_refused_at_last() {
 /// Checks that room is what products leave: weights do not get coarser for it.
 #[test]
 fn room_is_not_taken_from_weights() {
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     let mut bits = Vec::new();
     for max_abs in [0.8, 1e-3, 2e-4, 1e-4] {
         seen.weights.fill(WeightRange {
@@ -232,7 +232,7 @@ fn room_is_not_taken_from_weights() {
 fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer() {
     let limit = (1u64 << (K - 1)) as f64;
     for (least, roomy) in [(50.0, true), (0.01, false)] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         let name = "layer1.output_norm.squares";
         seen.set(name, range(least, 300.0));
         let plan = seen.plan();
@@ -246,7 +246,7 @@ fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer
 #[test]
 fn what_is_not_finite_is_refused_by_name() {
     for bad in [f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         let mut value = range(-1.0, 1.0);
         // What comes later does not hide a value that is not a number.
         value.record([0.5, bad, 0.25]);
@@ -255,7 +255,7 @@ fn what_is_not_finite_is_refused_by_name() {
         let value = "layer0.intermediate.sum".to_owned();
         assert_eq!(seen.assign(), Err(AssignError::NotFinite { value }));
     }
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     seen.set("logits", Observation::EMPTY);
     assert!(matches!(
         seen.assign(),
@@ -269,7 +269,7 @@ fn what_is_too_wide_is_refused_by_name() {
         ("pooler.sum", 5_400.0, 5_500.0, 24),
         ("layer0.scores", 890.0, 910.0, 10),
     ] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         seen.set(name, range(-fits, fits));
         let scales = seen.assign().unwrap();
         Plan::new(&shape(), 8, scales).unwrap();
@@ -287,7 +287,7 @@ fn what_is_too_wide_is_refused_by_name() {
 #[test]
 fn outliers_in_front_of_a_layer_norm_still_give_a_plan() {
     for outlier in [220.0, 5e3, 1e6] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         let squares = outlier * outlier + 63.0;
         for name in ["layer0.output.sum", "layer0.output_norm.centred"] {
             seen.set(name, range(-outlier, 10.0));
@@ -312,7 +312,7 @@ fn outliers_in_front_of_a_layer_norm_still_give_a_plan() {
 fn a_large_epsilon_has_room_in_the_sum_of_squares() {
     let mut shape = shape();
     shape.epsilon = 0.5;
-    let mut seen = Seen::plausible(&shape);
+    let mut seen = Calibration::plausible(&shape);
     seen.set("embeddings_norm.squares", range(1e-4, 2e-4));
     let fraction = seen.plan().scale(seen.id("embeddings_norm.squares"));
     let epsilon = 0.5 * 64.0 * f64::from(fraction.fraction()).exp2();
@@ -327,7 +327,7 @@ fn an_activation_is_flagged_before_its_index_ends() {
         .into_iter()
         .flat_map(|r| [(0, r), (1, r)])
     {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         let name = format!("layer{layer}.intermediate");
         seen.set(&format!("{name}.sum"), range(-reached, reached / 2.0));
         let plan = seen.plan();
@@ -347,7 +347,7 @@ fn an_activation_is_flagged_before_its_index_ends() {
 #[test]
 fn tiny_queries_and_keys_give_a_plan() {
     // Together finer than the scores that they are multiplied to.
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     for name in ["layer0.query.sum", "layer0.key.sum"] {
         seen.set(name, range(-1e-5, 1e-5));
     }
@@ -361,7 +361,7 @@ fn tiny_queries_and_keys_give_a_plan() {
 #[test]
 fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
     for column in [0.001, 1.5, 40.0] {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         seen.weights
             .iter_mut()
             .for_each(|range| range.column = column);
@@ -396,7 +396,7 @@ fn looked_up_columns_stay_within_their_length_and_diagonals_have_one_scale() {
 /// are refused.
 #[test]
 fn outputs_are_no_finer_than_what_products_err_by() {
-    let plan = Seen::plausible(&shape()).plan();
+    let plan = Calibration::plausible(&shape()).plan();
     let output = plan.graph().outputs[0];
     let sum = plan.graph().accumulator_of(output);
     let Op::Linear { terms, .. } = &plan.graph().maker(sum).op else {
@@ -434,7 +434,7 @@ fn outputs_are_no_finer_than_what_products_err_by() {
 #[test]
 fn a_table_of_a_large_norm_is_coarser() {
     let table_fraction = |norm: f64| {
-        let mut seen = Seen::plausible(&shape());
+        let mut seen = Calibration::plausible(&shape());
         let Op::Embed { table, .. } = seen.graph.steps[0].op else {
             unreachable!("the first step embeds");
         };
@@ -451,7 +451,7 @@ fn a_table_of_a_large_norm_is_coarser() {
 /// do not add up to an error; plans in which it would be a small one are refused.
 #[test]
 fn one_hot_inputs_carry_a_scale() {
-    let plan = Seen::plausible(&shape()).plan();
+    let plan = Calibration::plausible(&shape()).plan();
     let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
         unreachable!("the first step embeds");
     };
@@ -490,10 +490,10 @@ fn heads_are_placed_by_their_ranges() {
     for changed in [heads[0], apart] {
         let mut heads = heads;
         heads[0] = changed;
-        let mut seen = Seen::plausible(&shape);
+        let mut seen = Calibration::plausible(&shape);
         let scores = seen.id("layer1.scores");
         seen.set("layer1.scores", of(-80.0, -9.0, 20.0));
-        let mut told = primer_plan::assign::Seen::of(seen.values.clone());
+        let mut told = primer_plan::assign::Observations::of(seen.values.clone());
         told.by_head[scores.index()] = heads.iter().map(|(seen, _)| *seen).collect();
         let scales = assign(&seen.graph, &told, &seen.weights).unwrap();
         let plan = Plan::new(&shape, 512, scales).unwrap();

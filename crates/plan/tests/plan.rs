@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Seen, range, shape};
+use common::{Calibration, range, shape};
 use primer_plan::function::{Activation, Function, Gelu, Powers, Sorted};
 use primer_plan::graph::{Op, Step};
 use primer_plan::plan::{MAX_ENCODED, Plan, PlanError};
@@ -12,15 +12,15 @@ use primer_plan::shape::{Head, Pooling, Shape, ShapeError};
 use primer_ring::modulus::K;
 
 /// Returns the error after a change to good scales.
-fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
-    let seen = Seen::plausible(&shape());
+fn refusal(change: impl FnOnce(&Calibration, &mut Scales)) -> PlanError {
+    let seen = Calibration::plausible(&shape());
     let mut scales = seen.assign().unwrap();
     change(&seen, &mut scales);
     seen.with(scales).expect_err("a contradiction was accepted")
 }
 
 /// Checks that a change is refused with the name of a value or weight, and the reason.
-fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scales)) {
+fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Calibration, &mut Scales)) {
     match refusal(change) {
         PlanError::Scales {
             value,
@@ -33,7 +33,7 @@ fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scale
     }
 }
 
-fn set(name: &'static str, scale: Scale) -> impl FnOnce(&Seen, &mut Scales) {
+fn set(name: &'static str, scale: Scale) -> impl FnOnce(&Calibration, &mut Scales) {
     move |seen, scales| scales.values[seen.id(name).index()] = scale
 }
 
@@ -51,7 +51,7 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
     for activation in [Activation::GeluErf, Activation::GeluTanh, Activation::Relu] {
         let mut shape = shape();
         shape.activation = activation;
-        let plan = Seen::plausible(&shape).plan();
+        let plan = Calibration::plausible(&shape).plan();
         assert_eq!(Plan::decode(&plan.encode()).unwrap(), plan);
         let for_tokens = |n| Plan::new(&shape, n, plan.scales().clone()).unwrap();
         assert_ne!(for_tokens(9).fingerprint(), plan.fingerprint());
@@ -68,12 +68,12 @@ type Wrong<'a> = (&'a dyn Fn(&mut Powers), &'a str);
 fn what_is_left_of_scores_is_checked() {
     // The scores of the first layer are so wide that they are measured, those of the second are
     // looked up as they are.
-    let mut seen = Seen::plausible(&shape());
+    let mut seen = Calibration::plausible(&shape());
     seen.set("layer0.scores", range(-100.0, 100.0));
     let of_layer = |layer: usize| {
-        let rests = |s: &Step| s.layer == Some(layer) && matches!(s.op, Op::Rest { .. });
+        let rests = |s: &Step| s.layer == Some(layer) && matches!(s.op, Op::Exponents { .. });
         let at = seen.graph.steps.iter().position(rests).unwrap();
-        let Op::Rest {
+        let Op::Exponents {
             reference, output, ..
         } = seen.graph.steps[at].op
         else {
@@ -167,7 +167,7 @@ fn what_is_left_of_scores_is_checked() {
 /// that only a looked-up plan has them.
 #[test]
 fn classes_are_checked() {
-    let seen = Seen::plausible(&shape());
+    let seen = Calibration::plausible(&shape());
     let is_sorted = |f: &Option<Function>| matches!(f, Some(Function::Sorted(_)));
     let index = seen.assign().unwrap().functions.iter().position(is_sorted);
     let index = index.expect("an activation is looked up");
@@ -181,10 +181,10 @@ fn classes_are_checked() {
     };
     for columns in [255, 257, usize::MAX] {
         let error = refused(&|s| s.classes[0].columns = columns);
-        assert!(error.contains("do not have the 256 columns"), "{error}");
+        assert!(error.contains("do not cover its 256 columns"), "{error}");
     }
     let error = refused(&|s| s.classes.push(s.classes[0].clone()));
-    assert!(error.contains("do not have the 256 columns"), "{error}");
+    assert!(error.contains("do not cover its 256 columns"), "{error}");
     let error = refused(&|s| s.classes[0].lookup.fraction -= 1);
     assert!(error.contains("the ring is not the function's"), "{error}");
     let error = refused(&|s| s.classes.clear());
@@ -215,7 +215,7 @@ fn what_is_kept_is_one_or_zero() {
         pooling: Pooling::Mean,
         normalised: true,
     };
-    let seen = Seen::plausible(&Shape { head, ..shape() });
+    let seen = Calibration::plausible(&Shape { head, ..shape() });
     let accumulator = Scale::Accumulator {
         fraction: 20,
         ring_bits: 16,
@@ -235,7 +235,7 @@ fn what_is_kept_is_one_or_zero() {
 
 #[test]
 fn encodings() {
-    let plan = Seen::plausible(&shape()).plan();
+    let plan = Calibration::plausible(&shape()).plan();
     let bytes = plan.encode();
     for cut in 0..bytes.len() {
         assert!(Plan::decode(&bytes[..cut]).is_err(), "{cut} bytes");
@@ -257,7 +257,7 @@ fn encodings() {
 
 #[test]
 fn shapes_and_tokens() {
-    let scales = Seen::plausible(&shape()).assign().unwrap();
+    let scales = Calibration::plausible(&shape()).assign().unwrap();
     let mut odd = shape();
     odd.heads = 3;
     assert!(matches!(

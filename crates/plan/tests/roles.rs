@@ -3,7 +3,7 @@
 mod common;
 
 use common::roles::{check_edges, check_keys, check_order, check_roles, shapes};
-use common::{Seen, shape};
+use common::{Calibration, shape};
 use primer_plan::graph::{Graph, Op};
 
 fn graphs() -> impl Iterator<Item = Graph> {
@@ -36,7 +36,7 @@ fn every_value_is_made_once_and_before_it_is_read() {
 fn plans_keep_their_fingerprints() {
     let plans = shapes()
         .into_iter()
-        .map(|shape| Seen::plausible(&shape).plan());
+        .map(|shape| Calibration::plausible(&shape).plan());
     let found: Vec<String> = plans
         .map(|plan| blake3::Hash::from_bytes(plan.fingerprint()).to_hex()[..16].to_owned())
         .collect();

@@ -21,10 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..ServerOptions::default()
     })?;
     println!("{} {}", server.address(), server.fingerprint());
-    let stop = server.stop_handle();
+    let stop = server.shutdown_handle();
     let serving = std::thread::spawn(move || server.run());
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    stop.stop();
+    stop.shut_down();
     serving.join().expect("the server does not panic")?;
     Ok(())
 }

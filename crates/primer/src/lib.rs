@@ -10,7 +10,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Where the model is; without a directory, the embedded one.
 //! let server = Server::bind(ServerOptions::default())?;
-//! let (address, stop) = (server.address(), server.stop_handle());
+//! let (address, stop) = (server.address(), server.shutdown_handle());
 //! let fingerprint = server.fingerprint();
 //! let serving = std::thread::spawn(move || server.run());
 //!
@@ -25,7 +25,7 @@
 //! println!("{} {:?}, online {:.2} s", found.label, found.score, found.cost.online_s);
 //!
 //! client.close();
-//! stop.stop();
+//! stop.shut_down();
 //! serving.join().expect("the server does not panic")?;
 //! # Ok(())
 //! # }
@@ -44,7 +44,7 @@
 /// Files that a server makes of a model, and a client fetches, before anything is prepared.
 pub mod hints {
     pub use primer_server::hints::{ServerHint, secret};
-    pub use primer_service::hints::{MAX_HINT, kept};
+    pub use primer_service::hints::{MAX_HINT, stored};
 }
 
 pub use primer_client as client;
@@ -60,7 +60,7 @@ pub use primer_client::{
 pub use primer_engine::{Reveal, SCHEME_NAME};
 pub use primer_net::tls::{Clients, Identity};
 pub use primer_server::{
-    AccessTokens, Limits, Server, ServerOptions, SharedStore, StopHandle, WebOptions,
+    AccessTokens, Limits, Server, ServerOptions, SharedStore, ShutdownHandle, WebOptions,
 };
 pub use primer_service::{BundleId, ServiceError};
 pub use primer_wire::peer::Fingerprint;

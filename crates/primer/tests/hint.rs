@@ -2,7 +2,7 @@
 //! it is asked for.
 #![allow(missing_docs)]
 
-use primer::hints::kept::Kept;
+use primer::hints::stored::StoredHint;
 use primer::service::hex;
 use primer::service::message::{
     Card, Greeting, Reception, Reply, Request, send_hint_chunk, send_hint_index, send_tokenizer,
@@ -159,9 +159,9 @@ fn all() -> Vec<usize> {
 }
 
 /// Finds the only hint of a state directory, and its file.
-fn kept(state: &Path) -> (Kept, PathBuf) {
+fn kept(state: &Path) -> (StoredHint, PathBuf) {
     let dir = state.join("client/hints");
-    let mut kept = Kept::all(&dir).unwrap();
+    let mut kept = StoredHint::all(&dir).unwrap();
     assert_eq!(kept.len(), 1);
     let kept = kept.remove(0);
     let file = dir.join(&kept.name).with_extension("hint");

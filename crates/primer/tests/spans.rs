@@ -3,15 +3,15 @@
 //! answers, where it lies beside the repository.
 #![allow(missing_docs)]
 
-use primer::client::span::{Found, characters};
+use primer::client::span::{ContextAnswer, characters};
 use primer::source::Model;
 use primer_model::float::{self, NoObserver};
-use primer_text::Place;
+use primer_text::CharSpan;
 use serde_json::Value;
 use std::path::Path;
 
 /// Scores of a beginning and an end at each place, and the places.
-type Window = (Vec<(f64, f64)>, Vec<Place>);
+type Window = (Vec<(f64, f64)>, Vec<CharSpan>);
 
 #[test]
 fn answers_and_none_are_hugging_faces_under_every_threshold() {
@@ -29,7 +29,7 @@ fn answers_and_none_are_hugging_faces_under_every_threshold() {
         let all = windows
             .iter()
             .map(|(scores, places)| (&scores[..], &places[..]));
-        let over = Found::over(all).unwrap();
+        let over = ContextAnswer::over(all).unwrap();
         let golden = line["null_minus_best"].as_f64().unwrap();
         let off = (over.null_score - over.best.score - golden).abs();
         assert!(off < 1e-6, "{}: off by {off}", line["question"]);
@@ -92,7 +92,7 @@ fn spans_of_minilm_are_hugging_faces_where_it_is() {
             let off = (start - golden.0).abs().max((end - golden.1).abs());
             assert!(off < 1e-3, "{}: off by {off}", line["id"]);
         }
-        let found = Found::over([(&scores[..], &input.second[..])]).unwrap();
+        let found = ContextAnswer::over([(&scores[..], &input.second[..])]).unwrap();
         let near = |ours: f64, name: &str| {
             let golden = line[name].as_f64().unwrap();
             assert!((ours - golden).abs() < 2e-3, "{name} {ours} for {golden}");

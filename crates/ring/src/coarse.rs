@@ -32,7 +32,7 @@ pub struct CoarseIndex {
 
 /// What one party has of an index and of what it leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct CoarseShare {
     /// Its share of the index, an element of the ring.
     pub index: u64,
     /// Its share of the part that joins the result, modulo p.
@@ -70,21 +70,21 @@ impl CoarseIndex {
         (self.slope * dropped + (1 << (self.shift - 1))) >> self.shift
     }
 
-    /// Returns the client's place, from its share of the accumulator.
+    /// Returns the client's part, from its share of the accumulator.
     #[inline(always)]
-    pub const fn client(self, share: u64) -> Place {
+    pub const fn client(self, share: u64) -> CoarseShare {
         let share = modulus::mul(share, self.finer);
-        Place {
+        CoarseShare {
             index: self.by.client(share),
             part: self.scaled(share & ((1 << self.by.shift()) - 1)),
         }
     }
 
-    /// Returns the server's place, from its share of the accumulator.
+    /// Returns the server's part, from its share of the accumulator.
     #[inline(always)]
-    pub const fn server(self, share: u64) -> Place {
-        let Place { part, .. } = self.client(share);
-        Place {
+    pub const fn server(self, share: u64) -> CoarseShare {
+        let CoarseShare { part, .. } = self.client(share);
+        CoarseShare {
             index: self.by.server(modulus::mul(share, self.finer)),
             part: modulus::sub(part, self.scaled(1 << self.by.shift())),
         }

@@ -38,12 +38,12 @@ pub const MIN_SHIFT: u32 = (2 * C).next_power_of_two().trailing_zeros();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncation {
     ring_bits: u32,
-    kept: Kept,
+    kept: KeptBits,
 }
 
 /// Which bits of a residue are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum KeptBits {
     Top,
     Low,
 }
@@ -60,7 +60,7 @@ impl Truncation {
     /// [`Self::MAX_RING_BITS`].
     pub const fn to_ring(ring_bits: u32) -> Option<Self> {
         if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_RING_BITS {
-            let kept = Kept::Top;
+            let kept = KeptBits::Top;
             Some(Self { ring_bits, kept })
         } else {
             None
@@ -71,7 +71,7 @@ impl Truncation {
     /// [`Self::MIN_RING_BITS`] to [`Self::MAX_SMALL_BITS`].
     pub const fn of_small(ring_bits: u32) -> Option<Self> {
         if ring_bits >= Self::MIN_RING_BITS && ring_bits <= Self::MAX_SMALL_BITS {
-            let kept = Kept::Low;
+            let kept = KeptBits::Low;
             Some(Self { ring_bits, kept })
         } else {
             None
@@ -86,8 +86,8 @@ impl Truncation {
     /// Returns the number of low bits dropped, `s`.
     pub const fn shift(self) -> u32 {
         match self.kept {
-            Kept::Top => K - self.ring_bits,
-            Kept::Low => 0,
+            KeptBits::Top => K - self.ring_bits,
+            KeptBits::Low => 0,
         }
     }
 
@@ -105,8 +105,8 @@ impl Truncation {
     #[inline(always)]
     pub const fn server(self, share: u64) -> u64 {
         let more = match self.kept {
-            Kept::Top => 1,
-            Kept::Low => C,
+            KeptBits::Top => 1,
+            KeptBits::Low => C,
         };
         ((share >> self.shift()) + more) & self.mask()
     }
@@ -116,8 +116,8 @@ impl Truncation {
     pub const fn to_signed(self, x: u64) -> i64 {
         let unused = 64 - self.ring_bits;
         match self.kept {
-            Kept::Top => ((x << unused) as i64) >> unused,
-            Kept::Low => (x & self.mask()) as i64,
+            KeptBits::Top => ((x << unused) as i64) >> unused,
+            KeptBits::Low => (x & self.mask()) as i64,
         }
     }
 
@@ -133,8 +133,8 @@ impl Truncation {
     #[inline(always)]
     pub const fn exact(self, x: i64) -> i64 {
         match self.kept {
-            Kept::Top => (x + (1 << (self.shift() - 1))) >> self.shift(),
-            Kept::Low => x,
+            KeptBits::Top => (x + (1 << (self.shift() - 1))) >> self.shift(),
+            KeptBits::Low => x,
         }
     }
 
@@ -142,7 +142,7 @@ impl Truncation {
     /// each side. A small number must not be negative, and must have room for `C`.
     #[inline(always)]
     pub const fn holds(self, x: i64) -> bool {
-        if matches!(self.kept, Kept::Low) {
+        if matches!(self.kept, KeptBits::Low) {
             return 0 <= x && (x + C as i64) >> self.ring_bits == 0;
         }
         let limit = ((1i64 << (self.ring_bits - 1)) - 2) << self.shift();

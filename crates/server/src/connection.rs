@@ -10,13 +10,13 @@ mod refusals;
 mod sink;
 
 use super::Shared;
-use super::gate::{Cut, Place, Progress, Stage};
+use super::gate::{ConnectionSlot, Cut, Progress, Stage};
 use super::metrics::Phase;
 use super::tokens::TokenLine;
 use account::Caller;
 use primer_engine::session::ServerSession;
 use primer_service::message::{
-    self, Greeting, Held, MAX_LISTING, Reception, Refusal, Reply, Request, Work,
+    self, Greeting, HeldBundle, MAX_LISTING, Reception, Refusal, Reply, Request, ServerRole,
 };
 use primer_service::{BundleId, ServiceError, VERSION, hex};
 use primer_store::{BundleStore, unix_now};
@@ -27,19 +27,19 @@ use std::time::Instant;
 /// Serves one connection, which `open` shakes hands on, and logs how it ended.
 pub(crate) fn serve(
     shared: &Shared,
-    place: &Place,
+    slot: &ConnectionSlot,
     peer: &str,
     open: impl FnOnce() -> Result<Channel, NetError>,
 ) {
-    let (number, arrived) = (place.number(), Instant::now());
+    let (number, arrived) = (slot.number(), Instant::now());
     tracing::debug!(connection = number, peer, "arrived");
     // What a session moved, if one began, and by which token.
     let (mut session, mut token) = (None, None);
     let result = open().map_err(ServiceError::from).and_then(|channel| {
-        place.progress(Progress::Secured);
+        slot.progress(Progress::Secured);
         let mut connection = Connection {
             shared,
-            place,
+            slot,
             meter: channel.meter().clone(),
             channel,
             client: [0; 32],
@@ -56,8 +56,8 @@ pub(crate) fn serve(
         result
     });
     let metrics = &shared.metrics;
-    let reason = match (result, place.cut()) {
-        (_, Some(Cut::Stopping)) => "the server stops".to_owned(),
+    let reason = match (result, slot.cut()) {
+        (_, Some(Cut::Stopping)) => "the server is shutting down".to_owned(),
         (_, Some(cut)) => {
             metrics.cut.add(1);
             tracing::info!(connection = number, reason = ?cut, "cut");
@@ -108,7 +108,7 @@ pub(crate) fn serve(
 
 struct Connection<'a> {
     shared: &'a Shared,
-    place: &'a Place,
+    slot: &'a ConnectionSlot,
     channel: Channel,
     meter: Meter,
     /// The client's account: a hash of its pseudonym, so that the store holds nothing that opens
@@ -142,7 +142,7 @@ impl Connection<'_> {
         drop(greeting);
         self.caller = Caller::new(token, self.client);
         tracing::info!(
-            connection = self.place.number(),
+            connection = self.slot.number(),
             client = hex(&self.client[..4]),
             token = self.caller.label(),
             "session begins"
@@ -150,7 +150,7 @@ impl Connection<'_> {
         Reception::Card(Box::new(self.shared.card.clone())).send(&mut self.channel)?;
         self.completed(Phase::Handshake, self.arrived, &Report::default());
         loop {
-            self.place.stage(Stage::Idle)?;
+            self.slot.stage(Stage::Idle)?;
             let request = match Request::receive(&mut self.channel) {
                 // A client that is done may simply go.
                 Err(ServiceError::Net(NetError::PeerGone { .. })) => return Ok(()),
@@ -179,7 +179,7 @@ impl Connection<'_> {
                 Err(ServiceError::Refused(refusal)) => {
                     let token = self.caller.label();
                     self.shared.metrics.refused(&refusal, token.as_deref());
-                    let connection = self.place.number();
+                    let connection = self.slot.number();
                     tracing::info!(connection, token, %refusal, "request refused");
                     Reply::Refused(refusal).send(&mut self.channel)?;
                 }
@@ -188,7 +188,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Takes a place for a client; gives its token, if tokens are asked for.
+    /// Takes a slot for a client; gives its token, if tokens are asked for.
     fn admit(&self, greeting: &Greeting) -> Result<Option<TokenLine>, Refusal> {
         if greeting.version != VERSION {
             return Err(Refusal::Version(VERSION));
@@ -203,15 +203,15 @@ impl Connection<'_> {
         // A client that comes while nothing can be stored or spent is refused before it takes a
         // place.
         self.check_usable()?;
-        self.place.admit()?;
+        self.slot.admit()?;
         Ok(token)
     }
 
     /// Checks that the store could be used when it was looked at last.
     fn check_usable(&self) -> Result<(), Refusal> {
-        self.shared.lookout.usable().map_err(|fault| {
+        self.shared.store_monitor.usable().map_err(|fault| {
             tracing::warn!(
-                connection = self.place.number(),
+                connection = self.slot.number(),
                 fault,
                 "the store is not ready"
             );
@@ -219,7 +219,7 @@ impl Connection<'_> {
         })
     }
 
-    /// Bytes and rounds of this connection, added to the server's.
+    /// Adds the bytes and rounds of this connection to the server's, and returns them.
     fn account(&self) -> Traffic {
         let traffic = self.meter.report().total();
         self.shared.metrics.received.add(traffic.bytes_received);
@@ -236,10 +236,10 @@ impl Connection<'_> {
     }
 
     /// Checks that this replica is there for it.
-    fn check_role(&self, work: Work) -> Step<()> {
-        match self.shared.roles.contains(&work) {
+    fn check_role(&self, role: ServerRole) -> Step<()> {
+        match self.shared.roles.contains(&role) {
             true => Ok(()),
-            false => Err(Refusal::Role(work).into()),
+            false => Err(Refusal::Role(role).into()),
         }
     }
 
@@ -247,7 +247,7 @@ impl Connection<'_> {
         let now = unix_now();
         let own = self.shared.store.list_of(&self.client);
         let own = own.map_err(store_refusal)?;
-        let held = own.iter().take(MAX_LISTING).map(|entry| Held {
+        let held = own.iter().take(MAX_LISTING).map(|entry| HeldBundle {
             id: entry.id,
             age: u32::try_from(now.saturating_sub(entry.created)).unwrap_or(u32::MAX),
         });

@@ -6,29 +6,29 @@
 //! from a watching thread; its own thread then fails at once, wherever in the
 //! protocol it is.
 //!
-//! **Floods of arrivals.** When all places for arrivals are taken, one makes room for the newcomer:
+//! **Floods of arrivals.** When all slots for arrivals are taken, one makes room for the newcomer:
 //! one of the address that has the most of them; of those, one that has come least far (who said
 //! nothing goes before who began to speak, and that one before who has shaken hands); of those, the
 //! oldest. A flood of silent connections cannot push out a client far away, whose handshake takes
 //! several hundred milliseconds: it has spoken at once. And an address that sends many that do
 //! speak pushes out its own.
 //!
-//! **Sessions that hold a place.** A session may stay as long as it works. The time that it may
+//! **Sessions that hold a slot.** A session may stay as long as it works. The time that it may
 //! stay without is counted from the last bundle that it prepared or spent; asking for lists does
-//! not renew it. When all places are taken, a session that has not worked for [`GRACE`] gives its
-//! place to a newcomer, again one of the address that has the most, and of those the one that has
+//! not renew it. When all slots are taken, a session that has not worked for [`GRACE`] gives its
+//! slot to a newcomer, again one of the address that has the most, and of those the one that has
 //! rested longest. Its client loses nothing but the connection.
 
-mod place;
+mod origin;
 mod register;
-mod source;
+mod slot;
 
-pub(crate) use place::Place;
-pub use register::Line;
+pub use register::ConnectionControl;
 pub(crate) use register::{Cut, Progress, Stage};
+pub(crate) use slot::ConnectionSlot;
 
+use origin::Origin;
 use register::{Connection, Register};
-use source::Source;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 pub(crate) const ARRIVALS: usize = 64;
 /// Connections that were cut and whose threads have not noticed yet.
 const LEAVING: usize = 64;
-/// A session that has been idle for this long may lose its place to a newcomer.
+/// A session that has been idle for this long may lose its slot to a newcomer.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// How long things may take.
@@ -46,7 +46,7 @@ pub(crate) struct Timeouts {
     pub(crate) handshake: Duration,
     /// From the last work to the next.
     pub(crate) idle: Duration,
-    /// From the last work until a newcomer may have the place.
+    /// From the last work until a newcomer may have the slot.
     pub(crate) grace: Duration,
     /// A whole session.
     pub(crate) session: Duration,
@@ -57,16 +57,16 @@ pub(crate) struct Gate {
     register: Mutex<Register>,
     changed: Condvar,
     timeouts: Timeouts,
-    places: usize,
+    slots: usize,
 }
 
 impl Gate {
-    pub(crate) fn new(places: usize, timeouts: Timeouts) -> Arc<Self> {
+    pub(crate) fn new(slots: usize, timeouts: Timeouts) -> Arc<Self> {
         Arc::new(Self {
             register: Mutex::default(),
             changed: Condvar::new(),
             timeouts,
-            places,
+            slots,
         })
     }
 
@@ -75,13 +75,20 @@ impl Gate {
     }
 
     /// Takes in a new connection; `None` if the server stops or is flooded beyond its bounds.
-    pub(crate) fn arrive(self: &Arc<Self>, line: impl Line + 'static) -> Option<Place> {
-        self.arrive_from(Source::of(line.peer()), line)
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        control: impl ConnectionControl + 'static,
+    ) -> Option<ConnectionSlot> {
+        self.arrive_from(Origin::of(control.peer()), control)
     }
 
-    fn arrive_from(self: &Arc<Self>, source: Source, line: impl Line + 'static) -> Option<Place> {
+    fn arrive_from(
+        self: &Arc<Self>,
+        origin: Origin,
+        control: impl ConnectionControl + 'static,
+    ) -> Option<ConnectionSlot> {
         let mut register = self.lock();
-        if register.stopping || register.connections.len() >= self.places + ARRIVALS + LEAVING {
+        if register.stopping || register.connections.len() >= self.slots + ARRIVALS + LEAVING {
             return None;
         }
         if register.arriving().count() >= ARRIVALS
@@ -93,11 +100,11 @@ impl Gate {
         register.next += 1;
         let now = Instant::now();
         let connection = Connection {
-            line: Box::new(line),
-            source,
+            control: Box::new(control),
+            origin,
             stage: Stage::Arriving,
             progress: Progress::Silent,
-            rested: now,
+            last_active: now,
             deadline: now + self.timeouts.handshake,
             end: None,
             cut: None,
@@ -105,7 +112,7 @@ impl Gate {
         register.connections.insert(number, connection);
         drop(register);
         self.changed.notify_all();
-        Some(Place {
+        Some(ConnectionSlot {
             gate: Arc::clone(self),
             number,
         })
@@ -136,7 +143,7 @@ impl Gate {
     }
 
     /// Stops new connections and new requests; only online phases go on.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn shut_down(&self) {
         let mut register = self.lock();
         register.stopping = true;
         for connection in register.connections.values_mut() {

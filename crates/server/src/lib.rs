@@ -4,10 +4,10 @@
 //! cuts those that take too long; `connection` speaks with one client; `offer` says what is served,
 //! `models` has the weights for each length, and the hint that clients prepare with is found or
 //! built at the start ([`hints`]); the store keeps prepared bundles within bounds; `promises` keeps
-//! sessions of one account that ask at once within its limit; `lookout` looks at the store from
-//! time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread blocks on
-//! one connection at a time: the protocol streams in bulk and has few turns, so there is nothing to
-//! interleave.
+//! sessions of one account that ask at once within its limit; `store_monitor` looks at the store
+//! from time to time; `metrics` counts and `responder` tells; `web` serves browsers. A thread
+//! blocks on one connection at a time: the protocol streams in bulk and has few turns, so there is
+//! nothing to interleave.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,6 @@ mod gate;
 pub mod hints;
 pub mod identity;
 mod listener;
-mod lookout;
 mod metrics;
 mod models;
 mod offer;
@@ -26,11 +25,12 @@ mod process;
 mod promises;
 mod responder;
 pub mod source;
+mod store_monitor;
 mod tokens;
 mod web;
 
 pub use door::Door;
-pub use gate::Line;
+pub use gate::ConnectionControl;
 pub use options::{Limits, ServerOptions, SharedStore, Starting, WebOptions};
 pub use tokens::{
     AccessTokens, Reloaded, TokenLimits, TokenLine, find_token, is_hash, limit_token, list_tokens,
@@ -41,13 +41,12 @@ use crate::hints::{ServerHint, secret};
 use crate::source::Model;
 use gate::{Gate, Timeouts};
 use listener::{accept, listen};
-use lookout::Lookout;
 use metrics::{Levels, Metrics};
 use models::Models;
 use primer_engine::Reveal;
 use primer_hint::published::Published;
 use primer_net::tls::TlsServer;
-use primer_service::message::{Card, Work};
+use primer_service::message::{Card, ServerRole};
 use primer_service::state::State;
 use primer_service::{Port, ServiceError, io_error};
 use primer_store::fleet::FleetOptions;
@@ -58,6 +57,7 @@ use promises::Promises;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
+use store_monitor::StoreMonitor;
 use tokio::sync::watch;
 use web::{Site, Web};
 
@@ -70,9 +70,9 @@ struct Shared {
     hint: Arc<Published>,
     models: Models,
     store: Store,
-    lookout: Lookout,
+    store_monitor: StoreMonitor,
     bounds: Bounds,
-    roles: Vec<Work>,
+    roles: Vec<ServerRole>,
     /// Answers that clients were told to spend their halves for.
     promises: Promises,
     tls: TlsServer,
@@ -98,7 +98,7 @@ impl Shared {
     fn levels(&self) -> Levels {
         Levels {
             sessions: self.gate.sessions() as u64,
-            store: self.lookout.seen(),
+            store: self.store_monitor.status(),
             tokens: self.access.as_ref().map(|access| access.count()),
             store_rolled_back: self.store.is_rolled_back(),
         }
@@ -114,11 +114,11 @@ impl Shared {
         {
             return Err("no access token is admitted: every client is refused".into());
         }
-        self.lookout.usable()?;
-        match self.lookout.short_of_room() {
+        self.store_monitor.usable()?;
+        match self.store_monitor.short_of_room() {
             None => Ok("ready".into()),
             // Clients that have bundles are served as before.
-            Some(why) if self.roles.contains(&Work::Infer) => Ok(format!("ready, but {why}")),
+            Some(why) if self.roles.contains(&ServerRole::Infer) => Ok(format!("ready, but {why}")),
             Some(why) => Err(why),
         }
     }
@@ -150,13 +150,13 @@ pub struct Server {
 
 /// Asks a running server to stop; clones ask the same one.
 #[derive(Clone)]
-pub struct StopHandle(Arc<Shared>);
+pub struct ShutdownHandle(Arc<Shared>);
 
-impl StopHandle {
+impl ShutdownHandle {
     /// Stops new connections and new requests; inferences under way are finished, unspent bundles
     /// stay.
-    pub fn stop(&self) {
-        self.0.gate.stop();
+    pub fn shut_down(&self) {
+        self.0.gate.shut_down();
         listener::wake(self.0.address);
         if let Some(web) = &self.0.web {
             listener::wake(web.address);
@@ -173,7 +173,7 @@ impl Server {
         Self::bind_with_progress(options, |_, _, _| ())
     }
 
-    /// As [`Self::bind`], and says how much of how much is done of what can take a while.
+    /// Binds as [`Self::bind`] does, and reports progress of what can take a while.
     ///
     /// # Errors
     /// As [`Self::bind`].
@@ -275,7 +275,7 @@ impl Server {
                 tokenizer,
                 hint: hint.published,
                 models,
-                lookout: Lookout::new(&store),
+                store_monitor: StoreMonitor::new(&store),
                 store,
                 promises: Promises::default(),
                 tls,
@@ -320,8 +320,8 @@ impl Server {
     }
 
     /// Returns a handle that stops it from another thread.
-    pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(Arc::clone(&self.shared))
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
+        ShutdownHandle(Arc::clone(&self.shared))
     }
 
     /// Serves until it is stopped.
@@ -340,9 +340,9 @@ impl Server {
         std::thread::scope(|scope| {
             let result = start(scope, shared, (metrics.as_ref(), web.as_ref()), &done).map(|()| {
                 accept(listener, shared, listener::serve);
-                tracing::info!("stopping: inferences under way are finished");
+                tracing::info!("shutting down after the inferences under way");
             });
-            shared.gate.stop();
+            shared.gate.shut_down();
             let cut = shared.gate.close(shared.limits.drain);
             shared.store.leave();
             tracing::info!(cut, "stopped");
@@ -367,8 +367,8 @@ fn start<'s>(
     start("watch", Box::new(|| shared.gate.watch()))?;
     start("sweep", Box::new(|| sweep(shared)))?;
     start(
-        "lookout",
-        Box::new(|| shared.lookout.keep(&shared.store, &shared.gate)),
+        "store-monitor",
+        Box::new(|| shared.store_monitor.keep(&shared.store, &shared.gate)),
     )?;
     if let Some(listener) = web {
         let listener = listener.try_clone();
@@ -383,7 +383,7 @@ fn start<'s>(
         let done = done.subscribe();
         let work = move || {
             if let Err(error) = responder::respond(listener, shared, done) {
-                tracing::error!(%error, "health and metrics are not told");
+                tracing::error!(%error, "health and metrics cannot be served");
             }
         };
         start("metrics", Box::new(work))?;

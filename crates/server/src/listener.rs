@@ -1,6 +1,6 @@
 //! Accepting connections on a port: the only part of the server that knows what they are made of.
 
-use super::gate::{Line, Place, Progress};
+use super::gate::{ConnectionControl, ConnectionSlot, Progress};
 use super::{Shared, connection, door};
 use primer_service::{Port, ServiceError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::sync::Arc;
 use std::time::Duration;
 
-impl Line for TcpStream {
+impl ConnectionControl for TcpStream {
     fn peer(&self) -> Option<IpAddr> {
         self.peer_addr().ok().map(|peer| peer.ip())
     }
@@ -37,7 +37,7 @@ pub(super) fn listen(address: &str, port: Port) -> Result<TcpListener, ServiceEr
 pub(super) fn accept(
     listener: &TcpListener,
     shared: &Arc<Shared>,
-    serve: fn(&Shared, TcpStream, &Place),
+    serve: fn(&Shared, TcpStream, &ConnectionSlot),
 ) {
     while !shared.gate.is_stopping() {
         let socket = match listener.accept() {
@@ -49,17 +49,17 @@ pub(super) fn accept(
                 continue;
             }
         };
-        let Some(place) = door::arrive(shared, socket.try_clone().ok()) else {
+        let Some(slot) = door::arrive(shared, socket.try_clone().ok()) else {
             continue;
         };
         let for_thread = Arc::clone(shared);
-        let name = format!("client-{}", place.number());
+        let name = format!("client-{}", slot.number());
         let started = std::thread::Builder::new()
             .name(name)
-            .spawn(move || serve(&for_thread, socket, &place));
+            .spawn(move || serve(&for_thread, socket, &slot));
         if let Err(error) = started {
             shared.metrics.rejected.add(1);
-            tracing::warn!(%error, "a connection got no thread");
+            tracing::warn!(%error, "no thread could be started for a connection");
         }
     }
 }
@@ -76,18 +76,18 @@ pub(super) fn wake(mut address: SocketAddr) {
 }
 
 /// Serves a connection over TLS.
-pub(super) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
+pub(super) fn serve(shared: &Shared, socket: TcpStream, slot: &ConnectionSlot) {
     let peer = socket.peer_addr().map(|a| a.to_string());
-    connection::serve(shared, place, &peer.unwrap_or_default(), || {
-        wait_for_input(&socket, place);
+    connection::serve(shared, slot, &peer.unwrap_or_default(), || {
+        wait_for_input(&socket, slot);
         primer_net::tls_accept(socket, &shared.tls, &shared.channel_options())
     });
 }
 
 /// Waits for the first byte, so that the gate knows who is silent. A peer that stays silent is cut
 /// there; what else may fail is left to the handshake.
-fn wait_for_input(socket: &TcpStream, place: &Place) {
+fn wait_for_input(socket: &TcpStream, slot: &ConnectionSlot) {
     if socket.peek(&mut [0]).is_ok_and(|bytes| bytes > 0) {
-        place.progress(Progress::Speaking);
+        slot.progress(Progress::Speaking);
     }
 }

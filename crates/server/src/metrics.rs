@@ -10,8 +10,8 @@
 
 mod known;
 
-use super::lookout::Seen;
 use super::process::Process;
+use super::store_monitor::StoreStatus;
 use known::Known;
 use primer_service::message::Refusal;
 use primer_wire::Traffic;
@@ -242,7 +242,7 @@ metrics! {
 /// Levels that are read when the page is asked for.
 pub(crate) struct Levels {
     pub(crate) sessions: u64,
-    pub(crate) store: Seen,
+    pub(crate) store: StoreStatus,
     /// Access tokens admitted, if they are asked for.
     pub(crate) tokens: Option<usize>,
     /// Whether the shared store is refused until it is renewed.
@@ -253,7 +253,7 @@ impl Metrics {
     /// Writes the page.
     pub(super) fn text(&self, levels: &Levels) -> String {
         self.sessions.set(levels.sessions);
-        let Seen {
+        let StoreStatus {
             usable,
             free,
             held,
@@ -322,16 +322,16 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use primer_store::Held;
+    use primer_store::StoredAmount;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
     const LEVELS: Levels = Levels {
         sessions: 2,
-        store: Seen {
+        store: StoreStatus {
             usable: true,
             free: Some(9_000),
-            held: Held {
+            held: StoredAmount {
                 bundles: 5,
                 bytes: 70,
             },

@@ -98,11 +98,11 @@ impl Models {
     /// Returns the model for a length, made if it is not there; it stays until the caller lets go
     /// of it.
     pub(crate) fn get(&self, tokens: usize) -> Result<InUse<'_>, ServiceError> {
-        let (place, slot) = self.place(tokens)?;
+        let (claim, slot) = self.claim(tokens)?;
         let mut built = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(built) = &*built {
             let built = Arc::clone(built);
-            return Ok(InUse { built, place });
+            return Ok(InUse { built, claim });
         }
         let started = Instant::now();
         let program = self.program(tokens)?;
@@ -125,7 +125,7 @@ impl Models {
             "compiled the model for a length"
         );
         *built = Some(Arc::clone(&made));
-        Ok(InUse { built: made, place })
+        Ok(InUse { built: made, claim })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -133,7 +133,7 @@ impl Models {
     }
 
     /// Takes a place among the users of a length, once there is room for it.
-    fn place(&self, tokens: usize) -> Result<(Place<'_>, Shelf), Refusal> {
+    fn claim(&self, tokens: usize) -> Result<(LengthClaim<'_>, Shelf), Refusal> {
         let deadline = Instant::now() + self.queue;
         let mut slots = self.lock();
         let mut slot = loop {
@@ -145,7 +145,7 @@ impl Models {
             {
                 let slot = slots.remove(index);
                 let tokens = slot.tokens;
-                tracing::info!(tokens, "let go of the model for a length");
+                tracing::info!(tokens, "unloaded the model for a length");
             }
             if slots.len() < self.keep {
                 break Slot {
@@ -165,7 +165,7 @@ impl Models {
         let built = Arc::clone(&slot.built);
         slots.push(slot);
         let models = self;
-        Ok((Place { models, tokens }, built))
+        Ok((LengthClaim { models, tokens }, built))
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) struct InUse<'a> {
         dead_code,
         reason = "it is there to be dropped, after what it holds a place for"
     )]
-    place: Place<'a>,
+    claim: LengthClaim<'a>,
 }
 
 impl Deref for InUse<'_> {
@@ -188,12 +188,12 @@ impl Deref for InUse<'_> {
 }
 
 /// A place among the users of a length.
-struct Place<'a> {
+struct LengthClaim<'a> {
     models: &'a Models,
     tokens: usize,
 }
 
-impl Drop for Place<'_> {
+impl Drop for LengthClaim<'_> {
     fn drop(&mut self) {
         let mut slots = self.models.lock();
         if let Some(slot) = slots.iter_mut().find(|slot| slot.tokens == self.tokens) {

@@ -4,7 +4,7 @@ use super::tokens::AccessTokens;
 use primer_engine::Reveal;
 use primer_net::tls::{Clients, Identity};
 use primer_service::ServiceError;
-use primer_service::message::Work;
+use primer_service::message::ServerRole;
 use primer_store::Allowances;
 use primer_store::fleet::Keys;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub struct ServerOptions {
     /// What this server is called in logs, metrics and the journal of a shared store.
     pub replica: Option<String>,
     /// What it does for clients.
-    pub roles: Vec<Work>,
+    pub roles: Vec<ServerRole>,
     /// The certificate and its key; made and kept in the state if not given.
     pub identity: Option<Identity>,
     /// Who may connect, by certificate.
@@ -63,7 +63,7 @@ impl Default for ServerOptions {
             hints: None,
             store: None,
             replica: None,
-            roles: Work::ALL.to_vec(),
+            roles: ServerRole::ALL.to_vec(),
             identity: None,
             clients: Clients::Anyone,
             access: None,

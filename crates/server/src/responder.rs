@@ -5,8 +5,8 @@
 //! tokens are asked for, and it is not stopping.
 //!
 //! Nothing here waits for anything but a lock that is held for a moment: what the store says was
-//! found out before (`lookout`). A probe or a scraper is answered in milliseconds, however slow the
-//! database is and however many connections are open. It belongs on a private address.
+//! found out before (`store_monitor`). A probe or a scraper is answered in milliseconds, however
+//! slow the database is and however many connections are open. It belongs on a private address.
 
 use super::Shared;
 use hyper::body::Incoming;

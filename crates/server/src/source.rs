@@ -128,7 +128,7 @@ fn calibration_text(path: Option<&Path>, head: &Head) -> Result<Cow<'static, str
 }
 
 impl Model {
-    /// Its name without the way to it, as results show it.
+    /// Returns its name without the directory, as results show it.
     pub fn short_name(&self) -> String {
         let last = Path::new(&self.name).file_name();
         last.map_or_else(|| self.name.clone(), |n| n.to_string_lossy().into_owned())

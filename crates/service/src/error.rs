@@ -212,7 +212,7 @@ pub enum ServiceError {
     },
     /// The program is told to stop.
     #[error("stopped while {0}")]
-    Stopped(&'static str),
+    HungUp(&'static str),
     /// A replica has no certificate that the others have too.
     #[error("replicas that share a store need the same certificate, and none was given")]
     NoIdentity,
@@ -263,8 +263,8 @@ fn in_use(cause: &io::Error) -> String {
 fn waited_for(waited: Option<Duration>) -> String {
     match waited {
         None => String::new(),
-        Some(Duration::ZERO) => "; if a balancer is there, the server behind it is away".into(),
-        Some(waited) => format!("; it was asked again for {} s", waited.as_secs_f64()),
+        Some(Duration::ZERO) => "; if this is a load balancer, the server behind it is down".into(),
+        Some(waited) => format!("; retried for {} s", waited.as_secs_f64()),
     }
 }
 
@@ -328,7 +328,7 @@ impl ServiceError {
     /// Says how many bundles are kept, if there are any and the caller did not end it.
     pub fn having_kept(self, kept: usize, wanted: usize) -> Self {
         match self {
-            Self::Stopped(_) => self,
+            Self::HungUp(_) => self,
             _ if kept == 0 => self,
             _ => Self::Incomplete {
                 kept,

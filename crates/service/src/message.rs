@@ -1,13 +1,13 @@
 //! The messages of the service, each with the bytes that it may take.
 //!
 //! A decoded message is a valid one: [`Greeting::receive`], [`Reception::receive`] and their kin
-//! check every length and every character before anybody sees the value. Texts that a peer chooses
+//! check every length and every character before the value is used. Texts that a peer chooses
 //! (labels, names, reasons) hold no control characters, so that printing them cannot move a cursor
 //! or forge a line.
 //!
 //! `greeting` has the first words of both, `card` what a server offers, `refusal` why it says no,
 //! `request` what is asked and answered afterwards, `tokenizer` the files that a client needs
-//! first, `hint` what it needs before it prepares, `work` what replicas can share among them.
+//! first, `hint` what it needs before it prepares, `role` what replicas can share among them.
 
 mod card;
 mod greeting;
@@ -15,8 +15,8 @@ mod hint;
 mod name;
 mod refusal;
 mod request;
+mod role;
 mod tokenizer;
-mod work;
 
 pub use card::Card;
 pub use greeting::{Greeting, Reception};
@@ -25,9 +25,9 @@ pub use hint::{
 };
 pub use primer_store::{Counted, Exhausted};
 pub use refusal::Refusal;
-pub use request::{Held, Reply, Request, bundle_of, receive_spent, send_spent};
+pub use request::{HeldBundle, Reply, Request, bundle_of, receive_spent, send_spent};
+pub use role::ServerRole;
 pub use tokenizer::{TokenizerFiles, receive_tokenizer, send_tokenizer};
-pub use work::Work;
 
 use super::ServiceError;
 use primer_wire::Channel;

@@ -82,8 +82,9 @@ fn timed_over(
                 p.channel.recv(SYNC, 1)?;
                 p.channel.send(SYNC, &[1])?;
                 let start = Instant::now();
-                let owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
-                owing.answer(p.channel)?;
+                let pending =
+                    stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
+                pending.answer(p.channel)?;
                 // The server has its results: the end of the stop for both.
                 p.channel.recv(SYNC, 1)?;
                 times.push((offline, start.elapsed()));
@@ -155,7 +156,7 @@ fn requantisation_of_one_layer() {
     timed(Medium::Tcp, &stop, 16, &values, &values);
 }
 
-/// Times the same layer by gates and by look-ups, in turn, over TLS.
+/// Measures the same layer by gates and by look-ups, in turn, over TLS.
 fn look_ups_of_one_layer() {
     let variant = Variant::SOFT_4;
     let table = measure::typical_gelu();

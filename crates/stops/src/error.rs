@@ -1,7 +1,7 @@
 //! What can go wrong at a stop. No variant carries a share, a label or a mask.
 
 use crate::requantise::{MAX_RING_BITS, MIN_RING_BITS};
-use primer_garble::stop::StopError as CircuitError;
+use primer_garble::stop::CircuitError;
 use primer_ot::OtError;
 use primer_wire::NetError;
 use std::io;
@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Why a stop failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum StopsError {
+pub enum StopError {
     /// The channel failed, or the peer sent a message of the wrong kind or length.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -33,11 +33,11 @@ pub enum StopsError {
         /// What is wrong with it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A function that these means cannot compute: a programming error on this side.
-    #[error("{what} cannot be computed by {means}")]
-    Means {
-        /// The means.
-        means: &'static str,
+    /// A function that this kind of stop cannot compute: a programming error on this side.
+    #[error("{what} cannot be computed by {kind}")]
+    Kind {
+        /// The kind.
+        kind: &'static str,
         /// What was to be computed.
         what: &'static str,
     },
@@ -93,9 +93,9 @@ pub enum StopsError {
 }
 
 /// The result of a part of a stop.
-pub type Result<T> = std::result::Result<T, StopsError>;
+pub type Result<T> = std::result::Result<T, StopError>;
 
-/// Fails with [`StopsError::Count`] unless `got`, the number of values given, is the `expected`
+/// Fails with [`StopError::Count`] unless `got`, the number of values given, is the `expected`
 /// one.
 pub(crate) fn expect_count(
     stop: &'static str,
@@ -106,7 +106,7 @@ pub(crate) fn expect_count(
     if expected == got {
         return Ok(());
     }
-    Err(StopsError::Count {
+    Err(StopError::Count {
         stop,
         what,
         expected,
@@ -118,8 +118,8 @@ pub(crate) fn expect_count(
 pub(crate) fn unusable(
     stop: &'static str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> StopsError {
-    StopsError::Material {
+) -> StopError {
+    StopError::Material {
         stop,
         source: source.into(),
     }

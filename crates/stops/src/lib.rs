@@ -12,7 +12,7 @@
 //!
 //! * [`stop`]: the life cycle that all stops share, as a trait for each party. The code that drives
 //!   an inference knows stops by these traits only.
-//! * [`means`]: the means by which a function can be computed, and the stop that does it.
+//! * [`kind`]: the kinds of stop, and what builds the stop of a function.
 //! * [`garbled`]: any circuit of [`primer_garble::stop`]. Offline the server garbles and the client
 //!   obtains the labels of its bits by oblivious transfer; online the server sends the labels of
 //!   its own bits, the client evaluates and returns the result minus its mask.
@@ -32,7 +32,7 @@
 //! once and wipes, so that no label, table or mask is used twice. Both parties know all counts from
 //! the plan; nothing that a peer says decides how much is allocated.
 //!
-//! A new kind of stop is a module of its own, a variant of [`Means`], and a case in
+//! A new kind of stop is a module of its own, a variant of [`StopKind`], and a case in
 //! `tests/stops/conformance.rs`, which checks that its life cycle is that of the others.
 #![forbid(unsafe_code)]
 
@@ -43,11 +43,11 @@ pub mod client_garbled;
 mod error;
 pub mod flags;
 pub mod garbled;
+pub mod kind;
 pub mod late;
 pub mod lift;
 pub mod lookup;
 mod material;
-pub mod means;
 pub mod measure;
 pub mod requantise;
 pub mod stop;
@@ -56,15 +56,16 @@ mod transfers;
 pub use bytes::StoredBytes;
 pub use classes::ClassedLookups;
 pub use client_garbled::ClientGarbled;
-pub use error::{Result, StopsError};
+pub use error::{Result, StopError};
 pub use flags::{Comparison, FlagShares};
 pub use garbled::Garbled;
+pub use kind::{StopBuilder, StopKind, StopSpec};
 pub use late::LateRequantise;
 pub use lift::{Lift, Lifted};
 pub use lookup::Lookups;
-pub use means::{Means, StopBuilder, Task};
 pub use requantise::Requantise;
 pub use stop::{
-    ClientStop, ClientTools, Owing, ServerStop, ServerTools, Stop, Turn, TwoPartyStop, Waiting,
+    AwaitedAnswer, ClientStop, ClientTools, PendingAnswer, ServerStop, ServerTools, Stop, Turn,
+    TwoPartyStop,
 };
 pub use transfers::Transfers;

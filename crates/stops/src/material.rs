@@ -1,13 +1,13 @@
 //! Material of a stop on its way into a party's store and back.
 
-use crate::error::{Result, StopsError, unusable};
+use crate::error::{Result, StopError, unusable};
 use primer_ring::wipe::SecretBytes;
 use std::io::{Read, Write};
 
 /// Writes what a stop has prepared.
 pub(crate) fn keep(stop: &'static str, sink: &mut dyn Write, material: &[u8]) -> Result<()> {
     let written = sink.write_all(material);
-    written.map_err(|source| StopsError::Store { stop, source })
+    written.map_err(|source| StopError::Store { stop, source })
 }
 
 /// Reads the next `bytes` bytes of stored material back.

@@ -1,6 +1,6 @@
 //! The cost of a look-up, with both parties on one machine.
 
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::lookup::Lookups;
 use crate::stop::{ClientStop, ClientTools, ServerStop, ServerTools, Stop};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
@@ -40,7 +40,7 @@ pub fn typical_gelu() -> Lookup {
 /// run of each phase.
 ///
 /// # Errors
-/// [`StopsError`] if a party fails, which over memory it does not.
+/// [`StopError`] if a party fails, which over memory it does not.
 pub fn measure(count: usize, runs: usize) -> Result<Figures> {
     let variant = Variant::SOFT_4;
     let stop = Lookups::new(&typical_gelu(), count as u64)?.over(variant);
@@ -68,11 +68,11 @@ pub fn measure(count: usize, runs: usize) -> Result<Figures> {
                 ClientStop::prepare(stop, &mut tools, &shares, &masks, &mut stored)?;
                 best[0] = best[0].min(clock.elapsed());
                 let clock = ThreadClock::start();
-                let owing = stop.listen(channel, &mut &stored[..], &[], &masks)?;
-                owing.answer(channel)?;
+                let pending = stop.listen(channel, &mut &stored[..], &[], &masks)?;
+                pending.answer(channel)?;
                 best[1] = best[1].min(clock.elapsed());
             }
-            Ok::<_, StopsError>(best)
+            Ok::<_, StopError>(best)
         },
         |channel| {
             let rng = &mut Prg::from_os();

@@ -26,7 +26,7 @@
 //! is not held in memory on the client's side: it is read while the stop runs.
 
 use crate::bytes::StoredBytes;
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::flags::FlagShares;
 use crate::lift::Lifted;
 use primer_ot::{CotReceiver, CotSender};
@@ -53,14 +53,14 @@ pub trait Stop: Send + Sync {
     }
 
     /// Tells whether the server's results are the sum of what it has when it asks
-    /// ([`Waiting::provisional`]) and what the client answers ([`Owing::answers`]).
+    /// ([`AwaitedAnswer::provisional`]) and what the client answers ([`PendingAnswer::answers`]).
     fn is_provisional(&self) -> bool {
         false
     }
 
-    /// Tells whether the server has its results when it asks ([`Waiting::lifted`]), and the client
-    /// its own when it receives the request ([`Owing::lifted`]): its masks, except where elements
-    /// were turned. Nothing is answered.
+    /// Tells whether the server has its results when it asks ([`AwaitedAnswer::lifted`]), and the
+    /// client its own when it receives the request ([`PendingAnswer::lifted`]): its masks, except
+    /// where elements were turned. Nothing is answered.
     fn is_lift(&self) -> bool {
         false
     }
@@ -129,8 +129,8 @@ pub trait ClientStop: Stop {
     /// shares modulo p, the `masks`. What it must remember goes to the sink.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel, the transfers and the sink;
-    /// [`crate::StopsError::Count`] if there are more or fewer shares or masks than the stop has.
+    /// [`crate::StopError`] of the channel, the transfers and the sink;
+    /// [`crate::StopError::Count`] if there are more or fewer shares or masks than the stop has.
     fn prepare(
         &self,
         tools: &mut ClientTools<'_>,
@@ -143,7 +143,7 @@ pub trait ClientStop: Stop {
     /// marked in `negated` are negated. The server is not told which rows these are.
     ///
     /// # Errors
-    /// As [`Self::prepare`], and [`crate::StopsError::Negated`] if the stop cannot negate its
+    /// As [`Self::prepare`], and [`crate::StopError::Negated`] if the stop cannot negate its
     /// results.
     fn prepare_signed(
         &self,
@@ -152,26 +152,26 @@ pub trait ClientStop: Stop {
         _negated: &[bool],
         _sink: &mut dyn Write,
     ) -> Result<()> {
-        Err(StopsError::Negated { stop: self.name() })
+        Err(StopError::Negated { stop: self.name() })
     }
 
     /// Takes the server's request: the first half of the online phase. `stored` gives what went to
     /// the sink, `late` are the client's ring shares if it did not have them offline.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel and of material that is not this stop's;
-    /// [`crate::StopsError::Count`] if there are more or fewer shares or masks than the stop has.
+    /// [`crate::StopError`] of the channel and of material that is not this stop's;
+    /// [`crate::StopError::Count`] if there are more or fewer shares or masks than the stop has.
     fn listen(
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>>;
+    ) -> Result<Box<dyn PendingAnswer>>;
 }
 
 /// A client that has the server's request and owes the answer.
-pub trait Owing {
+pub trait PendingAnswer {
     /// Takes the client's shares of the stop's range flags, [`Stop::flags`] of them: only the first
     /// call returns them.
     fn flags(&mut self) -> FlagShares {
@@ -193,7 +193,7 @@ pub trait Owing {
     /// the client: a position for each row, or nothing.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel; [`crate::StopsError::Position`] if a position that is
+    /// [`crate::StopError`] of the channel; [`crate::StopError::Position`] if a position that is
     /// shown does not exist.
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>>;
 }
@@ -203,25 +203,25 @@ pub trait ServerStop: Stop {
     /// Prepares the stop offline. What it must remember goes to the sink.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel, the transfers and the sink.
+    /// [`crate::StopError`] of the channel, the transfers and the sink.
     fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()>;
 
     /// Asks with the server's ring shares: the first half of the online phase. `stored` gives what
     /// went to the sink.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel and of material that is not this stop's;
-    /// [`crate::StopsError::Count`] if there are more or fewer shares than the stop has.
+    /// [`crate::StopError`] of the channel and of material that is not this stop's;
+    /// [`crate::StopError::Count`] if there are more or fewer shares than the stop has.
     fn request(
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>>;
+    ) -> Result<Box<dyn AwaitedAnswer>>;
 }
 
 /// A server that has asked and waits for the answer.
-pub trait Waiting {
+pub trait AwaitedAnswer {
     /// Takes the server's shares of the stop's range flags, [`Stop::flags`] of them: only the first
     /// call returns them. There are none where they come with the answer
     /// ([`Self::receive_flagged`]).
@@ -245,7 +245,7 @@ pub trait Waiting {
     /// shares modulo p, none if the stop shows its result to the client.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel.
+    /// [`crate::StopError`] of the channel.
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>>;
 
     /// Receives the client's answer as [`Self::receive`] does, and returns also the server's shares

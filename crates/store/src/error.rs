@@ -103,7 +103,7 @@ pub enum StoreError {
         now: u64,
     },
     /// The bulk file is missing or has the wrong length. The bundle is given up.
-    #[error("bundle {id} is damaged and given up: {fault}")]
+    #[error("bundle {id} is damaged and was discarded: {fault}")]
     Damaged {
         /// Its name.
         id: BundleId,
@@ -248,7 +248,7 @@ pub enum StoreError {
         limit: usize,
     },
     /// A draft that had already failed was committed.
-    #[error("the draft of bundle {id} failed before and is gone: {fault}")]
+    #[error("the draft of bundle {id} failed before and was discarded: {fault}")]
     Draft {
         /// Its name.
         id: BundleId,

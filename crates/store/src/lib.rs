@@ -121,7 +121,8 @@ pub use memory::MemoryStore;
 pub use primer_wire::clock::unix_now;
 pub use quota::{Bounds, Reservation};
 pub use record::{
-    ATTACHMENT_LIMIT, Entry, Fate, GRACE_SECONDS, Held, Meta, Past, Removed, Usage, Wanted,
+    ATTACHMENT_LIMIT, BundleQuery, Entry, Fate, GRACE_SECONDS, Meta, Past, Removed, StoredAmount,
+    Usage,
 };
 #[cfg(feature = "slots")]
 pub use slots::{SlotStore, Slots, Turns};

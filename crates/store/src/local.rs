@@ -42,7 +42,7 @@ use crate::files::{self, StoreKey};
 use crate::id::BundleId;
 use crate::index::{Index, Tables};
 use crate::quota::{Bounds, Quota, Reservation};
-use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage, tombstone};
+use crate::record::{Entry, Fate, Meta, Past, Removed, StoredAmount, Usage, tombstone};
 use crate::seal::{BundleKey, HEADER_BYTES, MAGIC, SALT_BYTES, file_bytes};
 use crate::sealed::{self, Bulk};
 use crate::space;
@@ -164,7 +164,7 @@ impl Local {
         space::free(&self.0.dir)
     }
 
-    pub(crate) fn held(&self) -> Result<Held> {
+    pub(crate) fn held(&self) -> Result<StoredAmount> {
         Ok(self.usage()?.total)
     }
 

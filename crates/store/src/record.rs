@@ -143,7 +143,7 @@ pub(crate) fn tombstone(entry: &Entry, fate: Fate, now: u64) -> Past {
 
 /// The bundle that a caller asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct BundleQuery {
     /// Of this peer.
     pub peer: [u8; 32],
     /// For this program, if it matters.
@@ -152,7 +152,7 @@ pub struct Wanted {
     pub tokens: u32,
 }
 
-impl Wanted {
+impl BundleQuery {
     /// Tells whether a bundle will do.
     pub fn fits(&self, entry: &Entry) -> bool {
         entry.peer == self.peer
@@ -163,7 +163,7 @@ impl Wanted {
 
 /// How much is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct StoredAmount {
     /// Bundles.
     pub bundles: u64,
     /// Bytes that they take.
@@ -174,16 +174,16 @@ pub struct Held {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Altogether.
-    pub total: Held,
+    pub total: StoredAmount,
     /// For each peer.
-    pub peers: BTreeMap<[u8; 32], Held>,
+    pub peers: BTreeMap<[u8; 32], StoredAmount>,
     /// Tombstones kept.
     pub tombstones: u64,
 }
 
 impl Usage {
     /// Returns what is stored for one peer.
-    pub fn of(&self, peer: &[u8; 32]) -> Held {
+    pub fn of(&self, peer: &[u8; 32]) -> StoredAmount {
         self.peers.get(peer).copied().unwrap_or_default()
     }
 

@@ -76,7 +76,7 @@ impl Pending for Sealing {
 }
 
 /// Where sealed bytes come from.
-pub(crate) type Source = Box<dyn Read + Send>;
+pub(crate) type SealedReader = Box<dyn Read + Send>;
 
 /// Gives a bundle out that was marked as spent: its sealed bytes, and the only key to them.
 pub(crate) fn spent(
@@ -84,7 +84,7 @@ pub(crate) fn spent(
     attachment: Vec<u8>,
     key: BundleKey,
     sealed: u64,
-    source: Source,
+    source: SealedReader,
 ) -> Result<Spent> {
     let id = entry.id;
     let material = Opener::new(source, key, sealed).map_err(|error| StoreError::Damaged {
@@ -94,7 +94,7 @@ pub(crate) fn spent(
     Ok(Spent::new(entry, attachment, material))
 }
 
-impl Material for Opener<Source> {
+impl Material for Opener<SealedReader> {
     fn left(&self) -> u64 {
         Opener::left(self)
     }

@@ -12,7 +12,7 @@ use crate::fleet::FleetOptions;
 use crate::id::BundleId;
 use crate::local::{Local, Options};
 use crate::quota::{Bounds, Reservation};
-use crate::record::{Entry, Held, Meta, Past, Removed, Usage};
+use crate::record::{Entry, Meta, Past, Removed, StoredAmount, Usage};
 use crate::spent::Spent;
 use std::path::Path;
 
@@ -127,7 +127,7 @@ impl Store {
     }
 
     /// Returns how much is stored altogether.
-    pub fn held(&self) -> Result<Held> {
+    pub fn held(&self) -> Result<StoredAmount> {
         either!(self, engine => engine.held())
     }
 

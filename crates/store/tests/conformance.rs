@@ -6,8 +6,8 @@ mod common;
 use common::slots::MemorySlots;
 use common::{NOW, PEER, add, id, material, meta, take};
 use primer_store::{
-    ATTACHMENT_LIMIT, Bounds, BundleStore, Fate, GRACE_SECONDS, MemoryStore, Meta, Removed,
-    SlotStore, Spent, Store, StoreError, Wanted,
+    ATTACHMENT_LIMIT, Bounds, BundleQuery, BundleStore, Fate, GRACE_SECONDS, MemoryStore, Meta,
+    Removed, SlotStore, Spent, Store, StoreError,
 };
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -167,7 +167,7 @@ fn threads_share_without_spending_twice() {
                     for n in 0..4 {
                         add(store, meta(id(100 * t + n)), 5000);
                     }
-                    let wanted = Wanted {
+                    let wanted = BundleQuery {
                         peer: PEER,
                         program: None,
                         tokens: 1,

@@ -9,7 +9,8 @@ mod common;
 use common::{NOW, PEER, id, material, meta, take_by};
 use primer_ring::prg::Prg;
 use primer_store::{
-    Account, Allowance, BundleId, BundleStore, Charge, Counted, Fate, Store, StoreError, Wanted,
+    Account, Allowance, BundleId, BundleQuery, BundleStore, Charge, Counted, Fate, Store,
+    StoreError,
 };
 use rand_core::Rng;
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ fn child() {
 fn work(dir: &Path) {
     let store = Store::open(dir.join("store")).unwrap();
     let mut rng = Prg::from_os();
-    let wanted = Wanted {
+    let wanted = BundleQuery {
         peer: PEER,
         program: None,
         tokens: 1,

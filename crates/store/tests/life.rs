@@ -5,8 +5,8 @@ mod common;
 
 use common::{NOW, PEER, PROGRAM, add, id, material, meta, take};
 use primer_store::{
-    Bounds, BundleStore, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store, StoreError,
-    Wanted,
+    Bounds, BundleQuery, BundleStore, Fate, GRACE_SECONDS, Meta, Options, Removed, Spent, Store,
+    StoreError,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -87,17 +87,17 @@ fn what_fits_best_is_chosen_from_the_list() {
     add(&store, with(3, 32, NOW + 80), 3);
     add(&store, with(4, 16, NOW + 10), 4);
     add(&store, with(5, 32, NOW), 5);
-    let wanted = Wanted {
+    let wanted = BundleQuery {
         peer: PEER,
         program: Some(PROGRAM),
         tokens: 20,
     };
-    let other = Wanted {
+    let other = BundleQuery {
         program: Some([0; 32]),
         ..wanted
     };
     assert!(take(&store, &other, NOW).is_none());
-    let other = Wanted {
+    let other = BundleQuery {
         peer: [0; 32],
         program: None,
         ..wanted

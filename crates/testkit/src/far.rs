@@ -43,7 +43,7 @@ pub fn relay(to: String) -> String {
     address
 }
 
-/// The connection comes up late as well: its last packet carries the first bytes.
+/// Connects late as well: the connection's last packet carries the first bytes.
 fn connect(near: &TcpStream, to: &str) {
     std::thread::sleep(DELAY);
     let Ok(far) = TcpStream::connect(to) else {

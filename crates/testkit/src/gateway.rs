@@ -3,7 +3,7 @@
 use crate::http::get;
 use crate::server::Server;
 use primer::{Client, ClientOptions};
-use primer_gateway::{Access, Options, StopHandle};
+use primer_gateway::{Access, Options, ShutdownHandle};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Gateway {
     /// Where it listens.
     pub address: String,
-    stop: StopHandle,
+    stop: ShutdownHandle,
     running: Option<JoinHandle<()>>,
 }
 
@@ -46,13 +46,13 @@ impl Gateway {
         let gateway = primer_gateway::Gateway::bind(options, connect).unwrap();
         Self {
             address: gateway.address().to_string(),
-            stop: gateway.stop_handle(),
+            stop: gateway.shutdown_handle(),
             running: Some(std::thread::spawn(move || gateway.run().unwrap())),
         }
     }
 
     /// Returns what stops it from another thread.
-    pub fn stop_handle(&self) -> StopHandle {
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.stop.clone()
     }
 
@@ -62,7 +62,7 @@ impl Gateway {
     }
 
     fn end(&mut self) -> std::thread::Result<()> {
-        self.stop.stop();
+        self.stop.shut_down();
         self.running.take().map_or(Ok(()), JoinHandle::join)
     }
 }

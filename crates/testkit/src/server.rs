@@ -2,7 +2,7 @@
 
 use crate::hint::{hints, share_secret};
 use crate::http::Metrics;
-use primer::{Client, ClientOptions, Fingerprint, ServerOptions, StopHandle};
+use primer::{Client, ClientOptions, Fingerprint, ServerOptions, ShutdownHandle};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -18,7 +18,7 @@ pub struct Server {
     pub web: Option<String>,
     /// Its state directory.
     pub state: PathBuf,
-    stop: StopHandle,
+    stop: ShutdownHandle,
     running: Option<JoinHandle<()>>,
 }
 
@@ -48,7 +48,7 @@ impl Server {
             },
             web: server.web_url(),
             state: state.to_owned(),
-            stop: server.stop_handle(),
+            stop: server.shutdown_handle(),
             running: Some(std::thread::spawn(move || server.run().unwrap())),
         }
     }
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Returns what stops it from another thread.
-    pub fn stop_handle(&self) -> StopHandle {
+    pub fn shutdown_handle(&self) -> ShutdownHandle {
         self.stop.clone()
     }
 
@@ -78,7 +78,7 @@ impl Server {
     }
 
     fn end(&mut self) -> std::thread::Result<()> {
-        self.stop.stop();
+        self.stop.shut_down();
         self.running.take().map_or(Ok(()), JoinHandle::join)
     }
 }

@@ -1,6 +1,6 @@
 //! A model's tokenizer: from texts to tokens within a limit, and back.
 
-use super::{Input, MAX_TEXT, Place, TextError, bucket};
+use super::{CharSpan, Input, MAX_TEXT, TextError, bucket};
 use std::borrow::Cow;
 use tokenizers::utils::truncation::{
     TruncationDirection, TruncationParams, TruncationStrategy, truncate_encodings,
@@ -95,7 +95,7 @@ impl TextEncoder {
         &self,
         text: &str,
         limit: usize,
-    ) -> Result<(Input, Vec<Place>), TextError> {
+    ) -> Result<(Input, Vec<CharSpan>), TextError> {
         let (encoding, removed) = self.encoding(text, None, limit, Truncate::LongestFirst)?;
         Ok((input_of(&encoding, removed), places(&encoding, 0)))
     }
@@ -261,7 +261,7 @@ fn input_of(encoding: &Encoding, removed: usize) -> Input {
 }
 
 /// Tells where the tokens of one of the texts stand in it, in characters.
-fn places(encoding: &Encoding, text: usize) -> Vec<Place> {
+fn places(encoding: &Encoding, text: usize) -> Vec<CharSpan> {
     let sequences = encoding.get_sequence_ids().into_iter();
     let all = sequences.zip(encoding.get_offsets());
     all.map(|(sequence, offsets)| (sequence == Some(text)).then_some(*offsets))

@@ -35,7 +35,7 @@ pub enum TextError {
         limit: usize,
     },
     /// The tokenizer made more tokens than the limit that it was given.
-    #[error("the tokenizer makes {tokens} tokens where {limit} are the limit")]
+    #[error("the tokenizer made {tokens} tokens, the limit is {limit}")]
     TooMany {
         /// Its tokens.
         tokens: usize,

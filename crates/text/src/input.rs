@@ -4,7 +4,7 @@ use super::TextError;
 use primer_plan::shape::Shape;
 
 /// Where a token begins and ends in a text, in characters; `None` if it is not in that text.
-pub type Place = Option<(usize, usize)>;
+pub type CharSpan = Option<(usize, usize)>;
 
 /// A text as token rows.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Input {
     /// Tokens that truncation removed.
     pub removed: usize,
     /// For every token of the second text, where it stands there.
-    pub second: Vec<Place>,
+    pub second: Vec<CharSpan>,
 }
 
 impl Input {

@@ -17,7 +17,7 @@ mod pipeline;
 
 pub use encoder::{TextEncoder, Truncate};
 pub use error::TextError;
-pub use input::{Input, Place};
+pub use input::{CharSpan, Input};
 pub use pipeline::MAX_TEXT;
 
 /// The public lengths that inputs are padded to, up to a model's limit.

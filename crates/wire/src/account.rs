@@ -60,7 +60,7 @@ impl Account {
         self.open = (length > 0).then_some((kind, length));
     }
 
-    /// Bytes left in the frame under way.
+    /// Returns the bytes left in the frame under way.
     pub(crate) fn left(&self) -> u64 {
         self.open.map_or(0, |(_, left)| left)
     }

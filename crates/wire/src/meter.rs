@@ -41,7 +41,7 @@ impl Traffic {
         }
     }
 
-    /// Bytes in both directions.
+    /// Returns the bytes in both directions.
     pub fn bytes(&self) -> u64 {
         self.bytes_sent + self.bytes_received
     }

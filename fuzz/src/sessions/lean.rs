@@ -8,8 +8,8 @@ use primer_engine::{Program, Reveal, client, server};
 use primer_hint::published::Published;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
-use primer_wire::Channel;
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io::Cursor;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use super::{Result, TOKENS};
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
-use primer_wire::Channel;
 use primer_paper::server::ServerModel;
 use primer_paper::session::{ClientSession, ServerSession};
 use primer_paper::{Program, Scheme, client, server};
 use primer_ring::prg::Prg;
+use primer_wire::Channel;
 use std::io::Cursor;
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use super::check;
 use anyhow::{Context, Result};
 use primer_measure::bench::party::{self, Accept, Job, Measured, Outcome, Ready};
 use primer_measure::bench::table::{Row, StepRow};
-use primer_measure::bench::{Entrant, Found, Plain, Request, Subject, middle, pair};
+use primer_measure::bench::{Entrant, EntrantResult, Plain, Request, Subject, middle, pair};
 use primer_measure::note;
 use primer_model::synthetic;
 use primer_paper_fhe::cost::{Estimate, Ring, Units};
@@ -55,7 +55,12 @@ impl Entrant for Fhe {
         check_shape(request, subject)
     }
 
-    fn measure(&self, request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
+    fn measure(
+        &self,
+        request: &Request,
+        subject: &Subject,
+        plain: &Plain,
+    ) -> Result<EntrantResult> {
         measure(request, subject, plain)
     }
 
@@ -168,7 +173,7 @@ fn check_shape(request: &Request, subject: &Subject) -> Result<()> {
 }
 
 /// Runs the small shape and extrapolates to the model of the request.
-fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
+fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<EntrantResult> {
     note!("primer: {}, scheme fhe: measuring operations", subject.name);
     let setup = setup()?;
     let units = Units::measure(&setup.params);
@@ -238,7 +243,7 @@ fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found>
         in_range: None,
         steps,
     };
-    Ok(Found {
+    Ok(EntrantResult {
         row,
         pinned: server.pinned && client.pinned,
         recorded: None,

@@ -11,7 +11,7 @@ use super::check;
 use anyhow::{Context, Result, ensure};
 use primer_measure::bench::party::{self, Accept, Job, Measured, Outcome, Ready};
 use primer_measure::bench::table::{Row, StepRow};
-use primer_measure::bench::{Entrant, Found, Plain, Request, Subject, middle, pair};
+use primer_measure::bench::{Entrant, EntrantResult, Plain, Request, Subject, middle, pair};
 use primer_measure::note;
 use primer_model::quantise::IntModel;
 use primer_paper_gc::{Count, SMALL_TOKENS, client, server, small_shape};
@@ -40,7 +40,12 @@ impl Entrant for Gc {
         check::link(self.name(), request)
     }
 
-    fn measure(&self, request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
+    fn measure(
+        &self,
+        request: &Request,
+        subject: &Subject,
+        plain: &Plain,
+    ) -> Result<EntrantResult> {
         measure(request, subject, plain)
     }
 
@@ -104,7 +109,7 @@ fn ask(job: &Job, channel: &mut Channel) -> Result<Outcome> {
 }
 
 /// Runs the small shape and extrapolates to the model of the request.
-fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
+fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<EntrantResult> {
     note!("primer: {}, scheme gc: counting its gates", subject.name);
     let weights = Form::Separate.weights(&subject.weights);
     let whole = Count::of(&subject.plan(&weights, request.tokens)?)?;
@@ -195,7 +200,7 @@ fn measure(request: &Request, subject: &Subject, plain: &Plain) -> Result<Found>
         in_range: None,
         steps,
     };
-    Ok(Found {
+    Ok(EntrantResult {
         row,
         pinned: server.pinned && client.pinned,
         recorded: None,

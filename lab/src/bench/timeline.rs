@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Kinds of steps, as the picture tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StepKind {
     /// Products with weights, the input and the answer.
     Weights,
     /// Products of two secrets, and their requantising.
@@ -33,7 +33,7 @@ pub enum Kind {
     Activation,
 }
 
-impl Kind {
+impl StepKind {
     /// All kinds, in the order of a layer.
     pub const ALL: [Self; 6] = [
         Self::Weights,
@@ -66,7 +66,7 @@ impl Kind {
             | Op::SquareSum { .. }
             | Op::ScaleRows { .. }
             | Op::Pool { .. } => Self::Secrets,
-            Op::Rest { .. } | Op::RowSum { .. } => Self::Powers,
+            Op::Exponents { .. } | Op::RowSum { .. } => Self::Powers,
             Op::Stop { function, .. } => match function {
                 StopFunction::Requantise => Self::Requantise,
                 StopFunction::Power => Self::Powers,
@@ -97,7 +97,7 @@ pub enum How {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Piece {
     /// What it belongs to.
-    pub kind: Kind,
+    pub kind: StepKind,
     /// In which layer, counted from 0, if it is in one.
     pub layer: Option<usize>,
     /// How it is spent.
@@ -180,7 +180,7 @@ fn join(lane: &mut Lane, part: &Part, step: &Step) {
         return;
     }
     let piece = Piece {
-        kind: Kind::of(step),
+        kind: StepKind::of(step),
         layer: step.layer,
         how: part.how,
         from: part.from.as_secs_f64(),
@@ -296,7 +296,7 @@ impl Timeline {
 }
 
 /// Returns the seconds that a lane spends in one way, on one kind of steps if one is named.
-pub fn seconds(lane: &Lane, how: How, kind: Option<Kind>) -> f64 {
+pub fn seconds(lane: &Lane, how: How, kind: Option<StepKind>) -> f64 {
     let chosen = lane.iter().filter(|piece| piece.how == how);
     let chosen = chosen.filter(|piece| kind.is_none_or(|kind| piece.kind == kind));
     chosen.map(|piece| piece.to - piece.from).sum()
@@ -326,7 +326,7 @@ mod tests {
     fn record(graph: &Graph) -> Vec<Span> {
         let embed = step(graph, |step| matches!(step.op, Op::Embed { .. }));
         let activation = step(graph, |step| {
-            let is = Kind::of(step) == Kind::Activation;
+            let is = StepKind::of(step) == StepKind::Activation;
             is && step.layer == Some(1)
         });
         vec![
@@ -353,9 +353,9 @@ mod tests {
             let ends = [piece.from, piece.to].map(milliseconds);
             (piece.kind, piece.layer, piece.how, ends)
         });
-        let (of, layer) = (Kind::Activation, Some(1));
+        let (of, layer) = (StepKind::Activation, Some(1));
         let expected = [
-            (Kind::Weights, None, How::Computing, [1000, 1010]),
+            (StepKind::Weights, None, How::Computing, [1000, 1010]),
             (of, layer, How::Computing, [1010, 1012]),
             (of, layer, How::Talking, [1012, 1013]),
             (of, layer, How::Computing, [1013, 1014]),
@@ -390,7 +390,7 @@ mod tests {
 
     fn piece(how: How, from: f64, to: f64) -> Piece {
         Piece {
-            kind: Kind::Powers,
+            kind: StepKind::Powers,
             layer: Some(0),
             how,
             from,
@@ -432,7 +432,7 @@ mod tests {
         assert!(!empty(&one, &one));
     }
 
-    /// The figures of the picture are those of the lanes.
+    /// Checks that the figures of the picture are those of the lanes.
     #[test]
     fn a_picture_tells_the_seconds() {
         let svg = timeline().svg();

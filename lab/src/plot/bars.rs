@@ -59,7 +59,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Series in the colours of the palette.
+    /// Makes series in the colours of the palette.
     pub fn list(names: &[&str]) -> Vec<Self> {
         let colors = PALETTE.iter().cycle();
         let series = |(name, color): (&&str, &&'static str)| Self {

@@ -167,7 +167,7 @@ fn stroke(color: &str, dashes: usize, width: u32) -> String {
     )
 }
 
-/// Panels two abreast as one picture.
+/// Draws panels two abreast as one picture.
 pub fn picture(title: &str, panels: &[Panel]) -> String {
     let columns = panels.len().min(2);
     let rows = panels.len().div_ceil(2);

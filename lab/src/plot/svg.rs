@@ -60,9 +60,9 @@ impl Svg {
         );
     }
 
-    /// Rectangles side by side, between one height and another: from where to where each goes. What
-    /// is narrower than a tenth of a unit is as wide as its rounded ends are apart, so that many of
-    /// them together keep their share.
+    /// Draws rectangles side by side, between one height and another: from where to where each
+    /// goes. What is narrower than a tenth of a unit is as wide as its rounded ends are apart, so
+    /// that many of them together keep their share.
     pub(super) fn stripes(
         &mut self,
         ends: impl IntoIterator<Item = (f64, f64)>,
@@ -158,7 +158,7 @@ pub(super) fn hatched(color: &str) -> String {
 mod tests {
     use super::*;
 
-    /// However narrow stripes are, as much is covered as they are wide together.
+    /// Checks that stripes, however narrow, cover as much as they are wide together.
     #[test]
     fn stripes_keep_their_share() {
         let mut svg = Svg::default();

@@ -15,7 +15,7 @@ const OURS: [Scheme; 2] = [Scheme::Fp, Scheme::Lean];
 
 /// A system, and what one answer takes with it.
 #[derive(Debug, Default)]
-pub(super) struct Answer<'r> {
+pub(super) struct AnswerCost<'r> {
     pub name: String,
     pub is_ours: bool,
     /// Seconds before the question is there, if anything is done then.
@@ -33,7 +33,7 @@ pub(super) struct Answer<'r> {
     pub command: Option<&'r str>,
 }
 
-impl<'r> Answer<'r> {
+impl<'r> AnswerCost<'r> {
     fn of(name: String, is_ours: bool, (table, row): (&'r Table, &Row)) -> Self {
         let prepares = row.offline_s > 0.0;
         let bytes = &row.bytes;
@@ -50,29 +50,29 @@ impl<'r> Answer<'r> {
         }
     }
 
-    /// Seconds of both phases.
+    /// Returns the seconds of both phases.
     pub(super) fn seconds(&self) -> f64 {
         self.offline_s.unwrap_or_default() + self.online_s
     }
 }
 
 /// Returns all answers, if a scheme of ours was measured at the paper's size; otherwise none.
-pub(super) fn answers(records: &Records) -> Vec<Answer<'_>> {
+pub(super) fn answers(records: &Records) -> Vec<AnswerCost<'_>> {
     let subject = Subject::main();
     let mut answers = Vec::new();
     let size = paper::SIZES.iter().find(|s| s.model == subject.model);
     let totals = paper::totals(PAPERS).filter(|_| subject.tokens == TOKENS);
     if let (Some(size), Some((offline_s, online_s))) = (size, totals) {
-        answers.push(Answer {
+        answers.push(AnswerCost {
             name: "the paper".into(),
             offline_s,
             online_s,
             bytes: (size.messages * 1e9) as u64,
-            ..Answer::default()
+            ..AnswerCost::default()
         });
     }
     for (name, table, row) in of_peers(records, subject) {
-        answers.push(Answer::of(name.to_owned(), false, (table, row)));
+        answers.push(AnswerCost::of(name.to_owned(), false, (table, row)));
     }
     let mut plain = None;
     for scheme in OURS {
@@ -81,22 +81,22 @@ pub(super) fn answers(records: &Records) -> Vec<Answer<'_>> {
             continue;
         };
         plain = Some(row.plaintext_s);
-        answers.push(Answer::of(scheme.name().to_owned(), true, (table, row)));
+        answers.push(AnswerCost::of(scheme.name().to_owned(), true, (table, row)));
         let together = records.together(subject).into_iter();
         let together = together.filter(|(e, _, row)| *e == entrant && row.bundles > 1);
         for (_, table, row) in together {
             let name = format!("{}, one of {}", scheme.name(), row.bundles);
-            answers.push(Answer::of(name, true, (table, row)));
+            answers.push(AnswerCost::of(name, true, (table, row)));
         }
     }
     let Some(online_s) = plain else {
         return Vec::new();
     };
-    answers.push(Answer {
+    answers.push(AnswerCost {
         name: "float, nothing private".into(),
         is_ours: true,
         online_s,
-        ..Answer::default()
+        ..AnswerCost::default()
     });
     answers
 }

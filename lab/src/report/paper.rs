@@ -224,7 +224,8 @@ pub fn totals(scheme: &str) -> Option<(Option<f64>, f64)> {
     ablation.or(comparison.map(|row| (row.offline_s, row.online_s)))
 }
 
-/// Seconds as the paper prints them: what only its table 1 has, in thousands with one digit.
+/// Formats seconds as the paper prints them: what only its table 1 has, in thousands with one
+/// digit.
 pub fn printed(scheme: &str, seconds: f64) -> String {
     if ABLATION.iter().any(|row| row.scheme == scheme) {
         // Sums of its figures have no more digits than they.
@@ -275,8 +276,8 @@ mod tests {
     use super::*;
     use crate::bench::Entrant;
 
-    /// The paper's own sums; a figure that was copied wrongly would show. Its totals are rounded,
-    /// and of Primer-FP's and Primer-F's steps they leave up to half a second unexplained.
+    /// Checks the paper's own sums; a figure that was copied wrongly would show. Its totals are
+    /// rounded, and of Primer-FP's and Primer-F's steps they leave up to half a second unexplained.
     #[test]
     fn steps_add_up_to_the_totals() {
         for row in &ABLATION {

@@ -20,7 +20,7 @@ impl Peer {
     /// In the order of every table and picture.
     pub const ALL: [Self; 2] = [Self::Spu, Self::CrypTen];
 
-    /// Its name in results.
+    /// Returns its name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spu => "spu",
@@ -28,7 +28,7 @@ impl Peer {
         }
     }
 
-    /// Its name for a reader.
+    /// Returns its name for a reader.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Spu => "SPU (Cheetah)",

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn somebodys_own_subject_is_shown() {
+    fn a_measured_subject_of_ones_own_is_shown() {
         assert!(names(&[]).is_empty());
         let slow = [table_at("bert-base", 30, "paper", &["fp"])];
         assert_eq!(names(&slow), ["BERT-base, 30 tokens, link paper"]);

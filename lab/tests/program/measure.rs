@@ -90,7 +90,7 @@ fn a_model_is_measured_and_shown() {
     );
 }
 
-/// What both parties took down becomes a picture of the scheme that was run.
+/// Checks that what both parties took down becomes a picture of the scheme that was run.
 #[test]
 fn an_online_phase_is_drawn() {
     let dir = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn what_cannot_be_measured_is_refused_at_once() {
     fails(lab().arg("report").arg(&empty), 1, &["no result", &named]);
 }
 
-/// Seconds as a page shows them: fewer digits from ten on, which a busy machine may take.
+/// Formats seconds as a page shows them: fewer digits from ten on, which a busy machine may take.
 fn seconds(value: &serde_json::Value) -> String {
     let seconds = value.as_f64().unwrap();
     match seconds < 10.0 {

@@ -53,7 +53,7 @@ fn inspect_prints_the_costs_of_the_scheme_that_it_is_given() {
     }
 }
 
-/// Gates and bytes that the paper's activations and one-hot rows take at least.
+/// Checks gates and bytes that the paper's activations and one-hot rows take at least.
 #[test]
 fn inspect_counts_circuits_of_the_paper() {
     let mut inspect = lab();
@@ -66,7 +66,7 @@ fn inspect_counts_circuits_of_the_paper() {
     assert_eq!(plan["hint_bytes"], Value::Null);
 }
 
-/// The embedded model through both parties, by each scheme.
+/// Runs the embedded model through both parties, by each scheme.
 #[test]
 fn the_embedded_model_answers_privately_by_every_scheme() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@
 use primer_model::float::{self, NoObserver};
 use primer_model::fold::FloatWeights;
 use primer_model::synthetic;
-use primer_paper_fhe::arithmetic::{Operation, Place};
+use primer_paper_fhe::arithmetic::{Location, Operation};
 use primer_paper_fhe::cost::{Estimate, Ring, Units};
 use primer_paper_fhe::fit::fit;
 use primer_paper_fhe::polynomials::Degrees;
@@ -40,13 +40,13 @@ fn input(shape: &Shape, tokens: usize, length: usize, salt: usize) -> Input {
     }
 }
 
-fn places() -> impl Iterator<Item = Place> {
+fn places() -> impl Iterator<Item = Location> {
     PaperStep::ALL
         .into_iter()
-        .flat_map(|step| [true, false].map(|in_layer| Place { step, in_layer }))
+        .flat_map(|step| [true, false].map(|in_layer| Location { step, in_layer }))
 }
 
-fn step_name(place: Place) -> String {
+fn step_name(place: Location) -> String {
     let inside = if place.in_layer {
         ""
     } else {
@@ -178,7 +178,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 
 fn table(
     times: &primer_plan::times::Times,
-    predicted: &BTreeMap<Place, f64>,
+    predicted: &BTreeMap<Location, f64>,
     count: &primer_paper_fhe::arithmetic::Count,
 ) {
     println!(

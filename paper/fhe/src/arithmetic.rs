@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 /// Where in the paper's table an operation belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Location {
     /// The step.
     pub step: PaperStep,
     /// Whether it is part of a layer.
     pub in_layer: bool,
 }
 
-impl Default for Place {
+impl Default for Location {
     fn default() -> Self {
         Self {
             step: PaperStep::Embed,
@@ -78,17 +78,17 @@ impl Operation {
 /// How often each operation happens, by place and level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
-    times: BTreeMap<(Place, Operation, usize), usize>,
+    times: BTreeMap<(Location, Operation, usize), usize>,
 }
 
 impl Count {
     /// Counts an operation.
-    pub fn add(&mut self, place: Place, operation: Operation, level: usize, times: usize) {
+    pub fn add(&mut self, place: Location, operation: Operation, level: usize, times: usize) {
         *self.times.entry((place, operation, level)).or_default() += times;
     }
 
     /// Lists every entry: place, operation, level, times.
-    pub fn entries(&self) -> impl Iterator<Item = (Place, Operation, usize, usize)> {
+    pub fn entries(&self) -> impl Iterator<Item = (Location, Operation, usize, usize)> {
         (self.times.iter())
             .map(|(&(place, operation, level), &times)| (place, operation, level, times))
     }
@@ -109,7 +109,7 @@ pub trait Arithmetic {
     type Value;
 
     /// Assigns what follows to a place.
-    fn enter(&mut self, place: Place);
+    fn enter(&mut self, place: Location);
     /// Returns the number of numbers in a vector.
     fn slots(&self) -> usize;
     /// Returns the level of a vector.
@@ -139,7 +139,7 @@ pub trait Arithmetic {
 /// Arithmetic that does nothing but count.
 pub struct Counting {
     slots: usize,
-    place: Place,
+    place: Location,
     /// What would have been done.
     pub count: Count,
     /// The rotations that would have been asked for.
@@ -151,7 +151,7 @@ impl Counting {
     pub fn new(slots: usize) -> Self {
         Self {
             slots,
-            place: Place::default(),
+            place: Location::default(),
             count: Count::default(),
             rotations: std::collections::BTreeSet::new(),
         }
@@ -161,7 +161,7 @@ impl Counting {
 impl Arithmetic for Counting {
     type Value = usize;
 
-    fn enter(&mut self, place: Place) {
+    fn enter(&mut self, place: Location) {
         self.place = place;
     }
 

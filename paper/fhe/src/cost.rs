@@ -21,7 +21,7 @@
 //! doubles with the degree. No bootstrapping: a deep model is one deep computation.
 //! [`Estimate::refreshed`] is the cost if refreshing between layers were free.
 
-use crate::arithmetic::{Count, Operation, Place};
+use crate::arithmetic::{Count, Location, Operation};
 use crate::ckks::params::{BASE, Params, SECURITY_TABLE, special_primes};
 use crate::error::FheError;
 use crate::polynomials::Degrees;
@@ -197,7 +197,7 @@ impl Units {
     }
 
     /// Sums up the seconds of all operations of a count, by place.
-    pub fn total(&self, ring: &Ring, count: &Count) -> BTreeMap<Place, f64> {
+    pub fn total(&self, ring: &Ring, count: &Count) -> BTreeMap<Location, f64> {
         let mut seconds = BTreeMap::new();
         for (place, operation, level, times) in count.entries() {
             let spent = times as f64 * self.seconds(ring, operation, level);
@@ -216,7 +216,7 @@ pub struct Estimate {
     /// Operations.
     pub counted: Counted,
     /// Seconds of the server on one thread, by place.
-    pub seconds: BTreeMap<Place, f64>,
+    pub seconds: BTreeMap<Location, f64>,
 }
 
 impl Estimate {

@@ -14,7 +14,7 @@
 //!   run side by side.
 //! * **Padding** is private: the client sends its mask encrypted.
 
-use crate::arithmetic::{Arithmetic, Place};
+use crate::arithmetic::{Arithmetic, Location};
 use crate::chebyshev::Chebyshev;
 use crate::evaluation::evaluate;
 use crate::packing::{Packed, capacity, fold, linear, lowered, shift_tokens};
@@ -122,7 +122,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
         let last = self.graph.last_uses();
         let graph = self.graph;
         for (index, step) in graph.steps.iter().enumerate() {
-            self.arithmetic.enter(Place {
+            self.arithmetic.enter(Location {
                 step: step.paper,
                 in_layer: step.layer.is_some(),
             });
@@ -193,7 +193,7 @@ impl<'a, A: Arithmetic> PackedWalk<'a, A> {
             | Op::MergedScores { .. } => {
                 unreachable!("the comparator projects queries and keys, and adds positions")
             }
-            Op::Rest { .. } | Op::RowSum { .. } => {
+            Op::Exponents { .. } | Op::RowSum { .. } => {
                 unreachable!("the comparator has whole functions")
             }
             Op::Kept { .. } | Op::Pool { .. } => unreachable!("the comparator has classifiers"),

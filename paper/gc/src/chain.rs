@@ -1,10 +1,10 @@
 //! Circuits run over many instances, alone or as a chain.
 
 use crate::error::Result;
+use crate::garbled_step::{Circuits, Use};
 use crate::products::Products;
 use crate::role::Role;
 use crate::spec::{Spec, TERMS};
-use crate::work::{Circuits, Use};
 use primer_garble::Label;
 use primer_garble::circuit::{Circuit, LANES};
 use std::ops::Range;

@@ -6,10 +6,10 @@
 
 use crate::count::{BEGIN_BYTES, Count, outputs, stream_bytes};
 use crate::error::{Result, from_sink};
+use crate::garbled_step::Program;
 use crate::inputs::{bits, cut, input_bits};
 use crate::role::{Common, Evaluating};
 use crate::walk::LabelWalk;
-use crate::work::Program;
 use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label};
 use primer_ot::{Bits, CotReceiver};
@@ -47,7 +47,7 @@ impl Bundle {
 }
 
 /// The answer, in the order of the graph's outputs.
-pub struct Answer {
+pub struct GarbledAnswer {
     /// As integers at the plan's scales.
     pub integers: Vec<Matrix<i64>>,
     /// As real numbers.
@@ -128,7 +128,7 @@ impl Session {
         channel: &mut Channel,
         bundle: Bundle,
         input: &Input,
-    ) -> Result<Answer> {
+    ) -> Result<GarbledAnswer> {
         let _phase = channel.phase("online");
         let mut since = Instant::now();
         let program = &self.program;
@@ -167,7 +167,7 @@ impl Session {
         times.add(&graph.steps[graph.steps.len() - 1], since.elapsed());
         // Releasing a spent bundle takes the system a while; the answer does not wait for it.
         std::thread::spawn(move || drop(source));
-        Ok(Answer {
+        Ok(GarbledAnswer {
             reals,
             integers,
             times,

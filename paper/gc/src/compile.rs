@@ -2,18 +2,18 @@
 
 use crate::chain::{Chain, Links};
 use crate::error::{GcError, Result};
+use crate::garbled_step::{Circuits, Dense, Diagonal, Embed, Factors, GarbledStep, Linear, Secret};
 use crate::given::{Given, Source, WEIGHT_DIGITS};
 use crate::products::{Digits, Products};
 use crate::spec::{Spec, WEIGHT};
 use crate::window::Window;
-use crate::work::{Circuits, Dense, Diagonal, Embed, Factors, Linear, Secret, Work};
 use primer_plan::function::Function;
 use primer_plan::graph::{Op, Term, ValueId, WeightId, WeightKind};
 use primer_plan::plan::Plan;
 use primer_plan::role::ValueRole;
 
 /// Compiles the work of every step.
-pub(crate) fn compile(plan: &Plan) -> Result<Vec<Work>> {
+pub(crate) fn compile(plan: &Plan) -> Result<Vec<GarbledStep>> {
     let mut compiler = Compiler {
         plan,
         circuits: Circuits::default(),
@@ -51,7 +51,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn step(&mut self, index: usize) -> Result<Work> {
+    fn step(&mut self, index: usize) -> Result<GarbledStep> {
         let graph = self.plan.graph();
         match &graph.steps[index].op {
             Op::Embed {
@@ -68,7 +68,7 @@ impl Compiler<'_> {
                 positions: None, ..
             }
             | Op::MergedScores { .. }
-            | Op::Rest { .. }
+            | Op::Exponents { .. }
             | Op::RowSum { .. } => Err(GcError::OtherGraph),
             Op::Kept { .. } | Op::Pool { .. } => Err(GcError::Family(graph.shape.architecture())),
             Op::Scores { query, key, output } => {
@@ -112,7 +112,7 @@ impl Compiler<'_> {
                 let window = Window::of(self.plan, *output, at);
                 let of = self.products(window, *input, self.digits(*factor), at);
                 let constant = of.constants(1) + window.rounding();
-                Ok(Work::Scale {
+                Ok(GarbledStep::Scale {
                     input: *input,
                     factor: *factor,
                     circuit: self.circuits.get(Spec::Scale { of, constant })?,
@@ -129,7 +129,12 @@ impl Compiler<'_> {
         self.plan.shift(fraction.sum(), output)
     }
 
-    fn embed(&mut self, table: WeightId, positions: WeightId, output: ValueId) -> Result<Work> {
+    fn embed(
+        &mut self,
+        table: WeightId,
+        positions: WeightId,
+        output: ValueId,
+    ) -> Result<GarbledStep> {
         let plan = self.plan;
         let graph = plan.graph();
         if graph.shape.types == 0 || graph.shape.is_projected() {
@@ -147,7 +152,7 @@ impl Compiler<'_> {
             at,
         };
         let rows = graph.weight(table).rows;
-        Ok(Work::Embed(Box::new(Embed {
+        Ok(GarbledStep::Embed(Box::new(Embed {
             tokens: graph.tokens,
             cols,
             entries,
@@ -177,7 +182,7 @@ impl Compiler<'_> {
         })))
     }
 
-    fn linear(&mut self, terms: &[Term], bias: WeightId, output: ValueId) -> Result<Work> {
+    fn linear(&mut self, terms: &[Term], bias: WeightId, output: ValueId) -> Result<GarbledStep> {
         let plan = self.plan;
         let graph = plan.graph();
         let (rows, cols) = (graph.value(output).rows, graph.value(output).cols);
@@ -214,7 +219,7 @@ impl Compiler<'_> {
             gains: diagonal.map(|(t, of, _)| (t.weight, of)),
             window,
         };
-        Ok(Work::Linear(Box::new(Linear {
+        Ok(GarbledStep::Linear(Box::new(Linear {
             rows,
             cols,
             dense: dense
@@ -272,7 +277,7 @@ impl Compiler<'_> {
         terms: usize,
         numbers: [usize; 2],
         output: ValueId,
-    ) -> Result<Work> {
+    ) -> Result<GarbledStep> {
         let at = self.shift(&[x, y], output);
         let window = Window::of(self.plan, output, at);
         let of = self.products(window, x, self.digits(y), at);
@@ -285,7 +290,7 @@ impl Compiler<'_> {
         let sum_of_x = self.circuits.get(Spec::Sum(of.sum_of_x(terms, constant)))?;
         let sum_of_y = self.circuits.get(Spec::Sum(of.sum_of_y(terms)))?;
         let products = (of, terms, square);
-        Ok(Work::Secret(Box::new(Secret {
+        Ok(GarbledStep::Secret(Box::new(Secret {
             factors,
             instances: value.rows * value.cols,
             cols: value.cols,
@@ -295,9 +300,9 @@ impl Compiler<'_> {
         })))
     }
 
-    fn stop(&mut self, index: usize, input: ValueId, output: ValueId) -> Result<Work> {
+    fn stop(&mut self, index: usize, input: ValueId, output: ValueId) -> Result<GarbledStep> {
         let Some(function) = self.plan.function(index) else {
-            return Ok(Work::Requantise(input));
+            return Ok(GarbledStep::Requantise(input));
         };
         let softmax = matches!(function, Function::Softmax(_));
         let row = if softmax { self.plan.graph().tokens } else { 1 };
@@ -305,7 +310,7 @@ impl Compiler<'_> {
             function: function.clone(),
             row,
         };
-        Ok(Work::Function {
+        Ok(GarbledStep::Function {
             input,
             circuit: self.circuits.get(spec)?,
             row,

@@ -1,9 +1,9 @@
 //! What an inference costs, counted from the plan alone: exact, and without running anything.
 
 use crate::error::Result;
+use crate::garbled_step::{GarbledStep, Program, Use};
 use crate::inputs::input_bits;
 use crate::window::result_bits;
-use crate::work::{Program, Use, Work};
 use primer_garble::LABEL_BYTES;
 use primer_ot::cost::extension;
 use primer_plan::graph::{PaperStep, ValueId};
@@ -151,7 +151,7 @@ pub(crate) fn stream_bytes(program: &Program, index: usize) -> u64 {
 
 fn uses(program: &Program, index: usize) -> impl Iterator<Item = Use<'_>> {
     let graph = program.plan().graph();
-    let work: &Work = program.work(index);
+    let work: &GarbledStep = program.work(index);
     work.uses(graph, graph.steps[index].output()).into_iter()
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong. No variant carries a label, a weight or a token.
 
 use primer_garble::evaluator::EvaluateError;
-use primer_garble::stop::StopError;
+use primer_garble::stop::CircuitError;
 use primer_ot::OtError;
 use primer_plan::plan::PlanError;
 use primer_text::TextError;
@@ -24,7 +24,7 @@ pub enum GcError {
     Plan(#[from] PlanError),
     /// A function of the plan has no circuit.
     #[error(transparent)]
-    Stop(#[from] StopError),
+    Stop(#[from] CircuitError),
     /// The plan merges queries and keys or takes functions apart, which has no use where every
     /// product costs the same.
     #[error("a garbled model needs a plan with queries and keys, and with whole functions")]

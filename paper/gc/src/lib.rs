@@ -37,6 +37,7 @@ mod columns;
 mod compile;
 mod count;
 mod error;
+mod garbled_step;
 mod given;
 mod inputs;
 mod labels;
@@ -47,7 +48,6 @@ mod small;
 mod spec;
 mod walk;
 mod window;
-mod work;
 
 pub use count::{Count, Part};
 pub use error::{GcError, Result};

@@ -6,10 +6,10 @@
 
 use crate::count::{BEGIN_BYTES, stream_bytes};
 use crate::error::Result;
+use crate::garbled_step::Program;
 use crate::inputs::{cut, input_bits};
 use crate::role::{Common, Garbling};
 use crate::walk::LabelWalk;
-use crate::work::Program;
 use crate::{TRANSFERS, check_size};
 use primer_garble::{LABEL_BYTES, Label, Offset};
 use primer_model::quantise::IntModel;

@@ -2,9 +2,9 @@
 
 use crate::chain::{Feed, run_all};
 use crate::error::Result;
+use crate::garbled_step::{Embed, Factors, GarbledStep, Linear, Program, Secret};
 use crate::labels::Labels;
 use crate::role::Role;
-use crate::work::{Embed, Factors, Linear, Program, Secret, Work};
 use primer_garble::Label;
 use primer_plan::graph::{Graph, ValueId};
 use zeroize::Zeroizing;
@@ -55,10 +55,10 @@ impl<'p> LabelWalk<'p> {
         let step = &self.graph().steps[index];
         let cols = self.graph().value(step.output()).cols;
         let (bits, labels) = match self.program.work(index) {
-            Work::Embed(work) => (work.bits, self.embed(work, role)?),
-            Work::Linear(work) => (work.bits, self.linear(work, role)?),
-            Work::Secret(work) => (work.bits, self.secret(work, role)?),
-            Work::Scale {
+            GarbledStep::Embed(work) => (work.bits, self.embed(work, role)?),
+            GarbledStep::Linear(work) => (work.bits, self.linear(work, role)?),
+            GarbledStep::Secret(work) => (work.bits, self.secret(work, role)?),
+            GarbledStep::Scale {
                 input,
                 factor,
                 circuit,
@@ -72,7 +72,7 @@ impl<'p> LabelWalk<'p> {
                 })?;
                 (*bits, labels)
             }
-            Work::Function {
+            GarbledStep::Function {
                 input,
                 circuit,
                 row,
@@ -90,7 +90,7 @@ impl<'p> LabelWalk<'p> {
                 })?;
                 (*bits, labels)
             }
-            Work::Requantise(input) => {
+            GarbledStep::Requantise(input) => {
                 let value = self.values[input.index()].take();
                 self.values[step.output().index()] = value;
                 return Ok(());

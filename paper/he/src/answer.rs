@@ -46,7 +46,7 @@ use zeroize::Zeroizing;
 const _: () = assert!(ANSWER_LIMBS < FLOOD_LIMBS);
 
 /// A finished answer: two polynomials by coefficients, modulo [`ANSWER_LIMBS`] primes.
-pub(crate) struct Answer {
+pub(crate) struct AnswerCiphertext {
     pub(crate) halves: [Poly<Coefficients>; 2],
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn finish(
     halves: [Poly<Values>; 2],
     mask: &[u64],
     rng: &mut impl CryptoRng,
-) -> Answer {
+) -> AnswerCiphertext {
     let params: &Params = &public.params;
     let limbs = flood_limbs(params);
     let [mut c0, mut c1] = halves.map(|half| {
@@ -74,7 +74,7 @@ pub(crate) fn finish(
     sample::add_flood(params.simd(), &primes, rng, count, out);
     c0.drop_to(params.basis(), ANSWER_LIMBS);
     c1.drop_to(params.basis(), ANSWER_LIMBS);
-    Answer { halves: [c0, c1] }
+    AnswerCiphertext { halves: [c0, c1] }
 }
 
 /// Adds a fresh encryption of zero to a ciphertext given by coefficients.
@@ -105,7 +105,7 @@ pub(crate) fn add_zero(
     u.wipe();
 }
 
-impl Answer {
+impl AnswerCiphertext {
     /// Decrypts to slot values. `index` names the ciphertext in an error.
     ///
     /// # Errors

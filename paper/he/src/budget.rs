@@ -4,7 +4,7 @@
 //! are turned into a number by mixed radix, in floating point: only its size matters. Only tests
 //! ask: they compare these figures with the bounds of [`crate::noise`].
 
-use crate::answer::{Answer, add_zero};
+use crate::answer::{AnswerCiphertext, add_zero};
 use crate::ciphertext::Ciphertext;
 use crate::noise::capacity;
 use crate::params::{ANSWER_LIMBS, Params, flood_limbs};
@@ -42,7 +42,8 @@ impl Ciphertext {
         noise.iter().fold(0.0f64, |m, x| m.max(x.abs())).log2()
     }
 
-    /// Bits of noise that can still be added before decryption fails; zero or less when exhausted.
+    /// Returns the bits of noise that can still be added before decryption fails; zero or less when
+    /// exhausted.
     pub(crate) fn budget_bits(&self, secret: &SecretKey) -> f64 {
         // Noise beyond the capacity wraps round and looks smaller: below half a bit is exhausted.
         let left = capacity(secret.params(), self.limbs()).log2() - self.noise_bits(secret);
@@ -75,7 +76,7 @@ pub(crate) fn encrypt_public(
     }
 }
 
-impl Answer {
+impl AnswerCiphertext {
     /// Returns the noise of every coefficient.
     pub(crate) fn noise(&self, secret: &SecretKey) -> Vec<f64> {
         noise(secret, &self.halves)

@@ -44,7 +44,7 @@ pub(crate) struct FoldedSlots {
 }
 
 impl FoldedSlots {
-    /// Slots of rows of the given length, a power of two.
+    /// Makes one for slots of rows of the given length, a power of two.
     pub(crate) fn new(row: usize) -> Self {
         let degree = 2 * row;
         assert!(degree.is_power_of_two() && (P - 1).is_multiple_of(2 * degree as u64));
@@ -78,7 +78,7 @@ impl FoldedSlots {
         }
     }
 
-    /// Residues of one row of slots to coefficients, as [`FoldedNtt::forward`] takes them.
+    /// Turns residues of one row of slots into coefficients, as [`FoldedNtt::forward`] takes them.
     pub(crate) fn encode(&mut self, slots: &[u64], low: &mut [u32], high: &mut [u32]) {
         let h = self.positions.len();
         assert!(slots.len() == h && low.len() == h && high.len() == h);

@@ -9,7 +9,7 @@ use primer_model::calibrate::Calibrated;
 use primer_model::fold::FloatWeights;
 use primer_model::quantise::IntModel;
 use primer_paper_plan::Form;
-use primer_plan::assign::{Observation, Seen, WeightRange, assign_by};
+use primer_plan::assign::{Observation, Observations, WeightRange, assign_by};
 use primer_plan::function::Activation;
 use primer_plan::plan::Plan;
 use primer_plan::shape::{Family, Head, Pooling, Shape};
@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scales = assign_by(
             design,
             &graph,
-            &Seen::of(vec![seen; graph.values.len()]),
+            &Observations::of(vec![seen; graph.values.len()]),
             &vec![range; graph.weights.len()],
         )?;
         let plan = Plan::by(design, &shape, 2, scales.clone())?;

@@ -4,7 +4,7 @@
 #[path = "../../../crates/plan/tests/common/mod.rs"]
 mod common;
 
-use common::{Seen, range, shape};
+use common::{Calibration, range, shape};
 use primer_paper_plan::Form;
 use primer_plan::assign::{AssignError, MARGIN, Observation, ROOM, WeightRange};
 use primer_plan::function::{Activation, Function, Gelu, Softmax};
@@ -15,7 +15,7 @@ use primer_ring::modulus::K;
 
 #[test]
 fn accumulators_fill_the_share_modulus_for_their_ring() {
-    let plan = Seen::by(Form::Separate.design(), &shape()).plan();
+    let plan = Calibration::by(Form::Separate.design(), &shape()).plan();
     for (index, step) in plan.graph().steps.iter().enumerate() {
         let Op::Stop {
             input,
@@ -52,7 +52,7 @@ fn accumulators_fill_the_share_modulus_for_their_ring() {
 
 #[test]
 fn an_activation_gets_the_finest_format_that_holds_its_margin() {
-    let mut seen = Seen::by(Form::Separate.design(), &shape());
+    let mut seen = Calibration::by(Form::Separate.design(), &shape());
     for reached in [0.01, 0.7, 5.0, 30.0, 220.0] {
         seen.set("layer1.value.sum", range(-reached, reached / 2.0));
         let scales = seen.assign().unwrap();
@@ -66,7 +66,7 @@ fn an_activation_gets_the_finest_format_that_holds_its_margin() {
 
 #[test]
 fn weights_are_as_fine_as_their_bits_and_the_accumulator_allow() {
-    let mut seen = Seen::by(Form::Separate.design(), &shape());
+    let mut seen = Calibration::by(Form::Separate.design(), &shape());
     seen.weights.fill(WeightRange {
         max_abs: 0.9,
         mean_max_abs: 0.01,
@@ -105,7 +105,7 @@ fn a_merged_input_gives_up_bits_for_its_matrix() {
     // the point.
     let mut given_up = Vec::new();
     for reached in [5.0, 50.0, 100.0, 3_000.0] {
-        let mut seen = Seen::by(Form::Merged.design(), &shape());
+        let mut seen = Calibration::by(Form::Merged.design(), &shape());
         seen.set("layer1.scores", range(-reached, reached));
         let plan = seen.plan();
         let mut steps = plan.graph().steps.iter().filter(|s| s.layer == Some(1));
@@ -139,7 +139,7 @@ fn what_is_too_wide_is_refused_by_name() {
         ("pooler.sum", 5_400.0, 5_500.0, 24),
         ("layer0.scores", 3_000.0, 20_000.0, 20),
     ] {
-        let mut seen = Seen::by(Form::Separate.design(), &shape());
+        let mut seen = Calibration::by(Form::Separate.design(), &shape());
         seen.set(name, range(-fits, fits));
         let scales = seen.assign().unwrap();
         seen.with(scales).unwrap();
@@ -156,7 +156,7 @@ fn what_is_too_wide_is_refused_by_name() {
 
 #[test]
 fn masked_keys_end_far_below_the_lowest_row_maximum() {
-    let mut seen = Seen::by(Form::Separate.design(), &shape());
+    let mut seen = Calibration::by(Form::Separate.design(), &shape());
     let scores = Observation {
         min: -40.0,
         max: 20.0,
@@ -194,7 +194,7 @@ fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer
     let limit = (1u64 << (K - 1)) as f64;
     for form in Form::ALL {
         for (least, roomy) in [(50.0, true), (0.01, false)] {
-            let mut seen = Seen::by(form.design(), &shape());
+            let mut seen = Calibration::by(form.design(), &shape());
             let name = "layer1.output_norm.squares";
             seen.set(name, range(least, 300.0));
             let plan = seen.plan();
@@ -211,7 +211,7 @@ fn sums_of_squares_reach_four_times_what_was_seen_unless_small_ones_would_suffer
 #[test]
 fn tiny_queries_and_keys_give_a_plan() {
     // Together finer than the scores that they are multiplied to.
-    let mut seen = Seen::by(Form::Separate.design(), &shape());
+    let mut seen = Calibration::by(Form::Separate.design(), &shape());
     for name in ["layer0.query.sum", "layer0.key.sum"] {
         seen.set(name, range(-1e-5, 1e-5));
     }
@@ -225,7 +225,7 @@ fn tiny_queries_and_keys_give_a_plan() {
 /// Checks that a one in a one-hot row is one: its products are exact.
 #[test]
 fn one_hot_inputs_carry_no_scale() {
-    let plan = Seen::by(Form::Separate.design(), &shape()).plan();
+    let plan = Calibration::by(Form::Separate.design(), &shape()).plan();
     let Op::Embed { table, output, .. } = plan.graph().steps[0].op else {
         unreachable!("the first step embeds");
     };
@@ -237,7 +237,7 @@ fn one_hot_inputs_carry_no_scale() {
 #[test]
 fn functions_are_those_whose_bounds_are_checked() {
     for form in Form::ALL {
-        let mut seen = Seen::by(form.design(), &shape());
+        let mut seen = Calibration::by(form.design(), &shape());
         let (scores, inner) = (range(-100.0, 100.0), range(-40.0, 40.0));
         seen.set("layer1.scores", scores);
         seen.set("layer1.intermediate.sum", inner);

@@ -4,7 +4,7 @@
 #[path = "../../../crates/plan/tests/common/mod.rs"]
 mod common;
 
-use common::{Seen, shape};
+use common::{Calibration, shape};
 use primer_paper_plan::Form;
 use primer_plan::function::{Activation, Function, Gelu};
 use primer_plan::graph::Op;
@@ -12,15 +12,15 @@ use primer_plan::plan::{Plan, PlanError};
 use primer_plan::scales::{Scale, Scales, WeightScale};
 
 /// Returns the error after a change to good scales.
-fn refusal(change: impl FnOnce(&Seen, &mut Scales)) -> PlanError {
-    let seen = Seen::by(Form::Separate.design(), &shape());
+fn refusal(change: impl FnOnce(&Calibration, &mut Scales)) -> PlanError {
+    let seen = Calibration::by(Form::Separate.design(), &shape());
     let mut scales = seen.assign().unwrap();
     change(&seen, &mut scales);
     seen.with(scales).expect_err("a contradiction was accepted")
 }
 
 /// Checks that a change is refused with the name of a value or weight, and the reason.
-fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scales)) {
+fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Calibration, &mut Scales)) {
     match refusal(change) {
         PlanError::Scales {
             value,
@@ -33,7 +33,7 @@ fn contradiction(name: &str, reason: &str, change: impl FnOnce(&Seen, &mut Scale
     }
 }
 
-fn set(name: &'static str, scale: Scale) -> impl FnOnce(&Seen, &mut Scales) {
+fn set(name: &'static str, scale: Scale) -> impl FnOnce(&Calibration, &mut Scales) {
     move |seen, scales| scales.values[seen.id(name).index()] = scale
 }
 
@@ -52,7 +52,7 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
         for activation in [Activation::GeluErf, Activation::GeluTanh, Activation::Relu] {
             let mut shape = shape();
             shape.activation = activation;
-            let plan = Seen::by(form.design(), &shape).plan();
+            let plan = Calibration::by(form.design(), &shape).plan();
             assert_eq!(Plan::decode_by(&form, &plan.encode()).unwrap(), plan);
         }
     }
@@ -62,8 +62,8 @@ fn a_good_plan_is_accepted_and_survives_its_encoding() {
 #[test]
 fn another_design_is_another_plan() {
     let seen = || {
-        let paper = Form::ALL.map(|form| Seen::by(form.design(), &shape()));
-        paper.into_iter().chain([Seen::plausible(&shape())])
+        let paper = Form::ALL.map(|form| Calibration::by(form.design(), &shape()));
+        paper.into_iter().chain([Calibration::plausible(&shape())])
     };
     for (i, ours) in seen().enumerate() {
         let plan = ours.plan();
@@ -87,18 +87,18 @@ fn another_design_is_another_plan() {
 /// Checks that an activation of these graphs is a circuit.
 #[test]
 fn activations_are_not_looked_up() {
-    let looked_up = Seen::plausible(&shape());
+    let looked_up = Calibration::plausible(&shape());
     contradiction("layer0.intermediate", "another function", |seen, scales| {
         let theirs = looked_up.assign().unwrap();
         for name in ["layer0.intermediate.sum", "layer0.intermediate"] {
             scales.values[seen.id(name).index()] = theirs.values[looked_up.id(name).index()];
         }
-        let stop = |of: &Seen| {
+        let stop = |of: &Calibration| {
             let made = of.id("layer0.intermediate");
             let steps = &of.graph.steps;
             steps.iter().position(|s| s.output() == made).unwrap()
         };
-        let weight = |of: &Seen| {
+        let weight = |of: &Calibration| {
             let weights = &of.graph.weights;
             weights
                 .iter()
@@ -112,7 +112,7 @@ fn activations_are_not_looked_up() {
 
 #[test]
 fn merged_scores_are_checked() {
-    let seen = Seen::by(Form::Merged.design(), &shape());
+    let seen = Calibration::by(Form::Merged.design(), &shape());
     let step = |op: &Op| matches!(op, Op::MergedScores { .. });
     let found = seen.graph.steps.iter().find(|s| step(&s.op)).unwrap();
     let Op::MergedScores { input, weight, .. } = found.op else {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::roles::{check_edges, check_keys, check_order, check_roles, shapes};
-use common::{Seen, shape};
+use common::{Calibration, shape};
 use primer_paper_plan::Form;
 use primer_plan::graph::{Graph, Op};
 
@@ -38,7 +38,7 @@ fn every_value_is_made_once_and_before_it_is_read() {
 /// Checks that a plan that is made from the same ranges keeps its bytes.
 #[test]
 fn plans_keep_their_fingerprints() {
-    let of = |shape| Form::ALL.map(|form| Seen::by(form.design(), &shape).plan());
+    let of = |shape| Form::ALL.map(|form| Calibration::by(form.design(), &shape).plan());
     let found: Vec<String> = shapes()
         .into_iter()
         .flat_map(of)

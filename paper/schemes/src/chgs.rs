@@ -33,12 +33,12 @@
 //! embedding is merged as well, which a real BERT's LayerNorm forbids: see `paper/docs/schemes.md`.
 
 use crate::client::OnlineClient;
+use crate::compiled::StoredMatrices;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::scheme::Recipe;
 use crate::seeds::{Seeds, Use};
 use crate::server::{OnlineServer, ServerModel};
-use crate::work::Kept;
 use primer_engine::share::Share;
 use primer_paper_he::product::{EncodedWeights, Product, Relation, Weights};
 use primer_plan::graph::{Graph, Op, Step, ValueId, WeightId};
@@ -172,10 +172,10 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, merged: Merged) -> Resul
 
 /// Returns what the bundles keep: the client the terms that it knows offline and its share of `y`,
 /// the server what it adds to its own product.
-pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
+pub(crate) fn kept(graph: &Graph, output: ValueId) -> StoredMatrices {
     let value = graph.value(output);
     let result = (value.rows, value.cols);
-    Kept {
+    StoredMatrices {
         client: vec![result, Sizes::of(graph).image()],
         server: vec![result],
     }

@@ -5,12 +5,12 @@
 //! order, a round trip is each one that the client hears after it has said something. A test
 //! compares both with the channel's meter.
 
+use crate::compiled::{CompiledStep, CompiledStop};
 use crate::exchange::{Exchange, Owner};
 use crate::program::Program;
 use crate::renewed;
 use crate::scheme::When;
 use crate::stored;
-use crate::work::{StopWork, Work};
 use primer_engine::Reveal;
 pub use primer_engine::cost::{Part, Parts};
 use primer_paper_he::product::Query;
@@ -91,7 +91,7 @@ fn stored_of(program: &Program, counts: impl Fn(&Step) -> bool) -> StoredBytes {
             client: bytes(&kept.client),
             server: bytes(&kept.server),
         };
-        if let Some(work) = program.work(index).stop() {
+        if let Some(work) = program.compiled(index).stop() {
             total += work.stop.stored();
         }
     }
@@ -115,7 +115,7 @@ struct Count<'a> {
     /// Values that were opened.
     opened: HashSet<ValueId>,
     /// Whether the client has requests that it has not answered yet.
-    owes: bool,
+    pending: bool,
     /// Whether the client has said something since it last heard something, online.
     spoken: bool,
 }
@@ -126,7 +126,7 @@ impl<'a> Count<'a> {
             program,
             offered: HashSet::new(),
             opened: HashSet::new(),
-            owes: false,
+            pending: false,
             // The masked input goes first.
             spoken: true,
         }
@@ -161,9 +161,9 @@ impl<'a> Count<'a> {
 
     fn after_exchanges(&mut self, index: usize, part: &mut Part) {
         let program = self.program;
-        match program.work(index) {
-            Work::Linear(_) | Work::Kept => {}
-            Work::Product(product) => {
+        match program.compiled(index) {
+            CompiledStep::Linear(_) | CompiledStep::Kept => {}
+            CompiledStep::Product(product) => {
                 for id in product.opens() {
                     if self.opened.insert(id) {
                         self.down(self.size(id), part);
@@ -174,11 +174,11 @@ impl<'a> Count<'a> {
                 }
                 let output = program.step(index).output();
                 part.bytes.online_up += residues(self.size(output));
-                self.owes = true;
+                self.pending = true;
             }
-            Work::Stop(StopWork { stop, .. }) => self.stop(&**stop, part),
+            CompiledStep::Stop(CompiledStop { stop, .. }) => self.stop(&**stop, part),
         }
-        if program.settled_after(index) && std::mem::take(&mut self.owes) {
+        if program.settled_after(index) && std::mem::take(&mut self.pending) {
             self.turn(Turn::Up, part);
         }
     }
@@ -190,7 +190,7 @@ impl<'a> Count<'a> {
             self.preparing(turn, part);
         }
         self.turn(Turn::Down, part);
-        self.owes |= stop.outputs() > 0;
+        self.pending |= stop.outputs() > 0;
     }
 
     /// Counts residues that the server opens.

@@ -1,10 +1,10 @@
 //! What can go wrong between the two parties. No variant carries a secret.
 
-use primer_garble::stop::StopError;
+use primer_garble::stop::CircuitError;
 use primer_ot::OtError;
 use primer_paper_he::error::HeError;
 use primer_plan::plan::PlanError;
-use primer_stops::StopsError;
+use primer_stops::StopError;
 use primer_wire::NetError;
 use std::io;
 use thiserror::Error;
@@ -24,10 +24,10 @@ pub enum ProtocolError {
     Ot(#[from] OtError),
     /// A stop failed.
     #[error(transparent)]
-    Stops(#[from] StopsError),
+    Stops(#[from] StopError),
     /// The plan has a stop that cannot be built.
     #[error(transparent)]
-    Stop(#[from] StopError),
+    Stop(#[from] CircuitError),
     /// The plan is not usable.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -78,10 +78,10 @@ pub enum ProtocolError {
     #[error("this scheme prepares its steps online and needs a session for that")]
     NeedsSession,
     /// A session in which something failed is not used again.
-    #[error("this session has failed before; open a new one")]
+    #[error("this session failed before; open a new one")]
     Spoiled,
     /// Only a classification has a label to reveal.
-    #[error("only a label was to be revealed, but the model's head has none")]
+    #[error("only a label can be revealed, but the model's head has no labels")]
     NoLabel,
     /// An input does not fit the plan.
     #[error("the input has {found} {what}, the plan has {expected}")]

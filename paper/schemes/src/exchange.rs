@@ -56,14 +56,14 @@ impl Exchange {
 }
 
 /// The client's side: encrypts and decrypts.
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     keys: &'a ClientKeys,
     sent: HashSet<(Owner, Query)>,
     /// Where answers are received.
     room: Vec<u8>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requester<'a> {
     pub(crate) fn new(keys: &'a ClientKeys) -> Self {
         Self {
             keys,

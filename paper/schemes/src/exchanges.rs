@@ -1,11 +1,11 @@
 //! The homomorphic exchanges of a program.
 
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::flow::Planned;
 use crate::hgs;
 use crate::scheme::Recipe;
-use crate::work::Work;
 use primer_paper_he::product::Product;
 use primer_plan::graph::Step;
 use primer_plan::plan::Plan;
@@ -18,14 +18,14 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     /// Lists those that prepare a bundle.
-    pub(crate) fn new(plan: &Plan, recipe: &Recipe, works: &[Work]) -> Result<Self> {
+    pub(crate) fn new(plan: &Plan, recipe: &Recipe, compiled: &[CompiledStep]) -> Result<Self> {
         let graph = plan.graph();
-        let of = |(work, step): (&Work, &Step)| match work {
-            Work::Linear(linear) => hgs::exchanges(graph, recipe, (linear, step.output())),
-            Work::Product(product) => product.exchanges(graph, recipe),
-            Work::Kept | Work::Stop(_) => Ok(Vec::new()),
+        let of = |(work, step): (&CompiledStep, &Step)| match work {
+            CompiledStep::Linear(linear) => hgs::exchanges(graph, recipe, (linear, step.output())),
+            CompiledStep::Product(product) => product.exchanges(graph, recipe),
+            CompiledStep::Kept | CompiledStep::Stop(_) => Ok(Vec::new()),
         };
-        let by_step = works.iter().zip(&graph.steps).map(of);
+        let by_step = compiled.iter().zip(&graph.steps).map(of);
         Ok(Self {
             by_step: by_step.collect::<Result<_>>()?,
         })

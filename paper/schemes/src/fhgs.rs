@@ -26,12 +26,12 @@
 //! Opening against `U` and `V` moves that work offline and leaves kilobytes of plain residues.
 
 use crate::client::OnlineClient;
+use crate::compiled::StoredMatrices;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::scheme::{Products, Recipe};
 use crate::seeds::Use;
 use crate::server::OnlineServer;
-use crate::work::Kept;
 use primer_engine::share::{Share, dot};
 use primer_paper_he::product::{EncodedWeights, Operand, Product, Relation, Weights};
 use primer_plan::graph::{Graph, Op, Step, Value, ValueId};
@@ -80,7 +80,7 @@ impl Factors {
             Op::Embed { .. }
             | Op::Linear { .. }
             | Op::MergedScores { .. }
-            | Op::Rest { .. }
+            | Op::Exponents { .. }
             | Op::RowSum { .. }
             | Op::Kept { .. }
             | Op::Stop { .. } => return None,
@@ -197,9 +197,9 @@ pub(crate) fn exchanges(graph: &Graph, recipe: &Recipe, factors: Factors) -> Res
 }
 
 /// Returns what the bundles keep: the client the terms that it knows offline.
-pub(crate) fn kept(graph: &Graph, output: ValueId) -> Kept {
+pub(crate) fn kept(graph: &Graph, output: ValueId) -> StoredMatrices {
     let value = graph.value(output);
-    Kept {
+    StoredMatrices {
         client: vec![(value.rows, value.cols)],
         server: vec![],
     }

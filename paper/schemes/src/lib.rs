@@ -27,6 +27,7 @@
 
 mod chgs;
 pub mod client;
+mod compiled;
 pub mod cost;
 mod error;
 mod exchange;
@@ -45,7 +46,6 @@ pub mod server;
 pub mod session;
 mod stop;
 mod stored;
-mod work;
 
 pub use error::{ProtocolError, Result};
 pub use primer_wire::VERSION;

@@ -1,15 +1,15 @@
 //! A plan compiled for a scheme: the same on both sides.
 //!
-//! Compiling decides for every step what it is to the protocols ([`Work`]) and which homomorphic
-//! exchanges prepare it, and cuts the steps into *segments*. A segment is the unit of the offline
-//! phase and of memory: the embedding, each layer, the head; or each step alone where steps are
-//! prepared just before they are used. Every message that follows, its kind and its length, is
-//! determined here; the [fingerprint](Program::fingerprint) stands for all of it.
+//! Compiling decides for every step what it is to the protocols ([`CompiledStep`]) and which
+//! homomorphic exchanges prepare it, and cuts the steps into *segments*. A segment is the unit of
+//! the offline phase and of memory: the embedding, each layer, the head; or each step alone where
+//! steps are prepared just before they are used. Every message that follows, its kind and its
+//! length, is determined here; the [fingerprint](Program::fingerprint) stands for all of it.
 
+use crate::compiled::{CompiledStep, Compiler, StoredMatrices};
 use crate::error::{ProtocolError, Result};
 use crate::exchanges::Exchanges;
 use crate::scheme::{Recipe, Scheme, When};
-use crate::work::{Compiler, Kept, Work};
 use primer_engine::Reveal;
 use primer_model::quantise::IntModel;
 use primer_paper_he::product::{KeyNeeds, lifetime};
@@ -67,7 +67,7 @@ struct Inner {
     plan: Plan,
     scheme: Scheme,
     reveal: Reveal,
-    works: Vec<Work>,
+    compiled: Vec<CompiledStep>,
     exchanges: Exchanges,
     segments: Vec<Range<usize>>,
     settled: Vec<bool>,
@@ -103,19 +103,19 @@ impl Program {
                 needed: form.name(),
             });
         }
-        let works = Compiler::new(&plan, scheme, reveal).steps()?;
+        let compiled = Compiler::new(&plan, scheme, reveal).steps()?;
         let recipe = scheme.recipe();
-        let exchanges = Exchanges::new(&plan, &recipe, &works)?;
+        let exchanges = Exchanges::new(&plan, &recipe, &compiled)?;
         let needs: KeyNeeds = exchanges.products().collect();
         let segments = segments(&plan.graph().steps, recipe.when);
         let inner = Inner {
-            settled: settled(&plan.graph().steps, &works, &segments),
+            settled: settled(&plan.graph().steps, &compiled, &segments),
             last_uses: plan.graph().last_uses(),
-            fingerprint: fingerprint(&plan, &recipe, reveal, &needs, &works),
+            fingerprint: fingerprint(&plan, &recipe, reveal, &needs, &compiled),
             plan,
             scheme,
             reveal,
-            works,
+            compiled,
             exchanges,
             segments,
             needs,
@@ -126,8 +126,9 @@ impl Program {
     }
 
     /// Returns what the bundles keep of a step, besides what its stop needs.
-    pub(crate) fn kept(&self, index: usize) -> Kept {
-        self.work(index).kept(self.plan().graph(), self.step(index))
+    pub(crate) fn kept(&self, index: usize) -> StoredMatrices {
+        self.compiled(index)
+            .kept(self.plan().graph(), self.step(index))
     }
 
     /// Returns the plan.
@@ -163,8 +164,8 @@ impl Program {
     }
 
     /// Returns what a step is to the protocols.
-    pub(crate) fn work(&self, index: usize) -> &Work {
-        &self.inner.works[index]
+    pub(crate) fn compiled(&self, index: usize) -> &CompiledStep {
+        &self.inner.compiled[index]
     }
 
     /// Returns the exchanges that prepare a bundle.
@@ -205,10 +206,10 @@ impl Program {
 
 /// Returns after which steps nothing may be under way: the next one reads what is, or is another
 /// segment's.
-fn settled(steps: &[Step], works: &[Work], segments: &[Range<usize>]) -> Vec<bool> {
+fn settled(steps: &[Step], compiled: &[CompiledStep], segments: &[Range<usize>]) -> Vec<bool> {
     let mut under_way: HashSet<ValueId> = HashSet::new();
     let mut settled = Vec::with_capacity(steps.len());
-    for (index, (step, work)) in steps.iter().zip(works).enumerate() {
+    for (index, (step, work)) in steps.iter().zip(compiled).enumerate() {
         let first = segments.iter().any(|segment| segment.start == index);
         let settle = first || step.inputs().iter().any(|id| under_way.contains(id));
         if settle {
@@ -243,7 +244,7 @@ fn fingerprint(
     recipe: &Recipe,
     reveal: Reveal,
     needs: &KeyNeeds,
-    works: &[Work],
+    compiled: &[CompiledStep],
 ) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("primer program v2");
     let mut absorb = |bytes: &[u8]| {
@@ -260,8 +261,8 @@ fn fingerprint(
         Reveal::Label => 1,
     }]);
     absorb(&plan.encode());
-    for (index, work) in works.iter().enumerate() {
-        if let Work::Stop(work) = work {
+    for (index, work) in compiled.iter().enumerate() {
+        if let CompiledStep::Stop(work) = work {
             absorb(stop_line(index, &*work.stop).as_bytes());
         }
     }

@@ -18,7 +18,7 @@ use primer_paper_he::params::FINGERPRINT_BYTES;
 use primer_paper_he::product::Method;
 use primer_paper_plan::Form;
 use primer_plan::graph::StopFunction;
-use primer_stops::{Means, Transfers};
+use primer_stops::{StopKind, Transfers};
 use serde::{Deserialize, Serialize};
 
 /// The transfers that stops stand on. They are not checked: clients follow the protocol.
@@ -107,20 +107,20 @@ pub struct Recipe {
     pub products: Products,
 }
 
-/// Returns by which means a stop's function is computed. A label is shown to the client, so the
+/// Returns the kind of stop that computes a function. A label is shown to the client, so the
 /// server garbles it too.
-pub(crate) const fn means(function: StopFunction) -> Means {
+pub(crate) const fn stop_kind(function: StopFunction) -> StopKind {
     match function {
-        StopFunction::Requantise => Means::Transfers,
+        StopFunction::Requantise => StopKind::Transfers,
         // In no plan of a scheme of the paper.
-        StopFunction::Power => Means::Lookups,
+        StopFunction::Power => StopKind::Lookups,
         StopFunction::Activation
         | StopFunction::Softmax
         | StopFunction::InverseRoot
         | StopFunction::Tanh
         | StopFunction::Summary
         | StopFunction::CoarseMaximum
-        | StopFunction::Reciprocal => Means::Garbling,
+        | StopFunction::Reciprocal => StopKind::Garbling,
     }
 }
 
@@ -153,16 +153,16 @@ impl Recipe {
             ("linear", packing.name().to_owned()),
             ("secrets", packing.name().to_owned()),
             ("products", products.to_owned()),
-            ("requantise", Means::Transfers.name().to_owned()),
+            ("requantise", StopKind::Transfers.name().to_owned()),
             ("products begin", "settled".to_owned()),
             ("products end", "shared".to_owned()),
-            ("functions", Means::Garbling.name().to_owned()),
+            ("functions", StopKind::Garbling.name().to_owned()),
             ("to client", to_client.to_string()),
             ("to server", to_server.to_string()),
         ];
         let functions = StopFunction::ALL.map(|function| {
-            let means = means(function).name();
-            (function.name(), format!("{means}, -"))
+            let stop_kind = stop_kind(function).name();
+            (function.name(), format!("{stop_kind}, -"))
         });
         let words = choices.into_iter().chain(functions);
         let words = words.map(|(what, how)| format!("{what}: {how}\n"));
@@ -224,7 +224,7 @@ pub enum Products {
 mod tests {
     use super::*;
 
-    /// Each change of a recipe changes what is said of it.
+    /// Checks that each change of a recipe changes what is said of it.
     #[test]
     fn recipes_that_differ_are_told_apart() {
         let fp = Scheme::Fp.recipe();

@@ -13,6 +13,7 @@
 
 use crate::chgs::{self, Merged};
 use crate::client::OnlineClient;
+use crate::compiled::StoredMatrices;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::fhgs::{self, Factors};
@@ -20,7 +21,6 @@ use crate::masks::Masks;
 use crate::scheme::Recipe;
 use crate::seeds::Seeds;
 use crate::server::{OnlineServer, ServerModel};
-use crate::work::Kept;
 use primer_engine::share::Share;
 use primer_paper_he::product::EncodedWeights;
 use primer_plan::graph::{Graph, Step, ValueId};
@@ -52,7 +52,7 @@ impl SecretProduct {
     }
 
     /// Returns what the bundles keep of it.
-    pub(crate) fn kept(&self, graph: &Graph, output: ValueId) -> Kept {
+    pub(crate) fn kept(&self, graph: &Graph, output: ValueId) -> StoredMatrices {
         match self {
             Self::Factors(_) => fhgs::kept(graph, output),
             Self::Merged(_) => chgs::kept(graph, output),

@@ -344,7 +344,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Byte for byte: a change here needs another [`VERSION`].
+    /// Compares byte for byte: a change here needs another [`VERSION`].
     #[test]
     fn greetings_have_these_bytes() {
         let hello = Hello {

@@ -15,7 +15,7 @@ const SCHEME: Scheme = Scheme::Fp;
 const TOKENS: usize = 3;
 const SEEDS: [u8; 2] = [1, 2];
 
-/// Products of weights and masks that are answered are told apart.
+/// Checks that products of weights and masks that are answered are told apart.
 #[test]
 fn the_answers_of_different_weights_are_not_the_same() {
     let [one, other] = twins(SCHEME);
@@ -38,7 +38,7 @@ fn the_answers_of_different_weights_are_not_the_same() {
     assert!(differing.len() > 4, "{}", differing.len());
 }
 
-/// Another ciphertext is another answer.
+/// Checks that another ciphertext is another answer.
 #[test]
 fn what_a_client_encrypts_is_answered() {
     let model = tiny_for(SCHEME);

@@ -9,7 +9,7 @@
 use primer_engine::Reveal;
 use primer_model::synthetic;
 use primer_paper::{Program, Scheme, cost};
-use primer_plan::assign::{Columns, Observation, Seen, WeightRange, assign_by};
+use primer_plan::assign::{Columns, Observation, Observations, WeightRange, assign_by};
 use primer_plan::graph::{Graph, Op, StopFunction};
 use primer_plan::plan::Plan;
 use primer_plan::shape::Shape;
@@ -50,9 +50,9 @@ fn plan(shape: &Shape, tokens: usize, scheme: Scheme) -> Plan {
             norm: 0.0,
         })
         .collect();
-    let seen = Seen {
+    let seen = Observations {
         columns: columns(&graph),
-        ..Seen::of(seen)
+        ..Observations::of(seen)
     };
     let design = scheme.recipe().form.design();
     let scales = assign_by(design, &graph, &seen, &weights).unwrap();
@@ -146,7 +146,7 @@ fn bytes_rounds_and_gates_are_what_they_were() {
     assert_eq!(found.lines().count(), kept.lines().count());
 }
 
-/// The same number of layers more costs the same more: what extrapolation rests on.
+/// Checks that the same number of layers more costs the same more: what extrapolation rests on.
 #[test]
 fn bytes_rounds_and_gates_are_linear_in_layers() {
     for scheme in Scheme::ALL {
@@ -189,8 +189,8 @@ fn count(inferences: f64) -> String {
     groups.join(",")
 }
 
-/// For how many inferences the statistical promise holds: the table of SECURITY.md, which the same
-/// variable rewrites.
+/// Computes for how many inferences the statistical promise holds: the table of SECURITY.md, which
+/// the same variable rewrites.
 #[test]
 fn lifetimes_are_those_of_the_security_page() {
     const BEGIN: &str = "<!-- lifetimes: begin -->\n";

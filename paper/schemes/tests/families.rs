@@ -71,7 +71,7 @@ fn through(name: &str, scheme: Scheme) {
     through_dir(&common::families().join(name), scheme);
 }
 
-/// Every one of them, whichever there are.
+/// Checks every one of them, whichever there are.
 #[test]
 fn whole_checkpoints_where_they_are() {
     let Some(all) = common::whole_families() else {
@@ -129,7 +129,7 @@ fn sentence(pooling: Pooling) -> Head {
     }
 }
 
-/// One vector comes out, for any scheme and length.
+/// Checks that one vector comes out, for any scheme and length.
 #[test]
 fn pooling_in_every_scheme() {
     for scheme in Scheme::ALL {
@@ -139,7 +139,8 @@ fn pooling_in_every_scheme() {
     }
 }
 
-/// A label for each token, padding included, and nothing else; equal to what the scores say.
+/// Checks that a label for each token comes out, padding included, and nothing else; equal to what
+/// the scores say.
 #[test]
 fn labels_of_tokens_are_revealed_alone() {
     let labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"].map(str::to_owned);

@@ -139,7 +139,7 @@ fn the_embedded_model_in_every_scheme_and_with_more_tokens() {
     }
 }
 
-/// The scheme says which plans it compiles, and others are refused by name.
+/// Checks that the scheme says which plans it compiles, and others are refused by name.
 #[test]
 fn a_plan_in_another_form_is_refused() {
     for (scheme, other, message) in [
@@ -163,7 +163,7 @@ fn a_plan_in_another_form_is_refused() {
     }
 }
 
-/// The product compiles its own plans and none of the paper's, and the other way round.
+/// Checks that the product compiles its own plans and none of the paper's, and the other way round.
 #[test]
 fn the_product_has_plans_of_its_own() {
     let fp = tiny_for(Scheme::Fp);

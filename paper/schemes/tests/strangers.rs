@@ -115,7 +115,7 @@ fn extensions(model: &Arc<IntModel>) -> usize {
     kinds.count()
 }
 
-/// The last labels are those of the pooler.
+/// Checks that the last labels are those of the pooler.
 #[test]
 fn an_unchecked_client_learns_a_bit_of_the_offset() {
     let model = tiny_for(SCHEME);
@@ -140,7 +140,8 @@ fn an_unchecked_client_learns_a_bit_of_the_offset() {
     assert_eq!(seen, [true; 2], "both kinds of servers were met");
 }
 
-/// The server has no offset in a bundle that opens anything of another one of the session.
+/// Checks that the server has no offset in a bundle that opens anything of another one of the
+/// session.
 #[test]
 fn offsets_are_a_bundles_own() {
     let model = tiny_for(SCHEME);

@@ -19,8 +19,8 @@ fn observe(input: &Input, scheme: Scheme) -> ([Log; 2], [Report; 2], Vec<i64>) {
     (logs, reports, integers)
 }
 
-/// Kind and length of every message in its order on the wire, and the traffic of every phase on
-/// both ends; and bytes and round trips are those that the program predicts.
+/// Compares kind and length of every message in its order on the wire, and the traffic of every
+/// phase on both ends; and bytes and round trips are those that the program predicts.
 #[test]
 fn two_texts_of_one_bucket_send_the_same_messages() {
     // A short text and a full one, padded to the same length.
@@ -57,9 +57,9 @@ fn predicted(scheme: Scheme, report: &Report) {
     assert_eq!(online.rounds, parts.rounds_online, "{}", scheme.name());
 }
 
-/// The online round trips of a layer, as the difference that one more layer makes: one for each
-/// product of secrets and each stop, none for linear and local steps, and one for all that need
-/// nothing of each other. Stated in paper/docs/schemes.md.
+/// Counts the online round trips of a layer, as the difference that one more layer makes: one for
+/// each product of secrets and each stop, none for linear and local steps, and one for all that
+/// need nothing of each other. Stated in paper/docs/schemes.md.
 #[test]
 fn the_round_trips_of_a_layer() {
     // Queries, keys and values share one.

@@ -31,7 +31,7 @@ use primer_ring::prg::Prg;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Best times of both, in microseconds per unit.
+/// Prints the best times of both, in microseconds per unit.
 fn compare(
     name: &str,
     rounds: usize,
@@ -56,8 +56,8 @@ fn compare(
     );
 }
 
-/// A term of a long sum without rotations: a ciphertext of 150 bits times a plaintext, 8192
-/// multiply-adds of plaintexts. Ours is the average over the matrix products at all points.
+/// Compares a term of a long sum without rotations: a ciphertext of 150 bits times a plaintext,
+/// 8192 multiply-adds of plaintexts. Ours is the average over the matrix products at all points.
 fn terms_without_rotations(slots: &[u64], rng: &mut Prg) {
     let their_params = BfvParametersBuilder::new()
         .set_degree(8192)

@@ -15,7 +15,7 @@ use std::io::Read;
 Output, as Hugging Face's pipelines print it:
   {\"score\": 0.9871, \"start\": 11, \"end\": 16, \"answer\": \"Paris\"}
 With --json also in_range: false, with a warning, if a value of the model came near the end of its
-calibrated range; null where the server's scheme cannot tell (all but lean).
+calibrated range.
 An empty answer says that the context holds none: the model scores that higher, by more than
 --null-threshold; the score is that of there being none. A context that is too long for the model
 is cut into overlapping windows, prepared together. Question and context stay with the client: the

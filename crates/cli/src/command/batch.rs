@@ -7,7 +7,7 @@
 
 use super::remote::merged;
 use anyhow::{Context, Result, bail};
-use primer_measure::console::failure::{Told, sentence};
+use primer_measure::console::failure::{AlreadyReported, sentence};
 use primer_measure::console::output;
 use primer_measure::warning;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl Results {
         }
     }
 
-    /// What came of a line: an object, and the same as a pipeline prints it.
+    /// Takes what came of a line: an object, and the same as a pipeline prints it.
     pub(super) fn add(&mut self, number: u64, found: Result<(Value, String)>) -> Result<()> {
         self.lines += 1;
         let (object, pipeline) = match found {
@@ -107,13 +107,13 @@ impl Results {
         if self.failed > 0 {
             let (failed, lines, first) = (self.failed, self.lines, self.first);
             warning!("primer: {first}; {failed} of {lines} lines failed");
-            return Err(Told { code: 1 }.into());
+            return Err(AlreadyReported { code: 1 }.into());
         }
         Ok(())
     }
 }
 
-/// One object for one text; the first with all of them for several.
+/// Returns one object for one text; the first with all of them for several.
 pub(super) fn combined(mut results: Vec<Value>) -> Option<Value> {
     match results.len() {
         0 => None,

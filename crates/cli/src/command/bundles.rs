@@ -73,7 +73,8 @@ enum Role {
 }
 
 impl StoreArgs {
-    /// The state and the store; no store if nothing was ever prepared there. Looking makes nothing.
+    /// Returns the state and the store; no store if nothing was ever prepared there. Looking makes
+    /// nothing.
     fn open(&self) -> Result<(State, Option<Store>)> {
         let state = State::open(self.state.state.as_deref())?;
         let dir = state.path(match self.role {

@@ -18,8 +18,7 @@ What it cost goes to standard error. With --json: one object with label, score, 
 (of all labels, in the model's order), offline_s, online_s and bytes, in the end; for several texts
 that of the first, and all under \"results\". With --jsonl: such an object for each line as soon as
 it is known, with its number, from 1, as \"line\". in_range is false, and a warning follows, if a
-value of the model came near the end of its calibrated range; null where the server's scheme cannot
-tell (all but lean).
+value of the model came near the end of its calibrated range.
 
 One line in is one line out, also a blank one: a line that fails has \"error\" instead of a label,
 the others go on, and the exit code is 1 in the end. No line at all is an error.
@@ -95,7 +94,7 @@ pub(super) fn run(args: &ClassifyArgs) -> Result<()> {
     }
 }
 
-/// The text of a line, or two.
+/// Returns the text of a line, or two.
 fn texts(line: &str, pairs: bool) -> Result<(&str, Option<&str>)> {
     if !pairs {
         return Ok((line, None));
@@ -121,7 +120,7 @@ fn both(found: &Classification) -> (Value, String) {
     (classification_json(found), pipeline_line(found))
 }
 
-/// As Hugging Face's pipelines print it.
+/// Formats it as Hugging Face's pipelines print it.
 fn pipeline_line(found: &Classification) -> String {
     let label = Value::from(found.label.as_str());
     match found.score {
@@ -130,7 +129,7 @@ fn pipeline_line(found: &Classification) -> String {
     }
 }
 
-/// As a program reads it.
+/// Returns it as a program reads it.
 pub(super) fn classification_json(found: &Classification) -> Value {
     let result = json!({
         "label": found.label, "score": found.score, "scores": found.scores,

@@ -52,7 +52,7 @@ pub(super) fn run(args: &ConfigArgs, given: Option<PathBuf>, whole: &Command) ->
     }
 }
 
-/// Every flag of every command, with what it does and its default.
+/// Lists every flag of every command, with what it does and its default.
 fn example(whole: &Command) -> Result<String> {
     let mut out = "# What primer would be told on the command line: a table for each command.\n\
                    # Remove the # before a key to set it; `primer config check` checks the file.\n"
@@ -90,7 +90,7 @@ fn table(out: &mut String, name: &str, command: &Command) {
     }
 }
 
-/// A flag's default, or the name of what it takes.
+/// Returns a flag's default, or the name of what it takes.
 fn value(arg: &Arg) -> String {
     let default = arg.get_default_values().first();
     let default = default.map(|value| value.to_string_lossy().into_owned());

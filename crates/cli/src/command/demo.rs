@@ -26,7 +26,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is judged if nobody says anything.
+/// What is judged if no text is given.
 const TEXTS: [&str; 2] = [
     "a warm, funny and moving film",
     "the plot is thin and the jokes are old",
@@ -81,7 +81,7 @@ struct Ready {
 
 impl ServerProcess {
     fn start(state: &Path) -> Result<Self> {
-        let program = std::env::current_exe().context("finding this program's own file")?;
+        let program = std::env::current_exe().context("locating this program's executable")?;
         let mut child = Command::new(program)
             .args(["serve", "--json", "--stop-with-stdin"])
             .args(["--listen", "127.0.0.1:0", "--state"])
@@ -238,7 +238,7 @@ fn show(text: &str, found: &Classification, label: &str, score: f64) -> Result<(
     ))
 }
 
-/// The float model's label and its probability.
+/// Returns the float model's label and its probability.
 fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
     let limit = model.max_tokens();
     let input = model
@@ -255,11 +255,11 @@ fn in_the_clear(model: &Model, text: &str) -> Result<(String, f64)> {
     Ok((label, probabilities(&logits)[index]))
 }
 
-/// A signal ends this process at once; the server notices by its closed pipe, the directory is
+/// Lets a signal end this process at once; the server notices by its closed pipe, the directory is
 /// removed here.
 fn clean_up_on_signals(dir: &Path) -> Result<()> {
     let dir = dir.to_owned();
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("asking to be told of signals")?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("registering signal handlers")?;
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             let _ = std::fs::remove_dir_all(&dir);

@@ -114,8 +114,8 @@ fn serve(args: &GatewayArgs) -> Result<()> {
         Client::connect(&server, options)
     });
     let gateway = Gateway::bind(options, connect)?;
-    let stop = gateway.stop_handle();
-    heed_signals(move || stop.stop(), None)?;
+    let stop = gateway.shutdown_handle();
+    heed_signals(move || stop.shut_down(), None)?;
     announce(args, &gateway)?;
     notify::ready();
     Ok(gateway.run()?)
@@ -124,9 +124,9 @@ fn serve(args: &GatewayArgs) -> Result<()> {
 fn resolve(address: &str) -> Result<SocketAddr> {
     let found = address.to_socket_addrs();
     let found = found
-        .with_context(|| format!("the address to listen on, {address}"))?
+        .with_context(|| format!("resolving the address to listen on, {address}"))?
         .next();
-    found.with_context(|| format!("{address} is no address"))
+    found.with_context(|| format!("{address} is not an address"))
 }
 
 fn announce(args: &GatewayArgs, gateway: &Gateway) -> Result<()> {

@@ -4,7 +4,7 @@ use super::remote::{RemoteArgs, StateArgs};
 use super::shared::KeyArgs;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
-use primer::hints::kept::Kept;
+use primer::hints::stored::StoredHint;
 use primer::hints::{ServerHint, secret};
 use primer::source::Model;
 use primer::state::State;
@@ -175,12 +175,12 @@ fn fetch(args: &FetchArgs) -> Result<()> {
     ))
 }
 
-/// The hints of a state directory, each with whose it is.
-fn kept(args: &StateArgs) -> Result<Vec<(&'static str, Kept)>> {
+/// Lists the hints of a state directory, each with whose it is.
+fn kept(args: &StateArgs) -> Result<Vec<(&'static str, StoredHint)>> {
     let state = State::open(args.state.as_deref())?;
     let mut all = Vec::new();
     for role in ["client", "server"] {
-        let found = Kept::all(&state.path(role).join("hints"))?;
+        let found = StoredHint::all(&state.path(role).join("hints"))?;
         all.extend(found.into_iter().map(|kept| (role, kept)));
     }
     Ok(all)
@@ -198,7 +198,7 @@ fn list(args: &ListArgs) -> Result<()> {
     all.iter().try_for_each(|kept| output::line(as_text(kept)))
 }
 
-fn as_json((role, kept): &(&str, Kept)) -> Value {
+fn as_json((role, kept): &(&str, StoredHint)) -> Value {
     json!({
         "name": kept.name, "role": role, "model": kept.model, "server": kept.server,
         "root": kept.root, "bytes": kept.bytes, "bytes_there": kept.there,
@@ -206,7 +206,7 @@ fn as_json((role, kept): &(&str, Kept)) -> Value {
     })
 }
 
-fn as_text((role, kept): &(&str, Kept)) -> String {
+fn as_text((role, kept): &(&str, StoredHint)) -> String {
     let mega = |bytes: u64| bytes as f64 / 1e6;
     let state = match (kept.complete, kept.bytes) {
         (true, _) => "complete".to_owned(),

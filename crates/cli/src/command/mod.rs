@@ -94,7 +94,7 @@ impl Cli {
     /// version and wrong usage are told, and end it.
     ///
     /// # Errors
-    /// [`Told`], that it could not be told, or what is wrong with the configuration.
+    /// [`AlreadyReported`], that it could not be told, or what is wrong with the configuration.
     pub(crate) fn from_command_line() -> Result<Self> {
         let parsed = apply(Cli::command(), std::env::args_os().collect())?
             .try_get_matches()

@@ -71,7 +71,7 @@ impl Interruptions {
         }
     }
 
-    /// What a person is told: nothing, if it went well.
+    /// Returns what a person is told: nothing, if it went well.
     fn told(&self, kept: usize) -> String {
         let times = match self.times {
             0 => return String::new(),

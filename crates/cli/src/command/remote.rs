@@ -122,7 +122,7 @@ impl RemoteArgs {
     }
 }
 
-/// A client's own token.
+/// Reads a client's own token.
 fn read_token(path: &Path) -> Result<Zeroizing<String>> {
     let text = std::fs::read_to_string(path)
         .map(Zeroizing::new)
@@ -192,12 +192,12 @@ pub(super) fn progress(attempts: u32) -> impl FnMut(Event<'_>) + Send {
     }
 }
 
-/// What an inference cost, as JSON has it.
+/// Returns what an inference cost, as JSON has it.
 pub(super) fn cost_json(cost: &Cost) -> Value {
     serde_json::to_value(cost).unwrap_or_default()
 }
 
-/// Two JSON objects as one.
+/// Merges two JSON objects.
 pub(super) fn merged(mut left: Value, right: Value) -> Value {
     if let (Value::Object(left), Value::Object(right)) = (&mut left, right) {
         left.extend(right);
@@ -205,7 +205,7 @@ pub(super) fn merged(mut left: Value, right: Value) -> Value {
     left
 }
 
-/// What an inference cost, as a person reads it.
+/// Says what an inference cost, as a person reads it.
 pub(super) fn cost_line(cost: &Cost) -> String {
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let online = mb(cost.bytes.online_up + cost.bytes.online_down);

@@ -7,7 +7,7 @@ use crate::notify;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use primer::server::{Reloaded, Starting, identity};
-use primer::service::message::Work;
+use primer::service::message::ServerRole;
 use primer::{AccessTokens, Clients, Fingerprint, Limits, Reveal};
 use primer::{Server, ServerOptions, WebOptions};
 use primer_measure::command::lean;
@@ -100,7 +100,7 @@ pub(super) struct ServeArgs {
         default_value = "prepare,infer",
         help_heading = "Replicas that share a store"
     )]
-    roles: Vec<Work>,
+    roles: Vec<ServerRole>,
     /// Certificate chain, as PEM, instead of one of the server's own making
     #[arg(
         long,
@@ -252,7 +252,7 @@ enum RevealArg {
     Label,
 }
 
-/// `--tokens` is a length in every other command.
+/// Refuses `--tokens`, which is a length in every other command.
 fn renamed(_: &str) -> Result<String, &'static str> {
     Err(
         "access tokens are given with --token-file FILE now, which holds their hashes (`primer \
@@ -266,7 +266,7 @@ impl ServeArgs {
         Ok(read.transpose()?.map(Arc::new))
     }
 
-    /// Whether everyone who reaches the port may use the server.
+    /// Tells whether everyone who reaches the port may use the server.
     fn is_open(&self) -> bool {
         self.token_file.is_none() && self.client_ca.is_none() && self.client_fingerprint.is_empty()
     }
@@ -353,14 +353,14 @@ fn serve(args: &ServeArgs) -> Result<()> {
         }
         LogForm::Json => {}
     })?;
-    let stop = server.stop_handle();
+    let stop = server.shutdown_handle();
     let on_signal = stop.clone();
-    heed_signals(move || on_signal.stop(), access)?;
+    heed_signals(move || on_signal.shut_down(), access)?;
     if args.stop_with_stdin {
         std::thread::spawn(move || {
             let mut rest = [0; 64];
             while std::io::stdin().read(&mut rest).is_ok_and(|n| n > 0) {}
-            stop.stop();
+            stop.shut_down();
         });
     }
     let address = server.address();
@@ -376,13 +376,14 @@ fn serve(args: &ServeArgs) -> Result<()> {
     Ok(server.run()?)
 }
 
-/// The first signal stops in good order, the second at once; a hang-up reads tokens again.
+/// Handles signals: the first stops in good order, the second at once; a hang-up reads tokens
+/// again.
 pub(super) fn heed_signals(
     stop: impl Fn() + Send + 'static,
     access: Option<Arc<AccessTokens>>,
 ) -> Result<()> {
     let wanted = Signals::new([SIGTERM, SIGINT, SIGHUP]);
-    let mut signals = wanted.context("asking to be told of signals")?;
+    let mut signals = wanted.context("registering signal handlers")?;
     std::thread::spawn(move || {
         let mut seen = false;
         for signal in signals.forever() {
@@ -405,23 +406,23 @@ fn read_again(access: &AccessTokens) {
         Reloaded {
             tokens,
             fault: None,
-        } => tracing::info!(tokens, "read the file of tokens again"),
+        } => tracing::info!(tokens, "reloaded the token file"),
         Reloaded {
             tokens: 0,
             fault: Some(error),
-        } => tracing::error!(%error, "no token is admitted any more: every client is refused"),
+        } => tracing::error!(%error, "no valid access token is left: all clients are refused"),
         Reloaded {
             tokens,
             fault: Some(error),
         } => tracing::error!(
             tokens,
             %error,
-            "the file of tokens has a fault: tokens that are still in it stay, none is added"
+            "the token file is invalid: tokens that are still in it stay valid, none is added"
         ),
     }
 }
 
-/// The line that clients and scripts wait for.
+/// Prints the line that clients and scripts wait for.
 fn announce(args: &ServeArgs, server: &Server) -> Result<()> {
     let (address, fingerprint) = (server.address(), server.fingerprint());
     let card = server.card();

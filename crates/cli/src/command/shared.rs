@@ -37,7 +37,7 @@ pub(super) struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// What is given.
+    /// Returns what is given.
     pub(super) fn keys(&self) -> Result<Option<Keys>> {
         Ok(match std::env::var(KEY_VARIABLE).map(Zeroizing::new) {
             _ if !self.store_key_file.is_empty() => Some(Keys::from_files(&self.store_key_file)?),
@@ -48,7 +48,7 @@ impl KeyArgs {
 }
 
 impl SharedArgs {
-    /// What a command that is no replica joins it with; nothing if the store is not shared.
+    /// Returns what a command that is no replica joins it with; nothing if the store is not shared.
     pub(super) fn fleet(&self, name: &str) -> Result<Option<FleetOptions>> {
         let options = |store: SharedStore| FleetOptions {
             database: store.database,
@@ -61,7 +61,7 @@ impl SharedArgs {
         Ok(self.store()?.map(options))
     }
 
-    /// What is given; nothing if the store is not shared.
+    /// Returns what is given; nothing if the store is not shared.
     pub(super) fn store(&self) -> Result<Option<SharedStore>> {
         let (database, blobs) = match (&self.store, &self.blobs) {
             (Some(store), Some(blobs)) => (store, blobs),

@@ -117,7 +117,7 @@ impl LimitArgs {
         self.max_answers.is_some() || self.max_prepared.is_some()
     }
 
-    /// The limits of before, with what is given in their place.
+    /// Returns the limits of before, with what is given in their place.
     fn over(&self, before: TokenLimits) -> TokenLimits {
         TokenLimits {
             answers: self.max_answers.map_or(before.answers, |limit| limit.0),

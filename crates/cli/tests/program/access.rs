@@ -50,7 +50,9 @@ fn tokens_are_printed_once_kept_as_hashes_and_read_again() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.lines().nth(1).unwrap()).unwrap();
     server.signal("HUP");
-    eventually("reading again", || server.log().contains("tokens again"));
+    eventually("reading again", || {
+        server.log().contains("reloaded the token file")
+    });
     assert!(admits(&two) && !admits(&one));
     // A file that others have rights to adds none, and those that are still in it stay.
     let three = new_token(&file, "three");
@@ -76,7 +78,7 @@ fn tokens_are_printed_once_kept_as_hashes_and_read_again() {
     }
 }
 
-/// The last token is withdrawn like any other: by an empty file, and by none at all.
+/// Withdraws the last token like any other: by an empty file, and by none at all.
 #[test]
 fn without_a_token_in_the_file_every_client_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -100,7 +102,7 @@ fn without_a_token_in_the_file_every_client_is_refused() {
         }
         server.signal("HUP");
         eventually("the withdrawal", || {
-            server.log().matches("every client is refused").count() == round
+            server.log().matches("all clients are refused").count() == round
         });
         fails(&mut ask(), 1, &["access token is missing or not known"]);
         let page = server.metrics.page("/readyz");
@@ -113,7 +115,7 @@ fn without_a_token_in_the_file_every_client_is_refused() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         server.signal("HUP");
         eventually("its return", || {
-            server.log().matches("tokens again").count() == round
+            server.log().matches("reloaded the token file").count() == round
         });
         assert!(ask().output().unwrap().status.success());
         assert_eq!(server.metrics.number("primer_access_tokens"), 1.0);
@@ -157,7 +159,7 @@ fn files_that_others_can_read_are_refused() {
     fails(&mut serve("--tokens"), 2, &["--token-file FILE"]);
 }
 
-/// A mistyped fingerprint is not a changed certificate, and the good record stays.
+/// Checks that a mistyped fingerprint is not a changed certificate, and the good record stays.
 #[test]
 fn a_mistyped_fingerprint_is_called_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -244,7 +246,7 @@ fn a_server_that_everyone_can_use_says_so() {
     }
 }
 
-/// Bundles are of no use when the server reveals something else, and the list says so.
+/// Checks that bundles are of no use when the server reveals something else, and the list says so.
 #[test]
 fn bundles_that_do_not_fit_are_listed_as_such() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A client's command that goes through the balancer.
+/// Makes a client's command that goes through the balancer.
 fn through(balancer: &Balancer, command: &str, server: &Server, state: &Path) -> Command {
     let mut client = primer();
     client.arg(command).args(["--server", &balancer.address]);
@@ -28,7 +28,7 @@ fn start(command: &mut Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// The JSON object of a command that was started, and what it said meanwhile.
+/// Returns the JSON object of a command that was started, and what it said meanwhile.
 fn end(child: Child) -> (Value, String) {
     let output = child.wait_with_output().unwrap();
     let message = stderr(&output);
@@ -36,7 +36,7 @@ fn end(child: Child) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), message)
 }
 
-/// Identifiers of the bundles that a client has.
+/// Lists the identifiers of the bundles that a client has.
 fn bundles(state: &Path) -> BTreeSet<String> {
     let listed = json(primer().args(["bundles", "list", "--state"]).arg(state));
     let listed = listed["bundles"].as_array().unwrap().iter();
@@ -45,7 +45,7 @@ fn bundles(state: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Twelve bundles of 32 tokens are prepared as eight, which are 256 tokens, and four. Kills the
+/// Prepares twelve bundles of 32 tokens as eight, which are 256 tokens, and four. Kills the
 /// server as soon as the client has the eight, which takes less time than the four, and tells which
 /// ones are finished by then.
 fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) -> BTreeSet<String> {
@@ -58,8 +58,8 @@ fn killed_after_eight(server: &mut Server, balancer: &Balancer, state: &Path) ->
     bundles(state)
 }
 
-/// The kill costs one of two attempts; that the first connection afterwards ends at a request costs
-/// none.
+/// Checks that the kill costs one of two attempts; that the first connection afterwards ends at a
+/// request costs none.
 #[test]
 fn a_preparation_goes_on_after_the_server_was_killed() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn a_preparation_goes_on_after_the_server_was_killed() {
     check_stores(&server_state, &[&state]);
 }
 
-/// The server does not come back within the wait.
+/// Kills the server, which does not come back within the wait.
 #[test]
 fn what_is_finished_is_kept_and_told_when_the_wait_runs_out() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,10 +124,7 @@ fn what_is_finished_is_kept_and_told_when_the_wait_runs_out() {
     let output = preparing.wait_with_output().unwrap();
     let message = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    for words in [
-        "8 of 12 bundles are prepared and kept",
-        "it was asked again for 2 s",
-    ] {
+    for words in ["8 of 12 bundles are prepared and kept", "retried for 2 s"] {
         assert!(message.contains(words), "no \"{words}\" in: {message}");
     }
     assert_eq!(bundles(&state).len(), 8);
@@ -152,7 +149,7 @@ fn without_a_wait_a_dropped_connection_fails_at_once() {
             let words = [
                 &*balancer.address,
                 "ended the connection before it answered",
-                "the server behind it is away",
+                "the server behind it is down",
                 "--wait SECONDS",
             ];
             fails(asking.args(wait).arg("x"), 1, &words);

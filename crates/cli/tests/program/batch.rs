@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-/// A call with lines of standard input.
+/// Runs a call with lines of standard input.
 fn classify(server: &Server, state: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut child = client("classify", server, state)
         .args(args)
@@ -97,7 +97,8 @@ fn nothing_to_read_has_one_exit_code() {
     }
 }
 
-/// A result is there before the next line is read, so whatever happens later cannot take it.
+/// Checks that a result is there before the next line is read, so whatever happens later cannot
+/// take it.
 #[test]
 fn results_come_while_the_input_is_open_and_outlive_the_server() {
     let dir = tempfile::tempdir().unwrap();

@@ -11,12 +11,12 @@ const DATA: &str = "sentence\tlabel\n\
     the plot is thin and the jokes are old\t0\n\
     one of the best films of the year\t1\n";
 
-/// What a command that must succeed says as JSON.
+/// Returns what a command that must succeed says as JSON.
 fn json(args: &[&str]) -> Value {
     command::json(primer().args(args))
 }
 
-/// A command that must fail with a code and certain words.
+/// Checks that a command fails with a code and certain words.
 fn fails(args: &[&str], code: i32, words: &[&str]) {
     command::fails(primer().args(args), code, words);
 }
@@ -164,7 +164,8 @@ fn wrong_usage_has_exit_code_2() {
     fails(&["explode"], 2, &["explode"]);
 }
 
-/// Every command that takes a scheme takes the one that there is, and says where the others are.
+/// Checks that every command that takes a scheme takes the one that there is, and says where the
+/// others are.
 #[test]
 fn the_paper_has_a_program_of_its_own() {
     let data = ["--task", "sst2", "--data", "DATA"];

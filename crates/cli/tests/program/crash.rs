@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-/// Kills come within so many milliseconds: an inference and its preparation are over by then, and
-/// later ones would hit nobody at work.
+/// Kills come within this many milliseconds: an inference and its preparation are over by then, and
+/// later ones would interrupt nothing.
 const WITHIN: u64 = 1500;
 
 /// A small generator: the kills come at other moments each time, and the test can say which.
@@ -25,7 +25,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Between zero and a limit, in milliseconds.
+    /// Draws a time between zero and a limit, in milliseconds.
     fn wait(&mut self, limit: u64) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// A client's end must be a right answer or one clear sentence.
+/// Checks that a client's end is a right answer or one clear sentence.
 fn check_end(output: &Output, expected: &str) -> bool {
     let message = stderr(output);
     assert!(!message.contains("panicked"), "{message}");
@@ -54,7 +54,7 @@ fn check_end(output: &Output, expected: &str) -> bool {
     }
 }
 
-/// The log tells every bundle that the server gave out; none may be there twice.
+/// Checks that the log, which tells every bundle that the server gave out, has none twice.
 fn check_log(log: &str) {
     let mut seen = HashSet::new();
     for line in log.lines().filter(|l| l.contains("online phase begins")) {
@@ -150,14 +150,14 @@ fn the_client_is_killed_a_few_times() {
     client_is_killed(4);
 }
 
-/// `cargo test --release -p primer-cli --test program crash -- --ignored --nocapture`
+/// Runs by `cargo test --release -p primer-cli --test program crash -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_server_is_killed_twenty_times() {
     server_is_killed(20);
 }
 
-/// `cargo test --release -p primer-cli --test program crash -- --ignored --nocapture`
+/// Runs by `cargo test --release -p primer-cli --test program crash -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]
 fn the_client_is_killed_twenty_times() {

@@ -10,7 +10,7 @@ fn family(name: &str) -> String {
     dir.display().to_string()
 }
 
-/// What Hugging Face's own code says of a text.
+/// Returns what Hugging Face's own code says of a text.
 fn golden(name: &str, text: &str) -> Value {
     let path = repository("crates/model/tests/fixtures/family").join(name);
     let lines = std::fs::read_to_string(path.join("golden.jsonl")).unwrap();
@@ -72,8 +72,9 @@ fn tokens_get_labels() {
     fails(embed.arg("ok"), 1, &named);
 }
 
-/// With labels alone the entities are the same, and have no scores; and an answer carries fewer
-/// bits, as `inspect` says and `serve` announces. What has no labels cannot reveal them.
+/// Checks that with labels alone the entities are the same, and have no scores; and an answer
+/// carries fewer bits, as `inspect` says and `serve` announces. What has no labels cannot reveal
+/// them.
 #[test]
 fn tokens_get_labels_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -122,7 +123,7 @@ fn tokens_get_labels_alone() {
     fails(&mut none, 1, &["only a model with labels"]);
 }
 
-/// Any of several labels may be right, in any of many languages.
+/// Checks that any of several labels may be right, in any of many languages.
 #[test]
 fn each_of_several_labels_has_its_own_probability() {
     let dir = tempfile::tempdir().unwrap();

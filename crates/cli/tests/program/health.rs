@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command that runs a program with a file system of some megabytes mounted at a directory.
+/// Makes a command that runs a program with a file system of some megabytes mounted at a directory.
 fn on_small_disk(dir: &Path, megabytes: u32, program: &Command) -> Option<Command> {
     std::fs::create_dir_all(dir).unwrap();
     let mount = "mount -t tmpfs -o size=\"$0\" primer \"$1\" && shift && exec \"$@\"";
@@ -62,8 +62,8 @@ impl Filler {
     }
 }
 
-/// A server on a full disk is not ready and says so before a client spends its half; on a nearly
-/// full one bundles can be used, and none is prepared.
+/// Checks that a server on a full disk is not ready and says so before a client spends its half; on
+/// a nearly full one bundles can be used, and none is prepared.
 #[test]
 fn a_full_disk_costs_no_client_its_half() {
     let dir = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ fn a_full_disk_costs_no_client_its_half() {
         server
             .metrics
             .prompt_page("/readyz")
-            .contains("nothing more is prepared")
+            .contains("no more bundles are prepared")
     });
     assert!(server.metrics.prompt_page("/readyz").contains("200"));
     fails(&mut prepare(), 1, &["its store is full"]);
@@ -149,13 +149,13 @@ fn a_full_disk_costs_no_client_its_half() {
     for words in [
         "the store cannot be used",
         "can be used again",
-        "short of room",
+        "nearly full",
     ] {
         assert!(log.contains(words), "{log}");
     }
 }
 
-/// A client without room says so before anything is prepared.
+/// Checks that a client without room says so before anything is prepared.
 #[test]
 fn a_client_looks_for_room_before_it_prepares() {
     let dir = tempfile::tempdir().unwrap();

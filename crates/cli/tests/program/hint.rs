@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server whose state directory is empty.
+/// Starts a server whose state directory is empty.
 fn start(state: &Path) -> Server {
     let mut command = primer();
     command.args([
@@ -33,7 +33,7 @@ fn hints(state: &Path) -> PathBuf {
     state.join("server/hints")
 }
 
-/// A command of a client with words behind its name.
+/// Makes a command of a client with words behind its name.
 fn fetch(server: &Server, state: &Path) -> Command {
     let mut fetch = primer();
     fetch.args(["hint", "fetch", "--server", &server.address, "--state"]);
@@ -127,8 +127,8 @@ fn a_hint_is_built_found_fetched_listed_and_deleted() {
     assert_eq!(sent(), 2 * once + (once - both[0]), "the hashes alone");
 }
 
-/// A server that is killed while it builds, and one whose disk is full, leave nothing that is taken
-/// for a hint.
+/// Checks that a server that is killed while it builds, and one whose disk is full, leave nothing
+/// that is taken for a hint.
 #[test]
 fn a_build_that_ends_early_is_begun_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -179,8 +179,8 @@ fn a_build_that_ends_early_is_begun_again() {
     fails(&mut build(), 1, &["hint.key", "1 bytes instead of 32"]);
 }
 
-/// A client without room for the hint says so before it fetches any of it, and one that runs out of
-/// room keeps what it has.
+/// Checks that a client without room for the hint says so before it fetches any of it, and one that
+/// runs out of room keeps what it has.
 #[test]
 fn a_client_without_room_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();

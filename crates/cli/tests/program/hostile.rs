@@ -44,7 +44,7 @@ fn a_thousand_silent_connections(link: Link) {
     drop(silent);
 }
 
-/// A server is stopped while a client prepares far more bundles than it can by then.
+/// Stops a server while a client prepares far more bundles than it can by then.
 #[test]
 fn a_client_in_the_middle_of_its_bundles_notices_that_the_server_stops() {
     std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn in_the_middle_of_its_bundles(signal: &str) {
     assert!(took < Duration::from_secs(15), "{took:?} after {signal}");
 }
 
-/// A command under a limit of the size of files: writing beyond it fails as on a full disk.
+/// Makes a command under a limit of the size of files: writing beyond it fails as on a full disk.
 fn limited(blocks: u32, args: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -84,8 +84,8 @@ fn limited(blocks: u32, args: &[&str]) -> Command {
     command
 }
 
-/// The client's disk takes all of a bundle but its last bytes. By then the server has its half,
-/// which nobody could ever use.
+/// Gives the client a disk that takes all of a bundle but its last bytes. By then the server has
+/// its half, which could never be used.
 #[test]
 fn a_disk_that_fills_at_the_last_byte_leaves_nothing_with_the_server() {
     let dir = tempfile::tempdir().unwrap();

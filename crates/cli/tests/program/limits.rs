@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A command about tokens.
+/// Makes a command about tokens.
 fn token(action: &str, file: &Path, state: &Path) -> Command {
     let mut command = primer();
     command.args(["token", action, "--token-file"]);
@@ -16,7 +16,7 @@ fn token(action: &str, file: &Path, state: &Path) -> Command {
     command
 }
 
-/// What `primer token list` says of the only token.
+/// Returns what `primer token list` says of the only token.
 fn listed(file: &Path, state: &Path) -> Value {
     let list = json(&mut token("list", file, state));
     assert_eq!(list["tokens"].as_array().unwrap().len(), 1, "{list}");
@@ -81,7 +81,9 @@ fn limits_outlive_the_server_and_follow_the_file() {
     let mut more = token("limits", &file, &state);
     json(more.args(["the archive", "--max-prepared", "9/day"]));
     server.signal("HUP");
-    eventually("reading again", || server.log().contains("tokens again"));
+    eventually("reading again", || {
+        server.log().contains("reloaded the token file")
+    });
     let mut vain = ask("prepare", &server, &own, &["--tokens", "8"]);
     fails(&mut vain, 1, &["2 answers in all"]);
     let found = listed(&file, &state);
@@ -105,7 +107,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert_eq!(told["answers"]["in_all"], 2);
     assert_eq!(told["answers"]["limit"], Value::Null);
     server.signal("HUP");
-    let again = || server.log().matches("tokens again").count();
+    let again = || server.log().matches("reloaded the token file").count();
     eventually("reading again", || again() == 2);
     let found = json(&mut ask("classify", &server, &own, &text));
     assert_eq!(found["prepared_ahead"], false);
@@ -119,7 +121,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert_eq!(revoked["name"], "the archive");
     server.signal("HUP");
     eventually("its end", || {
-        server.log().contains("every client is refused")
+        server.log().contains("all clients are refused")
     });
     fails(
         &mut ask("classify", &server, &own, &text),
@@ -145,7 +147,7 @@ fn limits_outlive_the_server_and_follow_the_file() {
     assert!(!log.contains(&secret[8..]) && !server.metrics.page("/metrics").contains(&secret[8..]));
 }
 
-/// Clients without tokens are counted by their pseudonyms.
+/// Checks that clients without tokens are counted by their pseudonyms.
 #[test]
 fn without_tokens_limits_are_those_of_a_pseudonym() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,21 +9,21 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a command that must succeed prints.
+/// Returns what a command that must succeed prints.
 fn text(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A command with a configuration.
+/// Makes a command with a configuration.
 fn with(config: &str, args: &[&str]) -> Command {
     let mut command = primer();
     command.env("PRIMER_CONFIG", config).args(args);
     command
 }
 
-/// Which server a command would take, told by failing to reach it.
+/// Returns the server that a command would take, told by failing to reach it.
 fn server_of(command: &mut Command) -> String {
     let message = fails(command, 1, &["cannot connect to"]);
     let rest = message.split("cannot connect to ").nth(1).unwrap();

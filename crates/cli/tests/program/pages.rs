@@ -9,12 +9,12 @@ fn inspected(tokens: &str) -> Value {
     json(primer().args(["inspect", "--tokens", tokens]))
 }
 
-/// Megabytes with some digits.
+/// Formats megabytes with some digits.
 fn mb(bytes: &Value, digits: usize) -> String {
     format!("{:.digits$}", bytes.as_f64().unwrap() / 1e6)
 }
 
-/// The embedded model's bytes in the section on sizing.
+/// Checks the embedded model's bytes in the section on sizing.
 #[test]
 fn the_page_on_operations_has_the_bytes_that_inspect_prints() {
     let page = std::fs::read_to_string(repository("docs/operations.md")).unwrap();

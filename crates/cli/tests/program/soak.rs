@@ -60,7 +60,7 @@ impl Dice {
     }
 }
 
-/// A connection under a pseudonym of its own, welcomed or not.
+/// Opens a connection under a pseudonym of its own, welcomed or not.
 fn stranger(server: &Server, dice: &mut Dice) -> Option<Channel> {
     let socket = TcpStream::connect(&server.address).ok()?;
     let tls = TlsClient::new(Trust::Pinned(server.fingerprint.parse().unwrap())).unwrap();
@@ -110,7 +110,7 @@ fn vanish(server: &Server, dice: &mut Dice) {
     std::thread::sleep(Duration::from_millis(dice.below(500)));
 }
 
-/// A client that is killed while it prepares or asks.
+/// Kills a client while it prepares or asks.
 fn killed(server: &Server, state: &Path, dice: &mut Dice) {
     let mut asking = client("classify", server, state);
     asking.arg(TEXTS[0].0);
@@ -155,8 +155,8 @@ fn live(server: &Server, state: &Path, end: Instant, dice: &mut Dice, deeds: &De
     }
 }
 
-/// `cargo test --release -p primer-cli --test program soak -- --ignored --nocapture`, which prints
-/// the server's memory once a minute; `PRIMER_SOAK_SECONDS=300` makes it shorter.
+/// Runs by `cargo test --release -p primer-cli --test program soak -- --ignored --nocapture`, which
+/// prints the server's memory once a minute; `PRIMER_SOAK_SECONDS=300` makes it shorter.
 #[test]
 #[ignore = "takes half an hour"]
 fn memory_stays_flat_and_answers_right() {

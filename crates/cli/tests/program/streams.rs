@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const SIGPIPE: i32 = 13;
 
-/// Every command that prints and needs no server.
+/// Lists every command that prints and needs no server.
 fn printing(dir: &Path) -> Vec<Command> {
     let data = write(dir, "dev.tsv", "sentence\tlabel\nan utter mess\t0\n");
     let model = random_qa(dir);
@@ -37,7 +37,7 @@ fn printing(dir: &Path) -> Vec<Command> {
     lines.iter().map(command).collect()
 }
 
-/// A command whose reader has gone before it began.
+/// Runs a command whose reader has gone before it began.
 fn closed(command: &mut Command) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -53,7 +53,7 @@ fn closed(command: &mut Command) {
     }
 }
 
-/// A command whose results go to a full disk.
+/// Runs a command whose results go to a full disk.
 fn full(command: &mut Command) {
     let disk = File::options().write(true).open("/dev/full").unwrap();
     let output = command.stdout(disk).output().unwrap();
@@ -93,7 +93,7 @@ fn a_full_disk_is_an_error() {
     );
 }
 
-/// Both parties: the other process and the temporary directory are gone as well.
+/// Checks both parties: the other process and the temporary directory are gone as well.
 #[test]
 fn a_demo_cleans_up_when_its_reader_goes() {
     for end in [closed, full] {
@@ -107,7 +107,7 @@ fn a_demo_cleans_up_when_its_reader_goes() {
 
 /// Progress and warnings are worth less than the results.
 #[test]
-fn nobody_has_to_listen_to_standard_error() {
+fn standard_error_need_not_be_read() {
     let dir = tempfile::tempdir().unwrap();
     let deaf = || File::options().write(true).open("/dev/full").unwrap();
     let mut inspect = primer();

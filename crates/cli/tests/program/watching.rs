@@ -88,7 +88,7 @@ fn phases_refusals_and_sessions_are_told() {
     assert!(sent >= down("offline_down") + down("online_down"), "{end}");
 }
 
-/// Every line of both streams as JSON.
+/// Parses every line of both streams as JSON.
 fn objects(output: &Output) -> Vec<Value> {
     let streams = [&output.stdout[..], &output.stderr[..]].concat();
     let text = String::from_utf8(streams).unwrap();
@@ -161,7 +161,7 @@ fn causes_are_said_once() {
     }
 }
 
-/// A text of more tokens than the model takes is not promised.
+/// Checks that a text of more tokens than the model takes is not promised.
 #[test]
 fn prepare_says_that_it_takes_less() {
     let dir = tempfile::tempdir().unwrap();

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keeps hints as long as this and its clones live.
 #[derive(Clone, Default)]
-pub struct MemoryHints(Arc<Mutex<BTreeMap<[u8; 32], Kept>>>);
+pub struct MemoryHints(Arc<Mutex<BTreeMap<[u8; 32], StoredHint>>>);
 
 /// What is there of a hint, by the root of its hashes.
 #[derive(Default)]
-struct Kept {
+struct StoredHint {
     record: Option<Record>,
     whole: Option<Arc<[u8]>>,
     /// What is there of a part that is not held at the moment.
@@ -25,11 +25,11 @@ struct Kept {
 }
 
 impl MemoryHints {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], Kept>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], StoredHint>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, root: &[u8; 32], change: impl FnOnce(&mut Kept) -> T) -> T {
+    fn change<T>(&self, root: &[u8; 32], change: impl FnOnce(&mut StoredHint) -> T) -> T {
         change(self.all().entry(*root).or_default())
     }
 }

@@ -33,7 +33,7 @@ pub trait HintStore: Send {
     /// Returns how many bytes of a part are there, as another process writes them.
     fn progress(&self, identity: &Identity) -> u64;
 
-    /// Checks that there is room for so many bytes.
+    /// Checks that there is room for that many bytes.
     fn check_room(&self, bytes: u64) -> Result<(), ServiceError>;
 }
 

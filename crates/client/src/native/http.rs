@@ -37,7 +37,7 @@ struct Url {
 
 impl Url {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no address such as https://host/path");
+        let wrong = || format!("{text:?} is not an address such as https://host/path");
         let (secure, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
@@ -162,9 +162,7 @@ fn get_trusting(
         skip.map_err(told)?;
         return Ok(Box::new(stream));
     }
-    Err(format!(
-        "it was sent elsewhere more than {MAX_REDIRECTS} times"
-    ))
+    Err(format!("it redirects more than {MAX_REDIRECTS} times"))
 }
 
 fn told(error: io::Error) -> String {

@@ -32,7 +32,7 @@ impl Client {
         Self::connect_observed(address, options, |_| ())
     }
 
-    /// As [`Self::connect`], and has something called while the caller waits, from now on.
+    /// Connects as [`Self::connect`], and has something called while the caller waits, from now on.
     ///
     /// # Errors
     /// As [`Self::connect`].

@@ -179,10 +179,10 @@ mod tests {
         hang_up.check().unwrap();
         hang_up.hang_up();
         assert_eq!(waiting.join().unwrap().unwrap(), 0, "the wait has ended");
-        assert!(matches!(hang_up.check(), Err(ServiceError::Stopped(_))));
+        assert!(matches!(hang_up.check(), Err(ServiceError::HungUp(_))));
         let (another, _far) = pair();
         let refused = hang_up.connected(another.try_clone().unwrap());
-        assert!(matches!(refused, Err(ServiceError::Stopped(_))));
+        assert!(matches!(refused, Err(ServiceError::HungUp(_))));
         hang_up.pick_up();
         hang_up.check().unwrap();
         hang_up.connected(another).unwrap();

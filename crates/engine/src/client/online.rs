@@ -5,6 +5,7 @@
 
 use crate::client::Answer;
 use crate::clock::Clock;
+use crate::compiled::{CompiledProduct, CompiledStep, CompiledStop};
 use crate::error::{ProtocolError, Result};
 use crate::flags::Flags;
 use crate::masks::Masks;
@@ -16,13 +17,12 @@ use crate::share::Share;
 use crate::stop;
 use crate::stored::{self, Material};
 use crate::times::Times;
-use crate::work::{ProductWork, StopWork, Work};
 use primer_ot::Bits;
 use primer_plan::graph::{Graph, ValueId};
 use primer_ring::fixed::exp2;
 use primer_ring::matrix::Matrix;
 use primer_ring::modulus::{self, K, P};
-use primer_stops::{ClientStop, Lifted, Owing};
+use primer_stops::{ClientStop, Lifted, PendingAnswer};
 use primer_text::Input;
 use primer_wire::Channel;
 use primer_wire::kind::protocol::{OPENED, OUTPUT, RESHARED};
@@ -34,10 +34,10 @@ use std::ops::Range;
 /// Bytes of the masked input that are kept for [`Answer::shown`].
 const SHOWN: usize = 240;
 
-/// What the client owes the server.
-enum Owed {
+/// What the client has yet to send to the server.
+enum Pending {
     /// The answer of a stop.
-    Stop(Box<dyn Owing>),
+    Stop(Box<dyn PendingAnswer>),
     /// Its share of a product, minus the mask.
     Share(Share),
 }
@@ -51,7 +51,7 @@ pub(crate) struct OnlineClient<'a> {
     /// Of values that were lifted, which elements were turned.
     turned: HashMap<ValueId, Bits>,
     /// What the server has asked for and that is not answered yet.
-    owed: Vec<(ValueId, Owed)>,
+    pending: Vec<(ValueId, Pending)>,
     /// What a stop has shown: positions of the largest logits.
     labels: Vec<usize>,
     /// Its shares of range flags, until it has asked about all of them.
@@ -87,7 +87,7 @@ impl<'a> OnlineClient<'a> {
             masks,
             opened: HashMap::new(),
             turned: HashMap::new(),
-            owed: Vec::new(),
+            pending: Vec::new(),
             labels: Vec::new(),
             flags,
             in_range: None,
@@ -136,17 +136,17 @@ impl<'a> OnlineClient<'a> {
         for index in steps.clone() {
             let step = program.step(index);
             let mut shares = stored::read_shares(source, &program.kept(index).client)?;
-            if let Some(work) = program.work(index).stop()
-                && program.hinted(Some(work.output)).is_some()
+            if let Some(compiled) = program.compiled(index).stop()
+                && program.hinted(Some(compiled.output)).is_some()
             {
                 let mask = shares.pop().expect("the mask is kept last");
-                self.masks.insert(work.output, mask);
+                self.masks.insert(compiled.output, mask);
             }
             material.shares.insert(index, shares);
             clock.lap(step);
         }
         for index in steps.clone() {
-            if let Some(StopWork { stop, .. }) = program.work(index).stop()
+            if let Some(CompiledStop { stop, .. }) = program.compiled(index).stop()
                 && !stop.streams()
             {
                 let bytes = stored::read_bytes(source, stop.stored().client)?;
@@ -159,16 +159,16 @@ impl<'a> OnlineClient<'a> {
 
     /// Answers what the server has asked for.
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
-        for (_, owed) in self.owed.drain(..) {
-            match owed {
-                Owed::Stop(mut stop) => {
+        for (_, pending) in self.pending.drain(..) {
+            match pending {
+                Pending::Stop(mut stop) => {
                     if let Some(flags) = &mut self.flags {
                         flags.append(&stop.flags());
                     }
                     let shown = stop.answer(channel)?;
                     self.labels.extend(shown);
                 }
-                Owed::Share(share) => {
+                Pending::Share(share) => {
                     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
                 }
             }
@@ -192,45 +192,50 @@ impl<'a> OnlineClient<'a> {
         source: &mut dyn Read,
     ) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(_) | Work::Local(_) | Work::Joined | Work::Nothing => Ok(()),
-            Work::Product(ProductWork { factors, stop }) => {
+        match self.program.compiled(index) {
+            CompiledStep::Linear(_)
+            | CompiledStep::Local(_)
+            | CompiledStep::Joined
+            | CompiledStep::Nothing => Ok(()),
+            CompiledStep::Product(CompiledProduct { factors, stop }) => {
                 let known = material.take_shares(index);
                 let (product, masked) = ((*factors, output), stop.is_none());
                 let share = secrets::client_share(channel, self, product, known, masked)?;
                 match stop {
                     None => {
-                        self.owed.push((output, Owed::Share(share)));
+                        self.pending.push((output, Pending::Share(share)));
                         Ok(())
                     }
-                    Some(work) => {
+                    Some(compiled) => {
                         let plan = self.program.plan();
-                        let late = stop::truncated(plan, work.input, &share, &mut *self.see);
+                        let late = stop::truncated(plan, compiled.input, &share, &mut *self.see);
                         let stored = material.take_stop(index);
-                        self.listen(channel, work, &late, &mut &stored[..])
+                        self.listen(channel, compiled, &late, &mut &stored[..])
                     }
                 }
             }
-            Work::Stop(work) if work.stop.streams() => self.listen(channel, work, &[], source),
-            Work::Stop(work) => {
+            CompiledStep::Stop(compiled) if compiled.stop.streams() => {
+                self.listen(channel, compiled, &[], source)
+            }
+            CompiledStep::Stop(compiled) => {
                 let stored = material.take_stop(index);
-                self.listen(channel, work, &[], &mut &stored[..])
+                self.listen(channel, compiled, &[], &mut &stored[..])
             }
         }
     }
 
-    /// Takes the server's request of a stop: the answer is owed, unless the value was lifted.
+    /// Takes the server's request of a stop: the answer is pending, unless the value was lifted.
     fn listen(
         &mut self,
         channel: &mut Channel,
-        StopWork { output, stop, .. }: &StopWork,
+        CompiledStop { output, stop, .. }: &CompiledStop,
         late: &[u64],
         stored: &mut dyn Read,
     ) -> Result<()> {
         let mask = self.masks.of_stop(&**stop, *output);
-        let mut owing = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
-        match owing.lifted() {
-            None => self.owed.push((*output, Owed::Stop(owing))),
+        let mut pending = ClientStop::listen(&**stop, channel, stored, late, mask.data())?;
+        match pending.lifted() {
+            None => self.pending.push((*output, Pending::Stop(pending))),
             Some(Lifted { mut shares, turned }) => {
                 let shares = std::mem::take(&mut *shares);
                 let share = Matrix::from_vec(mask.rows(), mask.cols(), shares);
@@ -241,16 +246,16 @@ impl<'a> OnlineClient<'a> {
         Ok(())
     }
 
-    /// Takes what the server opens of some values, each once. Of a value that the client still owes
-    /// an answer of, the server opens what it has without it.
+    /// Takes what the server opens of some values, each once. Of a value that the client has yet to
+    /// send an answer of, the server opens what it has without it.
     pub(crate) fn hear_opened(&mut self, channel: &mut Channel, values: &[ValueId]) -> Result<()> {
         for &id in values {
             if let Entry::Vacant(place) = self.opened.entry(id) {
                 let value = self.program.plan().graph().value(id);
                 let mut difference = Share::zeros(value.rows, value.cols);
                 channel.recv_residues(OPENED, K, P, difference.data_mut())?;
-                let owed = self.owed.iter().find(|(owed, _)| *owed == id);
-                if let Some((_, Owed::Stop(stop))) = owed
+                let pending = self.pending.iter().find(|(pending, _)| *pending == id);
+                if let Some((_, Pending::Stop(stop))) = pending
                     && let Some(answers) = stop.answers()
                 {
                     let both = difference.data_mut().iter_mut().zip(answers.iter());

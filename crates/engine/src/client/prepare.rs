@@ -8,8 +8,9 @@
 
 use crate::batch::Exchanges;
 use crate::clock::Clock;
+use crate::compiled::{CompiledStep, CompiledStop};
 use crate::error::Result;
-use crate::exchange::Asker;
+use crate::exchange::Requester;
 use crate::flow::{Act, Flow, Planned};
 use crate::local::Party;
 use crate::masks::Masks;
@@ -21,7 +22,6 @@ use crate::share::Share;
 use crate::silent::ClientSecrets;
 use crate::stop::{self, RingShare};
 use crate::stored::Keeping;
-use crate::work::{StopWork, Work};
 use primer_ring::prg::Prg;
 use primer_stops::ClientStop;
 use primer_wire::Channel;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub(super) struct Preparation<'a> {
     program: &'a Program,
     exchanges: Arc<Exchanges>,
-    asker: Asker<'a>,
+    requester: Requester<'a>,
     /// Of each bundle.
     transfers: &'a mut [ClientTransfers],
     rng: &'a mut Prg,
@@ -55,7 +55,7 @@ impl<'a> Preparation<'a> {
         Ok(Self {
             program,
             exchanges: program.exchanges_for(bundles)?,
-            asker: Asker::new(&session.keys),
+            requester: Requester::new(&session.keys),
             transfers,
             rng: &mut session.rng,
             see: &mut *session.see,
@@ -85,7 +85,7 @@ impl<'a> Preparation<'a> {
                     } in flow.exchanges(range)
                     {
                         let _phase = program.preparing(channel, index);
-                        self.asker.offer(channel, exchange, masks, self.rng)?;
+                        self.requester.offer(channel, exchange, masks, self.rng)?;
                         clock.lap(program.step(index));
                     }
                 }
@@ -110,7 +110,7 @@ impl<'a> Preparation<'a> {
         masks: &mut [Masks],
     ) -> Result<()> {
         let _phase = self.program.preparing(channel, planned.index);
-        let answer = (self.asker).answer(channel, planned.exchange, masks.len())?;
+        let answer = (self.requester).answer(channel, planned.exchange, masks.len())?;
         for (answers, answer) in answers.iter_mut().zip(answer) {
             answers.push(answer);
         }
@@ -156,7 +156,7 @@ impl<'a> Preparation<'a> {
     fn give_masks(&mut self, steps: &Range<usize>, masks: &mut [Masks], clock: &mut Clock) {
         let (program, secrets) = (self.program, &self.secrets);
         for index in steps.clone() {
-            let Some(&StopWork { input, output, .. }) = program.work(index).stop() else {
+            let Some(&CompiledStop { input, output, .. }) = program.compiled(index).stop() else {
                 continue;
             };
             if let Some(entry) = program.hinted(Some(output)) {
@@ -188,7 +188,7 @@ impl<'a> Preparation<'a> {
             }
         }
         for index in steps.clone() {
-            if let Work::Local(local) = program.work(index) {
+            if let CompiledStep::Local(local) = program.compiled(index) {
                 for masks in masks.iter_mut() {
                     let padding = masks.padding();
                     let share = local.apply(Party::Client, |id| masks.get(id), &padding.residues);
@@ -198,14 +198,14 @@ impl<'a> Preparation<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.work(index).stop() else {
+                let Some(compiled) = program.compiled(index).stop() else {
                     continue;
                 };
-                if work.stop.streams() == streams {
+                if compiled.stop.streams() == streams {
                     let _phase = program.preparing(channel, index);
                     for (bundle, sink) in sinks.iter_mut().enumerate() {
                         let place = (index, bundle);
-                        self.stop(channel, place, work, &mut masks[bundle], sink)?;
+                        self.stop(channel, place, compiled, &mut masks[bundle], sink)?;
                     }
                     clock.lap(program.step(index));
                 }
@@ -219,11 +219,11 @@ impl<'a> Preparation<'a> {
 
     /// Makes a step's answers into what is known offline of the client's share of its result.
     fn finish(&mut self, (index, bundle): (usize, usize), answers: Vec<Share>, masks: &mut Masks) {
-        let Work::Product(work) = self.program.work(index) else {
+        let CompiledStep::Product(compiled) = self.program.compiled(index) else {
             unreachable!("only products of secrets have exchanges");
         };
         let graph = self.program.plan().graph();
-        for known in secrets::client_offline(graph, work.factors, masks, answers) {
+        for known in secrets::client_offline(graph, compiled.factors, masks, answers) {
             self.keeping[bundle].push(index, known);
         }
     }
@@ -232,11 +232,11 @@ impl<'a> Preparation<'a> {
         &mut self,
         channel: &mut Channel,
         (index, bundle): (usize, usize),
-        StopWork {
+        CompiledStop {
             input,
             output,
             stop,
-        }: &StopWork,
+        }: &CompiledStop,
         masks: &mut Masks,
         sink: &mut dyn Write,
     ) -> Result<()> {

@@ -1,8 +1,8 @@
 //! What the bytes of an inference are made of, by kind of work.
 
 use super::{Count, Part};
+use crate::compiled::CompiledStep;
 use crate::program::Program;
-use crate::work::Work;
 use primer_rlwe::product::Relation;
 use primer_wire::PhaseBytes;
 use std::collections::BTreeMap;
@@ -37,15 +37,15 @@ pub fn makeup(program: &Program) -> BTreeMap<&'static str, PhaseBytes> {
         let mut part = Part::default();
         count.after_exchanges(index, &mut part);
         let mut rest = part.bytes;
-        if let Some(work) = program.work(index).stop() {
-            let stop = work.stop.bytes();
-            *kinds.entry(work.stop.name()).or_default() += stop;
+        if let Some(compiled) = program.compiled(index).stop() {
+            let stop = compiled.stop.bytes();
+            *kinds.entry(compiled.stop.name()).or_default() += stop;
             rest.offline_up -= stop.offline_up;
             rest.offline_down -= stop.offline_down;
             rest.online_up -= stop.online_up;
             rest.online_down -= stop.online_down;
         }
-        if let Work::Product(_) = program.work(index) {
+        if let CompiledStep::Product(_) = program.compiled(index) {
             *kinds.entry("opened shares").or_default() += rest;
         }
     }

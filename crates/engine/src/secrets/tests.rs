@@ -52,7 +52,7 @@ fn product(
     }
 }
 
-/// The relation in the module's text, with the mixed terms in the clear.
+/// Checks the relation in the module's text, with the mixed terms in the clear.
 #[test]
 fn the_shares_add_up_to_the_product() {
     each(|graph, step, factors| {

@@ -5,6 +5,7 @@
 
 use crate::bits::Said;
 use crate::clock::Clock;
+use crate::compiled::{CompiledProduct, CompiledStep, CompiledStop};
 use crate::error::Result;
 use crate::flags::Flags;
 use crate::linear;
@@ -20,12 +21,11 @@ use crate::share::Share;
 use crate::stop;
 use crate::stored::{self, Material};
 use crate::times::Times;
-use crate::work::{ProductWork, StopWork, Work};
 use primer_ot::Bits;
 use primer_plan::graph::ValueId;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
-use primer_stops::{Lifted, ServerStop, Waiting};
+use primer_stops::{AwaitedAnswer, Lifted, ServerStop};
 use primer_wire::Channel;
 use primer_wire::kind::protocol::{OPENED, OUTPUT, RESHARED};
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ use std::ops::Range;
 /// What the client has been asked for.
 enum Awaited {
     /// The answer of a stop, and what is added to it.
-    Stop(Box<dyn Waiting>, Option<Share>),
+    Stop(Box<dyn AwaitedAnswer>, Option<Share>),
     /// The client's part of a product, which is added to the server's.
     Share(Share),
     /// The same of a product that was asked for before its factors were answered: the server's
@@ -152,7 +152,7 @@ impl<'a> OnlineServer<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                if let Some(StopWork { stop, .. }) = program.work(index).stop()
+                if let Some(CompiledStop { stop, .. }) = program.compiled(index).stop()
                     && stop.streams() == streams
                 {
                     let bytes = stored::read_bytes(source, stop.stored().server)?;
@@ -204,19 +204,19 @@ impl<'a> OnlineServer<'a> {
     /// Runs a step: its result is there then, or is awaited.
     fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(linear) => {
+        match self.program.compiled(index) {
+            CompiledStep::Linear(linear) => {
                 let masks = material.take_share(index);
                 let share = linear::server_online(self, linear, masks);
                 (self.see)(output, &share);
                 self.values.insert(output, share);
             }
-            Work::Local(local) => {
+            CompiledStep::Local(local) => {
                 let share = local.apply(Party::Server, |id| self.get(id), &self.padding.residues);
                 self.values.insert(output, share);
             }
-            Work::Joined | Work::Nothing => {}
-            Work::Product(ProductWork { factors, stop }) => {
+            CompiledStep::Joined | CompiledStep::Nothing => {}
+            CompiledStep::Product(CompiledProduct { factors, stop }) => {
                 let (factors, kept) = (*factors, material.take_shares(index));
                 let opens = factors.opens();
                 let early = self.awaited.iter().any(|(id, _)| opens.contains(id));
@@ -233,13 +233,13 @@ impl<'a> OnlineServer<'a> {
                 let part = secrets::server_part(self, (factors, index), kept);
                 match stop {
                     None => self.awaited.push((output, Awaited::Share(part))),
-                    Some(work) => self.ask(channel, index, work, part, material)?,
+                    Some(compiled) => self.ask(channel, index, compiled, part, material)?,
                 }
             }
-            Work::Stop(work) => {
-                let rows = self.program.plan().graph().value(work.input).rows;
-                let share = self.get(work.input).first_rows(rows);
-                self.ask(channel, index, work, share, material)?;
+            CompiledStep::Stop(compiled) => {
+                let rows = self.program.plan().graph().value(compiled.input).rows;
+                let share = self.get(compiled.input).first_rows(rows);
+                self.ask(channel, index, compiled, share, material)?;
             }
         }
         Ok(())
@@ -251,11 +251,11 @@ impl<'a> OnlineServer<'a> {
         &mut self,
         channel: &mut Channel,
         index: usize,
-        StopWork {
+        CompiledStop {
             input,
             output,
             stop,
-        }: &StopWork,
+        }: &CompiledStop,
         share: Share,
         material: &mut Material,
     ) -> Result<()> {

@@ -8,6 +8,7 @@
 use crate::batch::Exchanges;
 use crate::bits;
 use crate::clock::Clock;
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::{Answerer, Intake, reply};
 use crate::flow::{Act, Flow, Planned};
@@ -16,12 +17,11 @@ use crate::renewed::ServerTransfers;
 use crate::secrets;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
-use crate::server::products::{Answered, Asked, Computed, Products};
+use crate::server::products::{Answered, Computed, ProductJob, Products};
 use crate::session::ServerSession;
 use crate::share::Share;
 use crate::silent::{self, ServerProducts};
 use crate::stored::Keeping;
-use crate::work::Work;
 use primer_ring::prg::Prg;
 use primer_stops::ServerStop;
 use primer_wire::Channel;
@@ -137,7 +137,7 @@ impl<'a> Preparation<'a> {
 struct Driver<'a, 't, 's> {
     channel: &'a mut Channel,
     intake: &'a mut Intake,
-    asks: Sender<Asked<'a>>,
+    asks: Sender<ProductJob<'a>>,
     computed: Receiver<Result<Computed>>,
     /// Answers that were computed and not sent yet.
     answers: VecDeque<Answered>,
@@ -159,7 +159,7 @@ impl<'a> Driver<'a, '_, '_> {
                 for planned in flow.exchanges(range) {
                     let _phase = self.tools.program.preparing(self.channel, planned.index);
                     let arrived = self.intake.accept(self.channel, planned.exchange)?;
-                    self.ask(Asked::Exchange(*planned, arrived));
+                    self.ask(ProductJob::Exchange(*planned, arrived));
                     self.lap(planned.index);
                 }
             }
@@ -183,7 +183,7 @@ impl<'a> Driver<'a, '_, '_> {
 
     /// Has something computed. If the products do not hear it, they have failed, and why is the
     /// next thing to be heard.
-    fn ask(&self, asked: Asked<'a>) {
+    fn ask(&self, asked: ProductJob<'a>) {
         let _ = self.asks.send(asked);
     }
 
@@ -217,7 +217,7 @@ impl<'a> Driver<'a, '_, '_> {
                 }
                 false => Vec::new(),
             };
-            self.ask(Asked::Messages {
+            self.ask(ProductJob::Messages {
                 entry,
                 messages,
                 corrections,
@@ -239,11 +239,11 @@ impl<'a> Driver<'a, '_, '_> {
         for (all, share) in self.shares.iter_mut().zip(shares) {
             all.push(share);
         }
-        if let (true, Work::Product(work)) = (planned.last, program.work(index)) {
+        if let (true, CompiledStep::Product(compiled)) = (planned.last, program.compiled(index)) {
             let graph = program.plan().graph();
             for (keeping, shares) in self.keeping.iter_mut().zip(&mut self.shares) {
                 let shares = std::mem::take(shares);
-                for share in secrets::server_offline(graph, work.factors, shares) {
+                for share in secrets::server_offline(graph, compiled.factors, shares) {
                     keeping.push(index, share);
                 }
             }
@@ -268,17 +268,17 @@ impl<'a> Driver<'a, '_, '_> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.work(index).stop() else {
+                let Some(compiled) = program.compiled(index).stop() else {
                     continue;
                 };
-                if work.stop.streams() != streams {
+                if compiled.stop.streams() != streams {
                     continue;
                 }
                 let _phase = program.preparing(self.channel, index);
                 let sinks = self.sinks.iter_mut();
                 for (transfers, sink) in self.tools.transfers.iter_mut().zip(sinks) {
                     let mut tools = transfers.tools(self.channel, self.tools.rng);
-                    ServerStop::prepare(&*work.stop, &mut tools, sink)?;
+                    ServerStop::prepare(&*compiled.stop, &mut tools, sink)?;
                 }
                 self.lap(index);
             }

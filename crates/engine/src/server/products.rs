@@ -5,6 +5,7 @@
 //! [`crate::flow`] says how far ahead.
 
 use crate::bits;
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::{Answerer, Arrived};
 use crate::flow::Planned;
@@ -13,13 +14,12 @@ use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::share::Share;
 use crate::silent::ServerProducts;
-use crate::work::Work;
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
 use std::sync::mpsc::{Receiver, Sender};
 
 /// What is to be computed.
-pub(super) enum Asked<'a> {
+pub(super) enum ProductJob<'a> {
     /// The answer of an exchange whose masks are here.
     Exchange(Planned<'a>, Arrived),
     /// The shares of silent steps, of the value of an entry whose messages are here.
@@ -59,13 +59,17 @@ pub(super) struct Products<'a, 'k> {
 
 impl Products<'_, '_> {
     /// Computes what is asked, in order, until the asking ends or something fails.
-    pub(super) fn work(mut self, asked: &Receiver<Asked<'_>>, done: &Sender<Result<Computed>>) {
+    pub(super) fn work(
+        mut self,
+        asked: &Receiver<ProductJob<'_>>,
+        done: &Sender<Result<Computed>>,
+    ) {
         for asked in asked {
             let computed = match asked {
-                Asked::Exchange(planned, arrived) => {
+                ProductJob::Exchange(planned, arrived) => {
                     self.answer(planned, arrived).map(Computed::Answer)
                 }
-                Asked::Messages {
+                ProductJob::Messages {
                     entry,
                     messages,
                     corrections,
@@ -93,7 +97,7 @@ impl Products<'_, '_> {
             return Ok(steps);
         }
         for (index, shares) in &mut steps {
-            let Work::Linear(linear) = self.model.program().work(*index) else {
+            let CompiledStep::Linear(linear) = self.model.program().compiled(*index) else {
                 unreachable!("only linear steps read by hints");
             };
             bits::correct(self.model, &linear.terms[0], corrections, shares);
@@ -111,7 +115,7 @@ impl Products<'_, '_> {
         } = planned;
         self.answerer.read(exchange, arrived)?;
         let program = self.model.program();
-        let Work::Product(work) = program.work(index) else {
+        let CompiledStep::Product(compiled) = program.compiled(index) else {
             unreachable!("only products of secrets have exchanges");
         };
         let graph = program.plan().graph();
@@ -120,7 +124,7 @@ impl Products<'_, '_> {
             let value = graph.value(id);
             seeds.share(Use::Value(id), value.rows, value.cols)
         };
-        let factors = work.factors;
+        let factors = compiled.factors;
         let of = |seeds| (opening(seeds, factors.left), opening(seeds, factors.right));
         let masks: Vec<(Share, Share)> = self.seeds.iter().map(of).collect();
         let weights = secrets::multiplier(graph, factors, part, &masks, &exchange.product)?;

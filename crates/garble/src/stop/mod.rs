@@ -32,7 +32,7 @@ pub const MAX_ROW: usize = 512;
 
 /// The reason why there is no such stop.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum StopError {
+pub enum CircuitError {
     /// The function itself is not usable.
     #[error(transparent)]
     Function(#[from] FunctionError),
@@ -74,8 +74,8 @@ impl StopCircuit {
     /// together: the row length of a softmax or of a coarse maximum, 1 for everything else.
     ///
     /// # Errors
-    /// [`StopError`] if the function or the row length is not usable.
-    pub fn new(function: &Function, row: usize) -> Result<Self, StopError> {
+    /// [`CircuitError`] if the function or the row length is not usable.
+    pub fn new(function: &Function, row: usize) -> Result<Self, CircuitError> {
         let name = check_row(function, row)?;
         let circuit = match function {
             Function::Gelu(f) => gelu::circuit(f),
@@ -86,7 +86,7 @@ impl StopCircuit {
             Function::CoarseMaximum(f) => coarse::circuit(f, row),
             Function::Reciprocal(f) => reciprocal::circuit(f),
             Function::Lookup(_) | Function::Powers(_) | Function::Sorted(_) => {
-                return Err(StopError::NoCircuit(name));
+                return Err(CircuitError::NoCircuit(name));
             }
         };
         Ok(Self {
@@ -102,13 +102,13 @@ impl StopCircuit {
     /// equal values, the first.
     ///
     /// # Errors
-    /// [`StopError`] if the ring or the row length is not usable.
-    pub fn argmax(ring_bits: u32, row: usize) -> Result<Self, StopError> {
+    /// [`CircuitError`] if the ring or the row length is not usable.
+    pub fn argmax(ring_bits: u32, row: usize) -> Result<Self, CircuitError> {
         if Truncation::to_ring(ring_bits).is_none() {
-            return Err(StopError::Ring(ring_bits));
+            return Err(CircuitError::Ring(ring_bits));
         }
         if row == 0 || row > MAX_ROW {
-            return Err(StopError::Row(row));
+            return Err(CircuitError::Row(row));
         }
         Ok(Self {
             name: "argmax",
@@ -174,7 +174,7 @@ impl StopCircuit {
 /// with one bit fewer.
 ///
 /// # Errors
-/// [`StopError`] if the function or the row length is not usable.
+/// [`CircuitError`] if the function or the row length is not usable.
 ///
 /// # Panics
 /// If a value does not have the bits of the ring.
@@ -182,7 +182,7 @@ pub fn in_bits(
     builder: &mut Builder,
     function: &Function,
     row: Vec<Vec<Bit>>,
-) -> Result<Vec<Vec<Bit>>, StopError> {
+) -> Result<Vec<Vec<Bit>>, CircuitError> {
     let name = check_row(function, row.len())?;
     let bits = function.ring_bits() as usize;
     assert!(
@@ -204,13 +204,13 @@ pub fn in_bits(
         | Function::Lookup(_)
         | Function::Powers(_)
         | Function::Sorted(_) => {
-            return Err(StopError::NoCircuit(name));
+            return Err(CircuitError::NoCircuit(name));
         }
     })
 }
 
 /// Returns the name of a function, if it can be computed on rows of this length.
-fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError> {
+fn check_row(function: &Function, row: usize) -> Result<&'static str, CircuitError> {
     function.validate()?;
     let name = match function {
         Function::Gelu(_) => "GELU",
@@ -227,13 +227,13 @@ fn check_row(function: &Function, row: usize) -> Result<&'static str, StopError>
     if function.takes_rows() {
         return match row {
             1..=MAX_ROW => Ok(name),
-            _ => Err(StopError::Row(row)),
+            _ => Err(CircuitError::Row(row)),
         };
     }
     if row == 1 {
         return Ok(name);
     }
-    Err(StopError::Elementwise {
+    Err(CircuitError::Elementwise {
         function: name,
         row,
     })

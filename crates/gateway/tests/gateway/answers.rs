@@ -118,7 +118,7 @@ fn a_stock_answers_in_hugging_faces_shapes() {
             assert!(!asked.is_finished(), "answered too soon for this test");
             asking(address) == 1
         });
-        gateway.stop_handle().stop();
+        gateway.shutdown_handle().shut_down();
         asked.join().unwrap()
     });
     assert_eq!(

@@ -5,7 +5,7 @@
 //! small shape and extrapolated.
 
 use super::party::{Accept, Job, Outcome, Ready};
-use super::{Found, Plain, Request, Subject};
+use super::{EntrantResult, Plain, Request, Subject};
 use anyhow::Result;
 use primer_wire::Channel;
 use std::path::Path;
@@ -38,7 +38,8 @@ pub trait Entrant: Sync {
     ///
     /// # Errors
     /// If a party fails, or what was counted is not what was predicted.
-    fn measure(&self, request: &Request, subject: &Subject, plain: &Plain) -> Result<Found>;
+    fn measure(&self, request: &Request, subject: &Subject, plain: &Plain)
+    -> Result<EntrantResult>;
 
     /// Runs the server in a process of its own, with the model that was prepared for it if there is
     /// one.

@@ -87,7 +87,7 @@ impl Measurement {
 }
 
 /// What was found of one entrant.
-pub struct Found {
+pub struct EntrantResult {
     /// Its row.
     pub row: Row,
     /// Whether both parties had a core of their own.
@@ -154,7 +154,7 @@ fn fill(table: &mut Table, request: &Request, subject: Subject) -> Result<Option
 fn rows(
     table: &mut Table,
     entrants: &[&'static dyn Entrant],
-    measure: impl Fn(&'static dyn Entrant) -> Result<Found>,
+    measure: impl Fn(&'static dyn Entrant) -> Result<EntrantResult>,
 ) -> Result<Option<Recorded>> {
     let mut last = None;
     for &entrant in entrants {
@@ -243,8 +243,8 @@ mod tests {
             1
         }
 
-        fn measure(&self, _: &Request, _: &Subject, _: &Plain) -> Result<Found> {
-            Ok(Found {
+        fn measure(&self, _: &Request, _: &Subject, _: &Plain) -> Result<EntrantResult> {
+            Ok(EntrantResult {
                 row: row(self.0),
                 pinned: self.0 != "second",
                 recorded: None,
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Rows that were finished outlive one that fails.
+    /// Checks that rows that were finished outlive one that fails.
     #[test]
     fn a_failure_keeps_what_was_finished() {
         let request = Request {

@@ -20,7 +20,7 @@ impl Drop for Party {
 
 impl Party {
     fn start(job: &Job) -> Result<Self> {
-        let program = std::env::current_exe().context("finding this program")?;
+        let program = std::env::current_exe().context("locating this program's executable")?;
         let child = Command::new(program)
             .arg("bench-party")
             .args(crate::notes::is_quiet().then_some("--quiet"))

@@ -235,7 +235,7 @@ pub fn run(job: &str, find: Find) -> Result<()> {
 fn tell(what: &impl Serialize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", serde_json::to_string(what)?)?;
-    out.flush().context("telling the measuring process")
+    out.flush().context("reporting to the measuring process")
 }
 
 fn options(job: &Job) -> Options {

@@ -13,9 +13,9 @@ use super::pair::pair;
 use super::party::{Accept, Job, Measured, Outcome, Ready, StepSeconds, covered, input};
 use super::subject::Subject;
 use super::table::{Row, StepRow};
-use super::{Found, Plain, Recorded, Request, middle};
+use super::{EntrantResult, Plain, Recorded, Request, middle};
 use crate::hinted;
-use crate::scheme::{Cost, Costs, Scheme, ServerEnd, Sink, Source};
+use crate::scheme::{BundleReader, BundleWriter, Cost, Costs, Scheme, ServerEnd};
 use anyhow::{Context, Result, ensure};
 use primer::PhaseBytes;
 use primer_model::quantise::IntModel;
@@ -40,7 +40,12 @@ impl Entrant for Whole {
         asked.min(self.0.most_bundles())
     }
 
-    fn measure(&self, request: &Request, subject: &Subject, plain: &Plain) -> Result<Found> {
+    fn measure(
+        &self,
+        request: &Request,
+        subject: &Subject,
+        plain: &Plain,
+    ) -> Result<EntrantResult> {
         measure(self, self.0, request, subject, plain)
     }
 
@@ -59,7 +64,7 @@ fn measure(
     request: &Request,
     subject: &Subject,
     plain: &Plain,
-) -> Result<Found> {
+) -> Result<EntrantResult> {
     let name = scheme.name();
     let layers = subject.weights.shape.layers;
     crate::note!(
@@ -93,7 +98,7 @@ fn measure(
             })
         })
         .transpose()?;
-    Ok(Found {
+    Ok(EntrantResult {
         row,
         pinned,
         recorded,
@@ -169,12 +174,15 @@ fn files(bundles: usize) -> Result<Vec<File>> {
     files.context("making room for bundles")
 }
 
-fn sinks(files: &mut [File]) -> Vec<Sink<'_>> {
-    files.iter_mut().map(|file| file as Sink<'_>).collect()
+fn sinks(files: &mut [File]) -> Vec<BundleWriter<'_>> {
+    files
+        .iter_mut()
+        .map(|file| file as BundleWriter<'_>)
+        .collect()
 }
 
 /// Opens the first of some bundles; the others are given up.
-fn source(mut files: Vec<File>) -> Result<Source> {
+fn source(mut files: Vec<File>) -> Result<BundleReader> {
     let mut file = files.swap_remove(0);
     file.rewind()?;
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
@@ -377,7 +385,8 @@ mod tests {
         assert!(check_counts(&costs().whole, &[other]).is_err());
     }
 
-    /// The first run is the middle one of the layers that were run, the last of the whole model.
+    /// Checks that the first run is the middle one of the layers that were run, the last of the
+    /// whole model.
     #[test]
     fn a_row_is_of_one_run_and_stretches_layers_only() {
         let plain = Plain {

@@ -8,7 +8,7 @@ pub mod inspect;
 
 use crate::Lean;
 use crate::choice::Choice;
-use crate::console::failure::Told;
+use crate::console::failure::AlreadyReported;
 use crate::console::output::OutputError;
 use anyhow::{Context, Error, Result};
 use clap::Args;
@@ -61,7 +61,7 @@ pub fn told(error: &clap::Error) -> Error {
         Some(error) => OutputError::from(error).into(),
         None => {
             let code = error.exit_code() as u8;
-            Told { code }.into()
+            AlreadyReported { code }.into()
         }
     }
 }

@@ -73,7 +73,7 @@ mod tests {
             said.ends_with("was given: give one with --state DIR"),
             "{said}"
         );
-        let other = ServiceError::Stopped("waiting");
+        let other = ServiceError::HungUp("waiting");
         assert_eq!(with_advice(&other), other.to_string());
     }
 }

@@ -17,15 +17,15 @@ use thiserror::Error;
 
 /// It failed, and the user has been told already.
 #[derive(Debug, Error)]
-#[error("it failed, as was said before")]
-pub struct Told {
+#[error("it failed, and the error was reported")]
+pub struct AlreadyReported {
     /// The exit code.
     pub code: u8,
 }
 
 /// Says what went wrong and returns the exit code.
 pub fn end(error: &anyhow::Error) -> ExitCode {
-    if let Some(told) = error.downcast_ref::<Told>() {
+    if let Some(told) = error.downcast_ref::<AlreadyReported>() {
         return ExitCode::from(told.code);
     }
     if error.downcast_ref().is_some_and(OutputError::is_closed) {

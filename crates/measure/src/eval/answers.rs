@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The answer to one input of an example: to the example, or to a window of its context.
-pub struct Answer {
+pub struct EvalAnswer {
     /// Which example.
     pub example: usize,
     /// What the engine says.
@@ -42,7 +42,7 @@ pub struct Answer {
 }
 
 /// Everything that an answer is made of.
-pub(super) struct Work<'a> {
+pub(super) struct EvalRun<'a> {
     pub(super) request: &'a Request,
     pub(super) model: &'a Model,
     pub(super) prepared: Option<&'a Arc<IntModel>>,
@@ -52,9 +52,9 @@ pub(super) struct Work<'a> {
     pub(super) progress: Progress<'a>,
 }
 
-impl Work<'_> {
+impl EvalRun<'_> {
     /// Answers in the clear: the engine's, or what a private one is compared with.
-    pub(super) fn in_the_clear(&self, examples: &[Example]) -> Result<Vec<Answer>> {
+    pub(super) fn in_the_clear(&self, examples: &[Example]) -> Result<Vec<EvalAnswer>> {
         let mut inputs = Vec::with_capacity(examples.len());
         for (index, example) in examples.iter().enumerate() {
             let encoded = self.encode(example);
@@ -118,7 +118,7 @@ impl Work<'_> {
         &self,
         (example, input): (usize, Input),
         workspace: &mut fixed::Workspace,
-    ) -> Result<Answer> {
+    ) -> Result<EvalAnswer> {
         let graph = Graph::new(&self.model.shape, input.tokens());
         let float = float::run(&graph, &self.model.weights, &input, &mut NoObserver);
         let float = reals(&float);
@@ -127,7 +127,7 @@ impl Work<'_> {
                 None => (float.clone(), Vec::new()),
                 Some(fitted) => fitted.run(&input),
             };
-            return Ok(Answer {
+            return Ok(EvalAnswer {
                 example,
                 logits,
                 float,
@@ -159,7 +159,7 @@ impl Work<'_> {
         let logits = rows(&outcome.reals[0]);
         let in_range = outcome.flags.map(|flags| flags == 0);
         let is_compared = self.request.engine.is_private();
-        Ok(Answer {
+        Ok(EvalAnswer {
             example,
             fixed: is_compared.then(|| logits.clone()),
             logits,
@@ -173,7 +173,11 @@ impl Work<'_> {
     }
 
     /// Replaces the logits by those of the private protocol, length by length.
-    pub(super) fn privately(&self, answers: &mut [Answer], journal: &mut Journal) -> Result<()> {
+    pub(super) fn privately(
+        &self,
+        answers: &mut [EvalAnswer],
+        journal: &mut Journal,
+    ) -> Result<()> {
         let prepared = self.prepared.expect("prepared for this engine");
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (index, answer) in answers.iter().enumerate() {

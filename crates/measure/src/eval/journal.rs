@@ -25,7 +25,7 @@ struct Entry {
 }
 
 /// One answer.
-pub(super) struct Kept {
+pub(super) struct JournalEntry {
     pub(super) outputs: Vec<Vec<f64>>,
     /// What the client was told about ranges.
     pub(super) in_range: Option<bool>,
@@ -34,8 +34,8 @@ pub(super) struct Kept {
 }
 
 impl Entry {
-    fn kept(self) -> Kept {
-        Kept {
+    fn kept(self) -> JournalEntry {
+        JournalEntry {
             outputs: self.outputs,
             in_range: self.in_range,
             commit: self.commit,
@@ -46,7 +46,7 @@ impl Entry {
 /// The answers so far, and where the next ones go.
 pub(super) struct Journal {
     /// By the example's index.
-    pub(super) done: BTreeMap<usize, Kept>,
+    pub(super) done: BTreeMap<usize, JournalEntry>,
     commit: String,
     file: Option<(File, PathBuf)>,
 }

@@ -10,17 +10,17 @@
 mod answers;
 mod comparator;
 mod engine;
+mod flag_table;
 mod journal;
 pub mod scores;
-mod told;
 
-pub use answers::{Answer, reals};
+pub use answers::{EvalAnswer, reals};
 pub use comparator::{Comparator, Fitted};
 pub use engine::{Engine, Truncation};
+pub use flag_table::{FlagTable, LogitError};
 pub use scores::Scores;
-pub use told::{LogitError, Told};
 
-use self::answers::Work;
+use self::answers::EvalRun;
 use self::journal::Journal;
 use crate::Progress;
 use crate::choice::Choice;
@@ -79,7 +79,7 @@ pub struct Evaluation {
     /// The examples.
     pub examples: Vec<Example>,
     /// An answer for each of them; for each window, if a context takes several.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<EvalAnswer>,
     /// How right they are.
     pub scores: Scores,
     /// Seconds that the answers took.
@@ -132,7 +132,7 @@ pub fn evaluate(request: Request, progress: Progress<'_>) -> Result<Evaluation> 
         _ => Journal::none(&commit),
     };
     let started = Instant::now();
-    let work = Work {
+    let work = EvalRun {
         request: &request,
         model: &model,
         prepared: prepared.as_ref(),

@@ -1,12 +1,12 @@
 //! How right the answers of an evaluation are, and what is told of it.
 
-use super::{Answer, Engine, Evaluation, LogitError, Request, Told};
+use super::{Engine, EvalAnswer, Evaluation, FlagTable, LogitError, Request};
 use crate::choice::Choice;
 use crate::provenance::Provenance;
 use crate::task::{self, Example, Gold, Task};
 use anyhow::Result;
 use primer::client::argmax;
-use primer::client::span::{Found, characters};
+use primer::client::span::{ContextAnswer, characters};
 use primer_model::fixed::OutOfRange;
 use primer_plan::shape::Head;
 use primer_text::Input;
@@ -23,7 +23,7 @@ fn answer_text(windows: &[Outputs<'_>], example: &Example, threshold: f64) -> St
     let pairs = |rows: &[Vec<f64>]| rows.iter().map(|row| (row[0], row[1])).collect();
     let scores: Vec<Vec<(f64, f64)>> = windows.iter().map(|(rows, _)| pairs(rows)).collect();
     let places = windows.iter().map(|(_, input)| &input.second[..]);
-    let found = Found::over(scores.iter().map(Vec::as_slice).zip(places));
+    let found = ContextAnswer::over(scores.iter().map(Vec::as_slice).zip(places));
     let context = example.second.as_deref().unwrap_or_default();
     found
         .and_then(|found| found.answer(threshold))
@@ -64,7 +64,7 @@ impl Scores {
         request: &Request,
         head: &Head,
         examples: &[Example],
-        answers: &[Answer],
+        answers: &[EvalAnswer],
     ) -> Self {
         let task = request.task;
         let gold = examples.iter().map(|e| match e.gold {
@@ -98,12 +98,12 @@ impl Scores {
     /// all inputs that an example has, `score` compares all with the data.
     fn of<T: PartialEq>(
         examples: &[Example],
-        answers: &[Answer],
+        answers: &[EvalAnswer],
         of: impl Fn(&[Outputs<'_>], &Example) -> T,
         score: impl Fn(&[T]) -> task::Scores,
         predicted: impl Fn(Vec<T>) -> Predicted,
     ) -> Self {
-        let all = |logits: fn(&Answer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
+        let all = |logits: fn(&EvalAnswer) -> Option<&Vec<Vec<f64>>>| -> Option<Vec<T>> {
             let mut inputs: Vec<Vec<Outputs<'_>>> = vec![Vec::new(); examples.len()];
             for answer in answers {
                 inputs[answer.example].push((logits(answer)?, &answer.input));
@@ -128,12 +128,12 @@ impl Scores {
 }
 
 impl Evaluation {
-    /// Inputs that were cut because they were too long.
+    /// Counts the inputs that were cut because they were too long.
     pub fn truncated(&self) -> usize {
         self.answers.iter().filter(|a| a.input.removed > 0).count()
     }
 
-    /// Values that left their range anywhere, with how often and how far.
+    /// Lists the values that left their range anywhere, with how often and how far.
     pub fn out_of_range(&self) -> BTreeMap<String, OutOfRange> {
         worst_by_value(&self.answers)
     }
@@ -144,9 +144,10 @@ impl Evaluation {
         flagged(&self.answers)
     }
 
-    /// Examples by whether they are right and whether the client is told; `None` if no client is.
-    pub fn told(&self) -> Option<Told> {
-        Told::count(&self.scores.wrong, &self.answers)
+    /// Counts examples by whether they are right and whether the client is told; `None` if no
+    /// client is.
+    pub fn told(&self) -> Option<FlagTable> {
+        FlagTable::count(&self.scores.wrong, &self.answers)
     }
 
     /// Tells by how much logits differ from those of single precision.
@@ -166,7 +167,7 @@ impl Evaluation {
         Some(equal as f64 / pairs.len() as f64)
     }
 
-    /// As `primer eval --json` prints it.
+    /// Returns it as `primer eval --json` prints it.
     ///
     /// # Errors
     /// If a figure has no form in JSON.
@@ -254,12 +255,12 @@ impl Evaluation {
     }
 }
 
-fn flagged(answers: &[Answer]) -> Option<usize> {
+fn flagged(answers: &[EvalAnswer]) -> Option<usize> {
     let told: Option<Vec<bool>> = answers.iter().map(|a| a.in_range).collect();
     told.map(|told| told.iter().filter(|in_range| !**in_range).count())
 }
 
-fn worst_by_value(answers: &[Answer]) -> BTreeMap<String, OutOfRange> {
+fn worst_by_value(answers: &[EvalAnswer]) -> BTreeMap<String, OutOfRange> {
     let mut worst: BTreeMap<String, OutOfRange> = BTreeMap::new();
     for seen in answers.iter().flat_map(|a| &a.out_of_range) {
         worst

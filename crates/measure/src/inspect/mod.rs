@@ -158,7 +158,7 @@ fn operation(step: &Step) -> &'static str {
         Op::Mix { .. } => "probability x value",
         Op::SquareSum { .. } => "sum of squares",
         Op::ScaleRows { .. } => "rows x factor",
-        Op::Rest { .. } => "score - reference",
+        Op::Exponents { .. } => "score - reference",
         Op::RowSum { .. } => "sum of a row",
         Op::Kept { .. } => "not padding",
         Op::Pool { .. } => "sum of rows",

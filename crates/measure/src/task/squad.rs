@@ -25,11 +25,11 @@ struct Paragraph {
 struct Question {
     id: String,
     question: String,
-    answers: Vec<Answer>,
+    answers: Vec<SquadAnswer>,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct SquadAnswer {
     text: String,
 }
 

@@ -3,7 +3,7 @@
 //! Column streams ([`crate::streams`]) and one-hot vectors ([`crate::onehot`]) are loops over one
 //! cipher, written once over the trait [`Engine`]: a vector is eight 128-bit blocks, one for each
 //! of eight independent counters or rows. There are three engines with equal results: VAES (two
-//! blocks in a register), AES-NI (one), and portable code. A piece of [`Work`] is handed to
+//! blocks in a register), AES-NI (one), and portable code. A piece of [`EngineJob`] is handed to
 //! [`Backend::run`], which compiles it for the engine that it picked.
 //!
 //! An engine for special instructions is a value that only exists after the processor has been
@@ -56,7 +56,7 @@ pub(crate) trait Engine: Copy {
 }
 
 /// A piece of work to run on an engine.
-pub(crate) trait Work {
+pub(crate) trait EngineJob {
     /// The result.
     type Output;
     /// Runs the work. Implementations are `#[inline(always)]`.
@@ -66,7 +66,7 @@ pub(crate) trait Work {
 /// Expands keys.
 pub(crate) struct Expand<'a>(pub(crate) &'a [u128]);
 
-impl Work for Expand<'_> {
+impl EngineJob for Expand<'_> {
     type Output = Vec<Key>;
 
     #[inline(always)]
@@ -104,13 +104,13 @@ impl Backend {
     }
 
     /// Runs a piece of work.
-    pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
+    pub(crate) fn run<W: EngineJob>(self, job: W) -> W::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vaes(engine) => engine.run(work),
+            Self::Vaes(engine) => engine.run(job),
             #[cfg(target_arch = "x86_64")]
-            Self::AesNi(engine) => engine.run(work),
-            Self::Portable => work.run(portable::Portable),
+            Self::AesNi(engine) => engine.run(job),
+            Self::Portable => job.run(portable::Portable),
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         std::array::from_fn(|l| u128::from_le_bytes(blocks[l]))
     }
 
-    impl Work for Everything<'_> {
+    impl EngineJob for Everything<'_> {
         type Output = Vec<[u128; LANES]>;
 
         #[inline(always)]

@@ -1,7 +1,7 @@
 //! The engines of x86-64: VAES on 256-bit registers and AES-NI on 128-bit ones.
 #![allow(unsafe_code)] // Vector instructions, called only after detection.
 
-use super::{CONSTANTS, Engine, Key, LANES, ROUNDS, WIDE, Work};
+use super::{CONSTANTS, Engine, EngineJob, Key, LANES, ROUNDS, WIDE};
 use std::arch::x86_64::*;
 
 /// The bytes of a rotated last column, for every column.
@@ -26,13 +26,13 @@ impl Vaes {
         has.then(|| Self(std::hint::black_box(ROUNDS)))
     }
 
-    pub(super) fn run<W: Work>(self, work: W) -> W::Output {
+    pub(super) fn run<W: EngineJob>(self, job: W) -> W::Output {
         #[target_feature(enable = "avx2,vaes,aes")]
-        fn compiled<W: Work>(e: Vaes, work: W) -> W::Output {
-            work.run(e)
+        fn compiled<W: EngineJob>(e: Vaes, job: W) -> W::Output {
+            job.run(e)
         }
         // SAFETY: the token exists only on processors with these features.
-        unsafe { compiled(self, work) }
+        unsafe { compiled(self, job) }
     }
 }
 
@@ -42,13 +42,13 @@ impl AesNi {
         has.then(|| Self(std::hint::black_box(ROUNDS)))
     }
 
-    pub(super) fn run<W: Work>(self, work: W) -> W::Output {
+    pub(super) fn run<W: EngineJob>(self, job: W) -> W::Output {
         #[target_feature(enable = "aes,ssse3")]
-        fn compiled<W: Work>(e: AesNi, work: W) -> W::Output {
-            work.run(e)
+        fn compiled<W: EngineJob>(e: AesNi, job: W) -> W::Output {
+            job.run(e)
         }
         // SAFETY: the token exists only on processors with these features.
-        unsafe { compiled(self, work) }
+        unsafe { compiled(self, job) }
     }
 }
 

@@ -16,7 +16,7 @@
 //! same offsets are independent but for chance. A row of the extensions for blocks is used in one
 //! seed and, in the sum, in that of block 0, and nowhere else.
 
-use crate::engine::{Backend, Engine, Key, WIDE, Work};
+use crate::engine::{Backend, Engine, EngineJob, Key, WIDE};
 use zeroize::Zeroizing;
 
 /// Replaces every row `x` by `H(x + offset)`.
@@ -41,7 +41,7 @@ fn hash_two<E: Engine>(e: E, key: &Key, offset: E::Vector, [low, high]: &mut [[u
     e.write(e.xor(v, y), high);
 }
 
-impl Work for Hash<'_> {
+impl EngineJob for Hash<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -60,7 +60,7 @@ impl Assigner<'_> {
                 ring_bits,
                 fraction: ACTIVATION_FRACTION,
             },
-            gelu => Function::Gelu(Gelu::new(
+            gelu @ (Activation::GeluErf | Activation::GeluTanh) => Function::Gelu(Gelu::new(
                 gelu,
                 ring_bits,
                 ACTIVATION_FRACTION,

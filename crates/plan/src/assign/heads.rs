@@ -42,7 +42,7 @@ const LEAST_BITS: f64 = 8.0;
 pub(super) const DRY_BITS: u32 = LEAST_BITS as u32 - 1;
 
 /// A head that needs no maximum.
-struct Place {
+struct HeadFit {
     /// Fractional bits of its cells.
     fraction: i32,
     /// The score at the upper end of its index, a whole number of units.
@@ -51,8 +51,8 @@ struct Place {
     free: [f64; 2],
 }
 
-impl Place {
-    /// Returns the place of a head, if one offset is enough for it.
+impl HeadFit {
+    /// Fits a head, if one offset is enough for it.
     fn of(seen: &Observation) -> Option<Self> {
         let (span, width) = (seen.max - seen.min, seen.max - seen.min_row_max);
         let below = BELOW * span;
@@ -95,25 +95,25 @@ impl Assigner<'_> {
         let (mut classes, mut measured) = (Vec::<HeadClass>::new(), Vec::new());
         for (head, seen) in self.heads_of(scores).iter().enumerate() {
             let head = head as u16;
-            let Some(place) = Place::of(seen) else {
+            let Some(fit) = HeadFit::of(seen) else {
                 measured.push(PlacedHead { head, offset: 0 });
                 continue;
             };
             let placed = PlacedHead {
                 head,
-                offset: place.offset(),
+                offset: fit.offset(),
             };
-            let like = |class: &&mut HeadClass| class.lookup.fraction == place.fraction;
+            let like = |class: &&mut HeadClass| class.lookup.fraction == fit.fraction;
             match classes.iter_mut().find(like) {
                 Some(class) => {
                     class.heads.push(placed);
                     // One edge for all of them: the narrowest at either end.
-                    let edges = class.lookup.edge.iter_mut().zip(place.edge());
+                    let edges = class.lookup.edge.iter_mut().zip(fit.edge());
                     edges.for_each(|(edge, other)| *edge = (*edge).min(other));
                 }
                 None => classes.push(HeadClass {
                     heads: vec![placed],
-                    lookup: powers(place.fraction, place.edge()),
+                    lookup: powers(fit.fraction, fit.edge()),
                     measured: false,
                 }),
             }

@@ -111,7 +111,7 @@ impl Assigner<'_> {
     /// Gives the stop of step `index` the powers of the exponents: of scores as they are, and of
     /// what a coarse maximum leaves.
     pub(crate) fn power(&mut self, index: usize, exponents: ValueId) -> Scale {
-        let Op::Rest {
+        let Op::Exponents {
             scores, reference, ..
         } = self.graph.maker(exponents).op
         else {

@@ -17,7 +17,7 @@ mod room;
 mod sorted;
 mod weights;
 
-pub use observation::{Columns, Observation, Seen, WeightRange};
+pub use observation::{Columns, Observation, Observations, WeightRange};
 pub use room::ROOM;
 pub use sorted::order;
 pub use weights::Weights;
@@ -71,7 +71,11 @@ pub enum AssignError {
 ///
 /// # Panics
 /// If the slices do not belong to the graph.
-pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Scales, AssignError> {
+pub fn assign(
+    graph: &Graph,
+    seen: &Observations,
+    weights: &[WeightRange],
+) -> Result<Scales, AssignError> {
     assign_by(&LookedUp, graph, seen, weights)
 }
 
@@ -85,7 +89,7 @@ pub fn assign(graph: &Graph, seen: &Seen, weights: &[WeightRange]) -> Result<Sca
 pub fn assign_by(
     design: &dyn Design,
     graph: &Graph,
-    seen: &Seen,
+    seen: &Observations,
     weights: &[WeightRange],
 ) -> Result<Scales, AssignError> {
     let values = graph.values.len();

@@ -53,7 +53,7 @@ impl Observation {
 
 /// What calibration saw of all values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct Observations {
     /// One for each value of the graph.
     pub values: Vec<Observation>,
     /// For scores, one for each head in addition; for other values, or if heads were not told
@@ -65,7 +65,7 @@ pub struct Seen {
     pub columns: Columns,
 }
 
-impl Seen {
+impl Observations {
     /// Collects what was seen of values whose heads and columns were not told apart.
     pub fn of(values: Vec<Observation>) -> Self {
         Self {

@@ -14,12 +14,12 @@
 //!   sum of squares, reciprocal root, product, requantise.
 //! * **Scores are in units of log 2.** The factor `log2(e)/√d_head` is folded into the query
 //!   weights, so that softmax is a power of two.
-//! * **Functions are looked up.** A look-up is cheap for an index of eight or nine bits and any
+//! * **Functions are looked up.** A look-up is cheap for an index of at most ten bits and any
 //!   function, so functions are decomposed until only such indices are left. Softmax becomes, for a
 //!   row `s`,
 //!
 //!   ```text
-//!   o_j = a number near max(s)         a coarse maximum; far below the maximum, near s_j instead
+//!   o_j = a public offset of the head  in heads that are measured, a coarse maximum of the row
 //!   e_j = 2^(s_j - o_j)                looked up; zero where s_j is far below the maximum
 //!   p_j = e_j · (1 / Σ e_j)            one reciprocal a row
 //!   ```

@@ -5,13 +5,14 @@ use crate::graph::{Op, StopFunction, ValueId};
 use crate::role::ValueRole;
 
 impl Builder {
-    /// Adds the probabilities, from a coarse maximum and looked-up powers.
+    /// Adds the probabilities, from looked-up powers; a coarse maximum is of measured heads only,
+    /// and may be empty.
     pub(crate) fn looked_up_softmax(&mut self, scores: ValueId) -> ValueId {
         let (rows, cols) = (self.rows(scores), self.cols(scores));
         let coarse = StopFunction::CoarseMaximum;
         let reference = self.stop("references", ValueRole::Reference, coarse, scores);
         let exponents = self.value("exponents", ValueRole::Exponents, rows, cols);
-        self.push(Op::Rest {
+        self.push(Op::Exponents {
             scores,
             reference,
             output: exponents,

@@ -134,7 +134,7 @@ impl Plan {
             } => shift(read(*probabilities)? + read(*value)?)?,
             Op::SquareSum { input, .. } => shift(2 * read(*input)?)?,
             Op::ScaleRows { input, factor, .. } => shift(read(*input)? + read(*factor)?)?,
-            Op::Rest { scores, .. } => {
+            Op::Exponents { scores, .. } => {
                 shift(self.scale(*scores).fraction())?;
                 self.validate_rest(*scores, output)?;
             }
@@ -242,7 +242,7 @@ impl Plan {
             (StopFunction::Activation, Some(Function::Sorted(f))) => {
                 let columns = self.graph.value(input).cols;
                 if f.columns() != Some(columns) {
-                    let reason = format!("its classes do not have the {columns} columns there are");
+                    let reason = format!("its classes do not cover its {columns} columns");
                     return Err(self.conflict(input, reason));
                 }
                 let widest = f.widest();

@@ -29,7 +29,7 @@ pub fn shape() -> Shape {
 }
 
 /// What a calibration would have seen; tests change it.
-pub struct Seen {
+pub struct Calibration {
     pub design: &'static dyn Design,
     pub graph: Graph,
     pub values: Vec<Observation>,
@@ -37,12 +37,12 @@ pub struct Seen {
     pub weights: Vec<WeightRange>,
 }
 
-impl Seen {
+impl Calibration {
     pub fn plausible(shape: &Shape) -> Self {
         Self::by(&LookedUp, shape)
     }
 
-    /// The same for the graph of another design.
+    /// Makes the same for the graph of another design.
     pub fn by(design: &'static dyn Design, shape: &Shape) -> Self {
         let graph = Graph::by(design, shape, 1);
         let values = graph
@@ -83,7 +83,7 @@ impl Seen {
     }
 
     pub fn assign(&self) -> Result<Scales, AssignError> {
-        let mut seen = assign::Seen::of(self.values.clone());
+        let mut seen = assign::Observations::of(self.values.clone());
         seen.columns.clone_from(&self.columns);
         assign_by(self.design, &self.graph, &seen, &self.weights)
     }

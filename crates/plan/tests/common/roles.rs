@@ -5,7 +5,7 @@ use primer_plan::role::{LinearMap, ValueRole};
 use primer_plan::shape::{Family, Head, Pooling, Problem, Shape, Summary};
 use std::collections::HashSet;
 
-/// One for each head, and for each family that differs.
+/// Lists one for each head, and for each family that differs.
 pub fn shapes() -> Vec<Shape> {
     let heads = [
         super::shape().head,
@@ -107,7 +107,7 @@ pub fn check_roles(graph: &Graph) {
                 };
                 assert_eq!((role(*input), made), wanted);
             }
-            Op::Rest {
+            Op::Exponents {
                 scores, reference, ..
             } => {
                 let all = (role(*scores), role(*reference), made);

@@ -20,7 +20,7 @@ mod common;
 mod lookups;
 mod rows;
 
-use common::{Seen, range, shape};
+use common::{Calibration, range, shape};
 use primer_plan::function::{Activation, CoarseMaximum, Function, Gelu, Softmax};
 use primer_plan::graph::{Op, StopFunction, ValueId};
 use primer_plan::plan::Plan;
@@ -149,7 +149,7 @@ fn coarse_maximum(plan: &Plan) -> &CoarseMaximum {
 }
 
 /// Sets ranges with which activations get classes of all kinds, and scores coarser steps.
-fn widen(calibrated: &mut Seen) {
+fn widen(calibrated: &mut Calibration) {
     let names = calibrated.graph.values.iter().map(|value| &value.name);
     for (name, value) in names.zip(&mut calibrated.values) {
         if name.contains("intermediate") {
@@ -201,7 +201,7 @@ fn functions_are_within_their_bounds_on_all_inputs() {
                     summary,
                     problem: Problem::SingleLabel,
                 };
-                let mut calibrated = Seen::plausible(&shape);
+                let mut calibrated = Calibration::plausible(&shape);
                 if wide {
                     widen(&mut calibrated);
                 }

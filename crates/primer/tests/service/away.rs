@@ -39,7 +39,7 @@ fn ask(
     (waits, asking)
 }
 
-/// There is no server at first; then one whose connection ends at the first request; then one that
+/// Starts with no server; then one whose connection ends at the first request; then one that
 /// answers. The client makes one attempt: nothing is lost by any of it.
 fn answered_in_the_end(ending: Ending) {
     let dir = tempfile::tempdir().unwrap();
@@ -78,8 +78,8 @@ fn a_server_behind_a_balancer_that_resets_is_waited_for() {
     answered_in_the_end(Ending::Reset);
 }
 
-/// A server that listens and says nothing yet, as while it calibrates, then one that is not there,
-/// then one that answers.
+/// Plays a server that listens and says nothing yet, as while it calibrates, then one that is not
+/// there, then one that answers.
 #[test]
 fn a_server_that_starts_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();

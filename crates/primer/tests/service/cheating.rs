@@ -4,7 +4,7 @@
 use crate::peer::welcomed;
 use primer::service::message::{Reply, Request};
 use primer::service::{BundleId, ServiceError};
-use primer_engine::means::TRANSFERS;
+use primer_engine::stop_kinds::TRANSFERS;
 use primer_engine::{Program, Reveal};
 use primer_ot::{BaseOt, CotReceiver, Setup};
 use primer_plan::plan::Plan;

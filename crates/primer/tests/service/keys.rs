@@ -1,6 +1,6 @@
 //! What a server and its clients are known by: certificates, and the secret of a hint.
 
-use primer::hints::kept::Kept;
+use primer::hints::stored::StoredHint;
 use primer::{Client, ClientOptions, Clients, Identity, ServiceError};
 use primer_testkit::TEXTS;
 use primer_testkit::server::Server;
@@ -40,14 +40,17 @@ fn certificates_admit_clients() {
     }
 }
 
-/// A server that comes back with another secret has another hint. Its client fetches it by itself,
-/// and bundles of before are neither used nor lost.
+/// Checks that a server that comes back with another secret has another hint. Its client fetches it
+/// by itself, and bundles of before are neither used nor lost.
 #[test]
 fn another_secret_is_another_hint() {
     let dir = tempfile::tempdir().unwrap();
     let [state, own] = ["server", "client"].map(|name| dir.path().join(name));
-    let hints =
-        |state: &Path, role: &str| Kept::all(&state.join(role).join("hints")).unwrap().len();
+    let hints = |state: &Path, role: &str| {
+        StoredHint::all(&state.join(role).join("hints"))
+            .unwrap()
+            .len()
+    };
     let server = Server::start(&state);
     let address = server.address.clone();
     let again = || {

@@ -35,7 +35,7 @@ fn three_clients_with_two_texts_each() {
     at_once(3, 2);
 }
 
-/// `cargo test --release -p primer --test service many -- --ignored`
+/// Runs by `cargo test --release -p primer --test service many -- --ignored`.
 #[test]
 #[ignore = "takes a minute or more"]
 fn eight_clients_with_five_texts_each() {

@@ -14,7 +14,8 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The client's handshake takes longer than it takes the flood to fill all places for arrivals.
+/// Checks a client whose handshake takes longer than it takes the flood to fill all places for
+/// arrivals.
 #[test]
 fn a_flood_of_silent_connections_does_not_keep_out_who_is_far_away() {
     let (dir, log) = (tempfile::tempdir().unwrap(), Log::start());

@@ -12,7 +12,7 @@ use crate::wire::{self, Described};
 
 /// An answer as it travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Answer {
+pub(super) struct AnswerLayout {
     pub(super) described: Described,
     /// Bytes of a coefficient of `c1`.
     pub(super) width: usize,
@@ -49,7 +49,7 @@ pub(super) fn describe_query(params: &Params, form: &Form) -> Described {
 }
 
 /// Returns what an answer says about itself, and its length.
-pub(super) fn describe_answer(params: &Params, relation: &Relation) -> Answer {
+pub(super) fn describe_answer(params: &Params, relation: &Relation) -> AnswerLayout {
     let plan = Plan::of(params, relation);
     let width = plan.split(params).width(params);
     let (form, cut, answers) = match &plan {
@@ -58,7 +58,7 @@ pub(super) fn describe_answer(params: &Params, relation: &Relation) -> Answer {
         Plan::Products(shape, _) => (2, 0, shape.count()),
     };
     let (rows, cols) = relation.size();
-    Answer {
+    AnswerLayout {
         described: Described {
             form,
             numbers: [rows, cols, cut, answers],

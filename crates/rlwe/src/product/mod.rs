@@ -78,7 +78,7 @@ use crate::error::{HeError, agree};
 use crate::params::Params;
 use crate::split;
 use crate::wire;
-use describe::{Answer, describe_answer};
+use describe::{AnswerLayout, describe_answer};
 use plan::Plan;
 use primer_ring::matrix::Matrix;
 use rand_core::CryptoRng;
@@ -92,7 +92,7 @@ pub struct Product {
     params: Arc<Params>,
     relation: Relation,
     queries: Vec<Query>,
-    answer: Answer,
+    answer: AnswerLayout,
 }
 
 /// A server's masks, encoded for one product. Wiped when dropped.
@@ -228,7 +228,7 @@ impl Product {
     /// are not seen: the rest of an answer is any bytes of its length.
     pub fn decrypt(&self, keys: &ClientKeys, answer: &[u8]) -> Result<Matrix<u64>, HeError> {
         let (secret, threads) = (keys.secret(&self.params)?, keys.threads());
-        let Answer {
+        let AnswerLayout {
             described,
             width,
             len,

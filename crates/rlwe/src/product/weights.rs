@@ -1,6 +1,6 @@
 //! Masks of one inference, encoded for products of two secrets.
 
-use super::describe::Answer;
+use super::describe::AnswerLayout;
 use super::keys::SetKeys;
 use super::plan::Plan;
 use super::relation::Weights;
@@ -48,7 +48,7 @@ impl Factors {
     /// If there are not as many queries or ciphertexts as the product reads.
     pub(super) fn answer(
         &self,
-        answer: &Answer,
+        answer: &AnswerLayout,
         keys: &mut SetKeys,
         queries: &[&[SeededCiphertext]],
         rng: &mut impl CryptoRng,

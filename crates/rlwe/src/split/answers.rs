@@ -7,7 +7,7 @@ use primer_ring::modulus;
 use zeroize::Zeroize;
 
 /// One of the answers of a product.
-pub(super) struct Answer<'a> {
+pub(super) struct ProductAnswer<'a> {
     pub(super) index: usize,
     pub(super) bytes: &'a [u8],
 }
@@ -23,7 +23,7 @@ pub(super) fn open_all<O>(
     len: usize,
     (rows, cols): (usize, usize),
     opener: impl Fn() -> Result<O, HeError> + Sync,
-    open: impl Fn(&mut O, Answer<'_>, &mut Matrix<u64>) -> Result<(), HeError> + Sync,
+    open: impl Fn(&mut O, ProductAnswer<'_>, &mut Matrix<u64>) -> Result<(), HeError> + Sync,
 ) -> Result<Matrix<u64>, HeError> {
     let answers: Vec<_> = bytes.chunks_exact(len).enumerate().collect();
     let parts = answers
@@ -33,7 +33,7 @@ pub(super) fn open_all<O>(
         let mut opener = opener()?;
         let mut out = Matrix::zeros(rows, cols);
         for &(index, bytes) in answers {
-            open(&mut opener, Answer { index, bytes }, &mut out)?;
+            open(&mut opener, ProductAnswer { index, bytes }, &mut out)?;
         }
         Ok::<_, HeError>(out)
     });

@@ -114,7 +114,7 @@ impl Finish {
         }
     }
 
-    /// Parts an answer whose limbs are all there: `c1` goes into its bytes, `width` of them a
+    /// Splits an answer whose limbs are all there: `c1` goes into its bytes, `width` of them a
     /// coefficient, and the coefficients of `c0` that count become the server's share.
     pub(super) fn split(
         &mut self,

@@ -220,7 +220,8 @@ fn noise_is_what_the_weights_make_of_errors() {
     assert!((wide.log2() + 61.6).abs() < 0.2, "{}", wide.log2());
 }
 
-/// Errors of a query, and the rounding of its plaintext, have the variance that odds are made of.
+/// Checks that errors of a query, and the rounding of its plaintext, have the variance that odds
+/// are made of.
 #[test]
 fn fresh_noise_has_the_variance_of_the_formulas() {
     let mut setting = Setting::new(9);

@@ -60,7 +60,7 @@ impl Terms {
             let make = |prime| PointTerms::zeros(prime, points, list.len());
             self.0 = primes.map(make).collect();
         }
-        let mut limbs: Vec<_> = self.0.iter_mut().map(PointTerms::places).collect();
+        let mut limbs: Vec<_> = self.0.iter_mut().map(PointTerms::slots).collect();
         let mut second = vec![0; TOGETHER * n];
         for list in list.chunks(TOGETHER) {
             let mut seeds: Vec<_> = list.iter().map(|ct| Prg::new(&ct.seed)).collect();

@@ -80,11 +80,11 @@ impl<'a> Connection<'a> {
         let days = counts.days_ahead(what, now);
         if days > 1 {
             tracing::warn!(
-                connection = self.place.number(),
+                connection = self.slot.number(),
                 token = self.caller.label(),
                 days,
-                "what was counted for this client counts for a day that lies ahead: a clock was \
-                 ahead then, or is behind now"
+                "this client's usage was counted for a day in the future: the clock was ahead \
+                 then, or is behind now"
             );
         }
         counts.check(&charge, now).map_err(store_refusal)

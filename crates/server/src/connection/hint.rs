@@ -28,7 +28,7 @@ impl Connection<'_> {
     /// Fetching a hint is work as preparing is, so that a slow client is not cut for being idle;
     /// fetching it a second time is not.
     pub(super) fn hint_chunks(&mut self, first: u32, count: u32) -> Step<()> {
-        self.place.stage(Stage::Preparing)?;
+        self.slot.stage(Stage::Preparing)?;
         let hint: &Published = &self.shared.hint;
         let end = u64::from(first) + u64::from(count);
         if count == 0 || count > MAX_CHUNKS || end > hint.index().chunks() as u64 {
@@ -52,7 +52,7 @@ impl Connection<'_> {
         }
         self.channel.flush()?;
         if self.hint_fetched <= hint.identity().bytes {
-            self.place.worked();
+            self.slot.worked();
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The two phases of an inference, as a client asks for them.
 
 use super::refusals::{cannot_encode, no_mark, store_refusal};
-use super::sink::Sink;
+use super::sink::DraftSink;
 use super::{Connection, Step};
 use crate::gate::Stage;
 use crate::metrics::Phase;
@@ -9,7 +9,7 @@ use crate::models::InUse;
 use primer_engine::server::{self, Bundle};
 use primer_engine::session::{Nonce, ServerSession};
 use primer_ring::prg::Prg;
-use primer_service::message::{self, Refusal, Reply, Work};
+use primer_service::message::{self, Refusal, Reply, ServerRole};
 use primer_service::{BundleId, ServiceError};
 use primer_store::{BundleStore, Counted, Fate, Meta, unix_now};
 use std::io::Write;
@@ -31,8 +31,8 @@ impl<'a> Connection<'a> {
         (tokens, bundles): (usize, usize),
         session: Option<&Nonce>,
     ) -> Step<()> {
-        self.place.stage(Stage::Preparing)?;
-        self.check_role(Work::Prepare)?;
+        self.slot.stage(Stage::Preparing)?;
+        self.check_role(ServerRole::Prepare)?;
         let card = &self.shared.card;
         if !card.buckets.contains(&(tokens as u32)) {
             return Err(Refusal::Tokens {
@@ -73,9 +73,9 @@ impl<'a> Connection<'a> {
         };
         let sinks = (0..bundles).map(|index| {
             let draft = self.shared.store.draft(meta(index));
-            draft.map(Sink::new).map_err(store_refusal)
+            draft.map(DraftSink::new).map_err(store_refusal)
         });
-        let mut sinks: Vec<Sink> = sinks.collect::<Step<_>>()?;
+        let mut sinks: Vec<DraftSink> = sinks.collect::<Step<_>>()?;
         // Counted before it begins: what a client that deviates could learn by preparing, it could
         // also learn by a preparation that it breaks off.
         let charge = self.charge(Counted::Prepared, bundles)?;
@@ -100,16 +100,16 @@ impl<'a> Connection<'a> {
         session.prepare_together(&mut self.channel, &built.model, &mut all)?;
         self.commit(sinks, first)?;
         let seconds = self.completed(Phase::Offline, started, &before);
-        self.place.worked();
+        self.slot.worked();
         self.shared.metrics.prepared.add(bundles as u64);
         self.shared.metrics.offline_seconds.add(seconds);
-        let connection = self.place.number();
+        let connection = self.slot.number();
         tracing::info!(connection, token, bundle = %first, bundles, tokens, seconds, "prepared");
         Reply::Committed.send(&mut self.channel)
     }
 
     /// Keeps all bundles of a batch or none: the client keeps none if it hears of a failure.
-    fn commit(&self, sinks: Vec<Sink>, first: BundleId) -> Step<()> {
+    fn commit(&self, sinks: Vec<DraftSink>, first: BundleId) -> Step<()> {
         for (index, sink) in sinks.into_iter().enumerate() {
             let Err(error) = sink.commit() else {
                 continue;
@@ -117,7 +117,7 @@ impl<'a> Connection<'a> {
             for kept in 0..index {
                 let id = message::bundle_of(first, kept);
                 if let Err(error) = self.shared.store.delete(id, unix_now()) {
-                    tracing::error!(%error, bundle = %id, "half a batch cannot be deleted");
+                    tracing::error!(%error, bundle = %id, "a failed batch cannot be deleted");
                 }
             }
             return Err(store_refusal(error));
@@ -126,8 +126,8 @@ impl<'a> Connection<'a> {
     }
 
     pub(super) fn infer(&mut self, id: BundleId, fingerprint: &[u8; 32]) -> Step<()> {
-        self.place.stage(Stage::Preparing)?;
-        self.check_role(Work::Infer)?;
+        self.slot.stage(Stage::Preparing)?;
+        self.check_role(ServerRole::Infer)?;
         let store = &self.shared.store;
         let entry = store.entry(id).map_err(store_refusal)?;
         let Some(entry) = entry.filter(|e| e.peer == self.client) else {
@@ -146,7 +146,7 @@ impl<'a> Connection<'a> {
         store.check_mark().map_err(no_mark)?;
         let promise = self.promise(Counted::Answers, 1)?;
         // From here on a stop waits for us.
-        self.place.stage(Stage::Inferring)?;
+        self.slot.stage(Stage::Inferring)?;
         Reply::Ready.send(&mut self.channel)?;
         if !message::receive_spent(&mut self.channel)? {
             return Ok(());
@@ -154,13 +154,13 @@ impl<'a> Connection<'a> {
         let (started, before) = (Instant::now(), self.meter.report());
         let spend = |charge: &_| store.spend_counted(id, &self.client, charge, unix_now());
         let spent = promise.keep(spend).map_err(store_refusal)?;
-        let (connection, token) = (self.place.number(), self.caller.label());
+        let (connection, token) = (self.slot.number(), self.caller.label());
         self.shared.metrics.spent(token.as_deref());
         tracing::info!(connection, token, bundle = %id, "spent, the online phase begins");
         Reply::Agreed.send(&mut self.channel)?;
         server::infer(&mut self.channel, &built.model, Bundle::new(spent))?;
         let seconds = self.completed(Phase::Online, started, &before);
-        self.place.worked();
+        self.slot.worked();
         self.shared.metrics.inferred.add(1);
         self.shared.metrics.online_seconds.add(seconds);
         let tokens = entry.tokens;

@@ -16,7 +16,7 @@ pub(super) fn cannot_encode<E: std::fmt::Display>(tokens: usize) -> impl Fn(E) -
 /// Says no to a client that still has its half, since the server could not mark its own as spent;
 /// the log has the rest.
 pub(super) fn no_mark(error: StoreError) -> ServiceError {
-    tracing::error!(%error, "no bundle can be spent");
+    tracing::error!(%error, "bundles cannot be spent");
     Refusal::Store.into()
 }
 
@@ -44,7 +44,7 @@ pub(super) fn store_refusal(error: StoreError) -> ServiceError {
         StoreError::Full { .. } => return Refusal::Full.into(),
         StoreError::Limit(exhausted) => return Refusal::Limit(*exhausted).into(),
         StoreError::Space { .. } => {
-            tracing::warn!(%error, "no bundle is prepared");
+            tracing::warn!(%error, "bundles cannot be prepared");
             return Refusal::Full.into();
         }
         _ => {}

@@ -7,12 +7,12 @@ use std::io::{self, Write};
 /// it.
 ///
 /// In the middle of the protocol there is no message that could say "the disk is full".
-pub(super) struct Sink {
+pub(super) struct DraftSink {
     draft: Option<Draft>,
     failed: Option<StoreError>,
 }
 
-impl Sink {
+impl DraftSink {
     pub(super) fn new(draft: Draft) -> Self {
         Self {
             draft: Some(draft),
@@ -29,7 +29,7 @@ impl Sink {
     }
 }
 
-impl Write for Sink {
+impl Write for DraftSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(draft) = &mut self.draft else {
             return Ok(bytes.len());

@@ -1,6 +1,6 @@
 //! Every connection: what it is doing, how far it has come, and which of them makes room.
 
-use super::source::{Crowd, Source};
+use super::origin::{Crowd, Origin};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -36,14 +36,14 @@ pub(crate) enum Cut {
     Late(Stage),
     /// It made room for a newer arrival.
     Evicted,
-    /// It did nothing, and gave its place to another.
+    /// It did nothing, and gave its slot to another.
     Displaced,
     /// The server stops.
     Stopping,
 }
 
 /// What a server holds of a connection, to end it while its thread waits for it.
-pub trait Line: Send {
+pub trait ConnectionControl: Send {
     /// Returns the peer's address, unless it is gone already.
     fn peer(&self) -> Option<IpAddr>;
 
@@ -55,12 +55,12 @@ pub trait Line: Send {
 }
 
 pub(super) struct Connection {
-    pub(super) line: Box<dyn Line>,
-    pub(super) source: Source,
+    pub(super) control: Box<dyn ConnectionControl>,
+    pub(super) origin: Origin,
     pub(super) stage: Stage,
     pub(super) progress: Progress,
     /// When it was admitted, or did its last work.
-    pub(super) rested: Instant,
+    pub(super) last_active: Instant,
     pub(super) deadline: Instant,
     /// The end of the session, even if it is at work.
     pub(super) end: Option<Instant>,
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) fn cut(&mut self, why: Cut) {
         if self.cut.is_none() {
             self.cut = Some(why);
-            self.line.shut_down();
+            self.control.shut_down();
         }
     }
 }
@@ -108,10 +108,10 @@ impl Register {
 
     /// Returns the arrival that makes room.
     pub(super) fn least_arrival(&mut self) -> Option<u64> {
-        let crowd = Crowd::of(self.arriving().map(|(_, c)| c.source));
+        let crowd = Crowd::of(self.arriving().map(|(_, c)| c.origin));
         let order = |(number, c): &(&u64, &Connection)| {
             (
-                std::cmp::Reverse(crowd.size(c.source)),
+                std::cmp::Reverse(crowd.size(c.origin)),
                 c.progress,
                 **number,
             )
@@ -120,7 +120,7 @@ impl Register {
             let (&number, least) = self.arriving().min_by_key(order)?;
             // On a busy machine its thread may take longer to come to what has arrived than that
             // was on its way.
-            if least.progress > Progress::Silent || !least.line.has_input() {
+            if least.progress > Progress::Silent || !least.control.has_input() {
                 return Some(number);
             }
             let least = self.connections.get_mut(&number)?;
@@ -128,12 +128,12 @@ impl Register {
         }
     }
 
-    /// Returns the session that gives its place, if one has been idle long enough.
+    /// Returns the session that gives its slot, if one has been idle long enough.
     pub(super) fn least_session(&self, grace: Duration) -> Option<u64> {
-        let crowd = Crowd::of(self.inside().map(|(_, c)| c.source));
-        let resting = |c: &Connection| c.stage == Stage::Idle && c.rested.elapsed() >= grace;
+        let crowd = Crowd::of(self.inside().map(|(_, c)| c.origin));
+        let resting = |c: &Connection| c.stage == Stage::Idle && c.last_active.elapsed() >= grace;
         let order =
-            |(_, c): &(&u64, &Connection)| (std::cmp::Reverse(crowd.size(c.source)), c.rested);
+            |(_, c): &(&u64, &Connection)| (std::cmp::Reverse(crowd.size(c.origin)), c.last_active);
         let resting = self.inside().filter(|(_, c)| resting(c));
         resting.min_by_key(order).map(|(number, _)| *number)
     }

@@ -6,7 +6,7 @@ use primer_hint::published::Identity;
 use primer_hint::server::HintSecret;
 use primer_model::quantise::IntModel;
 use primer_service::ServiceError;
-use primer_service::hints::kept::Kept;
+use primer_service::hints::stored::StoredHint;
 use primer_store::fleet::Keys;
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -73,9 +73,9 @@ fn a_hint_is_built_once_and_again_if_it_is_damaged() {
     // Another secret makes another hint beside it.
     let other = made(dir, &HintSecret::new([6; 32])).unwrap();
     assert!(*other.published.identity() != identity);
-    let kept = Kept::all(dir).unwrap();
+    let kept = StoredHint::all(dir).unwrap();
     assert!(kept.len() == 2 && kept.iter().all(|kept| kept.complete));
-    kept.iter().try_for_each(Kept::delete).unwrap();
+    kept.iter().try_for_each(StoredHint::delete).unwrap();
     assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
 }
 
@@ -90,7 +90,7 @@ fn a_build_that_is_cut_leaves_no_hint() {
         ServerHint::find_or_build(dir, ("a model", &MODEL), &with, 2, dies).map(drop)
     }));
     assert!(died.is_err());
-    let kept = Kept::all(dir).unwrap();
+    let kept = StoredHint::all(dir).unwrap();
     assert!(kept.len() == 1 && !kept[0].complete && kept[0].there > 0);
     let built = made(dir, &with).unwrap();
     assert!(built.built);
@@ -98,7 +98,7 @@ fn a_build_that_is_cut_leaves_no_hint() {
     assert_eq!(left, 3, "the hint, its multipliers and its record");
     drop(built);
     // The directory of the parts is not one.
-    Kept::all(dir).unwrap()[0].delete().unwrap();
+    StoredHint::all(dir).unwrap()[0].delete().unwrap();
     let blocked = file_of(dir, "digits.part");
     fs::create_dir(&blocked).unwrap();
     let error = made(dir, &with).err().unwrap().to_string();
@@ -114,7 +114,8 @@ fn file_of(dir: &Path, ending: &str) -> PathBuf {
         .with_extension(ending)
 }
 
-/// Replicas with one store key make one hint; a server of its own makes a key and keeps it.
+/// Checks that replicas with one store key make one hint; a server of its own makes a key and keeps
+/// it.
 #[test]
 fn replicas_have_the_same_secret() {
     let identity = |with: &HintSecret| -> Identity {

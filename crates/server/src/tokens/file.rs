@@ -260,7 +260,7 @@ fn damaged(text: &[u8]) -> Vec<Hash> {
     damaged.filter_map(TokenLine::hash_in).collect()
 }
 
-/// Refuses a file to which anybody but its owner has any right.
+/// Refuses a file to which others than its owner have any right.
 fn check_rights(file: &File, path: &Path) -> Result<(), ServiceError> {
     #[cfg(unix)]
     {
@@ -269,8 +269,8 @@ fn check_rights(file: &File, path: &Path) -> Result<(), ServiceError> {
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let why = format!(
-                "others than its owner have rights to this file of access tokens (mode \
-                 {mode:03o}); take them away with chmod 600 {}",
+                "users other than its owner have access to this token file (mode {mode:03o}); \
+                 restrict it with chmod 600 {}",
                 path.display()
             );
             return Err(in_file(path)(why));

@@ -21,7 +21,7 @@ mod site;
 
 pub(super) use site::Site;
 
-use super::gate::{Place, Progress};
+use super::gate::{ConnectionSlot, Progress};
 use super::{Shared, connection};
 use answer::Answer;
 use primer_net::tls::TlsServer;
@@ -54,7 +54,7 @@ impl Web {
 }
 
 /// Serves one connection of a browser.
-pub(super) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
+pub(super) fn serve(shared: &Shared, socket: TcpStream, slot: &ConnectionSlot) {
     let Some(web) = &shared.web else {
         return;
     };
@@ -63,12 +63,12 @@ pub(super) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
     let timeout = shared.channel_options().timeout;
     let served = match &web.tls {
         None => primer_net::plain(socket, timeout)
-            .and_then(|transport| answer(shared, web, place, &peer, transport)),
+            .and_then(|transport| answer(shared, web, slot, &peer, transport)),
         Some(tls) => primer_net::secured(socket, tls, timeout)
-            .and_then(|transport| answer(shared, web, place, &peer, transport)),
+            .and_then(|transport| answer(shared, web, slot, &peer, transport)),
     };
     if let Err(error) = served {
-        tracing::debug!(connection = place.number(), peer, %error, "a browser's request failed");
+        tracing::debug!(connection = slot.number(), peer, %error, "a browser's request failed");
     }
 }
 
@@ -76,11 +76,11 @@ pub(super) fn serve(shared: &Shared, socket: TcpStream, place: &Place) {
 fn answer<T: Transport>(
     shared: &Shared,
     web: &Web,
-    place: &Place,
+    slot: &ConnectionSlot,
     peer: &str,
     transport: T,
 ) -> Result<(), NetError> {
-    place.progress(Progress::Secured);
+    slot.progress(Progress::Secured);
     let facts = Facts::of(&transport);
     let (mut output, mut input) = transport.split();
     let failed = |source| NetError::Io {
@@ -94,7 +94,7 @@ fn answer<T: Transport>(
     match head.find(web) {
         Ok(Found::File(file)) => {
             // A visitor with a slow line may take longer than a handshake.
-            place.allow(shared.limits.idle);
+            slot.allow(shared.limits.idle);
             let answer = Answer::file(file, &head);
             say(&mut output, &answer, head.method.has_body())
         }
@@ -102,7 +102,7 @@ fn answer<T: Transport>(
             let Head { behind, .. } = head;
             say(&mut output, &Answer::switch(&accepts(&key)), false)?;
             let socket = WebSocket::<T>::new(facts, (output, input), behind);
-            connection::serve(shared, place, peer, || Ok(Channel::new(socket)));
+            connection::serve(shared, slot, peer, || Ok(Channel::new(socket)));
             Ok(())
         }
         Err(refused) => say(&mut output, &refused, head.method.has_body()),

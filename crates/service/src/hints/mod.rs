@@ -23,10 +23,10 @@
 //! `record` is what is kept beside a hint, `kept` lists and deletes.
 
 #[cfg(feature = "files")]
-pub mod kept;
-#[cfg(feature = "files")]
 pub mod part;
 pub mod record;
+#[cfg(feature = "files")]
+pub mod stored;
 
 /// The largest hint that is served or fetched.
 pub const MAX_HINT: u64 = 8 << 30;

@@ -171,7 +171,7 @@ fn replies(golden: &mut Golden) {
         Committed;
         Ready;
         Agreed;
-        Listing(vec![Held { id: id(8), age: 70_000 }, Held { id: id(9), age: 0 }]);
+        Listing(vec![HeldBundle { id: id(8), age: 70_000 }, HeldBundle { id: id(9), age: 0 }]);
         Done;
         Refused(Refusal::Full);
         Hint;

@@ -1,6 +1,6 @@
 //! What a server says no to, and why.
 
-use super::{Work, check_name, name};
+use super::{ServerRole, check_name, name};
 use crate::{BundleId, ServiceError, VERSION};
 use primer_store::Exhausted;
 use serde::{Deserialize, Serialize};
@@ -18,10 +18,10 @@ pub enum Refusal {
     #[error("the access token is missing or not known, or it was withdrawn")]
     Token,
     /// All places are taken.
-    #[error("all {0} places are taken, try again later")]
+    #[error("all {0} sessions are in use, try again later")]
     Busy(u32),
     /// The server stops.
-    #[error("it is stopping")]
+    #[error("it is shutting down")]
     Stopping,
     /// A length that is not on offer.
     #[error("it takes at most {limit} tokens, not {asked}")]
@@ -70,7 +70,7 @@ pub enum Refusal {
     #[error("bundle {0} was prepared for another model or plan than the one that is served now")]
     OtherProgram(#[serde(with = "name")] BundleId),
     /// Something failed on the server, which its log names.
-    #[error("it had an error, see its log ({0})")]
+    #[error("internal error, see its log ({0})")]
     Failed(String),
     /// The weights are encoded for as many lengths as may be, and all are in use.
     #[error("it is already working on {0} other input lengths, try again later")]
@@ -80,10 +80,10 @@ pub enum Refusal {
     Store,
     /// This replica has other work.
     #[error(
-        "this replica does not {0}; others of the same service do, at an address that its operator \
-         can tell"
+        "this replica does not {0}; other replicas of this service do: ask its operator for their \
+         address"
     )]
-    Role(Work),
+    Role(ServerRole),
     /// There is no hint, or none with such chunks.
     #[error("its hint does not have what was asked for")]
     Hint,

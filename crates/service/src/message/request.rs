@@ -84,7 +84,7 @@ impl Request {
 
 /// One of a client's bundles on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HeldBundle {
     /// Its name.
     #[serde(with = "name")]
     pub id: BundleId,
@@ -104,7 +104,7 @@ pub enum Reply {
     /// The server has spent its half: the online phase begins.
     Agreed,
     /// Bundles of this client.
-    Listing(Vec<Held>),
+    Listing(Vec<HeldBundle>),
     /// Done.
     Done,
     /// No.
@@ -149,7 +149,7 @@ impl Reply {
             Self::Refused(_) => "a refusal",
             Self::Hint => "a hint",
         };
-        nonsense(format!("{name:?} out of place"))
+        nonsense(format!("an unexpected {name:?}"))
     }
 }
 

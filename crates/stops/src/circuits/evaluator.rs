@@ -1,7 +1,7 @@
 //! The evaluator of circuits: what it receives offline, and how it evaluates online.
 
 use super::Circuits;
-use crate::error::{Result, StopsError, unusable};
+use crate::error::{Result, StopError, unusable};
 use primer_garble::circuit::LANES;
 use primer_garble::evaluator::{EvaluateError, Evaluator};
 use primer_garble::{LABEL_BYTES, Label};
@@ -35,7 +35,7 @@ impl Circuits {
     /// rows: nothing stays in memory.
     ///
     /// # Errors
-    /// [`StopsError`] of the channel, the transfers and the sink.
+    /// [`StopError`] of the channel, the transfers and the sink.
     pub(crate) fn receive(
         &self,
         channel: &mut Channel,
@@ -44,7 +44,7 @@ impl Circuits {
         sink: &mut dyn Write,
     ) -> Result<()> {
         let stop = self.name();
-        let store = |source| StopsError::Store { stop, source };
+        let store = |source| StopError::Store { stop, source };
         let bits = self.stop.ring_bits() as usize;
         let mut told = false;
         let mut block = vec![0; COPY_BLOCK];
@@ -76,7 +76,7 @@ impl Circuits {
     /// rows of its transfers, and sets the active labels of the server's share and of the client's.
     ///
     /// # Errors
-    /// [`StopsError::Material`] if what was stored ends early or holds rows that are not residues,
+    /// [`StopError::Material`] if what was stored ends early or holds rows that are not residues,
     /// and those of `place`.
     pub(crate) fn evaluate(
         &self,

@@ -1,7 +1,7 @@
 //! The garbler of circuits: what it makes offline, and what it must remember for the online phase.
 
 use super::Circuits;
-use crate::error::{Result, StopsError, unusable};
+use crate::error::{Result, StopError, unusable};
 use primer_garble::circuit::LANES;
 use primer_garble::garbler::Garbler;
 use primer_garble::{LABEL_BYTES, Label, Offset};
@@ -54,7 +54,7 @@ impl Secret {
     /// Restores the secret from a store's bytes, [`Self::BYTES`] of them.
     ///
     /// # Errors
-    /// [`StopsError::Material`] if the stored label cannot be an offset.
+    /// [`StopError::Material`] if the stored label cannot be an offset.
     pub(crate) fn from_bytes(stop: &'static str, bytes: &[u8]) -> Result<Self> {
         let mut seed = Zeroizing::new(SecretSeed::default());
         seed.copy_from_slice(&bytes[..SECRET_SEED_BYTES]);
@@ -115,7 +115,7 @@ impl Circuits {
     /// no outputs are negated.
     ///
     /// # Errors
-    /// [`StopsError`] of the channel and the transfers.
+    /// [`StopError`] of the channel and the transfers.
     ///
     /// # Panics
     /// If the transfers' offset does not have its lowest bit set; theirs always does.
@@ -168,9 +168,9 @@ impl Circuits {
 }
 
 /// Converts an error that a streaming sink reported.
-fn sink_error(error: io::Error, stop: &'static str) -> StopsError {
+fn sink_error(error: io::Error, stop: &'static str) -> StopError {
     match error.downcast::<NetError>() {
-        Ok(net) => StopsError::Net(net),
-        Err(source) => StopsError::Store { stop, source },
+        Ok(net) => StopError::Net(net),
+        Err(source) => StopError::Store { stop, source },
     }
 }

@@ -27,7 +27,7 @@ mod garbler;
 pub(crate) use evaluator::from_wire;
 pub(crate) use garbler::{Secret, ZeroLabels};
 
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::flags::FlagShares;
 use primer_garble::circuit::{Circuit, LANES, Modulus, Party};
 use primer_garble::stop::StopCircuit;
@@ -54,7 +54,7 @@ impl Circuits {
     /// Makes `instances` instances of a circuit.
     ///
     /// # Errors
-    /// [`StopsError::Limit`] if that is more than any model needs. Nothing is allocated before this
+    /// [`StopError::Limit`] if that is more than any model needs. Nothing is allocated before this
     /// check.
     pub(crate) fn new(stop: Arc<StopCircuit>, instances: u64) -> Result<Self> {
         let cost = stop.circuit().cost();
@@ -68,7 +68,7 @@ impl Circuits {
         for (what, each, limit) in amounts {
             let amount = each as u128 * u128::from(instances);
             if amount > u128::from(limit) {
-                return Err(StopsError::Limit {
+                return Err(StopError::Limit {
                     stop: stop.name(),
                     instances,
                     what,

@@ -3,7 +3,7 @@
 use super::ClassedLookups;
 use crate::error::{Result, expect_count};
 use crate::flags::FlagShares;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_wire::Channel;
 use std::io::{Read, Write};
 
@@ -30,16 +30,16 @@ impl ClientStop for ClassedLookups {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
-        let owing = self.classes.iter().map(|class| {
+        let pending = self.classes.iter().map(|class| {
             let masks = class.of(masks);
             class.lookups.listen(channel, stored, &[], &masks)
         });
         Ok(Box::new(Listened {
             flags: self.flags(),
-            owing: owing.collect::<Result<_>>()?,
+            pending: pending.collect::<Result<_>>()?,
         }))
     }
 }
@@ -47,21 +47,21 @@ impl ClientStop for ClassedLookups {
 /// A client that has the requests of all classes.
 struct Listened {
     flags: usize,
-    owing: Vec<Box<dyn Owing>>,
+    pending: Vec<Box<dyn PendingAnswer>>,
 }
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn flags(&mut self) -> FlagShares {
         let mut flags = FlagShares::with_capacity(self.flags);
-        for owing in &mut self.owing {
-            flags.append(&owing.flags());
+        for pending in &mut self.pending {
+            flags.append(&pending.flags());
         }
         flags
     }
 
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
-        for owing in self.owing {
-            owing.answer(channel)?;
+        for pending in self.pending {
+            pending.answer(channel)?;
         }
         Ok(Vec::new())
     }

@@ -17,11 +17,11 @@ mod client;
 mod server;
 
 use crate::bytes::StoredBytes;
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::lookup::{self, Lookups};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_garble::stop::StopError as CircuitError;
+use primer_garble::stop::CircuitError;
 use primer_plan::function::{Function, Powers, Sorted};
 use primer_wire::PhaseBytes;
 use std::ops::Range;
@@ -44,8 +44,8 @@ impl ClassedLookups {
     /// follow those of the head before.
     ///
     /// # Errors
-    /// [`StopsError::Circuit`] if the function is not usable or has classes for other heads than
-    /// there are rows, [`StopsError::Limit`] if there is more of it than any model needs. Nothing
+    /// [`StopError::Circuit`] if the function is not usable or has classes for other heads than
+    /// there are rows, [`StopError::Limit`] if there is more of it than any model needs. Nothing
     /// is allocated for the elements before this check.
     pub fn of_heads(powers: &Powers, (rows, tokens): (usize, usize)) -> Result<Self> {
         let valid = Function::Powers(powers.clone()).validate();
@@ -53,8 +53,8 @@ impl ClassedLookups {
         let valid = valid.and_then(|()| powers.check_heads(heads));
         valid.map_err(CircuitError::from)?;
         if rows != heads * tokens {
-            return Err(StopsError::Means {
-                means: lookup::NAME,
+            return Err(StopError::Kind {
+                kind: lookup::NAME,
                 what: "rows that are not those of whole heads",
             });
         }
@@ -84,15 +84,15 @@ impl ClassedLookups {
     /// Makes the look-ups of a matrix whose columns are sorted by their ranges.
     ///
     /// # Errors
-    /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Means`] if it has
-    /// another number of columns, [`StopsError::Limit`] if there is more of it than any model
+    /// [`StopError::Circuit`] if the function is not usable, [`StopError::Kind`] if it has
+    /// another number of columns, [`StopError::Limit`] if there is more of it than any model
     /// needs. Nothing is allocated for the elements before this check.
     pub fn of_columns(sorted: &Sorted, (rows, columns): (usize, usize)) -> Result<Self> {
         let valid = Function::Sorted(sorted.clone()).validate();
         valid.map_err(CircuitError::from)?;
         if sorted.columns() != Some(columns) {
-            return Err(StopsError::Means {
-                means: lookup::NAME,
+            return Err(StopError::Kind {
+                kind: lookup::NAME,
                 what: "classes of other columns",
             });
         }

@@ -3,7 +3,7 @@
 use super::ClassedLookups;
 use crate::error::{Result, expect_count};
 use crate::flags::FlagShares;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_wire::Channel;
 use std::io::{Read, Write};
 use std::ops::Range;
@@ -20,7 +20,7 @@ impl ServerStop for ClassedLookups {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
         let waiting = self.classes.iter().map(|class| {
             let waiting = class.lookups.request(channel, stored, &class.of(shares))?;
@@ -45,10 +45,10 @@ struct Requested {
 /// A class that was asked for, and the places of its elements.
 struct OfClass {
     places: Vec<Range<usize>>,
-    waiting: Box<dyn Waiting>,
+    waiting: Box<dyn AwaitedAnswer>,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn flags(&mut self) -> FlagShares {
         let mut flags = FlagShares::with_capacity(self.flags);
         for class in &mut self.waiting {

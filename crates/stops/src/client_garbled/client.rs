@@ -21,10 +21,10 @@
 
 use super::{ClientGarbled, KNOWN_LABEL};
 use crate::circuits::{Secret, ZeroLabels, flag_shares};
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, StopError, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::material;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_garble::Label;
 use primer_garble::circuit::LANES;
 use primer_ot::Bits;
@@ -57,7 +57,7 @@ impl ClientStop for ClientGarbled {
         sink: &mut dyn Write,
     ) -> Result<()> {
         if !self.late {
-            return Err(StopsError::Negated { stop: self.name() });
+            return Err(StopError::Negated { stop: self.name() });
         }
         let instances = self.circuits.instances();
         expect_count(self.name(), "signs", instances, negated.len())?;
@@ -70,7 +70,7 @@ impl ClientStop for ClientGarbled {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         let name = self.name();
         let [_, shares] = self.shares();
         expect_count(name, "late shares", shares, late.len())?;
@@ -154,7 +154,7 @@ struct Listened {
     flags: FlagShares,
 }
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn flags(&mut self) -> FlagShares {
         std::mem::take(&mut self.flags)
     }

@@ -68,8 +68,8 @@ mod server;
 
 use crate::bytes::StoredBytes;
 use crate::circuits::{Circuits, Secret};
-use crate::error::{Result, StopsError};
-use crate::means::Means;
+use crate::error::{Result, StopError};
+use crate::kind::StopKind;
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_garble::stop::StopCircuit;
@@ -97,14 +97,14 @@ impl ClientGarbled {
     /// offline.
     ///
     /// # Errors
-    /// [`StopsError::Means`] if the circuit shows bits to its evaluator or has no outputs,
-    /// [`StopsError::Limit`] if there are more instances than any model needs. Nothing is allocated
+    /// [`StopError::Kind`] if the circuit shows bits to its evaluator or has no outputs,
+    /// [`StopError::Limit`] if there are more instances than any model needs. Nothing is allocated
     /// before these checks.
     pub fn new(circuit: Arc<StopCircuit>, instances: u64) -> Result<Self> {
         let cost = circuit.circuit().cost();
         if cost.reveals > 0 || cost.outputs == 0 {
-            return Err(StopsError::Means {
-                means: Means::ClientGarbling.name(),
+            return Err(StopError::Kind {
+                kind: StopKind::ClientGarbling.name(),
                 what: circuit.name(),
             });
         }

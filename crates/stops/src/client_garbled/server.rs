@@ -36,7 +36,7 @@ use crate::circuits::{flag_shares, from_wire};
 use crate::error::{Result, expect_count, unusable};
 use crate::flags::FlagShares;
 use crate::material;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_ring::pack::{pack, unpack};
 use primer_ring::prg::{Prg, SECRET_SEED_BYTES, SecretSeed};
 use primer_ring::wipe::SecretBytes;
@@ -71,7 +71,7 @@ impl ServerStop for ClientGarbled {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         let name = self.name();
         expect_count(name, "shares", self.elements(), shares.len())?;
         let head = material::take(name, stored, SECRET_SEED_BYTES as u64)?;
@@ -105,7 +105,7 @@ struct Requested {
     masks: Zeroizing<Vec<u64>>,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
         Ok(self.receive_flagged(channel)?.0)
     }

@@ -77,7 +77,7 @@ impl Comparison {
     /// Draws the client's choices and receives the circuit, offline.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel, the transfers and the sink.
+    /// [`crate::StopError`] of the channel, the transfers and the sink.
     pub fn client_prepare(&self, tools: &mut ClientTools<'_>, sink: &mut dyn Write) -> Result<()> {
         let choices = Zeroizing::new([tools.rng.next_u64() & ((1 << SUBSETS) - 1)]);
         let bytes = Zeroizing::new(choices[0].to_le_bytes());
@@ -113,14 +113,14 @@ impl Comparison {
     /// went to the sink. The answer comes later.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel and of material that is not this comparison's.
+    /// [`crate::StopError`] of the channel and of material that is not this comparison's.
     pub fn ask(
         &self,
         channel: &mut Channel,
         stored: &mut dyn Read,
         flags: &FlagShares,
         rng: &mut Prg,
-    ) -> Result<Asked> {
+    ) -> Result<PendingComparison> {
         let material = material::take(self.circuits.name(), stored, self.stored().client)?;
         let (choices, received) = material.split_at(8);
         let choices = u64::from_le_bytes(choices.try_into().expect("eight bytes"));
@@ -130,7 +130,7 @@ impl Comparison {
         message[..SEED_BYTES].copy_from_slice(&seed);
         message[SEED_BYTES..].copy_from_slice(&pad.to_le_bytes()[..PARITIES_BYTES]);
         channel.send(SEED, &message)?;
-        Ok(Asked {
+        Ok(PendingComparison {
             circuits: self.circuits.clone(),
             received: received.to_vec().into(),
         })
@@ -167,17 +167,17 @@ impl Comparison {
 }
 
 /// A client that has asked.
-pub struct Asked {
+pub struct PendingComparison {
     circuits: Circuits,
     /// Rows, nonce and circuit.
     received: SecretBytes,
 }
 
-impl Asked {
+impl PendingComparison {
     /// Tells whether no flag is set.
     ///
     /// # Errors
-    /// [`crate::StopsError`] of the channel and of material that is not this comparison's.
+    /// [`crate::StopError`] of the channel and of material that is not this comparison's.
     pub fn receive(self, channel: &mut Channel) -> Result<bool> {
         let mut labels = Zeroizing::new(vec![0; LABELS_COUNT]);
         channel.recv_exact(LABELS, bytemuck::cast_slice_mut(&mut labels))?;

@@ -32,7 +32,7 @@
 
 mod comparison;
 
-pub use comparison::{Asked, Comparison};
+pub use comparison::{Comparison, PendingComparison};
 
 use primer_ring::prg::{Prg, Seed};
 use primer_ring::wipe::SecretBytes;

@@ -9,9 +9,9 @@
 
 use super::Garbled;
 use crate::circuits::{flag_shares, from_wire};
-use crate::error::{Result, StopsError, expect_count};
+use crate::error::{Result, StopError, expect_count};
 use crate::flags::FlagShares;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_garble::LABEL_BYTES;
 use primer_garble::stop::StopCircuit;
 use primer_wire::Channel;
@@ -39,7 +39,7 @@ impl ClientStop for Garbled {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let circuits = &self.circuits;
@@ -76,7 +76,7 @@ struct Listened {
     shown: Vec<usize>,
 }
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn flags(&mut self) -> FlagShares {
         std::mem::take(&mut self.flags)
     }
@@ -109,7 +109,7 @@ impl Garbled {
             if position < row {
                 return Ok(position);
             }
-            Err(StopsError::Position {
+            Err(StopError::Position {
                 stop,
                 position,
                 row,

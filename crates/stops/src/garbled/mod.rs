@@ -38,7 +38,7 @@ impl Garbled {
     /// Makes a stop of `instances` instances of a circuit.
     ///
     /// # Errors
-    /// [`crate::StopsError::Limit`] if that is more than any model needs. Nothing is allocated
+    /// [`crate::StopError::Limit`] if that is more than any model needs. Nothing is allocated
     /// before this check.
     pub fn new(circuit: Arc<StopCircuit>, instances: u64) -> Result<Self> {
         Ok(Self {

@@ -12,7 +12,7 @@ use crate::circuits::{Secret, flag_shares};
 use crate::error::{Result, expect_count};
 use crate::flags::FlagShares;
 use crate::material;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_garble::LABEL_BYTES;
 use primer_garble::circuit::Modulus;
 use primer_wire::Channel;
@@ -50,7 +50,7 @@ impl ServerStop for Garbled {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements(), shares.len())?;
         let (secret, mut masks) = self.read(stored)?;
         self.send_labels(channel, &secret, shares)?;
@@ -71,7 +71,7 @@ struct Requested {
     flags: FlagShares,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn flags(&mut self) -> FlagShares {
         std::mem::take(&mut self.flags)
     }

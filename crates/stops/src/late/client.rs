@@ -3,7 +3,7 @@
 use super::LateRequantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_ot::{BitAnswering, BitSender, Bits};
 use primer_ring::modulus::{self, P};
 use primer_wire::Channel;
@@ -38,7 +38,7 @@ impl ClientStop for LateRequantise {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", self.elements, late.len())?;
         expect_count(self.name(), "masks", self.elements, masks.len())?;
         let bytes = material::take(self.name(), stored, self.stored().client)?;
@@ -69,7 +69,7 @@ struct Listened {
     ring_bits: u32,
 }
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn answer(self: Box<Self>, channel: &mut Channel) -> Result<Vec<usize>> {
         let products = self.products.answer(channel, &self.tops)?;
         let wrap = 1 << self.ring_bits;

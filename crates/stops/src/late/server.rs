@@ -4,7 +4,7 @@ use super::LateRequantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::requantise::lifted;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_ot::{BitReceiver, BitWaiting, Bits};
 use primer_ring::modulus::{self, P};
 use primer_wire::Channel;
@@ -29,7 +29,7 @@ impl ServerStop for LateRequantise {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let bytes = material::take(self.name(), stored, self.stored().server)?;
         let products = BitReceiver::from_bytes(&bytes, self.elements, P)
@@ -57,7 +57,7 @@ struct Requested {
     ring_bits: u32,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn receive(self: Box<Self>, channel: &mut Channel) -> Result<Vec<u64>> {
         let products = self.products.receive(channel)?;
         let mut results = vec![0; self.own.len()];

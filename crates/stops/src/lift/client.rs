@@ -3,7 +3,7 @@
 use super::{Lift, Lifted, both, second_part};
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_ot::{Bits, PadSender};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::{pack, unpack};
@@ -47,7 +47,7 @@ impl ClientStop for Lift {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.elements, masks.len())?;
         let bytes = material::take(self.name(), stored, self.stored().client)?;
@@ -72,7 +72,7 @@ impl ClientStop for Lift {
 /// A client that has its shares and owes no answer.
 struct Heard(Option<Lifted>);
 
-impl Owing for Heard {
+impl PendingAnswer for Heard {
     fn lifted(&mut self) -> Option<Lifted> {
         self.0.take()
     }

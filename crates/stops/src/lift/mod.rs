@@ -61,7 +61,7 @@ impl Lift {
     /// Makes a lift of `elements` elements of a ring of `ring_bits` bits.
     ///
     /// # Errors
-    /// [`crate::StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
+    /// [`crate::StopError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
     pub fn new(ring_bits: u32, elements: usize) -> Result<Self> {
         check_ring(ring_bits)?;
         Ok(Self {

@@ -4,7 +4,7 @@ use super::{Lift, Lifted};
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
 use crate::requantise::lifted;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_ot::{Bits, PadReceiver};
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::{pack, unpack};
@@ -43,7 +43,7 @@ impl ServerStop for Lift {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let bytes = material::take(self.name(), stored, self.stored().server)?;
         let (m, n) = (self.ring_bits, self.elements);
@@ -67,14 +67,14 @@ impl ServerStop for Lift {
             };
         }
         let shares = own;
-        Ok(Box::new(Asked(Some(Lifted { shares, turned }))))
+        Ok(Box::new(AwaitedLift(Some(Lifted { shares, turned }))))
     }
 }
 
 /// A server that has its shares and waits for no answer.
-struct Asked(Option<Lifted>);
+struct AwaitedLift(Option<Lifted>);
 
-impl Waiting for Asked {
+impl AwaitedAnswer for AwaitedLift {
     fn lifted(&mut self) -> Option<Lifted> {
         self.0.take()
     }

@@ -1,9 +1,9 @@
 //! The client's side of look-ups: it knows its share of the index offline, and answers online.
 
 use super::{Lookups, negated_if, ones, packed};
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, StopError, expect_count, unusable};
 use crate::flags::FlagShares;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
 use primer_wire::Channel;
@@ -22,7 +22,7 @@ impl ClientStop for Lookups {
     ) -> Result<()> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
-        let store = |source| StopsError::Store {
+        let store = |source| StopError::Store {
             stop: self.name(),
             source,
         };
@@ -61,7 +61,7 @@ impl ClientStop for Lookups {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.outputs(), masks.len())?;
         let (n, results) = (self.elements, self.outputs());
@@ -105,7 +105,7 @@ struct Listened {
     flags: FlagShares,
 }
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn flags(&mut self) -> FlagShares {
         std::mem::take(&mut self.flags)
     }

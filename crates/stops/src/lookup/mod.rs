@@ -91,11 +91,11 @@ mod client;
 mod server;
 
 use crate::bytes::StoredBytes;
-use crate::error::{Result, StopsError, unusable};
+use crate::error::{Result, StopError, unusable};
 use crate::flags::FlagShares;
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
-use primer_garble::stop::StopError as CircuitError;
+use primer_garble::stop::CircuitError;
 use primer_ot::cost::{extension_as, onehot, onehot_rounds};
 use primer_ot::onehot::Shape;
 use primer_plan::function::{Function, Lookup};
@@ -116,7 +116,7 @@ pub const MAX_RESULTS: u64 = 1 << 24;
 pub(crate) fn check_results(elements: u64, each: usize) -> Result<()> {
     let amount = u128::from(elements) * each as u128;
     if amount > u128::from(MAX_RESULTS) {
-        return Err(StopsError::Limit {
+        return Err(StopError::Limit {
             stop: NAME,
             instances: elements,
             what: "results",
@@ -144,7 +144,7 @@ impl Lookups {
     /// Makes `elements` look-ups in the same tables.
     ///
     /// # Errors
-    /// [`StopsError::Circuit`] if the function is not usable, [`StopsError::Limit`] if there is
+    /// [`StopError::Circuit`] if the function is not usable, [`StopError::Limit`] if there is
     /// more of it than any model needs. Nothing is allocated for the elements before this check.
     pub fn new(lookup: &Lookup, elements: u64) -> Result<Self> {
         let valid = Function::Lookup(lookup.clone()).validate();

@@ -1,9 +1,9 @@
 //! The server's side of look-ups: it draws the offsets offline, and asks online.
 
 use super::{Lookups, negated_if, ones, packed};
-use crate::error::{Result, StopsError, expect_count, unusable};
+use crate::error::{Result, StopError, expect_count, unusable};
 use crate::flags::FlagShares;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_ot::{Bits, PadReceiver, PadSender, onehot};
 use primer_ring::modulus::{self, P};
 use primer_ring::pack::{pack, unpack};
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 impl ServerStop for Lookups {
     fn prepare(&self, tools: &mut ServerTools<'_>, sink: &mut dyn Write) -> Result<()> {
-        let store = |source| StopsError::Store {
+        let store = |source| StopError::Store {
             stop: self.name(),
             source,
         };
@@ -57,7 +57,7 @@ impl ServerStop for Lookups {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let (n, results, m) = (self.elements, self.outputs(), self.index_bits);
         let damaged = |error| unusable(self.name(), error);
@@ -119,7 +119,7 @@ struct Requested {
     flags: FlagShares,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn flags(&mut self) -> FlagShares {
         std::mem::take(&mut self.flags)
     }

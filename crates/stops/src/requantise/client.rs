@@ -3,7 +3,7 @@
 use super::Requantise;
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
-use crate::stop::{ClientStop, ClientTools, Owing, Stop};
+use crate::stop::{ClientStop, ClientTools, PendingAnswer, Stop};
 use primer_ot::{ProductAnswering, ProductSender};
 use primer_ring::modulus::{self, P};
 use primer_wire::Channel;
@@ -42,7 +42,7 @@ impl ClientStop for Requantise {
         stored: &mut dyn Read,
         late: &[u64],
         masks: &[u64],
-    ) -> Result<Box<dyn Owing>> {
+    ) -> Result<Box<dyn PendingAnswer>> {
         expect_count(self.name(), "late shares", 0, late.len())?;
         expect_count(self.name(), "masks", self.elements, masks.len())?;
         let bytes = material::take(self.name(), stored, self.stored().client)?;
@@ -55,7 +55,7 @@ impl ClientStop for Requantise {
 /// A client that has the server's choices.
 struct Listened(ProductAnswering);
 
-impl Owing for Listened {
+impl PendingAnswer for Listened {
     fn answers(&self) -> Option<Zeroizing<Vec<u64>>> {
         Some(Zeroizing::new(self.0.answers().collect()))
     }

@@ -27,7 +27,7 @@ mod client;
 mod server;
 
 use crate::bytes::StoredBytes;
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::stop::{Stop, Turn};
 use crate::transfers::Transfers;
 use primer_ot::cost::{product_offline_as, product_online};
@@ -47,7 +47,7 @@ impl Requantise {
     /// Makes a requantisation of `elements` elements of a ring of `ring_bits` bits.
     ///
     /// # Errors
-    /// [`StopsError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
+    /// [`StopError::Ring`]: the sum needs a guard bit, and `2^m` has to be smaller than p.
     pub fn new(ring_bits: u32, elements: usize) -> Result<Self> {
         check_ring(ring_bits)?;
         Ok(Self {
@@ -77,7 +77,7 @@ const _: () = assert!(Truncation::MAX_RING_BITS <= MAX_RING_BITS);
 pub(crate) fn check_ring(ring_bits: u32) -> Result<()> {
     match ring_bits {
         MIN_RING_BITS..=MAX_RING_BITS => Ok(()),
-        _ => Err(StopsError::Ring(ring_bits)),
+        _ => Err(StopError::Ring(ring_bits)),
     }
 }
 

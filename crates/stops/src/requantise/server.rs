@@ -3,7 +3,7 @@
 use super::{Requantise, lifted};
 use crate::error::{Result, expect_count, unusable};
 use crate::material;
-use crate::stop::{ServerStop, ServerTools, Stop, Waiting};
+use crate::stop::{AwaitedAnswer, ServerStop, ServerTools, Stop};
 use primer_ot::{Bits, ProductReceiver, ProductWaiting};
 use primer_ring::modulus::{self, P};
 use primer_wire::Channel;
@@ -27,7 +27,7 @@ impl ServerStop for Requantise {
         channel: &mut Channel,
         stored: &mut dyn Read,
         shares: &[u64],
-    ) -> Result<Box<dyn Waiting>> {
+    ) -> Result<Box<dyn AwaitedAnswer>> {
         expect_count(self.name(), "shares", self.elements, shares.len())?;
         let bytes = material::take(self.name(), stored, self.stored().server)?;
         let products = ProductReceiver::from_bytes(&bytes, self.elements, P)
@@ -52,7 +52,7 @@ struct Requested {
     own: Zeroizing<Vec<u64>>,
 }
 
-impl Waiting for Requested {
+impl AwaitedAnswer for Requested {
     fn provisional(&self) -> Option<Zeroizing<Vec<u64>>> {
         let shares = self.own.iter().zip(self.products.provisional());
         let shares = shares.map(|(&a, share)| modulus::add(a, share));

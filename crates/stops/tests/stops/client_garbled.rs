@@ -10,7 +10,7 @@ use primer_plan::function::{Function, InverseRoot, Reciprocal};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{ClientGarbled, Garbled, Result, Stop, StopsError, TwoPartyStop};
+use primer_stops::{ClientGarbled, Garbled, Result, Stop, StopError, TwoPartyStop};
 use rand_core::Rng;
 use std::sync::Arc;
 
@@ -95,8 +95,8 @@ fn run_signed(
         |p| {
             let (part, mut stored) = (stop_client(stop), Vec::new());
             part.prepare_signed(&mut p.client(), &masks, negated, &mut stored)?;
-            let owing = part.listen(p.channel, &mut &stored[..], client, &masks)?;
-            owing.answer(p.channel)
+            let pending = part.listen(p.channel, &mut &stored[..], client, &masks)?;
+            pending.answer(p.channel)
         },
         |p| {
             let mut stored = Vec::new();
@@ -138,7 +138,7 @@ fn roots_with_signs() {
     // A sign for each row, or none at all.
     let error = run(&negated[..299]).unwrap_err();
     assert!(
-        matches!(error, StopsError::Count { what: "signs", .. }),
+        matches!(error, StopError::Count { what: "signs", .. }),
         "{error}"
     );
 }
@@ -244,6 +244,6 @@ fn circuits_that_show_something_and_impossible_amounts_are_refused() {
     let (_, circuit) = root(22);
     for instances in [1 << 60, u64::MAX, 1 << 34] {
         let error = ClientGarbled::new(Arc::clone(&circuit), instances).unwrap_err();
-        assert!(matches!(error, StopsError::Limit { .. }), "{error}");
+        assert!(matches!(error, StopError::Limit { .. }), "{error}");
     }
 }

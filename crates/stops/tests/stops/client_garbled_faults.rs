@@ -6,7 +6,7 @@ use primer_garble::stop::StopCircuit;
 use primer_net::Medium;
 use primer_plan::function::{Function, InverseRoot, Reciprocal};
 use primer_ring::prg::Prg;
-use primer_stops::{ClientGarbled, ClientStop, Result, ServerStop, Stop, StopsError};
+use primer_stops::{ClientGarbled, ClientStop, Result, ServerStop, Stop, StopError};
 use primer_wire::NetError;
 use primer_wire::kind::client_garbled::{CHOICES, LABELS, MASKS};
 use primer_wire::kind::garbled::{GARBLED, NONCE};
@@ -93,7 +93,7 @@ fn bits_behind_the_last_flag_are_an_error() {
     assert!(
         matches!(
             &error,
-            StopsError::Material {
+            StopError::Material {
                 stop: "the reciprocal",
                 ..
             }
@@ -140,11 +140,11 @@ fn nonsense_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
         // All zeros are residues, and the server finishes without noticing; all ones are not.
         assert_eq!(nonsense([0, 0]).unwrap().len(), COUNT);
         let error = nonsense([0xff, 0]).unwrap_err();
-        assert!(matches!(error, StopsError::Material { .. }), "{error}");
+        assert!(matches!(error, StopError::Material { .. }), "{error}");
         let error = nonsense([0, 0xff]).unwrap_err();
         let told = matches!(
             &error,
-            StopsError::Net(NetError::Residues { kind, .. }) if *kind == MASKS
+            StopError::Net(NetError::Residues { kind, .. }) if *kind == MASKS
         );
         assert!(told, "{error}");
     }
@@ -160,7 +160,7 @@ fn a_wrong_count_of_labels_is_an_error() {
             let error = nonsense(&stop, [0, 0], labels).unwrap_err();
             let told = matches!(
                 &error,
-                StopsError::Net(NetError::WrongLength { announced, .. })
+                StopError::Net(NetError::WrongLength { announced, .. })
                     if *announced == labels as u64
             );
             assert!(told, "{error}");
@@ -182,7 +182,7 @@ fn a_client_that_announces_too_much_is_refused_by_its_header() {
         let error = error.unwrap_err();
         let told = matches!(
             error,
-            StopsError::Net(NetError::WrongLength { announced: a, .. }) if a == announced
+            StopError::Net(NetError::WrongLength { announced: a, .. }) if a == announced
         );
         assert!(told, "{error}");
     }
@@ -201,7 +201,7 @@ fn a_client_that_ends_early_or_sends_another_kind_is_an_error() {
     });
     let error = error.unwrap_err();
     assert!(
-        matches!(error, StopsError::Net(NetError::PeerGone { .. })),
+        matches!(error, StopError::Net(NetError::PeerGone { .. })),
         "{error}"
     );
     let error = server_against(&stop, |p| {
@@ -211,7 +211,7 @@ fn a_client_that_ends_early_or_sends_another_kind_is_an_error() {
     });
     let error = error.unwrap_err();
     assert!(
-        matches!(error, StopsError::Net(NetError::WrongKind { .. })),
+        matches!(error, StopError::Net(NetError::WrongKind { .. })),
         "{error}"
     );
 }
@@ -232,8 +232,8 @@ fn a_server_that_asks_wrongly_is_an_error() {
                 let masks = [0; COUNT];
                 let mut stored = Vec::new();
                 ClientStop::prepare(&stop, &mut p.client(), &[1; COUNT], &masks, &mut stored)?;
-                let owing = stop.listen(p.channel, &mut &stored[..], &[], &masks)?;
-                owing.answer(p.channel).map(drop)
+                let pending = stop.listen(p.channel, &mut &stored[..], &[], &masks)?;
+                pending.answer(p.channel).map(drop)
             },
             |p| {
                 ServerStop::prepare(&stop, &mut p.server(), &mut Vec::new())?;

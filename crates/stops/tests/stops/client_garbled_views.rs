@@ -35,8 +35,8 @@ fn prepare_client(p: &mut Party<'_>, stop: &ClientGarbled, masks: &[u64]) -> Res
 /// Hears the server's choices and answers.
 fn answer(p: &mut Party<'_>, stop: &ClientGarbled, stored: &[u8], masks: &[u64]) -> Result<()> {
     let [_, late] = timely(stop, &SHARES);
-    let owing = stop_client(stop).listen(p.channel, &mut &*stored, late, masks)?;
-    owing.answer(p.channel).map(drop)
+    let pending = stop_client(stop).listen(p.channel, &mut &*stored, late, masks)?;
+    pending.answer(p.channel).map(drop)
 }
 
 fn prepare_server(p: &mut Party<'_>, stop: &ClientGarbled) -> Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! What every stop must do, for all functions and all means.
+//! What every stop must do, for all functions and all kinds.
 //!
 //! A new kind of stop is added to [`cases`] and is then subject to all of these tests: right
 //! results, declared bytes, turns and stored lengths, material that is read back once and to its
@@ -17,8 +17,8 @@ use primer_plan::function::{
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use primer_stops::means::Wanted;
-use primer_stops::{Means, StopBuilder, StopsError, Task, Turn, TwoPartyStop};
+use primer_stops::kind::StopResult;
+use primer_stops::{StopBuilder, StopError, StopKind, StopSpec, Turn, TwoPartyStop};
 use rand_core::Rng;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ type Reference = Box<dyn Fn(&[i64]) -> Vec<i64>>;
 
 /// A task with what it should give.
 struct Case {
-    means: Means,
+    kind: StopKind,
     function: Option<Function>,
     position: bool,
     ring_bits: u32,
@@ -42,7 +42,7 @@ struct Case {
 impl Case {
     fn function(function: Function, row: usize, reference: Reference) -> Self {
         Self {
-            means: Means::Garbling,
+            kind: StopKind::Garbling,
             position: false,
             ring_bits: function.ring_bits(),
             value_bits: function.ring_bits(),
@@ -58,18 +58,18 @@ impl Case {
 
     fn stop_over(&self, transfers: Variant, rows: usize) -> Arc<dyn TwoPartyStop> {
         let result = match &self.function {
-            Some(function) => Wanted::Function(function),
-            None if self.position => Wanted::Position,
-            None => Wanted::Same,
+            Some(function) => StopResult::Function(function),
+            None if self.position => StopResult::Position,
+            None => StopResult::Same,
         };
-        let task = Task {
+        let spec = StopSpec {
             result,
             ring_bits: self.ring_bits,
             rows,
             cols: self.row,
         };
         let mut builder = StopBuilder::over(transfers);
-        builder.stop(self.means, &task).unwrap()
+        builder.stop(self.kind, &spec).unwrap()
     }
 
     /// Draws random values of all sizes.
@@ -93,7 +93,7 @@ fn lookup(index_bits: u32, edge: [u32; 2], tables: i32) -> Case {
     let tables: Vec<_> = (1..=tables).map(table).collect();
     let function = Lookup::new(index, edge, tables.clone()).unwrap();
     Case {
-        means: Means::Lookups,
+        kind: StopKind::Lookups,
         ..Case::function(
             Function::Lookup(function),
             1,
@@ -123,7 +123,7 @@ fn sorted(edge: [u32; 2]) -> Case {
         out
     };
     Case {
-        means: Means::Lookups,
+        kind: StopKind::Lookups,
         ..Case::function(function, 5, Box::new(reference))
     }
 }
@@ -203,7 +203,7 @@ fn cases() -> Vec<Case> {
     cases.extend([1, 7, 30].map(softmax));
     for row in [1, 3] {
         cases.push(Case {
-            means: Means::Garbling,
+            kind: StopKind::Garbling,
             function: None,
             position: true,
             ring_bits: 16,
@@ -225,19 +225,19 @@ fn cases() -> Vec<Case> {
         sorted([1, 2]),
         sorted([0; 2]),
     ]);
-    for (means, function) in [
-        (Means::ClientGarbling, tanh(3)),
-        (Means::ClientGarbling, coarse()),
-        (Means::ClientGarbling, reciprocal()),
-        (Means::LateClientGarbling, root(1)),
-        (Means::LateClientGarbling, tanh(3)),
-        (Means::LateClientGarbling, coarse()),
+    for (kind, function) in [
+        (StopKind::ClientGarbling, tanh(3)),
+        (StopKind::ClientGarbling, coarse()),
+        (StopKind::ClientGarbling, reciprocal()),
+        (StopKind::LateClientGarbling, root(1)),
+        (StopKind::LateClientGarbling, tanh(3)),
+        (StopKind::LateClientGarbling, coarse()),
     ] {
-        cases.push(Case { means, ..function });
+        cases.push(Case { kind, ..function });
     }
-    for means in [Means::Transfers, Means::LateTransfers, Means::Lift] {
+    for kind in [StopKind::Transfers, StopKind::LateTransfers, StopKind::Lift] {
         cases.extend([3, 16, 40].map(|ring_bits| Case {
-            means,
+            kind,
             function: None,
             position: false,
             ring_bits,
@@ -261,9 +261,9 @@ fn each(rows: usize, mut test: impl FnMut(&Case, &dyn TwoPartyStop, [&[u64]; 2],
 }
 
 #[test]
-fn all_means_are_tested() {
-    let tested: HashSet<Means> = cases().iter().map(|case| case.means).collect();
-    assert_eq!(tested.len(), Means::ALL.len());
+fn all_kinds_are_tested() {
+    let tested: HashSet<StopKind> = cases().iter().map(|case| case.kind).collect();
+    assert_eq!(tested.len(), StopKind::ALL.len());
 }
 
 #[test]
@@ -371,17 +371,17 @@ fn halves_share_one_round_trip() {
             p.channel.flush()?;
             let before = p.channel.meter().report().total().rounds;
             let mut source = &bundle[..];
-            let mut owing = Vec::new();
+            let mut pending = Vec::new();
             for (i, stop) in stops.iter().enumerate() {
                 let client = stop_client(&**stop);
                 let [_, late] = timely(&**stop, &shares[i].1);
-                owing.push(client.listen(p.channel, &mut source, late, &masks(i))?);
+                pending.push(client.listen(p.channel, &mut source, late, &masks(i))?);
             }
             let mut ours = Vec::new();
-            for (i, mut owing) in owing.into_iter().enumerate() {
-                let lifted = owing.lifted().map(|lifted| lifted.shares.to_vec());
+            for (i, mut pending) in pending.into_iter().enumerate() {
+                let lifted = pending.lifted().map(|lifted| lifted.shares.to_vec());
                 ours.push(lifted.unwrap_or_else(|| masks(i)));
-                owing.answer(p.channel)?;
+                pending.answer(p.channel)?;
             }
             Ok((p.channel.meter().report().total().rounds - before, ours))
         },
@@ -428,7 +428,7 @@ fn material_that_ends_early_is_an_error_by_name() {
         for damage in damages {
             let error = run_stop(Medium::Memory, stop, (server, client), damage);
             let error = error.err().expect("cut material cannot be used");
-            let told = matches!(&error, StopsError::Material { stop: s, .. } if *s == stop.name());
+            let told = matches!(&error, StopError::Material { stop: s, .. } if *s == stop.name());
             // The peer of the party that fails only sees it disappear.
             assert!(told || error.to_string().contains("disappeared"), "{error}");
         }
@@ -440,8 +440,8 @@ fn wrong_counts_are_errors_before_anything_is_sent() {
     each(3, |_, stop, [server, client], _| {
         let name = stop.name();
         let masks = vec![0; stop.outputs()];
-        let counted = |error: StopsError, what: &str| {
-            let told = matches!(&error, StopsError::Count { what: w, .. } if *w == what);
+        let counted = |error: StopError, what: &str| {
+            let told = matches!(&error, StopError::Count { what: w, .. } if *w == what);
             assert!(told, "{name}: {error}");
         };
         let prepared = |shares: &[u64], masks: &[u64]| {

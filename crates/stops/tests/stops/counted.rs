@@ -9,8 +9,8 @@ use primer_plan::function::{
 };
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use primer_stops::means::Wanted;
-use primer_stops::{ClassedLookups, Lookups, Means, Stop, StopBuilder, Task};
+use primer_stops::kind::StopResult;
+use primer_stops::{ClassedLookups, Lookups, Stop, StopBuilder, StopKind, StopSpec};
 use rand_core::Rng;
 
 fn powers(index_bits: u32, edge: [u32; 2]) -> Lookup {
@@ -125,19 +125,19 @@ fn classes_keep_their_elements_and_their_flags() {
 fn dry_rows_are_told() {
     let reciprocal = Reciprocal::new(20, 1.0, 0, 7);
     let mut builder = StopBuilder::default();
-    let task = Task {
-        result: Wanted::Function(&Function::Reciprocal(reciprocal)),
+    let spec = StopSpec {
+        result: StopResult::Function(&Function::Reciprocal(reciprocal)),
         ring_bits: 20,
         rows: 5,
         cols: 1,
     };
     let mut prg = Prg::from_os();
-    for means in [
-        Means::Garbling,
-        Means::ClientGarbling,
-        Means::LateClientGarbling,
+    for kind in [
+        StopKind::Garbling,
+        StopKind::ClientGarbling,
+        StopKind::LateClientGarbling,
     ] {
-        let stop = builder.stop(means, &task).unwrap();
+        let stop = builder.stop(kind, &spec).unwrap();
         assert_eq!((stop.outputs(), stop.flags()), (5, 5));
         for (sum, inside) in [(127, false), (0, false), (128, true), (1 << 19, true)] {
             let sums = [1000, 128, sum, 4000, 5000];
@@ -173,8 +173,9 @@ fn results_of_padded_elements_look_like_others() {
             |p| {
                 let mut stored = Vec::new();
                 stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
-                let owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
-                owing.answer(p.channel)
+                let pending =
+                    stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
+                pending.answer(p.channel)
             },
             |p| {
                 let mut stored = Vec::new();

@@ -7,7 +7,7 @@ use primer_net::Medium;
 use primer_plan::function::{Activation, Function, Gelu};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use primer_stops::{ClientStop, Garbled, Requantise, Result, ServerStop, Stop, StopsError};
+use primer_stops::{ClientStop, Garbled, Requantise, Result, ServerStop, Stop, StopError};
 use primer_wire::NetError;
 use primer_wire::kind::garbled::{GARBLED, LABELS, NONCE, RESULTS};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn flipped_table_bits_spoil_at_most_their_own_value() {
 fn truncated_material_is_an_error() {
     for keep in [0, 100, COUNT * 256, COUNT * 256 + 30_000] {
         let error = with_damage(|stored| stored.truncate(keep)).unwrap_err();
-        assert!(matches!(error, StopsError::Material { .. }), "{error}");
+        assert!(matches!(error, StopError::Material { .. }), "{error}");
         let text = error.to_string();
         assert!(
             text.starts_with("the stored material of GELU is not usable"),
@@ -97,9 +97,7 @@ fn damaged_material_of_a_server_is_an_error_where_it_can_be_seen() {
 }
 
 /// Runs the true client against `server` and returns the error.
-fn client_against(
-    server: impl FnOnce(&mut Party<'_>, &Garbled) -> Result<()> + Send,
-) -> StopsError {
+fn client_against(server: impl FnOnce(&mut Party<'_>, &Garbled) -> Result<()> + Send) -> StopError {
     let (_, stop) = gelu();
     run(
         Medium::Memory,
@@ -113,8 +111,8 @@ fn run_client(p: &mut Party<'_>, stop: &Garbled) -> Result<()> {
     let (shares, masks) = ([1; COUNT], [0; COUNT]);
     let mut stored = Vec::new();
     ClientStop::prepare(stop, &mut p.client(), &shares, &masks, &mut stored)?;
-    let owing = stop.listen(p.channel, &mut &stored[..], &[], &masks)?;
-    owing.answer(p.channel).map(|_| ())
+    let pending = stop.listen(p.channel, &mut &stored[..], &[], &masks)?;
+    pending.answer(p.channel).map(|_| ())
 }
 
 fn prepare_server(p: &mut Party<'_>, stop: &Garbled) -> Result<Vec<u8>> {
@@ -141,7 +139,7 @@ fn a_server_that_announces_too_much_is_refused_by_its_header() {
         });
         let told = matches!(
             error,
-            StopsError::Net(NetError::WrongLength { announced: a, .. }) if a == announced
+            StopError::Net(NetError::WrongLength { announced: a, .. }) if a == announced
         );
         assert!(told, "{error}");
     }
@@ -157,7 +155,7 @@ fn a_server_that_ends_early_is_an_error() {
         Ok(p.channel.flush()?)
     });
     assert!(
-        matches!(error, StopsError::Net(NetError::PeerGone { .. })),
+        matches!(error, StopError::Net(NetError::PeerGone { .. })),
         "{error}"
     );
 }
@@ -184,7 +182,7 @@ fn garbage_instead_of_circuits_is_an_error_or_a_wrong_masked_value() {
         match (byte, outcome) {
             (0, outcome) => assert!(outcome.is_ok()),
             (_, Ok(_)) => panic!("rows beyond the modulus were taken"),
-            (_, Err(StopsError::Material { .. })) => {}
+            (_, Err(StopError::Material { .. })) => {}
             (_, Err(error)) => panic!("{error}"),
         }
     }
@@ -198,7 +196,7 @@ fn a_wrong_kind_or_count_of_labels_is_an_error() {
         Ok(p.channel.flush()?)
     });
     assert!(
-        matches!(error, StopsError::Net(NetError::WrongLength { .. })),
+        matches!(error, StopError::Net(NetError::WrongLength { .. })),
         "{error}"
     );
     let error = client_against(|p, stop| {
@@ -207,7 +205,7 @@ fn a_wrong_kind_or_count_of_labels_is_an_error() {
         Ok(p.channel.flush()?)
     });
     assert!(
-        matches!(error, StopsError::Net(NetError::WrongKind { .. })),
+        matches!(error, StopError::Net(NetError::WrongKind { .. })),
         "{error}"
     );
 }

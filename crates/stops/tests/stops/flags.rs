@@ -4,7 +4,7 @@ use crate::parties::{Party, run};
 use primer_net::pair::Medium;
 use primer_ot::Variant;
 use primer_ring::prg::Prg;
-use primer_stops::{Comparison, FlagShares, Result, StopsError};
+use primer_stops::{Comparison, FlagShares, Result, StopError};
 use primer_wire::kind::flags::{LABELS, SEED};
 use primer_wire::{NetError, PhaseBytes, Traffic};
 
@@ -107,8 +107,8 @@ fn a_guess_is_right_or_wrong() {
 
 #[test]
 fn messages_of_another_length_are_errors() {
-    let wrong = |error: StopsError| {
-        let told = matches!(error, StopsError::Net(NetError::WrongLength { .. }));
+    let wrong = |error: StopError| {
+        let told = matches!(error, StopError::Net(NetError::WrongLength { .. }));
         assert!(told, "{error}");
     };
     let error = run(

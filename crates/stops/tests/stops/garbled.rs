@@ -5,7 +5,7 @@ use primer_garble::stop::StopCircuit;
 use primer_net::Medium;
 use primer_plan::function::Function;
 use primer_ring::prg::Prg;
-use primer_stops::{ClientStop, Garbled, ServerStop, Stop, StopsError};
+use primer_stops::{ClientStop, Garbled, ServerStop, Stop, StopError};
 use rand_core::Rng;
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;
@@ -49,9 +49,9 @@ fn material_survives_a_file() {
             ClientStop::prepare(&stop, &mut p.client(), &client, &masks, &mut file)?;
             file.flush().unwrap();
             file.rewind().unwrap();
-            let owing = stop.listen(p.channel, &mut file, &[], &masks)?;
+            let pending = stop.listen(p.channel, &mut file, &[], &masks)?;
             assert_eq!(file.read(&mut [0]).unwrap(), 0);
-            owing.answer(p.channel)
+            pending.answer(p.channel)
         },
         |p| {
             let mut stored = Vec::new();
@@ -95,7 +95,7 @@ fn impossible_amounts_are_refused_before_anything_is_allocated() {
     let circuit = Arc::new(StopCircuit::new(&function, 1).unwrap());
     for instances in [1 << 60, u64::MAX, 1 << 34] {
         let error = Garbled::new(Arc::clone(&circuit), instances).unwrap_err();
-        assert!(matches!(error, StopsError::Limit { .. }), "{error}");
+        assert!(matches!(error, StopError::Limit { .. }), "{error}");
     }
     let error = Garbled::new(circuit, 1 << 60).unwrap_err().to_string();
     let gates = 15u128 << 60;

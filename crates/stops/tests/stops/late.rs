@@ -6,7 +6,7 @@ use primer_net::Medium;
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{LateRequantise, Requantise, Stop, StopsError};
+use primer_stops::{LateRequantise, Requantise, Stop, StopError};
 use primer_wire::PhaseBytes;
 use primer_wire::kind::bit_product::OPENED;
 use primer_wire::kind::late::RESULTS;
@@ -103,7 +103,7 @@ fn after_a_truncation_of_any_shares() {
 fn unusable_rings_are_refused() {
     for bits in [0, 2, 41, 64] {
         let error = LateRequantise::new(bits, 1).unwrap_err();
-        assert!(matches!(error, StopsError::Ring(b) if b == bits));
+        assert!(matches!(error, StopError::Ring(b) if b == bits));
     }
 }
 
@@ -126,12 +126,12 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
     let prepare = |p: &mut crate::parties::Party<'_>| {
         let mut stored = Vec::new();
         stop_client(&stop).prepare(&mut p.client(), &[], &masks, &mut stored)?;
-        Ok::<_, StopsError>(stored)
+        Ok::<_, StopError>(stored)
     };
     let hear = |p: &mut crate::parties::Party<'_>| {
         let mut opened = vec![0; COUNT / 8];
         p.channel.recv_exact(OPENED, &mut opened)?;
-        Ok::<_, StopsError>(opened)
+        Ok::<_, StopError>(opened)
     };
     let answer = |p: &mut crate::parties::Party<'_>| {
         let mut stored = prepare(p)?;
@@ -146,7 +146,7 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
         damage[1](&mut stored);
         let waiting = stop_server(&stop).request(p.channel, &mut &stored[..], &server)?;
         p.channel.flush()?;
-        Ok::<_, StopsError>(waiting)
+        Ok::<_, StopError>(waiting)
     };
     // The client's view of the true server.
     let (from_server, ()) = run(

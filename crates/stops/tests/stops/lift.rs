@@ -7,7 +7,7 @@ use primer_ot::{Bits, PadReceiver};
 use primer_ring::modulus::{self, P};
 use primer_ring::prg::Prg;
 use primer_stops::lift::second_part;
-use primer_stops::{Lift, Lifted, Requantise, Result, Stop, StopsError};
+use primer_stops::{Lift, Lifted, Requantise, Result, Stop, StopError};
 use primer_wire::NetError;
 use primer_wire::kind::lift::{CHOICES, TURNED};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ proptest! {
 fn unusable_rings_are_refused() {
     for bits in [0, 2, 41, 64] {
         let error = Lift::new(bits, 1).unwrap_err();
-        assert!(matches!(error, StopsError::Ring(b) if b == bits));
+        assert!(matches!(error, StopError::Ring(b) if b == bits));
     }
 }
 
@@ -98,8 +98,8 @@ fn views(damage: Damage<'_>, masks: &[u64]) -> Views {
         let mut stored = Vec::new();
         let shares = [SHARES[1]; COUNT];
         stop_client(&stop).prepare(&mut p.client(), &shares, masks, &mut stored)?;
-        let mut owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], masks)?;
-        Ok(owing.lifted().unwrap())
+        let mut pending = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], masks)?;
+        Ok(pending.lifted().unwrap())
     };
     let (client_view, server_view) = run(Medium::Memory, client, |p| {
         let mut stored = Vec::new();
@@ -200,7 +200,7 @@ fn shares_are_masks_but_for_what_was_turned() {
 const FEW: usize = 11;
 
 /// Runs the true client against a server that prepares as it should and then sends `said`.
-fn client_hears(said: &[u8]) -> StopsError {
+fn client_hears(said: &[u8]) -> StopError {
     let stop = Lift::new(RING, FEW).unwrap();
     let client = |p: &mut Party<'_>| -> Result<()> {
         let mut stored = Vec::new();
@@ -217,7 +217,7 @@ fn client_hears(said: &[u8]) -> StopsError {
 }
 
 /// Runs the true server against a client that extends as it should and then sends `said`.
-fn server_hears(said: &[u8]) -> StopsError {
+fn server_hears(said: &[u8]) -> StopError {
     let stop = Lift::new(RING, FEW).unwrap();
     let client = |p: &mut Party<'_>| {
         p.sender.extend_vec(p.channel, FEW)?;
@@ -232,7 +232,7 @@ fn server_hears(said: &[u8]) -> StopsError {
 fn nonsense_of_a_peer_is_an_error() {
     for said in [&[0][..], &[0; 3]] {
         let error = client_hears(said);
-        let told = matches!(error, StopsError::Net(NetError::WrongLength { .. }));
+        let told = matches!(error, StopError::Net(NetError::WrongLength { .. }));
         assert!(told, "{error}");
     }
     let error = client_hears(&[0, 0x80]).to_string();
@@ -240,7 +240,7 @@ fn nonsense_of_a_peer_is_an_error() {
     let length = (2 * FEW * 41).div_ceil(8);
     for said in [length - 1, length + 1] {
         let error = server_hears(&vec![0; said]);
-        let told = matches!(error, StopsError::Net(NetError::WrongLength { .. }));
+        let told = matches!(error, StopError::Net(NetError::WrongLength { .. }));
         assert!(told, "{error}");
     }
     let error = format!("{:?}", server_hears(&vec![0xff; length]));

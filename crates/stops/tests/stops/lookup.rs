@@ -7,7 +7,7 @@ use primer_plan::function::{Activation, Lookup, LookupTable};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{Comparison, FlagShares, Lookups, Stop, StopsError, TwoPartyStop};
+use primer_stops::{Comparison, FlagShares, Lookups, Stop, StopError, TwoPartyStop};
 use rand_core::Rng;
 
 /// Makes a table of GELU on an index with `fraction` fractional bits.
@@ -141,11 +141,12 @@ pub(crate) fn told_in_range(stop: &dyn TwoPartyStop, server: &[u64], client: &[u
             stop_client(stop).prepare(&mut p.client(), early, &masks, &mut stored)?;
             let mut compared = Vec::new();
             comparison.client_prepare(&mut p.client(), &mut compared)?;
-            let mut owing = stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
+            let mut pending =
+                stop_client(stop).listen(p.channel, &mut &stored[..], late, &masks)?;
             let mut flags = FlagShares::default();
-            flags.append(&owing.flags());
+            flags.append(&pending.flags());
             assert_eq!(flags.len(), stop.flags());
-            owing.answer(p.channel)?;
+            pending.answer(p.channel)?;
             let asked = comparison.ask(p.channel, &mut &compared[..], &flags, &mut p.prg)?;
             p.channel.flush()?;
             asked.receive(p.channel)
@@ -191,7 +192,7 @@ fn impossible_amounts_are_refused_before_anything_is_allocated() {
     let lookup = gelu(8, 3, [0; 2]);
     for count in [u64::MAX, 1 << 60, (1 << 24) + 1] {
         let error = Lookups::new(&lookup, count).err().unwrap();
-        assert!(matches!(error, StopsError::Limit { .. }), "{error}");
+        assert!(matches!(error, StopError::Limit { .. }), "{error}");
     }
     let mut wrong = lookup.clone();
     wrong.index_bits = 9;

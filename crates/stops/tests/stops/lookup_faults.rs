@@ -3,7 +3,7 @@
 use crate::lookup::gelu;
 use crate::parties::{Damage, Party, run, run_stop, sound};
 use primer_net::Medium;
-use primer_stops::{ClientStop, Lookups, Result, ServerStop, StopsError};
+use primer_stops::{ClientStop, Lookups, Result, ServerStop, StopError};
 use primer_wire::Kind;
 use primer_wire::kind::lookup::{CHOICES, DELTAS, PRODUCTS};
 use primer_wire::kind::one_hot::CORRECTIONS as STRINGS;
@@ -32,18 +32,18 @@ fn prepare_server(p: &mut Party<'_>, stop: &Lookups) -> Result<Vec<u8>> {
 }
 
 /// Returns the error of a true client against `server`.
-fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopsError {
+fn client_error(server: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopError {
     let stop = stop();
     let client = |p: &mut Party<'_>| {
         let stored = prepare_client(p, &stop)?;
-        let owing = stop.listen(p.channel, &mut &stored[..], &[], &[0; COUNT])?;
-        owing.answer(p.channel).map(|_| ())
+        let pending = stop.listen(p.channel, &mut &stored[..], &[], &[0; COUNT])?;
+        pending.answer(p.channel).map(|_| ())
     };
     run(Medium::Memory, client, |p| server(p, &stop)).unwrap_err()
 }
 
 /// Returns the error of a true server against `client`.
-fn server_error(client: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopsError {
+fn server_error(client: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Send) -> StopError {
     let stop = stop();
     let server = |p: &mut Party<'_>| {
         let stored = prepare_server(p, &stop)?;
@@ -54,7 +54,7 @@ fn server_error(client: impl FnOnce(&mut Party<'_>, &Lookups) -> Result<()> + Se
     run(Medium::Memory, |p| client(p, &stop), server).unwrap_err()
 }
 
-fn told(error: &StopsError, what: &str) {
+fn told(error: &StopError, what: &str) {
     assert!(format!("{error:?}").contains(what), "{what}: {error:?}");
 }
 
@@ -74,7 +74,7 @@ fn a_server_that_prepares_wrongly_is_an_error() {
     // True strings, then the end.
     let error = client_error(|p, _| {
         let shape = primer_ot::onehot::Shape::new(9)?;
-        let sink = |_: usize, _: &[u16], _: &[u8]| Ok::<_, StopsError>(());
+        let sink = |_: usize, _: &[u16], _: &[u8]| Ok::<_, StopError>(());
         let Party {
             channel,
             receiver,
@@ -106,7 +106,7 @@ fn a_client_that_prepares_wrongly_is_an_error() {
             prg,
             ..
         } = p;
-        let sink = |_: usize, _: &[u8]| Ok::<_, StopsError>(());
+        let sink = |_: usize, _: &[u8]| Ok::<_, StopError>(());
         let both = (sender, receiver);
         primer_ot::onehot::with_indices(both, channel, shape, &[1; COUNT], prg, sink)?;
         channel.send(EXTENSION, &[0; 100])?;

@@ -84,8 +84,8 @@ fn views(damage: [Damage<'_>; 2], mask: impl Fn() -> u64 + Sync) -> Views {
             let mut stored = Vec::new();
             stop_client(&stop).prepare(&mut p.client(), &client, &masks, &mut stored)?;
             damage[0](&mut stored);
-            let owing = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
-            owing.answer(p.channel)
+            let pending = stop_client(&stop).listen(p.channel, &mut &stored[..], &[], &masks)?;
+            pending.answer(p.channel)
         },
         |p| {
             let mut stored = Vec::new();

@@ -4,7 +4,7 @@ use primer_net::pair::{Medium, run_pair_over};
 use primer_ot::{BaseOt, CotReceiver, CotSender, Delta, Setup, Variant};
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
-use primer_stops::{ClientTools, Result, ServerTools, StopsError, TwoPartyStop};
+use primer_stops::{ClientTools, Result, ServerTools, StopError, TwoPartyStop};
 pub(crate) use primer_testkit::shares::share;
 use primer_wire::pair::test_options;
 use primer_wire::{Channel, PhaseBytes, Traffic};
@@ -99,7 +99,7 @@ pub(crate) fn run_over<A: Send, B: Send>(
             })
         },
     )
-    .map_err(|error: StopsError| error)
+    .map_err(|error: StopError| error)
 }
 
 /// What one run of a stop left behind.
@@ -156,14 +156,14 @@ pub(crate) fn run_stop_over(
                 let (offline_up, offline_down, preparing) = p.passed(&mut seen);
                 damage[0](&mut stored);
                 let mut source = &stored[..];
-                let mut owing = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
+                let mut pending = stop_client(stop).listen(p.channel, &mut source, late, &masks)?;
                 assert!(source.is_empty(), "material that was not read");
-                let answers = owing.answers();
+                let answers = pending.answers();
                 assert_eq!(answers.is_some(), stop.is_provisional(), "{}", stop.name());
-                let lifted = owing.lifted();
+                let lifted = pending.lifted();
                 assert_eq!(lifted.is_some(), stop.is_lift(), "{}", stop.name());
-                assert_eq!(owing.flags().len(), stop.flags(), "{}", stop.name());
-                let shown = owing.answer(p.channel)?;
+                assert_eq!(pending.flags().len(), stop.flags(), "{}", stop.name());
+                let shown = pending.answer(p.channel)?;
                 let (online_up, online_down, running) = p.passed(&mut seen);
                 let bytes = PhaseBytes {
                     offline_up,

@@ -5,7 +5,7 @@ use primer_net::Medium;
 use primer_ring::modulus;
 use primer_ring::prg::Prg;
 use primer_ring::truncate::Truncation;
-use primer_stops::{Requantise, Stop, StopsError};
+use primer_stops::{Requantise, Stop, StopError};
 use primer_wire::PhaseBytes;
 use proptest::prelude::*;
 use rand_core::Rng;
@@ -84,6 +84,6 @@ fn after_a_truncation() {
 fn unusable_rings_are_refused() {
     for bits in [0, 2, 41, 64] {
         let error = Requantise::new(bits, 1).unwrap_err();
-        assert!(matches!(error, StopsError::Ring(b) if b == bits));
+        assert!(matches!(error, StopError::Ring(b) if b == bits));
     }
 }

@@ -12,7 +12,7 @@ use crate::draft::Draft;
 use crate::error::{Result, StoreError};
 use crate::id::BundleId;
 use crate::quota::{Bounds, Reservation};
-use crate::record::{Entry, Fate, Held, Meta, Past, Removed, Usage};
+use crate::record::{Entry, Fate, Meta, Past, Removed, StoredAmount, Usage};
 use crate::spent::Spent;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
@@ -132,11 +132,11 @@ impl Fleet {
         self.core.blobs.free()
     }
 
-    pub(crate) fn held(&self) -> Result<Held> {
+    pub(crate) fn held(&self) -> Result<StoredAmount> {
         let sql = "SELECT count(*) AS bundles, coalesce(sum(file_bytes), 0)::bigint AS bytes \
                    FROM primer_bundles";
         let held = self.rows(sql, &[], |row| {
-            Ok(Held {
+            Ok(StoredAmount {
                 bundles: rows::number(row, "bundles")?,
                 bytes: rows::number(row, "bytes")?,
             })
@@ -216,7 +216,7 @@ impl Fleet {
         let sql = "SELECT peer, count(*) AS bundles, sum(file_bytes)::bigint AS bytes \
                    FROM primer_bundles GROUP BY peer";
         let held = self.rows(sql, &[], |row| {
-            let held = Held {
+            let held = StoredAmount {
                 bundles: rows::number(row, "bundles")?,
                 bytes: rows::number(row, "bytes")?,
             };

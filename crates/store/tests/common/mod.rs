@@ -6,7 +6,7 @@ pub(crate) mod rig;
 #[cfg(feature = "slots")]
 pub(crate) mod slots;
 
-use primer_store::{BundleId, BundleStore, Meta, Spent, StoreError, Wanted};
+use primer_store::{BundleId, BundleQuery, BundleStore, Meta, Spent, StoreError};
 use std::io::Write;
 
 pub(crate) const PEER: [u8; 32] = [5; 32];
@@ -49,14 +49,14 @@ pub(crate) fn add(store: &dyn BundleStore, meta: Meta, bytes: usize) {
 
 /// Takes a bundle that will do, as a client does: the one for the fewest tokens, and of those the
 /// one that expires first. A bundle that is damaged or that another caller took is passed over.
-pub(crate) fn take(store: &dyn BundleStore, wanted: &Wanted, now: u64) -> Option<Spent> {
+pub(crate) fn take(store: &dyn BundleStore, wanted: &BundleQuery, now: u64) -> Option<Spent> {
     take_by(store, wanted, now, |id| store.spend(id, &wanted.peer, now))
 }
 
 /// Takes a bundle likewise, by a given way of spending.
 pub(crate) fn take_by(
     store: &dyn BundleStore,
-    wanted: &Wanted,
+    wanted: &BundleQuery,
     now: u64,
     spend: impl Fn(BundleId) -> Result<Spent, StoreError>,
 ) -> Option<Spent> {

@@ -1,6 +1,6 @@
 //! The picture of a timeline.
 
-use super::{How, Kind, Lane, Piece, Timeline, seconds};
+use super::{How, Lane, Piece, StepKind, Timeline, seconds};
 use crate::plot::PALETTE;
 use crate::plot::lanes::{Look, Panel, Picture, Row, Stretch};
 
@@ -71,7 +71,7 @@ impl Timeline {
     fn rows(&self) -> Vec<Row> {
         let lanes = [&self.client, &self.server];
         let told = |seconds: f64| format!("{seconds:.3}");
-        let row = |kind: Kind| {
+        let row = |kind: StepKind| {
             let figures = lanes.iter().flat_map(|lane| {
                 [How::Computing, How::Talking].map(|how| told(seconds(lane, how, Some(kind))))
             });
@@ -81,7 +81,7 @@ impl Timeline {
                 figures: figures.collect(),
             }
         };
-        let mut rows: Vec<Row> = Kind::ALL.into_iter().map(row).collect();
+        let mut rows: Vec<Row> = StepKind::ALL.into_iter().map(row).collect();
         let all = lanes.iter().flat_map(|lane| {
             [How::Computing, How::Talking].map(|how| told(seconds(lane, how, None)))
         });
@@ -111,8 +111,8 @@ const COLUMNS: [&str; 4] = [
 ];
 
 /// Returns what a kind looks like.
-fn look(kind: Kind, pale: bool) -> Look {
-    let place = Kind::ALL.iter().position(|other| *other == kind);
+fn look(kind: StepKind, pale: bool) -> Look {
+    let place = StepKind::ALL.iter().position(|other| *other == kind);
     Look {
         color: PALETTE[place.expect("all kinds are listed")],
         pale,

@@ -2,7 +2,7 @@
 //!
 //! Bars are in proportion: that some can hardly be seen is what the picture says.
 
-use super::super::answer::{Answer, answers};
+use super::super::answer::{AnswerCost, answers};
 use super::super::records::Records;
 use super::super::subject::Subject;
 use super::super::tables::{bytes, seconds};
@@ -46,18 +46,18 @@ pub(super) fn story(records: &Records) -> Option<Figure> {
 }
 
 fn chart(
-    answers: &[Answer<'_>],
+    answers: &[AnswerCost<'_>],
     [title, unit]: [&str; 2],
-    value: impl Fn(&Answer<'_>) -> f64,
-    label: impl Fn(&Answer<'_>) -> String,
+    value: impl Fn(&AnswerCost<'_>) -> f64,
+    label: impl Fn(&AnswerCost<'_>) -> String,
 ) -> Chart {
-    let bar = |answer: &Answer<'_>| Bar {
+    let bar = |answer: &AnswerCost<'_>| Bar {
         value: Some(value(answer)),
         label: label(answer),
         mark: None,
         hatched: answer.extrapolated,
     };
-    let group = |answer: &Answer<'_>| Group {
+    let group = |answer: &AnswerCost<'_>| Group {
         name: answer.name.clone(),
         bars: match answer.is_ours {
             true => vec![Bar::default(), bar(answer)],

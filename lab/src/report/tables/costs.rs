@@ -161,19 +161,19 @@ pub(super) fn ablation(records: &Records, subject: Subject<'_>) -> Grid {
     grid
 }
 
-/// Seconds offline, of what prepares something.
+/// Formats the offline seconds, of what prepares something.
 fn offline(row: &Row) -> Option<String> {
     (row.offline_s > 0.0).then(|| mark(row, seconds(row.offline_s)))
 }
 
-/// Tokens a second online, of slow ones two digits.
+/// Formats tokens a second online, of slow ones two digits.
 fn throughput(row: &Row) -> String {
     let rate = TOKENS as f64 / row.online_s;
     let digits = (1.0 - rate.log10().floor()).max(1.0) as usize;
     format!("{rate:.digits$}")
 }
 
-/// Seconds of both phases; what prepares nothing has no offline phase.
+/// Formats the seconds of both phases; what prepares nothing has no offline phase.
 fn both(row: &Row, offline: f64, online: f64) -> String {
     let offline = (row.offline_s > 0.0).then(|| seconds(offline));
     format!("{} / {}", or_none(offline), seconds(online))

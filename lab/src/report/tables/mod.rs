@@ -26,7 +26,7 @@ const ONE: &str = "Seconds are those of one inference, without the keys of a ses
     is that of the command at the end.";
 const EXTRAPOLATED: &str = "* extrapolated from what the last column says.";
 
-/// Seconds with as many digits as they deserve.
+/// Formats seconds with as many digits as they deserve.
 pub(super) fn seconds(s: f64) -> String {
     match s {
         s if s >= 10_000.0 => format!("{:.0}K", s / 1000.0),
@@ -36,7 +36,7 @@ pub(super) fn seconds(s: f64) -> String {
     }
 }
 
-/// Bytes in the unit that fits.
+/// Formats bytes in the unit that fits.
 pub(super) fn bytes(b: u64) -> String {
     let b = b as f64;
     match b {
@@ -48,7 +48,7 @@ pub(super) fn bytes(b: u64) -> String {
     }
 }
 
-/// Seconds of all cores of both parties, for each token of the input.
+/// Formats the seconds of all cores of both parties, for each token of the input.
 fn core_seconds(table: &Table, row: &Row) -> String {
     let cores = 2 * table.threads_per_party;
     let total = (row.offline_s + row.online_s) * cores as f64;

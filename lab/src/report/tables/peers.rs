@@ -9,7 +9,8 @@ use super::{EXTRAPOLATED, basis, bytes, core_seconds, mark, seconds};
 use crate::bench::Scheme;
 use primer_measure::bench::table::{Row, Table};
 
-/// Seconds and bytes of one answer, both phases, and how they compare with the default scheme's.
+/// Tabulates seconds and bytes of one answer, both phases, and how they compare with the default
+/// scheme's.
 pub(super) fn peers(records: &Records) -> Grid {
     let note = format!(
         "Seconds and bytes are those of one answer, both phases. The last figures are how many \

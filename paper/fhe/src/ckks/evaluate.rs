@@ -4,7 +4,7 @@ use super::ciphertext::{Ciphertext, encode};
 use super::keys::EvaluationKeys;
 use super::params::{BASE, Params};
 use super::switch::{Digits, rescale};
-use crate::arithmetic::{Arithmetic, Count, Operation, Place, Slots};
+use crate::arithmetic::{Arithmetic, Count, Location, Operation, Slots};
 use primer_lattice::kernel::elementwise;
 use primer_plan::times::Times;
 use primer_wire::clock::ThreadClock;
@@ -13,7 +13,7 @@ use primer_wire::clock::ThreadClock;
 pub struct Evaluator<'a> {
     params: &'a Params,
     keys: &'a EvaluationKeys,
-    place: Place,
+    place: Location,
     since: ThreadClock,
     count: Count,
     times: Times,
@@ -25,7 +25,7 @@ impl<'a> Evaluator<'a> {
         Self {
             params: &keys.params,
             keys,
-            place: Place::default(),
+            place: Location::default(),
             since: ThreadClock::start(),
             count: Count::default(),
             times: Times::default(),
@@ -38,7 +38,7 @@ impl<'a> Evaluator<'a> {
 
     /// Records the processor time since the last change of place for the place that ends.
     fn settle(&mut self) {
-        let Place { step, in_layer } = self.place;
+        let Location { step, in_layer } = self.place;
         self.times.record(step, in_layer, self.since.elapsed());
         self.since = ThreadClock::start();
     }
@@ -93,7 +93,7 @@ impl<'a> Evaluator<'a> {
 impl Arithmetic for Evaluator<'_> {
     type Value = Ciphertext;
 
-    fn enter(&mut self, place: Place) {
+    fn enter(&mut self, place: Location) {
         self.settle();
         self.place = place;
     }

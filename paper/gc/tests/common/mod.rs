@@ -86,7 +86,10 @@ pub fn serve(
 }
 
 /// Runs the client from the handshake to the answer, its material in a file.
-pub fn ask(channel: &mut Channel, input: &Input) -> Result<(client::Answer, Count, u64), GcError> {
+pub fn ask(
+    channel: &mut Channel,
+    input: &Input,
+) -> Result<(client::GarbledAnswer, Count, u64), GcError> {
     let mut session = client::Session::open(channel, Prg::new(&[1; 16]))?;
     let mut file = BufWriter::new(tempfile::tempfile()?);
     session.prepare(channel, &mut file)?;
@@ -100,7 +103,7 @@ pub fn ask(channel: &mut Channel, input: &Input) -> Result<(client::Answer, Coun
 
 /// What one inference left behind.
 pub struct Run {
-    pub answer: client::Answer,
+    pub answer: client::GarbledAnswer,
     pub count: Count,
     pub traffic: Report,
 }

@@ -60,7 +60,7 @@ impl Chunks {
         self.columns[i].clone()
     }
 
-    /// Columns in all.
+    /// Counts all columns.
     pub(crate) fn total(&self) -> usize {
         self.columns.last().map_or(0, |r| r.end)
     }

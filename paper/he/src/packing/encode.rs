@@ -114,7 +114,7 @@ impl Encoder {
         }
     }
 
-    /// Numbers of a group modulo one prime.
+    /// Counts the numbers of a group modulo one prime.
     pub(crate) fn len(&self, coefficients: &Coefficients) -> usize {
         coefficients.empty.len() * self.period
     }

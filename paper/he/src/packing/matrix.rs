@@ -1,6 +1,6 @@
 //! Encrypted matrices: what the client sends, and what it gets back.
 
-use crate::answer::Answer;
+use crate::answer::AnswerCiphertext;
 use crate::ciphertext::encrypt_slots;
 use crate::error::HeError;
 use crate::packing::chunks::Chunks;
@@ -105,7 +105,7 @@ fn copies(layout: &Layout, token: usize) -> impl Iterator<Item = usize> + use<> 
 pub(crate) struct EncryptedAnswer {
     pub(crate) layout: Layout,
     pub(crate) chunks: Chunks,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<AnswerCiphertext>,
 }
 
 impl EncryptedAnswer {

@@ -131,8 +131,9 @@ fn streamed_case(layout: &Layout, inputs: usize) {
     assert!(answer.decrypt(&p.secret).unwrap() == product(&x, &signed(&w), &mask));
 }
 
-/// Rotations of a direct product, without baby and giant steps, for each input ciphertext: one for
-/// each diagonal that is not the main one. This is the count of the paper's claim.
+/// Counts the rotations of a direct product, without baby and giant steps, for each input
+/// ciphertext: one for each diagonal that is not the main one. This is the count of the paper's
+/// claim.
 fn direct_rotations(layout: &Layout, width_in: usize, width_out: usize) -> usize {
     match layout.packing() {
         Packing::TokensFirst => width_in + width_out - 2,

@@ -1,7 +1,7 @@
 //! Encrypted matrices and answers as they travel.
 
 use super::{ANSWER, MATRIX, read_layout, write_layout};
-use crate::answer::Answer;
+use crate::answer::AnswerCiphertext;
 use crate::packing::chunks::Chunks;
 use crate::packing::layout::Layout;
 use crate::packing::matrix::{EncryptedAnswer, EncryptedMatrix};
@@ -92,7 +92,7 @@ impl EncryptedAnswer {
                     let data = reader.limbs(params, 0..ANSWER_LIMBS)?;
                     Ok::<_, HeError>(Poly::from_data(params.basis(), data))
                 };
-                Ok(Answer {
+                Ok(AnswerCiphertext {
                     halves: [half()?, half()?],
                 })
             })

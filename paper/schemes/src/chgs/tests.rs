@@ -172,7 +172,7 @@ fn views<const N: usize>(
     seen.map(|values| looks_uniform(&values))
 }
 
-/// The server knows all of its own masks; the client's is the only new one.
+/// Checks that the server knows all of its own masks; the client's is the only new one.
 #[test]
 fn the_server_sees_uniform_shares() {
     let see = |_: &Weights, _: &Drawn, views: Views| [views.reshared];

@@ -1,11 +1,11 @@
 //! The client's online walk: its answers to what the server asks, from the text to the outputs.
 
 use crate::client::Answer;
+use crate::compiled::{CompiledStep, CompiledStop};
 use crate::error::{ProtocolError, Result};
 use crate::masks::Masks;
 use crate::program::Program;
 use crate::stored::{self, Material};
-use crate::work::{StopWork, Work};
 use primer_engine::Reveal;
 use primer_engine::clock::Clock;
 use primer_engine::share::Share;
@@ -14,7 +14,7 @@ use primer_plan::times::Times;
 use primer_ring::fixed::exp2;
 use primer_ring::modulus::{self, K, P};
 use primer_ring::pack::pack;
-use primer_stops::{ClientStop, Owing};
+use primer_stops::{ClientStop, PendingAnswer};
 use primer_text::Input;
 use primer_wire::Channel;
 use primer_wire::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
@@ -26,10 +26,10 @@ use std::ops::Range;
 /// Bytes of the masked input that are kept for [`Answer::shown`].
 const SHOWN: usize = 240;
 
-/// What the client owes the server.
-enum Owed {
+/// What the client has yet to send to the server.
+enum Pending {
     /// The answer of a stop.
-    Stop(Box<dyn Owing>),
+    Stop(Box<dyn PendingAnswer>),
     /// Its share of a product, minus the mask.
     Share(Share),
 }
@@ -41,7 +41,7 @@ pub(crate) struct OnlineClient<'a> {
     /// What the server opened.
     opened: HashMap<ValueId, Share>,
     /// What the server has asked for and that is not answered yet.
-    owed: Vec<Owed>,
+    pending: Vec<Pending>,
     /// What a stop has shown: positions of the largest logits.
     labels: Vec<usize>,
     shown: Vec<u8>,
@@ -71,7 +71,7 @@ impl<'a> OnlineClient<'a> {
             program,
             masks,
             opened: HashMap::new(),
-            owed: Vec::new(),
+            pending: Vec::new(),
             labels: Vec::new(),
             shown,
             clock,
@@ -111,7 +111,7 @@ impl<'a> OnlineClient<'a> {
             clock.lap(step);
         }
         for index in steps.clone() {
-            if let Some(StopWork { stop, .. }) = program.work(index).stop()
+            if let Some(CompiledStop { stop, .. }) = program.compiled(index).stop()
                 && !stop.streams()
             {
                 let bytes = stored::read_bytes(source, stop.stored().client)?;
@@ -124,13 +124,13 @@ impl<'a> OnlineClient<'a> {
 
     /// Answers what the server has asked for.
     fn settle(&mut self, channel: &mut Channel) -> Result<()> {
-        for owed in self.owed.drain(..) {
-            match owed {
-                Owed::Stop(stop) => {
+        for pending in self.pending.drain(..) {
+            match pending {
+                Pending::Stop(stop) => {
                     let shown = stop.answer(channel)?;
                     self.labels.extend(shown);
                 }
-                Owed::Share(share) => {
+                Pending::Share(share) => {
                     channel.send_residues(RESHARED, K, share.data().iter().copied())?;
                 }
             }
@@ -146,32 +146,32 @@ impl<'a> OnlineClient<'a> {
         source: &mut dyn Read,
     ) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(_) | Work::Kept => Ok(()),
-            Work::Product(product) => {
+        match self.program.compiled(index) {
+            CompiledStep::Linear(_) | CompiledStep::Kept => Ok(()),
+            CompiledStep::Product(product) => {
                 let known = material.take_shares(index);
                 let share = product.client_listen(channel, self, output, known)?;
-                self.owed.push(Owed::Share(share));
+                self.pending.push(Pending::Share(share));
                 Ok(())
             }
-            Work::Stop(work) if work.stop.streams() => self.listen(channel, work, source),
-            Work::Stop(work) => {
+            CompiledStep::Stop(work) if work.stop.streams() => self.listen(channel, work, source),
+            CompiledStep::Stop(work) => {
                 let stored = material.take_stop(index);
                 self.listen(channel, work, &mut &stored[..])
             }
         }
     }
 
-    /// Takes the server's request of a stop, of which the answer is owed.
+    /// Takes the server's request of a stop, whose answer is then pending.
     fn listen(
         &mut self,
         channel: &mut Channel,
-        StopWork { output, stop, .. }: &StopWork,
+        CompiledStop { output, stop, .. }: &CompiledStop,
         stored: &mut dyn Read,
     ) -> Result<()> {
         let mask = self.masks.of_stop(&**stop, *output);
-        let owing = ClientStop::listen(&**stop, channel, stored, &[], mask.data())?;
-        self.owed.push(Owed::Stop(owing));
+        let pending = ClientStop::listen(&**stop, channel, stored, &[], mask.data())?;
+        self.pending.push(Pending::Stop(pending));
         Ok(())
     }
 

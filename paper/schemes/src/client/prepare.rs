@@ -4,8 +4,9 @@
 //! then those whose material streams to the bundle as it comes: in that order a segment can be read
 //! back. So what is held in memory is the shares and the masks of one segment and the next.
 
+use crate::compiled::{CompiledStep, CompiledStop};
 use crate::error::Result;
-use crate::exchange::Asker;
+use crate::exchange::Requester;
 use crate::flow::{Act, Flow, Planned};
 use crate::hgs;
 use crate::masks::Masks;
@@ -14,7 +15,6 @@ use crate::renewed::ClientTransfers;
 use crate::session::{ClientSession, See};
 use crate::stop;
 use crate::stored::Keeping;
-use crate::work::{StopWork, Work};
 use primer_engine::clock::Clock;
 use primer_engine::share::Share;
 use primer_ring::prg::Prg;
@@ -26,7 +26,7 @@ use std::ops::Range;
 /// A session's tools at work on a bundle.
 pub(super) struct Preparation<'a> {
     program: &'a Program,
-    asker: Asker<'a>,
+    requester: Requester<'a>,
     transfers: &'a mut ClientTransfers,
     rng: &'a mut Prg,
     see: &'a mut See<'static>,
@@ -42,7 +42,7 @@ impl<'a> Preparation<'a> {
     ) -> Self {
         Self {
             program,
-            asker: Asker::new(&session.keys),
+            requester: Requester::new(&session.keys),
             transfers: transfers.unwrap_or(&mut session.roots),
             rng: &mut session.rng,
             see: &mut *session.see,
@@ -72,7 +72,7 @@ impl<'a> Preparation<'a> {
                     } in flow.exchanges(range)
                     {
                         let _phase = program.preparing(channel, index);
-                        self.asker.offer(channel, exchange, masks, self.rng)?;
+                        self.requester.offer(channel, exchange, masks, self.rng)?;
                         clock.lap(program.step(index));
                     }
                 }
@@ -97,7 +97,7 @@ impl<'a> Preparation<'a> {
         masks: &mut Masks,
     ) -> Result<()> {
         let _phase = self.program.preparing(channel, planned.index);
-        answers.push(self.asker.answer(channel, planned.exchange)?);
+        answers.push(self.requester.answer(channel, planned.exchange)?);
         if planned.last {
             self.finish(planned.index, std::mem::take(answers), masks);
         }
@@ -119,7 +119,7 @@ impl<'a> Preparation<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.work(index).stop() else {
+                let Some(work) = program.compiled(index).stop() else {
                     continue;
                 };
                 if work.stop.streams() == streams {
@@ -136,18 +136,20 @@ impl<'a> Preparation<'a> {
     /// Makes a step's answers into the client's share of its result, or into what is known of it
     /// offline.
     fn finish(&mut self, index: usize, answers: Vec<Share>, masks: &mut Masks) {
-        match self.program.work(index) {
-            Work::Linear(linear) => {
+        match self.program.compiled(index) {
+            CompiledStep::Linear(linear) => {
                 let share = hgs::client_offline(linear, answers);
                 masks.insert(self.program.step(index).output(), share);
             }
-            Work::Product(product) => {
+            CompiledStep::Product(product) => {
                 let graph = self.program.plan().graph();
                 for known in product.client_offline(graph, masks, answers) {
                     self.keeping.push(index, known);
                 }
             }
-            Work::Kept | Work::Stop(_) => unreachable!("only products have exchanges"),
+            CompiledStep::Kept | CompiledStep::Stop(_) => {
+                unreachable!("only products have exchanges")
+            }
         }
     }
 
@@ -155,11 +157,11 @@ impl<'a> Preparation<'a> {
         &mut self,
         channel: &mut Channel,
         index: usize,
-        StopWork {
+        CompiledStop {
             input,
             output,
             stop,
-        }: &StopWork,
+        }: &CompiledStop,
         masks: &mut Masks,
         sink: &mut dyn Write,
     ) -> Result<()> {

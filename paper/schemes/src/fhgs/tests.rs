@@ -53,7 +53,7 @@ fn product(
     }
 }
 
-/// The relation in the module's text, with the mixed terms in the clear.
+/// Checks the relation in the module's text, with the mixed terms in the clear.
 #[test]
 fn the_shares_add_up_to_the_product() {
     each(|graph, step, factors| {
@@ -89,7 +89,8 @@ fn the_shares_add_up_to_the_product() {
     });
 }
 
-/// The paper's form: the mixed terms are those of the server's shares, and nothing is opened.
+/// Checks the paper's form: the mixed terms are those of the server's shares, and nothing is
+/// opened.
 #[test]
 fn encrypted_products_add_up_too() {
     each(|graph, step, factors| {

@@ -3,12 +3,12 @@
 //! They are kept as far as memory goes; weights beyond are encoded anew for every product.
 
 use super::model::{dense, diagonal};
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::linear::{Scaling, Term};
 use crate::program::Program;
 use crate::secrets::SecretProduct;
-use crate::work::Work;
 use primer_paper_he::product::{EncodedWeights, Weights};
 use primer_plan::weights::ModelWeights;
 
@@ -27,19 +27,19 @@ impl Encoded {
         let mut weights = Vec::new();
         for index in 0..program.plan().graph().steps.len() {
             let parts = exchanges.of_step(index);
-            let made = match program.work(index) {
-                Work::Linear(linear) => {
+            let made = match program.compiled(index) {
+                CompiledStep::Linear(linear) => {
                     let terms = linear.terms.iter().zip(parts);
                     let made =
                         terms.map(|(term, part)| encode(model, term, part, &mut room).map(Some));
                     made.collect::<Result<_>>()?
                 }
-                Work::Product(SecretProduct::Merged(merged)) => {
+                CompiledStep::Product(SecretProduct::Merged(merged)) => {
                     let first = &parts[0].product;
                     let first = first.prepare_within(dense(model, merged.weight), &mut room)?;
                     vec![Some(first), None]
                 }
-                Work::Product(_) | Work::Kept | Work::Stop(_) => {
+                CompiledStep::Product(_) | CompiledStep::Kept | CompiledStep::Stop(_) => {
                     parts.iter().map(|_| None).collect()
                 }
             };

@@ -1,5 +1,6 @@
 //! The server's online walk: its shares of the values, from the masked input to the last one.
 
+use crate::compiled::{CompiledStep, CompiledStop};
 use crate::error::Result;
 use crate::hgs;
 use crate::linear;
@@ -9,7 +10,6 @@ use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::stop;
 use crate::stored::{self, Material};
-use crate::work::{StopWork, Work};
 use primer_engine::Reveal;
 use primer_engine::clock::Clock;
 use primer_engine::share::Share;
@@ -17,7 +17,7 @@ use primer_plan::graph::ValueId;
 use primer_plan::times::Times;
 use primer_ring::matrix::{Matrix, Scratch};
 use primer_ring::modulus::{K, P};
-use primer_stops::{ServerStop, Waiting};
+use primer_stops::{AwaitedAnswer, ServerStop};
 use primer_wire::Channel;
 use primer_wire::kind::protocol::{INPUT, OPENED, OUTPUT, PADDING, RESHARED};
 use std::collections::{HashMap, HashSet};
@@ -27,7 +27,7 @@ use std::ops::Range;
 /// What the client has been asked for.
 enum Awaited {
     /// The answer of a stop.
-    Stop(Box<dyn Waiting>),
+    Stop(Box<dyn AwaitedAnswer>),
     /// The client's part of a product, which is added to the server's.
     Share(Share),
 }
@@ -121,7 +121,7 @@ impl<'a> OnlineServer<'a> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                if let Some(StopWork { stop, .. }) = program.work(index).stop()
+                if let Some(CompiledStop { stop, .. }) = program.compiled(index).stop()
                     && stop.streams() == streams
                 {
                     let bytes = stored::read_bytes(source, stop.stored().server)?;
@@ -161,22 +161,22 @@ impl<'a> OnlineServer<'a> {
     /// Runs a step: its result is there then, or is awaited.
     fn step(&mut self, channel: &mut Channel, index: usize, material: &mut Material) -> Result<()> {
         let output = self.program.step(index).output();
-        match self.program.work(index) {
-            Work::Linear(linear) => {
+        match self.program.compiled(index) {
+            CompiledStep::Linear(linear) => {
                 let plan = self.program.plan();
                 let masks = hgs::server_share(plan, linear, (index, output), &self.seeds);
                 let share = linear::server_online(self, linear, masks);
                 self.values.insert(output, share);
             }
-            Work::Kept => {
+            CompiledStep::Kept => {
                 self.values.insert(output, masks::kept(1, &self.padding));
             }
-            Work::Product(product) => {
+            CompiledStep::Product(product) => {
                 let kept = material.take_shares(index);
                 let part = product.server_request(channel, self, index, kept)?;
                 self.awaited.push((output, Awaited::Share(part)));
             }
-            Work::Stop(work) => {
+            CompiledStep::Stop(work) => {
                 let rows = self.program.plan().graph().value(work.input).rows;
                 let share = self.get(work.input).first_rows(rows);
                 self.ask(channel, index, work, share, material)?;
@@ -190,11 +190,11 @@ impl<'a> OnlineServer<'a> {
         &mut self,
         channel: &mut Channel,
         index: usize,
-        StopWork {
+        CompiledStop {
             input,
             output,
             stop,
-        }: &StopWork,
+        }: &CompiledStop,
         share: Share,
         material: &mut Material,
     ) -> Result<()> {

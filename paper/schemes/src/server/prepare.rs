@@ -5,6 +5,7 @@
 //! and the system keeps that ready for the thread that had it before. If either fails, so does all
 //! of it, with the error that came first in the order of messages.
 
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::{Answerer, Intake, reply};
 use crate::flow::{Act, Flow, Planned};
@@ -12,10 +13,9 @@ use crate::program::Program;
 use crate::renewed::ServerTransfers;
 use crate::seeds::Seeds;
 use crate::server::ServerModel;
-use crate::server::products::{Asked, Products, Values};
+use crate::server::products::{ProductJob, Products, Values};
 use crate::session::ServerSession;
 use crate::stored::Keeping;
-use crate::work::Work;
 use primer_engine::clock::Clock;
 use primer_ring::prg::Prg;
 use primer_stops::ServerStop;
@@ -125,7 +125,7 @@ impl<'a> Preparation<'a> {
 struct Driver<'a, 't, 'b> {
     channel: &'a mut Channel,
     intake: &'a mut Intake,
-    asks: Sender<Asked<'a>>,
+    asks: Sender<ProductJob<'a>>,
     computed: Receiver<Result<Vec<u8>>>,
     keeping: Keeping,
     tools: &'a mut Tools<'t>,
@@ -159,7 +159,7 @@ impl<'a> Driver<'a, '_, '_> {
 
     /// Has an answer computed. If the products do not hear it, they have failed, and why is the
     /// next thing to be heard.
-    fn ask(&self, asked: Asked<'a>) {
+    fn ask(&self, asked: ProductJob<'a>) {
         let _ = self.asks.send(asked);
     }
 
@@ -177,7 +177,7 @@ impl<'a> Driver<'a, '_, '_> {
         let (program, index) = (self.tools.program, planned.index);
         let _phase = program.preparing(self.channel, index);
         reply(self.channel, answer)?;
-        if let (true, Work::Product(product)) = (planned.last, program.work(index)) {
+        if let (true, CompiledStep::Product(product)) = (planned.last, program.compiled(index)) {
             let graph = program.plan().graph();
             let kept = product.server_offline(graph, index, self.bundle.seeds);
             if let Some(share) = kept {
@@ -196,7 +196,7 @@ impl<'a> Driver<'a, '_, '_> {
         }
         for streams in [false, true] {
             for index in steps.clone() {
-                let Some(work) = program.work(index).stop() else {
+                let Some(work) = program.compiled(index).stop() else {
                     continue;
                 };
                 if work.stop.streams() != streams {

@@ -3,13 +3,13 @@
 //! They need nothing but the client's encrypted masks. So they are computed while the channel is
 //! used for other things, in the order in which these came: [`crate::flow`] says how far ahead.
 
+use crate::compiled::CompiledStep;
 use crate::error::Result;
 use crate::exchange::{Answerer, Arrived};
 use crate::flow::Planned;
 use crate::seeds::{Seeds, Use};
 use crate::server::ServerModel;
 use crate::server::encoded::Encoded;
-use crate::work::Work;
 use primer_engine::share::Share;
 use primer_plan::graph::ValueId;
 use primer_ring::prg::Prg;
@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender};
 pub(super) type Values<'a> = dyn Fn(ValueId) -> Share + Sync + 'a;
 
 /// An exchange that is to be answered, and its masks.
-pub(super) type Asked<'a> = (Planned<'a>, Arrived);
+pub(super) type ProductJob<'a> = (Planned<'a>, Arrived);
 
 /// Computes answers.
 pub(super) struct Products<'a, 'k> {
@@ -35,7 +35,7 @@ pub(super) struct Products<'a, 'k> {
 
 impl Products<'_, '_> {
     /// Computes what is asked, in order, until the asking ends or something fails.
-    pub(super) fn work(mut self, asked: &Receiver<Asked<'_>>, done: &Sender<Result<Vec<u8>>>) {
+    pub(super) fn work(mut self, asked: &Receiver<ProductJob<'_>>, done: &Sender<Result<Vec<u8>>>) {
         for (planned, arrived) in asked {
             let answer = self.answer(planned, arrived);
             let failed = answer.is_err();
@@ -58,7 +58,7 @@ impl Products<'_, '_> {
         let weights = if let Some(weights) = self.encoded.of(index, part) {
             weights
         } else {
-            let Work::Product(product) = self.model.program().work(index) else {
+            let CompiledStep::Product(product) = self.model.program().compiled(index) else {
                 unreachable!("only products of secrets have weights of one inference");
             };
             let (model, at) = (self.model, (index, part));

@@ -116,7 +116,7 @@ impl Counted {
     }
 }
 
-/// The store that replicas share, or the one of the server here. Looking makes nothing.
+/// Opens the store that replicas share, or the one of the server here. Looking makes nothing.
 fn store(file: &FileArgs, shared: &SharedArgs) -> Result<Option<Store>> {
     if let Some(options) = shared.fleet("primer token")? {
         return Ok(Some(Store::connect(options)?));

@@ -65,14 +65,14 @@ fn live(address: &str, trust: &str, state: &std::path::Path, mut asks: usize) ->
     (right, failed)
 }
 
-/// Bundles that the logs of the replicas say were given out.
+/// Lists the bundles that the logs of the replicas say were given out.
 fn given_out(logs: &str) -> Vec<String> {
     let lines = logs.lines().filter(|l| l.contains("online phase begins"));
     let ids = lines.filter_map(|l| l.split("bundle=").nth(1));
     ids.map(|id| id.chars().take(32).collect()).collect()
 }
 
-/// `PRIMER_FLEET_ASKS=200 scripts/fleet test chaos`
+/// Runs by `PRIMER_FLEET_ASKS=200 scripts/fleet test chaos`.
 #[test]
 #[ignore = "takes a quarter of an hour"]
 fn replicas_database_and_blobs_are_killed_at_random() {

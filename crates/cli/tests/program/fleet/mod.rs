@@ -15,7 +15,8 @@ use primer_testkit::wait::eventually;
 use rig::{Rig, client};
 use std::time::{Duration, Instant};
 
-/// Bundles and quotas are everybody's; roles, readiness, draining and journals are each one's.
+/// Checks that bundles and quotas are shared; roles, readiness, draining and journals are each
+/// replica's own.
 #[test]
 fn a_bundle_of_one_replica_is_spent_on_another() {
     let Some(rig) = Rig::start(false) else { return };
@@ -104,7 +105,7 @@ fn a_bundle_of_one_replica_is_spent_on_another() {
     assert_eq!(checked["replicas"], serde_json::json!(["primer store"]));
 }
 
-/// A database that hangs delays no probe and no scraper.
+/// Checks that a database that hangs delays no probe and no scraper.
 #[test]
 fn a_database_that_hangs_holds_up_no_probe() {
     let Some(rig) = Rig::start(false) else { return };
@@ -133,7 +134,7 @@ fn a_database_that_hangs_holds_up_no_probe() {
     assert_eq!(one.terminate().code(), Some(0));
 }
 
-/// What is said before anything is connected to.
+/// Checks what is said before anything is connected to.
 #[test]
 fn options_that_do_not_fit_are_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn script(args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What a script printed; none if what it needs is missing, which is told.
+/// Returns what a script printed; none if what it needs is missing, which is told.
 fn wanted(output: &Output) -> Option<String> {
     if output.status.code() == Some(77) {
         println!("skipped, because {}", stderr(output).trim());
@@ -114,7 +114,7 @@ impl Rig {
         command
     }
 
-    /// A replica, on addresses of its own choice or on those of before.
+    /// Starts a replica, on addresses of its own choice or on those of before.
     pub(super) fn replica(
         &self,
         name: &str,
@@ -128,7 +128,7 @@ impl Rig {
         Server::spawn(command, &self.path(name))
     }
 
-    /// A replica that does not start, and says these words.
+    /// Checks that a replica does not start, and says these words.
     pub(super) fn refused(&self, name: &str, words: &[&str]) {
         let mut command = self.serving(name, "127.0.0.1:0", "127.0.0.1:0");
         self.shared(&mut command);
@@ -169,14 +169,14 @@ impl Rig {
         Some(address.to_string())
     }
 
-    /// `primer store`.
+    /// Runs `primer store`.
     pub(super) fn store(&self, action: &str) -> Value {
         let output = self.store_command(action).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// `primer store`, to be run.
+    /// Makes a `primer store` command.
     pub(super) fn store_command(&self, action: &str) -> Command {
         let mut command = primer();
         command.args(["store", action]);
@@ -184,7 +184,7 @@ impl Rig {
         command
     }
 
-    /// Some SQL.
+    /// Runs some SQL.
     pub(super) fn sql(&self, sql: &str) -> String {
         let path = self.dir.path().display().to_string();
         wanted(&script(&["postgres", "sql", &path, sql])).unwrap()
@@ -198,7 +198,7 @@ impl Drop for Rig {
     }
 }
 
-/// A client's command for an address.
+/// Makes a client's command for an address.
 pub(super) fn client(command: &str, address: &str, fingerprint: &str, state: &Path) -> Command {
     let mut client = primer();
     client.args([command, "--json", "--server", address]);

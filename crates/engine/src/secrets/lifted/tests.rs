@@ -2,7 +2,7 @@
 
 use super::super::{ClientProduct, client_terms, exchanges, kept, server_offline};
 use super::*;
-use crate::exchange::Source;
+use crate::exchange::MaskSource;
 use primer_model::synthetic::bert_shape;
 use primer_ring::prg::Prg;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ fn the_inputs_of_norms_are_lifted_and_nothing_else() {
     assert_eq!(lifted(&read).len(), 4);
 }
 
-/// The query of each part of the client's share is sent once for both products.
+/// Checks that the query of each part of the client's share is sent once for both products.
 #[test]
 fn queries_are_shared() {
     let graph = graph();
@@ -57,7 +57,7 @@ fn queries_are_shared() {
         let offers = made.iter().flat_map(|exchange| exchange.offers());
         let offers: Vec<_> = offers.map(|(mask, query)| (mask.source, query)).collect();
         let of = |source| offers.iter().filter(move |(from, _)| *from == source);
-        for source in [Source::Mask(id), Source::Second(id)] {
+        for source in [MaskSource::Mask(id), MaskSource::Second(id)] {
             let queries: HashSet<_> = of(source).map(|(_, query)| query).collect();
             assert_eq!((of(source).count(), queries.len()), (2, 1));
         }
@@ -72,7 +72,8 @@ fn shared(of: &Share, rng: &mut Prg) -> [Share; 2] {
     [ours, theirs]
 }
 
-/// The relation in the module's text, with shares of the mixed terms drawn instead of computed.
+/// Checks the relation in the module's text, with shares of the mixed terms drawn instead of
+/// computed.
 #[test]
 fn the_shares_add_up_to_the_product() {
     let graph = graph();

@@ -51,7 +51,7 @@ mod terms;
 mod tests;
 mod weights;
 
-pub use terms::{Place, PointSums, PointTerms};
+pub use terms::{PointSums, PointTerms, TermSlots};
 pub use weights::PointWeights;
 
 use crate::prime::Prime;

@@ -58,10 +58,10 @@ impl PointTerms {
     }
 
     /// Returns the places of all terms, eight at a time, in order.
-    pub fn places(&mut self) -> impl Iterator<Item = Place<'_>> {
+    pub fn slots(&mut self) -> impl Iterator<Item = TermSlots<'_>> {
         let (prime, points, stride, len) = (self.prime, self.points, self.stride(), self.len());
         let all = self.data.sized(len).chunks_exact_mut(stride);
-        all.map(move |data| Place {
+        all.map(move |data| TermSlots {
             prime,
             points,
             data,
@@ -94,13 +94,13 @@ impl PointTerms {
 }
 
 /// Where up to eight terms belong.
-pub struct Place<'a> {
+pub struct TermSlots<'a> {
     prime: Prime,
     points: Points,
     data: &'a mut [u32],
 }
 
-impl Place<'_> {
+impl TermSlots<'_> {
     /// Puts terms: both halves of each, by values in transform order, reduced.
     ///
     /// # Panics

@@ -47,7 +47,7 @@ impl Case {
         let halves = self.ciphertexts.chunks_exact(2 * n);
         let halves: Vec<_> = halves.map(|c| [&c[..n], &c[n..]]).collect();
         let mut terms = PointTerms::zeros(prime, points, self.terms);
-        for (mut place, halves) in terms.places().zip(halves.chunks(TOGETHER)) {
+        for (mut place, halves) in terms.slots().zip(halves.chunks(TOGETHER)) {
             place.put(simd, halves);
         }
         (weights, terms)

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Of SQuAD 2.0 no answer is one; of SQuAD 1.1 there always is some. Left out, the rule would
-/// make every question without an answer wrong.
+/// Checks SQuAD 2.0, where no answer is one, and SQuAD 1.1, where there always is some. Left out,
+/// the rule would make every question without an answer wrong.
 #[test]
 fn no_answer_wins_where_its_score_is_higher_by_more_than_the_threshold() {
     let context = "In Paris.";
@@ -17,7 +17,7 @@ fn no_answer_wins_where_its_score_is_higher_by_more_than_the_threshold() {
     // Two windows of the first question; in one of them none seems better, which does not count.
     let window = |example, first: f64, best: f64| {
         let logits = vec![vec![first, first], vec![0.0, 0.0], vec![best, best]];
-        Answer {
+        EvalAnswer {
             example,
             float: logits.clone(),
             logits,
@@ -91,7 +91,7 @@ fn each_way_to_compute_is_compared_on_the_same_examples() {
         gold: Gold::Label(gold),
     };
     let answer =
-        |(example, &(_, ours, float, fixed)): (usize, &(usize, usize, usize, usize))| Answer {
+        |(example, &(_, ours, float, fixed)): (usize, &(usize, usize, usize, usize))| EvalAnswer {
             example,
             logits: logits(ours),
             float: logits(float),
@@ -109,9 +109,9 @@ fn each_way_to_compute_is_compared_on_the_same_examples() {
             commit: None,
         };
     let examples: Vec<Example> = cases.iter().map(example).collect();
-    let mut answers: Vec<Answer> = cases.iter().enumerate().map(answer).collect();
+    let mut answers: Vec<EvalAnswer> = cases.iter().enumerate().map(answer).collect();
     let gold = [0, 1, 2, 0];
-    let report = |answers: &[Answer]| {
+    let report = |answers: &[EvalAnswer]| {
         let of = |inputs: &[Outputs<'_>], _: &Example| argmax(&inputs[0].0[0]);
         let score = |predicted: &[usize]| task::accuracy_and_f1(predicted, &gold, 3, 1);
         Scores::of(&examples, answers, of, score, Predicted::Labels)

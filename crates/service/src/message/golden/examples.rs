@@ -1,6 +1,6 @@
 //! Values to be sent.
 
-use super::super::{Card, Refusal, Work};
+use super::super::{Card, Refusal, ServerRole};
 use crate::BundleId;
 use primer_engine::Reveal;
 use primer_hint::params::hint_bytes;
@@ -17,7 +17,7 @@ pub(super) fn id(last: u8) -> BundleId {
     ))
 }
 
-/// Fields of one type differ, so that two that change places show.
+/// Returns an example in which fields of one type differ, so that two that change places show.
 pub(super) fn card() -> Card {
     Card {
         model: "a model".into(),
@@ -40,7 +40,7 @@ pub(super) fn card() -> Card {
     }
 }
 
-/// Cards with every variant of what a card names.
+/// Returns cards with every variant of what a card names.
 pub(super) fn cards() -> Vec<(String, Card)> {
     let mut found = vec![("plain".to_owned(), card())];
     let mut add = |name: String, change: &dyn Fn(&mut Card)| {
@@ -114,14 +114,14 @@ pub(super) fn refusals() -> Vec<(String, Refusal)> {
         Failed("a reason".into());
         Lengths(3);
         Store;
-        Role(Work::Prepare);
+        Role(ServerRole::Prepare);
         Hint;
         Limit(limit(Counted::Answers, Some(18_720)));
     );
     let limits = every!(Counted: Prepared; Answers;);
     let limits =
         limits.map(|(name, what)| (format!("Limit.{name}"), Refusal::Limit(limit(what, None))));
-    let work = every!(Work: Prepare; Infer;);
+    let work = every!(ServerRole: Prepare; Infer;);
     let roles = work.map(|(name, work)| (format!("Role.{name}"), Refusal::Role(work)));
     found.into_iter().chain(roles).chain(limits).collect()
 }

@@ -119,7 +119,7 @@ pub(crate) struct Secret {
 }
 
 /// What a step is.
-pub(crate) enum Work {
+pub(crate) enum GarbledStep {
     Embed(Box<Embed>),
     Linear(Box<Linear>),
     Secret(Box<Secret>),
@@ -142,7 +142,7 @@ pub(crate) enum Work {
     Requantise(ValueId),
 }
 
-impl Work {
+impl GarbledStep {
     /// Lists the circuits of the step.
     pub(crate) fn uses<'a>(&'a self, graph: &Graph, output: ValueId) -> Vec<Use<'a>> {
         let value = graph.value(output);
@@ -194,7 +194,7 @@ impl Work {
 /// A plan with the work of every step.
 pub(crate) struct Program {
     plan: Plan,
-    work: Vec<Work>,
+    work: Vec<GarbledStep>,
 }
 
 impl Program {
@@ -212,7 +212,7 @@ impl Program {
     }
 
     /// Returns the work of a step.
-    pub(crate) fn work(&self, index: usize) -> &Work {
+    pub(crate) fn work(&self, index: usize) -> &GarbledStep {
         &self.work[index]
     }
 }

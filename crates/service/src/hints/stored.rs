@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A hint in a directory.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct StoredHint {
     /// What its files are called, without their endings: the name of a server's hint, the root of a
     /// client's.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Kept {
     files: Vec<PathBuf>,
 }
 
-impl Kept {
+impl StoredHint {
     /// Lists the hints in a directory, which may not be there.
     ///
     /// # Errors
@@ -103,7 +103,11 @@ mod tests {
     #[test]
     fn what_is_there_is_listed_and_nothing_else_is_deleted() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Kept::all(&dir.path().join("missing")).unwrap().is_empty());
+        assert!(
+            StoredHint::all(&dir.path().join("missing"))
+                .unwrap()
+                .is_empty()
+        );
         let [a, b] = ["a", "b"].map(|digit| dir.path().join(digit.repeat(64)));
         let index = Index::of(&[1; 32], &[5; 1000]);
         for (base, server) in [(&a, Some("x:1".to_owned())), (&b, None)] {
@@ -117,19 +121,19 @@ mod tests {
             fs::write(base.with_extension("hint"), [5; 1000]).unwrap();
         }
         fs::write(dir.path().join("other.txt"), "x").unwrap();
-        let kept = Kept::all(dir.path()).unwrap();
+        let kept = StoredHint::all(dir.path()).unwrap();
         // A server's hint without its multipliers is not whole.
         let complete: Vec<bool> = kept.iter().map(|kept| kept.complete).collect();
         assert_eq!(complete, [true, false]);
         fs::write(b.with_extension("digits"), "x").unwrap();
-        assert!(Kept::all(dir.path()).unwrap()[1].complete);
+        assert!(StoredHint::all(dir.path()).unwrap()[1].complete);
         fs::rename(a.with_extension("hint"), a.with_extension("part")).unwrap();
         fs::write(a.with_extension("part"), [5; 10]).unwrap();
-        let kept = &Kept::all(dir.path()).unwrap()[0];
+        let kept = &StoredHint::all(dir.path()).unwrap()[0];
         assert!(!kept.complete && kept.there == 10 && kept.bytes == Some(1000));
         assert_eq!(kept.server.as_deref(), Some("x:1"));
         kept.delete().unwrap();
-        assert_eq!(Kept::all(dir.path()).unwrap().len(), 1);
+        assert_eq!(StoredHint::all(dir.path()).unwrap().len(), 1);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
     }
 }

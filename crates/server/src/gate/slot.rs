@@ -1,4 +1,4 @@
-//! One connection's place: where it says what it does, and hears whether it was cut.
+//! One connection's slot: where it says what it does, and hears whether it was cut.
 
 use super::Gate;
 use super::register::{Cut, Progress, Register, Stage};
@@ -6,13 +6,13 @@ use primer_service::message::Refusal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A connection's place in the register, given back when it is dropped.
-pub(crate) struct Place {
+/// A connection's slot in the register, given back when it is dropped.
+pub(crate) struct ConnectionSlot {
     pub(super) gate: Arc<Gate>,
     pub(super) number: u64,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Returns the connection's number, for the log.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -24,14 +24,14 @@ impl Place {
         if register.stopping {
             return Err(Refusal::Stopping);
         }
-        if register.sessions() >= self.gate.places {
+        if register.sessions() >= self.gate.slots {
             let least = register.least_session(self.gate.timeouts.grace);
-            let least = least.ok_or(Refusal::Busy(self.gate.places as u32))?;
+            let least = least.ok_or(Refusal::Busy(self.gate.slots as u32))?;
             register.cut(least, Cut::Displaced);
         }
         if let Some(connection) = register.connections.get_mut(&self.number) {
-            connection.rested = Instant::now();
-            connection.end = Some(connection.rested + self.gate.timeouts.session);
+            connection.last_active = Instant::now();
+            connection.end = Some(connection.last_active + self.gate.timeouts.session);
         }
         self.enter(&mut register, Stage::Idle);
         Ok(())
@@ -55,7 +55,7 @@ impl Place {
     /// Notes that a session has done work, and may be idle again.
     pub(crate) fn worked(&self) {
         if let Some(connection) = self.gate.lock().connections.get_mut(&self.number) {
-            connection.rested = Instant::now();
+            connection.last_active = Instant::now();
         }
     }
 
@@ -75,7 +75,7 @@ impl Place {
             connection.stage = stage;
             connection.deadline = match stage {
                 Stage::Arriving => Instant::now() + timeouts.handshake,
-                Stage::Idle => connection.rested + timeouts.idle,
+                Stage::Idle => connection.last_active + timeouts.idle,
                 Stage::Preparing | Stage::Inferring => Instant::now() + timeouts.session,
             };
         }
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.gate.lock().connections.remove(&self.number);
         self.gate.changed.notify_all();

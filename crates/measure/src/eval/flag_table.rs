@@ -4,13 +4,13 @@
 //! wrong, and the client should be told. Here *right* is what single precision answers, even if
 //! the data say otherwise.
 
-use super::Answer;
+use super::EvalAnswer;
 use serde::Serialize;
 
 /// Examples by whether their answer is that of single precision and whether the client is told that
 /// it may not be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct FlagTable {
     /// Right, and no flag is set.
     pub right: usize,
     /// Right, though a flag is set.
@@ -21,10 +21,10 @@ pub struct Told {
     pub wrong_unflagged: usize,
 }
 
-impl Told {
+impl FlagTable {
     /// Counts examples, of which `wrong` says which are not as single precision answers them. An
     /// example is flagged if one of its inputs is. `None` if no client would be told of ranges.
-    pub(super) fn count(wrong: &[bool], answers: &[Answer]) -> Option<Self> {
+    pub(super) fn count(wrong: &[bool], answers: &[EvalAnswer]) -> Option<Self> {
         let mut flagged = vec![false; wrong.len()];
         for answer in answers {
             flagged[answer.example] |= !answer.in_range?;
@@ -55,7 +55,7 @@ pub struct LogitError {
 
 impl LogitError {
     /// Compares all logits but those of padding; `None` if there are none.
-    pub(super) fn of(answers: &[Answer]) -> Option<Self> {
+    pub(super) fn of(answers: &[EvalAnswer]) -> Option<Self> {
         let mut errors: Vec<f64> = answers.iter().flat_map(differences).collect();
         errors.sort_by(f64::total_cmp);
         let n = errors.len();
@@ -68,7 +68,7 @@ impl LogitError {
     }
 }
 
-fn differences(answer: &Answer) -> impl Iterator<Item = f64> {
+fn differences(answer: &EvalAnswer) -> impl Iterator<Item = f64> {
     // A head of tokens has a row for each, padding included; others have one row.
     let rows = match answer.logits.len() == answer.input.tokens() {
         true => answer.input.length,
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
     use primer_text::Input;
 
-    fn answer(example: usize, in_range: Option<bool>, logits: Vec<Vec<f64>>) -> Answer {
+    fn answer(example: usize, in_range: Option<bool>, logits: Vec<Vec<f64>>) -> EvalAnswer {
         let tokens = logits.len().max(2);
-        Answer {
+        EvalAnswer {
             example,
             float: logits.iter().map(|row| vec![0.0; row.len()]).collect(),
             logits,
@@ -109,20 +109,24 @@ mod tests {
     fn examples_are_right_or_flagged_or_neither() {
         let wrong = [false, false, false, true, true, true];
         let flags = [true, true, false, true, false, false];
-        let mut answers: Vec<Answer> = (flags.iter().enumerate())
+        let mut answers: Vec<EvalAnswer> = (flags.iter().enumerate())
             .map(|(example, in_range)| answer(example, Some(*in_range), vec![vec![0.0]]))
             .collect();
         // Another window of the first example.
         answers.push(answer(0, Some(false), vec![vec![0.0]]));
-        let told = Told {
+        let told = FlagTable {
             right: 1,
             right_flagged: 2,
             wrong_flagged: 2,
             wrong_unflagged: 1,
         };
-        assert_eq!(Told::count(&wrong, &answers), Some(told));
+        assert_eq!(FlagTable::count(&wrong, &answers), Some(told));
         answers[2].in_range = None;
-        assert_eq!(Told::count(&wrong, &answers), None, "not of a part only");
+        assert_eq!(
+            FlagTable::count(&wrong, &answers),
+            None,
+            "not of a part only"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! By which means the stops of a program are computed, and on which transfers they stand.
+//! Which kind of stop computes which function, and on which transfers stops stand.
 //!
 //! | what becomes of an accumulator | by |
 //! |---|---|
@@ -11,7 +11,7 @@
 
 use primer_ot::Variant;
 use primer_plan::graph::StopFunction;
-use primer_stops::{Means, Transfers};
+use primer_stops::{StopKind, Transfers};
 
 /// The transfers that stops stand on.
 pub const TRANSFERS: Transfers = Transfers {
@@ -21,32 +21,32 @@ pub const TRANSFERS: Transfers = Transfers {
 
 /// How values are requantised that products by rows (squares, rows times factors) are all that
 /// reads.
-pub(crate) const LIFTED: Means = Means::Lift;
+pub(crate) const LIFTED: StopKind = StopKind::Lift;
 
 /// How a label is found. It is shown to the client, so the server garbles.
-pub(crate) const LABEL: Means = Means::Garbling;
+pub(crate) const LABEL: StopKind = StopKind::Garbling;
 
-/// Returns by which means a stop's function is computed.
-pub(crate) const fn of(function: StopFunction) -> Means {
+/// Returns the kind of stop that computes a function.
+pub(crate) const fn of(function: StopFunction) -> StopKind {
     match function {
-        StopFunction::Requantise => Means::Transfers,
-        StopFunction::Power | StopFunction::Activation => Means::Lookups,
+        StopFunction::Requantise => StopKind::Transfers,
+        StopFunction::Power | StopFunction::Activation => StopKind::Lookups,
         StopFunction::Softmax
         | StopFunction::InverseRoot
         | StopFunction::Tanh
         | StopFunction::Summary
         | StopFunction::CoarseMaximum
-        | StopFunction::Reciprocal => Means::ClientGarbling,
+        | StopFunction::Reciprocal => StopKind::ClientGarbling,
     }
 }
 
-/// Returns the means by which a stop takes the parties' shares of a product of two secrets as they
+/// Returns the kind of stop that takes the parties' shares of a product of two secrets as they
 /// are, in the product's own round trip; none if the client shares the product anew, and the stop
 /// reads it like any other value.
-pub(crate) const fn after_products(function: StopFunction) -> Option<Means> {
+pub(crate) const fn after_products(function: StopFunction) -> Option<StopKind> {
     match function {
-        StopFunction::Requantise => Some(Means::LateTransfers),
-        StopFunction::InverseRoot => Some(Means::LateClientGarbling),
+        StopFunction::Requantise => Some(StopKind::LateTransfers),
+        StopFunction::InverseRoot => Some(StopKind::LateClientGarbling),
         _ => None,
     }
 }
@@ -64,7 +64,7 @@ pub(crate) fn describe() -> String {
         ("label", LABEL.name().to_owned()),
     ];
     let functions = StopFunction::ALL.map(|function| {
-        let late = after_products(function).map_or("-", Means::name);
+        let late = after_products(function).map_or("-", StopKind::name);
         (function.name(), format!("{}, {late}", of(function).name()))
     });
     let lines = choices.into_iter().chain(functions);

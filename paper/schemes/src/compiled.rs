@@ -2,17 +2,17 @@
 
 use crate::error::{ProtocolError, Result};
 use crate::linear::Linear;
-use crate::scheme::{Recipe, Scheme, TRANSFERS, means};
+use crate::scheme::{Recipe, Scheme, TRANSFERS, stop_kind};
 use crate::secrets::SecretProduct;
 use primer_engine::Reveal;
 use primer_plan::graph::{Graph, Op, Step, ValueId};
 use primer_plan::plan::Plan;
-use primer_stops::means::Wanted;
-use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
+use primer_stops::kind::StopResult;
+use primer_stops::{StopBuilder, StopKind, StopSpec, TwoPartyStop};
 use std::sync::Arc;
 
 /// A step, ready to be run.
-pub(crate) enum Work {
+pub(crate) enum CompiledStep {
     /// Products with the server's weights.
     Linear(Linear),
     /// What is not padding: each party has its share of it.
@@ -20,11 +20,11 @@ pub(crate) enum Work {
     /// A product of two secrets, which the client shares anew.
     Product(SecretProduct),
     /// An accumulator becomes a value.
-    Stop(StopWork),
+    Stop(CompiledStop),
 }
 
 /// A stop, the value that goes into it and the value that it makes.
-pub(crate) struct StopWork {
+pub(crate) struct CompiledStop {
     pub(crate) input: ValueId,
     pub(crate) output: ValueId,
     pub(crate) stop: Arc<dyn TwoPartyStop>,
@@ -35,22 +35,22 @@ type Size = (usize, usize);
 
 /// The matrices that the bundles keep of a step, besides what its stop needs.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredMatrices {
     pub(crate) client: Vec<Size>,
     pub(crate) server: Vec<Size>,
 }
 
-impl Work {
+impl CompiledStep {
     /// Returns what the bundles keep of the step.
-    pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> Kept {
+    pub(crate) fn kept(&self, graph: &Graph, step: &Step) -> StoredMatrices {
         match self {
             Self::Product(product) => product.kept(graph, step.output()),
-            Self::Linear(_) | Self::Kept | Self::Stop(_) => Kept::default(),
+            Self::Linear(_) | Self::Kept | Self::Stop(_) => StoredMatrices::default(),
         }
     }
 
     /// Returns the stop, if it is one.
-    pub(crate) fn stop(&self) -> Option<&StopWork> {
+    pub(crate) fn stop(&self) -> Option<&CompiledStop> {
         match self {
             Self::Stop(work) => Some(work),
             Self::Linear(_) | Self::Kept | Self::Product(_) => None,
@@ -85,7 +85,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    pub(crate) fn steps(mut self) -> Result<Vec<Work>> {
+    pub(crate) fn steps(mut self) -> Result<Vec<CompiledStep>> {
         let graph = self.plan.graph();
         if self.reveal == Reveal::Label && !graph.shape.head.shows_labels() {
             return Err(ProtocolError::NoLabel);
@@ -95,18 +95,18 @@ impl<'a> Compiler<'a> {
             .collect()
     }
 
-    fn step(&mut self, index: usize) -> Result<Work> {
+    fn step(&mut self, index: usize) -> Result<CompiledStep> {
         let (plan, recipe) = (self.plan, &self.recipe);
         let step = &plan.graph().steps[index];
         if let Some(linear) = Linear::of(plan, step) {
-            return Ok(Work::Linear(linear));
+            return Ok(CompiledStep::Linear(linear));
         }
         if let Some(product) = SecretProduct::of(plan, recipe, step) {
-            return Ok(Work::Product(product));
+            return Ok(CompiledStep::Product(product));
         }
         match step.op {
-            Op::Kept { .. } => Ok(Work::Kept),
-            _ => Ok(Work::Stop(self.stop(index)?)),
+            Op::Kept { .. } => Ok(CompiledStep::Kept),
+            _ => Ok(CompiledStep::Stop(self.stop(index)?)),
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Makes the stop of a step.
-    fn stop(&mut self, index: usize) -> Result<StopWork> {
+    fn stop(&mut self, index: usize) -> Result<CompiledStop> {
         let plan = self.plan;
         let Op::Stop {
             function,
@@ -126,22 +126,22 @@ impl<'a> Compiler<'a> {
         else {
             unreachable!("plans of these forms have no other steps");
         };
-        let usual = means(function);
-        let (means, result) = match plan.function(index) {
-            Some(function) => (usual, Wanted::Function(function)),
+        let usual = stop_kind(function);
+        let (kind, result) = match plan.function(index) {
+            Some(function) => (usual, StopResult::Function(function)),
             // The label is a function of the outputs, which neither party gets to see.
-            None if self.shows_label(output) => (Means::Garbling, Wanted::Position),
-            None => (usual, Wanted::Same),
+            None if self.shows_label(output) => (StopKind::Garbling, StopResult::Position),
+            None => (usual, StopResult::Same),
         };
         let value = plan.graph().value(input);
-        let task = Task {
+        let spec = StopSpec {
             result,
             ring_bits: plan.truncation(input).ring_bits(),
             rows: value.rows,
             cols: value.cols,
         };
-        let stop = self.stops.stop(means, &task)?;
-        Ok(StopWork {
+        let stop = self.stops.stop(kind, &spec)?;
+        Ok(CompiledStop {
             input,
             output,
             stop,

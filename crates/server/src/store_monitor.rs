@@ -10,7 +10,7 @@
 //! margin that is kept for it: bundles are used up there, and none is prepared.
 
 use super::gate::Gate;
-use primer_store::{Held, RESERVE, Store};
+use primer_store::{RESERVE, Store, StoredAmount};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,9 @@ const BEAT: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the store.
-pub(crate) struct Lookout(Mutex<Found>);
+pub(crate) struct StoreMonitor(Mutex<Findings>);
 
-struct Found {
+struct Findings {
     /// Why it cannot be used.
     fault: Option<String>,
     /// When that was tried.
@@ -30,34 +30,34 @@ struct Found {
     /// Bytes that are free, if it can be known.
     free: Option<u64>,
     /// What it holds.
-    held: Held,
+    held: StoredAmount,
     /// When that was counted.
     counted: Instant,
 }
 
 /// What is told of the store in numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct StoreStatus {
     pub(crate) usable: bool,
     pub(crate) free: Option<u64>,
-    pub(crate) held: Held,
+    pub(crate) held: StoredAmount,
     /// How old that is.
     pub(crate) age: Duration,
 }
 
-impl Lookout {
+impl StoreMonitor {
     /// Takes a first look at the store.
     pub(crate) fn new(store: &Store) -> Self {
         let now = Instant::now();
-        let lookout = Self(Mutex::new(Found {
+        let monitor = Self(Mutex::new(Findings {
             fault: None,
             tried: now,
             free: None,
-            held: Held::default(),
+            held: StoredAmount::default(),
             counted: now,
         }));
-        lookout.look(store);
-        lookout
+        monitor.look(store);
+        monitor
     }
 
     /// Looks now and at every beat until the server stops.
@@ -70,7 +70,7 @@ impl Lookout {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, Findings> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +102,7 @@ impl Lookout {
             tracing::error!(
                 free,
                 reserve = RESERVE,
-                "the store is short of room: none is prepared"
+                "the store is nearly full: no bundles are prepared"
             );
         }
         if was_short && !is_short {
@@ -131,16 +131,16 @@ impl Lookout {
     pub(crate) fn short_of_room(&self) -> Option<String> {
         let free = self.lock().free.filter(|free| is_short(Some(*free)))?;
         Some(format!(
-            "nothing more is prepared: {free} bytes are free for bundles, and {RESERVE} are kept \
-             for marking them as spent"
+            "no more bundles are prepared: {free} bytes are free for them, and {RESERVE} are \
+             reserved for marking bundles as spent"
         ))
     }
 
     /// Returns the numbers.
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn status(&self) -> StoreStatus {
         let usable = self.usable().is_ok();
         let found = self.lock();
-        Seen {
+        StoreStatus {
             usable,
             free: found.free,
             held: found.held,
@@ -161,26 +161,26 @@ mod tests {
     fn what_was_found_last_is_told_until_it_is_too_old() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path().join("store")).unwrap();
-        let lookout = Lookout::new(&store);
-        assert!(lookout.usable().is_ok() && lookout.seen().usable);
-        assert!(lookout.seen().free.is_some());
-        lookout.tried(Some("No space left on device".into()), Some(0));
-        let why = lookout.usable().unwrap_err();
+        let monitor = StoreMonitor::new(&store);
+        assert!(monitor.usable().is_ok() && monitor.status().usable);
+        assert!(monitor.status().free.is_some());
+        monitor.tried(Some("No space left on device".into()), Some(0));
+        let why = monitor.usable().unwrap_err();
         assert!(why.contains("No space left on device"), "{why}");
-        assert!(!lookout.seen().usable);
-        lookout.tried(None, Some(RESERVE - 1));
-        assert!(lookout.usable().is_ok(), "marks fit");
-        let why = lookout.short_of_room().unwrap();
+        assert!(!monitor.status().usable);
+        monitor.tried(None, Some(RESERVE - 1));
+        assert!(monitor.usable().is_ok(), "marks fit");
+        let why = monitor.short_of_room().unwrap();
         assert!(why.contains(&(RESERVE - 1).to_string()), "{why}");
-        lookout.tried(None, None);
-        assert!(lookout.short_of_room().is_none(), "not known");
+        monitor.tried(None, None);
+        assert!(monitor.short_of_room().is_none(), "not known");
         let Some(before) = Instant::now().checked_sub(SILENCE + Duration::from_secs(1)) else {
             return;
         };
-        lookout.lock().tried = before;
-        lookout.lock().counted = before;
-        assert!(lookout.usable().unwrap_err().contains("11 s"));
-        assert!(!lookout.seen().usable && lookout.seen().age > SILENCE);
+        monitor.lock().tried = before;
+        monitor.lock().counted = before;
+        assert!(monitor.usable().unwrap_err().contains("11 s"));
+        assert!(!monitor.status().usable && monitor.status().age > SILENCE);
     }
 
     #[test]
@@ -188,12 +188,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("store");
         let store = Store::open(&at).unwrap();
-        let lookout = Lookout::new(&store);
+        let monitor = StoreMonitor::new(&store);
         std::fs::rename(&at, dir.path().join("elsewhere")).unwrap();
-        lookout.look(&store);
-        assert!(lookout.usable().is_err());
+        monitor.look(&store);
+        assert!(monitor.usable().is_err());
         std::fs::rename(dir.path().join("elsewhere"), &at).unwrap();
-        lookout.look(&store);
-        assert!(lookout.usable().is_ok());
+        monitor.look(&store);
+        assert!(monitor.usable().is_ok());
     }
 }

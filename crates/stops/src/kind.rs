@@ -1,11 +1,12 @@
-//! The means by which a function is computed.
+//! Kinds of stop, and what builds one.
 //!
-//! A scheme names a [`Means`] for each function; a [`StopBuilder`] makes the stop. Nothing else in
-//! the program tells one kind of stop from another.
+//! `primer_engine::stop_kinds` names a [`StopKind`] for each function, the paper's schemes in a
+//! table of their own; a [`StopBuilder`] makes the stop. Nothing else in the program tells one kind
+//! of stop from another.
 
 use crate::classes::ClassedLookups;
 use crate::client_garbled::ClientGarbled;
-use crate::error::{Result, StopsError};
+use crate::error::{Result, StopError};
 use crate::garbled::Garbled;
 use crate::late::LateRequantise;
 use crate::lift::Lift;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// A kind of stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Means {
+pub enum StopKind {
     /// A garbled circuit for each row or element.
     Garbling,
     /// A garbled circuit for each row or element that the client garbles; functions that show
@@ -39,7 +40,7 @@ pub enum Means {
     Lookups,
 }
 
-impl Means {
+impl StopKind {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Garbling,
@@ -67,9 +68,9 @@ impl Means {
 
 /// What a stop is to compute, on a matrix of ring elements.
 #[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
+pub struct StopSpec<'a> {
     /// The function.
-    pub result: Wanted<'a>,
+    pub result: StopResult<'a>,
     /// Bits of the ring.
     pub ring_bits: u32,
     /// Rows of the matrix.
@@ -80,7 +81,7 @@ pub struct Task<'a> {
 
 /// What becomes of the elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Wanted<'a> {
+pub enum StopResult<'a> {
     /// They stay what they are.
     Same,
     /// A function of the plan.
@@ -105,75 +106,75 @@ impl StopBuilder {
         }
     }
 
-    /// Builds the stop for `task` by `means`.
+    /// Builds a stop of this kind.
     ///
     /// # Errors
-    /// [`StopsError::Means`] if the task cannot be done by these means, [`StopsError::Circuit`],
-    /// [`StopsError::Ring`] and [`StopsError::Limit`] if it cannot be done at all.
-    pub fn stop(&mut self, means: Means, task: &Task<'_>) -> Result<Arc<dyn TwoPartyStop>> {
-        let elements = task.rows * task.cols;
+    /// [`StopError::Kind`] if stops of this kind cannot compute it, [`StopError::Circuit`],
+    /// [`StopError::Ring`] and [`StopError::Limit`] if it cannot be done at all.
+    pub fn stop(&mut self, kind: StopKind, spec: &StopSpec<'_>) -> Result<Arc<dyn TwoPartyStop>> {
+        let elements = spec.rows * spec.cols;
         let transfers = self.transfers;
-        match (means, task.result) {
-            (Means::Transfers, Wanted::Same) => {
-                let stop = Requantise::new(task.ring_bits, elements)?;
+        match (kind, spec.result) {
+            (StopKind::Transfers, StopResult::Same) => {
+                let stop = Requantise::new(spec.ring_bits, elements)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::LateTransfers, Wanted::Same) => {
-                let stop = LateRequantise::new(task.ring_bits, elements)?;
+            (StopKind::LateTransfers, StopResult::Same) => {
+                let stop = LateRequantise::new(spec.ring_bits, elements)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::Lift, Wanted::Same) => {
-                let stop = Lift::new(task.ring_bits, elements)?;
+            (StopKind::Lift, StopResult::Same) => {
+                let stop = Lift::new(spec.ring_bits, elements)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::Lookups, Wanted::Function(Function::Lookup(lookup))) => {
+            (StopKind::Lookups, StopResult::Function(Function::Lookup(lookup))) => {
                 let stop = Lookups::new(lookup, elements as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::Lookups, Wanted::Function(Function::Powers(powers))) => {
-                let stop = ClassedLookups::of_heads(powers, (task.rows, task.cols))?;
+            (StopKind::Lookups, StopResult::Function(Function::Powers(powers))) => {
+                let stop = ClassedLookups::of_heads(powers, (spec.rows, spec.cols))?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::Lookups, Wanted::Function(Function::Sorted(sorted))) => {
-                let stop = ClassedLookups::of_columns(sorted, (task.rows, task.cols))?;
+            (StopKind::Lookups, StopResult::Function(Function::Sorted(sorted))) => {
+                let stop = ClassedLookups::of_columns(sorted, (spec.rows, spec.cols))?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::Garbling, Wanted::Function(function)) => {
-                let (circuit, instances) = self.circuits(function, task)?;
+            (StopKind::Garbling, StopResult::Function(function)) => {
+                let (circuit, instances) = self.circuits(function, spec)?;
                 let stop = Garbled::new(circuit, instances)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::ClientGarbling, Wanted::Function(function)) => {
-                let (circuit, instances) = self.circuits(function, task)?;
+            (StopKind::ClientGarbling, StopResult::Function(function)) => {
+                let (circuit, instances) = self.circuits(function, spec)?;
                 let stop = ClientGarbled::new(circuit, instances)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (Means::LateClientGarbling, Wanted::Function(function)) => {
-                let (circuit, instances) = self.circuits(function, task)?;
+            (StopKind::LateClientGarbling, StopResult::Function(function)) => {
+                let (circuit, instances) = self.circuits(function, spec)?;
                 let stop = ClientGarbled::new(circuit, instances)?;
                 Ok(Arc::new(stop.late().over(transfers)))
             }
-            (Means::Garbling, Wanted::Position) => {
-                let circuit = StopCircuit::argmax(task.ring_bits, task.cols)?;
-                let stop = Garbled::new(Arc::new(circuit), task.rows as u64)?;
+            (StopKind::Garbling, StopResult::Position) => {
+                let circuit = StopCircuit::argmax(spec.ring_bits, spec.cols)?;
+                let stop = Garbled::new(Arc::new(circuit), spec.rows as u64)?;
                 Ok(Arc::new(stop.over(transfers)))
             }
-            (means, wanted) => Err(StopsError::Means {
-                means: means.name(),
+            (kind, wanted) => Err(StopError::Kind {
+                kind: kind.name(),
                 what: wanted.name(),
             }),
         }
     }
 
-    /// Returns the circuit of `function`, and the number of instances in `task`.
+    /// Returns the circuit of `function`, and the number of instances in `spec`.
     fn circuits(
         &mut self,
         function: &Function,
-        task: &Task<'_>,
+        spec: &StopSpec<'_>,
     ) -> Result<(Arc<StopCircuit>, u64)> {
         let (row, instances) = match function.takes_rows() {
-            true => (task.cols, task.rows),
-            false => (1, task.rows * task.cols),
+            true => (spec.cols, spec.rows),
+            false => (1, spec.rows * spec.cols),
         };
         Ok((self.circuit(function, row)?, instances as u64))
     }
@@ -189,7 +190,7 @@ impl StopBuilder {
     }
 }
 
-impl Wanted<'_> {
+impl StopResult<'_> {
     /// Returns its name, for messages.
     const fn name(&self) -> &'static str {
         match self {
@@ -211,40 +212,40 @@ mod tests {
             fraction: 0,
         };
         let mut builder = StopBuilder::default();
-        let task = |result| Task {
+        let spec = |result| StopSpec {
             result,
             ring_bits: 8,
             rows: 3,
             cols: 4,
         };
         for _ in 0..2 {
-            for means in [
-                Means::Garbling,
-                Means::ClientGarbling,
-                Means::LateClientGarbling,
+            for kind in [
+                StopKind::Garbling,
+                StopKind::ClientGarbling,
+                StopKind::LateClientGarbling,
             ] {
-                let stop = builder.stop(means, &task(Wanted::Function(&relu)));
+                let stop = builder.stop(kind, &spec(StopResult::Function(&relu)));
                 assert_eq!(stop.unwrap().elements(), 12);
             }
         }
         assert_eq!(builder.built.len(), 1);
         let refused = [
-            (Means::Transfers, Wanted::Function(&relu)),
-            (Means::Transfers, Wanted::Position),
-            (Means::LateTransfers, Wanted::Position),
-            (Means::Lift, Wanted::Function(&relu)),
-            (Means::Lift, Wanted::Position),
-            (Means::Garbling, Wanted::Same),
-            (Means::ClientGarbling, Wanted::Same),
-            (Means::ClientGarbling, Wanted::Position),
-            (Means::LateClientGarbling, Wanted::Same),
-            (Means::LateClientGarbling, Wanted::Position),
-            (Means::Lookups, Wanted::Function(&relu)),
-            (Means::Lookups, Wanted::Position),
+            (StopKind::Transfers, StopResult::Function(&relu)),
+            (StopKind::Transfers, StopResult::Position),
+            (StopKind::LateTransfers, StopResult::Position),
+            (StopKind::Lift, StopResult::Function(&relu)),
+            (StopKind::Lift, StopResult::Position),
+            (StopKind::Garbling, StopResult::Same),
+            (StopKind::ClientGarbling, StopResult::Same),
+            (StopKind::ClientGarbling, StopResult::Position),
+            (StopKind::LateClientGarbling, StopResult::Same),
+            (StopKind::LateClientGarbling, StopResult::Position),
+            (StopKind::Lookups, StopResult::Function(&relu)),
+            (StopKind::Lookups, StopResult::Position),
         ];
-        for (means, wanted) in refused {
-            let error = builder.stop(means, &task(wanted)).err().unwrap();
-            assert!(matches!(error, StopsError::Means { .. }), "{error}");
+        for (kind, wanted) in refused {
+            let error = builder.stop(kind, &spec(wanted)).err().unwrap();
+            assert!(matches!(error, StopError::Kind { .. }), "{error}");
         }
     }
 }

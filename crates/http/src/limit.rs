@@ -17,7 +17,7 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// How often a connection that waits for a place checks whether another rests by now.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(crate) struct Places {
+pub(crate) struct ConnectionLimit {
     limit: usize,
     inside: Mutex<Inside>,
     left: Notify,
@@ -31,18 +31,18 @@ struct Inside {
 
 struct Guest {
     /// Since when it may be asked to leave; none while it works.
-    rests: Option<Instant>,
+    idle_since: Option<Instant>,
     leave: Arc<Notify>,
 }
 
-/// A connection's place; it is free again when this is dropped.
-pub(crate) struct Place {
-    places: Arc<Places>,
+/// Lets one connection in; another may take its place when this is dropped.
+pub(crate) struct Permit {
+    connections: Arc<ConnectionLimit>,
     number: u64,
     leave: Arc<Notify>,
 }
 
-impl Places {
+impl ConnectionLimit {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -56,21 +56,21 @@ impl Places {
     }
 
     /// Waits for a place, which is there at once unless all connections work or have just come.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Place {
+    pub(crate) async fn enter(self: &Arc<Self>) -> Permit {
         loop {
-            if let Some(place) = self.try_enter() {
-                return place;
+            if let Some(permit) = self.try_enter() {
+                return permit;
             }
             let _ = tokio::time::timeout(LOOK, self.left.notified()).await;
         }
     }
 
-    fn try_enter(self: &Arc<Self>) -> Option<Place> {
+    fn try_enter(self: &Arc<Self>) -> Option<Permit> {
         let now = Instant::now();
         let mut inside = self.lock();
         if inside.guests.len() >= self.limit {
             let resting = inside.guests.iter().filter_map(|(number, guest)| {
-                let since = guest.rests.filter(|since| *since <= now)?;
+                let since = guest.idle_since.filter(|since| *since <= now)?;
                 Some((since, *number))
             });
             let (_, longest) = resting.min()?;
@@ -81,50 +81,50 @@ impl Places {
         inside.next += 1;
         let leave = Arc::new(Notify::new());
         let guest = Guest {
-            rests: Some(now + ARRIVAL),
+            idle_since: Some(now + ARRIVAL),
             leave: Arc::clone(&leave),
         };
         inside.guests.insert(number, guest);
-        Some(Place {
-            places: Arc::clone(self),
+        Some(Permit {
+            connections: Arc::clone(self),
             number,
             leave,
         })
     }
 }
 
-impl Place {
+impl Permit {
     /// Returns when the connection has to make room.
     pub(crate) async fn asked_to_leave(&self) {
         self.leave.notified().await;
     }
 
     /// Marks one of its requests as being answered, until the result is dropped.
-    pub(crate) fn work(self: &Arc<Self>) -> Work {
-        self.rest_from(None);
-        Work(Arc::clone(self))
+    pub(crate) fn busy(self: &Arc<Self>) -> BusyGuard {
+        self.set_idle_since(None);
+        BusyGuard(Arc::clone(self))
     }
 
-    fn rest_from(&self, since: Option<Instant>) {
-        if let Some(guest) = self.places.lock().guests.get_mut(&self.number) {
-            guest.rests = since;
+    fn set_idle_since(&self, since: Option<Instant>) {
+        if let Some(guest) = self.connections.lock().guests.get_mut(&self.number) {
+            guest.idle_since = since;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.lock().guests.remove(&self.number);
-        self.places.left.notify_one();
+        self.connections.lock().guests.remove(&self.number);
+        self.connections.left.notify_one();
     }
 }
 
 /// Keeps a connection from being asked to leave.
-pub(crate) struct Work(Arc<Place>);
+pub(crate) struct BusyGuard(Arc<Permit>);
 
-impl Drop for Work {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
-        self.0.rest_from(Some(Instant::now() + FLUSH));
+        self.0.set_idle_since(Some(Instant::now() + FLUSH));
     }
 }
 
@@ -134,24 +134,27 @@ mod tests {
 
     #[test]
     fn the_longest_rest_makes_room_and_work_does_not() {
-        let places = Places::new(2);
-        let first = Arc::new(places.try_enter().unwrap());
-        let second = Arc::new(places.try_enter().unwrap());
-        let work = first.work();
-        assert!(places.try_enter().is_none(), "the second has just come");
-        second.rest_from(Some(Instant::now()));
-        let third = Arc::new(places.try_enter().expect("the second makes room"));
-        assert!(!places.lock().guests.contains_key(&second.number));
+        let connections = ConnectionLimit::new(2);
+        let first = Arc::new(connections.try_enter().unwrap());
+        let second = Arc::new(connections.try_enter().unwrap());
+        let work = first.busy();
+        assert!(
+            connections.try_enter().is_none(),
+            "the second has just come"
+        );
+        second.set_idle_since(Some(Instant::now()));
+        let third = Arc::new(connections.try_enter().expect("the second makes room"));
+        assert!(!connections.lock().guests.contains_key(&second.number));
         // A place that was lost is not given back twice.
         drop(second);
-        assert_eq!(places.lock().guests.len(), 2);
-        let other = third.work();
-        assert!(places.try_enter().is_none(), "both work");
+        assert_eq!(connections.lock().guests.len(), 2);
+        let other = third.busy();
+        assert!(connections.try_enter().is_none(), "both work");
         // Answered a moment ago: the answer may be on its way.
         drop(work);
-        assert!(places.try_enter().is_none());
-        first.rest_from(Some(Instant::now()));
-        assert!(places.try_enter().is_some());
+        assert!(connections.try_enter().is_none());
+        first.set_idle_since(Some(Instant::now()));
+        assert!(connections.try_enter().is_some());
         drop((first, other));
     }
 }

@@ -1,4 +1,4 @@
-//! Where connections come from, and how many from each place.
+//! Where connections come from, and how many from each.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv6Addr};
 /// Where connections come from, as far as one may be taken for another: an address, or a network of
 /// the newer kind, of which one person has many addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Source(IpAddr);
+pub(super) struct Origin(IpAddr);
 
-impl Source {
+impl Origin {
     pub(super) fn of(peer: Option<IpAddr>) -> Self {
         // Gone before it was asked: together with others of that kind.
         Self::network(peer.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)))
@@ -26,18 +26,18 @@ impl Source {
 }
 
 /// How many connections each source has.
-pub(super) struct Crowd(HashMap<Source, usize>);
+pub(super) struct Crowd(HashMap<Origin, usize>);
 
 impl Crowd {
-    pub(super) fn of(sources: impl Iterator<Item = Source>) -> Self {
+    pub(super) fn of(sources: impl Iterator<Item = Origin>) -> Self {
         let mut sizes = HashMap::new();
-        for source in sources {
-            *sizes.entry(source).or_default() += 1;
+        for origin in sources {
+            *sizes.entry(origin).or_default() += 1;
         }
         Self(sizes)
     }
 
-    pub(super) fn size(&self, source: Source) -> usize {
-        self.0.get(&source).copied().unwrap_or(0)
+    pub(super) fn size(&self, origin: Origin) -> usize {
+        self.0.get(&origin).copied().unwrap_or(0)
     }
 }

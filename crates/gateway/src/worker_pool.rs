@@ -1,4 +1,4 @@
-//! The desk: takes questions in; threads with a client each answer them.
+//! The worker pool: takes questions in; threads with a client each answer them.
 //!
 //! A question waits in a bounded queue; when that is full, the next one is turned away at once,
 //! which its caller notices sooner than a long silence. A question whose caller has hung up is not
@@ -8,7 +8,7 @@ use crate::Connect;
 use crate::activity::Activity;
 use crate::error::Failure;
 use crate::hint::HintLog;
-use crate::queue::{Queue, Taken};
+use crate::queue::{Next, Queue};
 use crate::stock::Stock;
 use hyper::StatusCode;
 use primer::client::tags::Aggregate;
@@ -34,28 +34,28 @@ pub(crate) enum Question {
 }
 
 /// The result of a question.
-pub(crate) enum Found {
+pub(crate) enum QuestionResult {
     Labels(Classification),
     Span(Extract),
     Tags(Tagging),
     Vector(Embedding),
 }
 
-impl Found {
+impl QuestionResult {
     pub(crate) fn cost(&self) -> &Cost {
-        self.told().0
+        self.summary().0
     }
 
     pub(crate) fn in_range(&self) -> Option<bool> {
-        self.told().1
+        self.summary().1
     }
 
     /// Returns the number of tokens that were cut off.
     pub(crate) fn removed(&self) -> usize {
-        self.told().2
+        self.summary().2
     }
 
-    fn told(&self) -> (&Cost, Option<bool>, usize) {
+    fn summary(&self) -> (&Cost, Option<bool>, usize) {
         match self {
             Self::Labels(found) => (&found.cost, found.in_range, found.removed),
             // The part that does not fit goes into further windows.
@@ -68,7 +68,7 @@ impl Found {
 
 /// An answer, and the first bytes of what the server saw of the question.
 pub(crate) struct Answered {
-    pub(crate) found: Found,
+    pub(crate) found: QuestionResult,
     pub(crate) shown: Vec<u8>,
 }
 
@@ -77,15 +77,15 @@ struct Job {
     reply: oneshot::Sender<Result<Answered, Failure>>,
 }
 
-/// Where questions are handed in.
-pub(crate) struct Desk {
+/// The threads that answer, and the queue before them.
+pub(crate) struct WorkerPool {
     queue: Arc<Queue<Job>>,
     activity: Arc<Activity>,
     lines: Vec<HangUp>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Desk {
+impl WorkerPool {
     /// Starts the threads that answer.
     pub(crate) fn open(
         connect: &Connect,
@@ -107,7 +107,7 @@ impl Desk {
                 connect: Arc::clone(connect),
                 hang_up,
                 // The time is what the server said; no value of it may make us spin.
-                rest: idle.mul_f64(0.8).max(Duration::from_secs(1)),
+                idle_limit: idle.mul_f64(0.8).max(Duration::from_secs(1)),
                 client: None,
             };
             threads.push(std::thread::spawn(move || worker.run()));
@@ -153,7 +153,7 @@ impl Desk {
         }
         let mut answers = Vec::with_capacity(replies.len());
         for reply in replies {
-            let gone = || Failure::unavailable("the gateway is stopping");
+            let gone = || Failure::unavailable("the gateway is shutting down");
             answers.push(reply.await.map_err(|_| gone())??);
         }
         Ok(answers)
@@ -167,7 +167,7 @@ impl Desk {
     /// Takes nothing more, and waits for the threads.
     pub(crate) fn close(&self) {
         self.queue.close();
-        self.activity.stop();
+        self.activity.shut_down();
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
             let _ = thread.join();
@@ -184,7 +184,7 @@ struct Worker {
     hang_up: HangUp,
     /// How long a connection may be idle before it is given up. A server closes one on which
     /// nothing happens; leaving first is politer, and the next question does not find a dead one.
-    rest: Duration,
+    idle_limit: Duration,
     client: Option<Client>,
 }
 
@@ -194,14 +194,14 @@ impl Worker {
         // that fails, that question reports why. No place at the server is taken before there is a
         // question.
         if let Ok(client) = self.client() {
-            client.rest();
+            client.disconnect();
         }
         loop {
-            match self.queue.take(self.rest) {
-                Taken::Closed => break,
-                Taken::Nothing => self.client.iter_mut().for_each(Client::rest),
-                Taken::Item(job) if job.reply.is_closed() => {}
-                Taken::Item(job) => {
+            match self.queue.take(self.idle_limit) {
+                Next::Closed => break,
+                Next::Nothing => self.client.iter_mut().for_each(Client::disconnect),
+                Next::Item(job) if job.reply.is_closed() => {}
+                Next::Item(job) => {
                     self.activity.begins();
                     let answered = self.answer(&job.question);
                     if let Ok(answered) = &answered {
@@ -253,14 +253,20 @@ impl Worker {
 
 fn ask(client: &mut Client, question: &Question) -> Result<Answered, ServiceError> {
     let found = match question {
-        Question::Classify { text, pair: None } => client.classify(text).map(Found::Labels),
+        Question::Classify { text, pair: None } => {
+            client.classify(text).map(QuestionResult::Labels)
+        }
         Question::Classify {
             text,
             pair: Some(second),
-        } => client.classify_pair(text, second).map(Found::Labels),
-        Question::Answer { question, context } => client.answer(question, context).map(Found::Span),
-        Question::Tag { text, aggregate } => client.tag(text, *aggregate).map(Found::Tags),
-        Question::Embed { text } => client.embed(text).map(Found::Vector),
+        } => client
+            .classify_pair(text, second)
+            .map(QuestionResult::Labels),
+        Question::Answer { question, context } => {
+            client.answer(question, context).map(QuestionResult::Span)
+        }
+        Question::Tag { text, aggregate } => client.tag(text, *aggregate).map(QuestionResult::Tags),
+        Question::Embed { text } => client.embed(text).map(QuestionResult::Vector),
     }?;
     let shown = client.shown().to_vec();
     Ok(Answered { found, shown })

@@ -4,26 +4,26 @@
 use crate::error::{ProtocolError, Result};
 use crate::linear::{self, Linear};
 use crate::local::Local;
-use crate::means::{self, TRANSFERS};
 use crate::reveal::Reveal;
 use crate::secrets::{self, Factors};
+use crate::stop_kinds::{self, TRANSFERS};
 use primer_plan::function::Function;
 use primer_plan::graph::{Op, Step, StopFunction, ValueId};
 use primer_plan::plan::Plan;
-use primer_stops::means::Wanted;
-use primer_stops::{Means, StopBuilder, Task, TwoPartyStop};
+use primer_stops::kind::StopResult;
+use primer_stops::{StopBuilder, StopKind, StopSpec, TwoPartyStop};
 use std::sync::Arc;
 
 /// A step, ready to be run.
-pub(crate) enum Work {
+pub(crate) enum CompiledStep {
     /// Products with the server's weights.
     Linear(Linear),
     /// A public map of shares.
     Local(Local),
     /// A product of two secrets.
-    Product(ProductWork),
+    Product(CompiledProduct),
     /// An accumulator becomes a value.
-    Stop(StopWork),
+    Stop(CompiledStop),
     /// Nothing is left to do: the product before it ended in this stop.
     Joined,
     /// Nothing is to be done: a coarse maximum where no head is measured.
@@ -31,15 +31,15 @@ pub(crate) enum Work {
 }
 
 /// A product of two secrets, and how it ends.
-pub(crate) struct ProductWork {
+pub(crate) struct CompiledProduct {
     pub(crate) factors: Factors,
     /// The stop that takes the parties' shares of it as they are. If there is none, the client
     /// shares the product anew.
-    pub(crate) stop: Option<StopWork>,
+    pub(crate) stop: Option<CompiledStop>,
 }
 
 /// A stop, the value that goes into it and the value that it makes.
-pub(crate) struct StopWork {
+pub(crate) struct CompiledStop {
     pub(crate) input: ValueId,
     pub(crate) output: ValueId,
     pub(crate) stop: Arc<dyn TwoPartyStop>,
@@ -50,12 +50,12 @@ type Size = (usize, usize);
 
 /// The matrices that the bundles keep of a step, besides what its stop needs.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct StoredMatrices {
     pub(crate) client: Vec<Size>,
     pub(crate) server: Vec<Size>,
 }
 
-impl Work {
+impl CompiledStep {
     /// Returns what the bundles keep of the step; `masked` tells whether the client's mask of a
     /// value is more than its seed.
     pub(crate) fn kept(
@@ -63,16 +63,18 @@ impl Work {
         plan: &Plan,
         step: &Step,
         masked: impl FnOnce(ValueId) -> bool,
-    ) -> Kept {
+    ) -> StoredMatrices {
         let mut kept = match self {
-            Self::Product(work) => secrets::kept(plan.graph(), work.factors, step.output()),
-            Self::Linear(_) => Kept {
+            Self::Product(compiled) => secrets::kept(plan.graph(), compiled.factors, step.output()),
+            Self::Linear(_) => StoredMatrices {
                 client: vec![],
                 server: vec![linear::size(plan, step.output())],
             },
-            Self::Local(_) | Self::Stop(_) | Self::Joined | Self::Nothing => Kept::default(),
+            Self::Local(_) | Self::Stop(_) | Self::Joined | Self::Nothing => {
+                StoredMatrices::default()
+            }
         };
-        if let Some(output) = self.stop().map(|work| work.output)
+        if let Some(output) = self.stop().map(|compiled| compiled.output)
             && masked(output)
         {
             kept.client.push(linear::size(plan, output));
@@ -81,10 +83,10 @@ impl Work {
     }
 
     /// Returns the stop, if it is one or ends in one.
-    pub(crate) fn stop(&self) -> Option<&StopWork> {
+    pub(crate) fn stop(&self) -> Option<&CompiledStop> {
         match self {
-            Self::Stop(work) => Some(work),
-            Self::Product(work) => work.stop.as_ref(),
+            Self::Stop(compiled) => Some(compiled),
+            Self::Product(compiled) => compiled.stop.as_ref(),
             Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
         }
     }
@@ -94,28 +96,29 @@ impl Work {
     pub(crate) fn asks_for(&self, step: &Step) -> Option<ValueId> {
         match self {
             Self::Linear(_) | Self::Local(_) | Self::Joined | Self::Nothing => None,
-            Self::Stop(work) if work.stop.is_lift() => None,
-            Self::Product(ProductWork { stop: None, .. }) => Some(step.output()),
-            Self::Stop(work)
-            | Self::Product(ProductWork {
-                stop: Some(work), ..
-            }) => Some(work.output),
+            Self::Stop(compiled) if compiled.stop.is_lift() => None,
+            Self::Product(CompiledProduct { stop: None, .. }) => Some(step.output()),
+            Self::Stop(compiled)
+            | Self::Product(CompiledProduct {
+                stop: Some(compiled),
+                ..
+            }) => Some(compiled.output),
         }
     }
 
     /// Tells whether what it asks for is known to the server up to what the client will add.
     pub(crate) fn is_provisional(&self) -> bool {
-        matches!(self, Self::Stop(work) if work.stop.is_provisional())
+        matches!(self, Self::Stop(compiled) if compiled.stop.is_provisional())
     }
 
     /// Tells whether it can begin with factors that are provisional: the server's part of its
     /// result is then known at the end, so no stop may want it sooner.
     pub(crate) fn takes_provisional(&self) -> bool {
-        matches!(self, Self::Product(ProductWork { stop: None, .. }))
+        matches!(self, Self::Product(CompiledProduct { stop: None, .. }))
     }
 }
 
-/// Turns the steps of a plan into works.
+/// Compiles the steps of a plan.
 pub(crate) struct Compiler<'a> {
     plan: &'a Plan,
     reveal: Reveal,
@@ -131,7 +134,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    pub(crate) fn steps(mut self) -> Result<Vec<Work>> {
+    pub(crate) fn steps(mut self) -> Result<Vec<CompiledStep>> {
         let graph = self.plan.graph();
         if self.reveal == Reveal::Label && !graph.shape.head.shows_labels() {
             return Err(ProtocolError::NoLabel);
@@ -141,33 +144,33 @@ impl<'a> Compiler<'a> {
             .collect()
     }
 
-    fn step(&mut self, index: usize) -> Result<Work> {
+    fn step(&mut self, index: usize) -> Result<CompiledStep> {
         let plan = self.plan;
         let step = &plan.graph().steps[index];
-        let linear = || Linear::of(plan, step).map(Work::Linear);
-        let local = || Local::of(plan, step).map(Work::Local);
-        if let Some(work) = linear().or_else(local) {
-            return Ok(work);
+        let linear = || Linear::of(plan, step).map(CompiledStep::Linear);
+        let local = || Local::of(plan, step).map(CompiledStep::Local);
+        if let Some(compiled) = linear().or_else(local) {
+            return Ok(compiled);
         }
         if let Some(factors) = Factors::of(plan.graph(), step) {
             let stop = match self.ends_in(index) {
-                Some(means) => Some(self.stop(index + 1, Some(means))?),
+                Some(kind) => Some(self.stop(index + 1, Some(kind))?),
                 None => None,
             };
-            return Ok(Work::Product(ProductWork { factors, stop }));
+            return Ok(CompiledStep::Product(CompiledProduct { factors, stop }));
         }
         if index > 0 && self.ends_in(index - 1).is_some() {
-            return Ok(Work::Joined);
+            return Ok(CompiledStep::Joined);
         }
         if self.measures_nothing(index) {
-            return Ok(Work::Nothing);
+            return Ok(CompiledStep::Nothing);
         }
-        Ok(Work::Stop(self.stop(index, None)?))
+        Ok(CompiledStep::Stop(self.stop(index, None)?))
     }
 
-    /// Returns the means by which a stop takes the product of step `index` in its own round trip:
-    /// if there are some for the next step, and that is the only one that reads the product.
-    fn ends_in(&self, index: usize) -> Option<Means> {
+    /// Returns the kind of stop that takes the product of step `index` in its own round trip: if
+    /// there is one for the next step, and that is the only one that reads the product.
+    fn ends_in(&self, index: usize) -> Option<StopKind> {
         let plan = self.plan;
         let steps = &plan.graph().steps;
         let (step, next) = (&steps[index], steps.get(index + 1)?);
@@ -180,13 +183,13 @@ impl<'a> Compiler<'a> {
         else {
             return None;
         };
-        let means = means::after_products(function)?;
+        let kind = stop_kinds::after_products(function)?;
         let alone = |step: &&Step| step.inputs().contains(&input);
         let joined = input == step.output()
             && step.layer == next.layer
             && steps.iter().filter(alone).count() == 1
             && !self.shows_label(output);
-        joined.then_some(means)
+        joined.then_some(kind)
     }
 
     /// Tells whether a step is a coarse maximum where no head is measured.
@@ -202,8 +205,8 @@ impl<'a> Compiler<'a> {
         self.reveal == Reveal::Label && self.plan.graph().outputs.contains(&output)
     }
 
-    /// Makes the stop of a step, by means of its own or by the usual ones for its function.
-    fn stop(&mut self, index: usize, means: Option<Means>) -> Result<StopWork> {
+    /// Makes the stop of a step, of a given kind or of the usual one for its function.
+    fn stop(&mut self, index: usize, kind: Option<StopKind>) -> Result<CompiledStop> {
         let plan = self.plan;
         let Op::Stop {
             function,
@@ -214,30 +217,30 @@ impl<'a> Compiler<'a> {
             unreachable!("a step is linear, local, a product or a stop");
         };
         let usual = match secrets::is_lifted(plan.graph(), output) {
-            true => means::LIFTED,
-            false => means::of(function),
+            true => stop_kinds::LIFTED,
+            false => stop_kinds::of(function),
         };
         let (usual, result) = match plan.function(index) {
-            Some(function) => (usual, Wanted::Function(function)),
+            Some(function) => (usual, StopResult::Function(function)),
             // The label is a function of the outputs, which neither party gets to see.
-            None if self.shows_label(output) => (means::LABEL, Wanted::Position),
-            None => (usual, Wanted::Same),
+            None if self.shows_label(output) => (stop_kinds::LABEL, StopResult::Position),
+            None => (usual, StopResult::Same),
         };
         let value = plan.graph().value(input);
         let rows = match result {
-            Wanted::Function(Function::CoarseMaximum(_)) => {
+            StopResult::Function(Function::CoarseMaximum(_)) => {
                 plan.measured_heads(input).len() * plan.graph().tokens
             }
             _ => value.rows,
         };
-        let task = Task {
+        let spec = StopSpec {
             result,
             ring_bits: plan.truncation(input).ring_bits(),
             rows,
             cols: value.cols,
         };
-        let stop = self.stops.stop(means.unwrap_or(usual), &task)?;
-        Ok(StopWork {
+        let stop = self.stops.stop(kind.unwrap_or(usual), &spec)?;
+        Ok(CompiledStop {
             input,
             output,
             stop,
