@@ -46,6 +46,13 @@ export async function elsewhere() {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
+/** Makes an access token, and a server's file with its hash. */
+export function token() {
+  const file = `${work}/tokens`;
+  const made = execFileSync(primer, ["token", "new", "--quiet", file], { encoding: "utf8" });
+  return { secret: made.trim(), file };
+}
+
 /** Asks with the native client; seconds are those of the whole command. */
 export function native(server, text) {
   const args = ["classify", "--json", "--server", server.address, "--trust-fingerprint",

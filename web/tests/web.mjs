@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { request } from "node:http";
-import { browse, elsewhere, native, open, serve } from "./rig.mjs";
+import { browse, elsewhere, native, open, serve, token } from "./rig.mjs";
 
 const { PICTURES: pictures } = process.env;
 const TEXTS = ["a warm and funny film", "an utter mess", "the plot is thin and the jokes are old"];
@@ -96,6 +96,18 @@ const status = await new Promise((resolve) => {
 assert.equal(status, 403);
 await stranger.close();
 await hospitable.kill();
+
+// A server that asks for a token is asked for nothing without one.
+const { secret, file } = token();
+const closed = await serve("closed", { more: ["--token-file", file] });
+const guest = await context.newPage();
+await guest.goto(closed.web);
+await guest.getByText(/^There is no connection: .*token/).waitFor();
+await guest.getByLabel("Access token of this server").fill(secret);
+await guest.getByRole("button", { name: "Connect" }).click();
+await guest.getByText(/^Model /).waitFor();
+await guest.close();
+await closed.kill();
 
 // Pictures, while preparing and after, light and dark, wide and narrow.
 for (const [name, width, colorScheme] of [["wide", 1200, "light"], ["narrow", 400, "dark"]]) {
