@@ -5,6 +5,9 @@ import { BELL, BYTES, CLOSED, FULL, OPEN, READ, SENT, STATE, WRITTEN, line } fro
 
 /** Milliseconds until it is looked again how much has been sent. */
 const SOON = 4;
+/** Bytes that may wait for room in a ring. A WebSocket cannot be told to pause: a server that sends
+ * more than any preparation has, faster than the client takes it, is hung up on. */
+const MOST_WAITING = 2 ** 30;
 
 const lines = new Map();
 
@@ -30,6 +33,7 @@ function fill(it) {
     it.ring.set(waiting[0].subarray(first, count), 0);
     Atomics.add(ctl, WRITTEN, count);
     ring(ctl);
+    it.backlog -= count;
     waiting[0] = waiting[0].subarray(count);
     if (waiting[0].length === 0) waiting.shift();
   }
@@ -57,7 +61,8 @@ function count(it) {
 }
 
 function open(id, url, shared) {
-  const it = { ...line(shared), id, waiting: [], given: 0, ended: false, looking: false };
+  const none = { waiting: [], backlog: 0, given: 0, ended: false, looking: false };
+  const it = { ...line(shared), id, ...none };
   lines.set(id, it);
   try {
     it.socket = new WebSocket(url);
@@ -71,7 +76,16 @@ function open(id, url, shared) {
     ring(it.ctl);
   };
   it.socket.onmessage = ({ data }) => {
-    if (data instanceof ArrayBuffer && data.byteLength) it.waiting.push(new Uint8Array(data));
+    if (it.ended) return;
+    if (data instanceof ArrayBuffer && data.byteLength) {
+      it.waiting.push(new Uint8Array(data));
+      it.backlog += data.byteLength;
+    }
+    if (it.backlog > MOST_WAITING) {
+      it.waiting.length = it.backlog = 0;
+      it.ended = true;
+      it.socket.close();
+    }
     fill(it);
   };
   // What the page's own policy forbids only has an error.
